@@ -1,0 +1,60 @@
+// The one error type of the project, and Result<T>: errors are values, named by what the caller should do.
+//
+//   Result<Node> r = parse(text);
+//   if (!r) return std::unexpected(r.error());
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace k8s {
+
+// metav1.StatusReason in snake case, plus what happens below HTTP (`transport`) and inside a body (`decode`).
+enum class Reason {
+  not_found,          // The object or the API is absent. On a delete: done.
+  already_exists,     // Create lost a race. Read it, then decide again.
+  conflict,           // resourceVersion or uid precondition failed. Requeue the key; plan again from a fresh view.
+  expired,            // 410 Gone: the resourceVersion or continue token is too old. Relist.
+  invalid,            // 400, 422 and the like: the same request will fail again. Terminal; tell the user.
+  forbidden,          // 403: RBAC or admission. Terminal until somebody changes it; tell the user which verb and kind.
+  unauthorized,       // 401: credentials were re-read once and are still refused.
+  too_many_requests,  // 429. Wait `retry_after`.
+  timeout,            // The deadline passed, or 504. The write may or may not have happened.
+  unavailable,        // 5xx. Back off and retry.
+  transport,          // No HTTP answer: DNS, connect, TLS, reset. Back off and retry.
+  decode,             // The body is not what the API promises (truncated JSON, oversized line).
+  cancelled,          // We are shutting down.
+};
+
+struct Error {
+  Reason reason = Reason::transport;
+  int http_status = 0;  // 0 when there was no HTTP answer.
+  std::string message;  // Names the object, what is wrong, and what would be right.
+  std::optional<std::chrono::milliseconds> retry_after = std::nullopt;  // From Retry-After, if the server sent one.
+
+  friend bool operator==(const Error&, const Error&) = default;
+};
+
+// True when the same request may succeed later without anybody changing anything.
+[[nodiscard]] bool retryable(Reason reason);
+[[nodiscard]] inline bool retryable(const Error& error) { return retryable(error.reason); }
+
+// The reason's name as written in this header, for logs and metrics.
+[[nodiscard]] std::string_view to_string(Reason reason);
+
+// std::expected with [[nodiscard]]. g++ 12 does not warn about a discarded `co_await f();`: never write one.
+template <class T>
+class [[nodiscard]] Result : public std::expected<T, Error> {
+ public:
+  using std::expected<T, Error>::expected;
+};
+
+inline std::unexpected<Error> fail(Reason reason, std::string message) {
+  return std::unexpected(Error{reason, 0, std::move(message)});
+}
+
+}  // namespace k8s

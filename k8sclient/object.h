@@ -1,0 +1,95 @@
+// What every Kubernetes object has: identity, metadata, and the strings that repeat across thousands of objects
+// (interned). No I/O here; the pure planners use these types too.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8sclient/interned.h"
+#include "k8sclient/time.h"
+
+namespace k8s {
+
+// Group, version, plural resource: {"", "v1", "nodes"}, {"apps", "v1", "daemonsets"}.
+struct Gvr {
+  std::string group;
+  std::string version;
+  std::string resource;
+  friend auto operator<=>(const Gvr&, const Gvr&) = default;
+};
+
+// Namespace (empty for cluster-scoped objects) and name.
+struct ObjectKey {
+  std::string ns;
+  std::string name;
+  friend auto operator<=>(const ObjectKey&, const ObjectKey&) = default;
+};
+// "ns/name", or "name" for a cluster-scoped object.
+[[nodiscard]] std::string to_string(const ObjectKey& key);
+
+struct OwnerReference {
+  Interned kind;
+  Interned name;
+  Interned uid;
+  bool controller = false;
+  friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
+};
+
+// Sorted by key; at most some hundreds of entries, so a flat vector beats a map in size and speed.
+class StringMap {
+ public:
+  struct Entry {
+    Interned key;
+    Interned value;
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  StringMap() = default;
+  StringMap(std::initializer_list<std::pair<std::string_view, std::string_view>> entries);
+  // Sets or replaces.
+  void set(std::string_view key, std::string_view value);
+  void erase(std::string_view key);
+  // nullopt when absent. The view lives as long as this entry.
+  [[nodiscard]] std::optional<std::string_view> get(std::string_view key) const;
+  [[nodiscard]] bool contains(std::string_view key) const { return get(key).has_value(); }
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
+  [[nodiscard]] auto begin() const { return entries_.begin(); }
+  [[nodiscard]] auto end() const { return entries_.end(); }
+  void shrink_to_fit() { entries_.shrink_to_fit(); }
+  friend bool operator==(const StringMap&, const StringMap&) = default;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+struct ObjectMeta {
+  std::string name;
+  Interned ns;
+  std::string uid;
+  std::string resource_version;
+  std::int64_t generation = 0;
+  WallTime creation_timestamp{};
+  std::optional<WallTime> deletion_timestamp;
+  StringMap labels;
+  StringMap annotations;
+  std::vector<OwnerReference> owners;
+
+  [[nodiscard]] ObjectKey key() const { return {std::string(ns.view()), name}; }
+  // The owner with controller=true, or nullptr.
+  [[nodiscard]] const OwnerReference* controller() const;
+  friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
+};
+
+}  // namespace k8s
+
+template <>
+struct std::hash<k8s::ObjectKey> {
+  std::size_t operator()(const k8s::ObjectKey& key) const noexcept {
+    return std::hash<std::string>{}(key.name) * 31 + std::hash<std::string>{}(key.ns);
+  }
+};

@@ -1,0 +1,100 @@
+// Store<T>: the projected objects of one watch, by key. The watcher writes it with five verbs (Init, InitApply,
+// InitDone, Apply, Delete); everybody else reads. A relist is swapped in at InitDone, so a reader never sees half of it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "k8sclient/object.h"
+
+namespace k8s {
+
+// T needs a member `ObjectMeta meta` and operator== (used to stay silent about events that change nothing we keep).
+template <class T>
+class Store {
+ public:
+  using Ptr = std::shared_ptr<const T>;
+  // `before` or `after` is null for an addition or a removal. Called after the store changed.
+  using Listener = std::function<void(const ObjectKey&, const Ptr& before, const Ptr& after)>;
+
+  // Readers.
+  [[nodiscard]] const T* find(const ObjectKey& key) const {
+    auto it = objects_.find(key);
+    return it == objects_.end() ? nullptr : it->second.get();
+  }
+  [[nodiscard]] const T* find(std::string_view name) const { return find(ObjectKey{"", std::string(name)}); }
+  [[nodiscard]] Ptr get(const ObjectKey& key) const {
+    auto it = objects_.find(key);
+    return it == objects_.end() ? nullptr : it->second;
+  }
+  [[nodiscard]] const std::unordered_map<ObjectKey, Ptr>& all() const { return objects_; }
+  [[nodiscard]] std::size_t size() const { return objects_.size(); }
+  // True from the first InitDone on (or once discovery said that the API is absent: mark_absent()). Nothing is ever
+  // removed, deleted or restarted on behalf of a store that is not synced.
+  [[nodiscard]] bool synced() const { return synced_; }
+
+  // Writers (the watcher, or a test).
+  void init() { buffer_.clear(); }
+  void init_apply(T object) {
+    ObjectKey key = object.meta.key();
+    buffer_.insert_or_assign(std::move(key), std::make_shared<const T>(std::move(object)));
+  }
+  void init_done() {
+    auto before = std::exchange(objects_, std::exchange(buffer_, {}));
+    synced_ = true;
+    for (auto& [key, after] : objects_) {
+      auto it = before.find(key);
+      if (it == before.end()) {
+        notify(key, nullptr, after);
+      } else if (!same(*it->second, *after)) {
+        notify(key, it->second, after);
+      }
+    }
+    for (auto& [key, gone] : before) {
+      if (!objects_.contains(key)) notify(key, gone, nullptr);
+    }
+  }
+  void apply(T object) {
+    ObjectKey key = object.meta.key();
+    auto after = std::make_shared<const T>(std::move(object));
+    Ptr& slot = objects_[key];
+    Ptr before = std::exchange(slot, after);
+    if (before == nullptr || !same(*before, *after)) notify(key, before, after);
+  }
+  void erase(const ObjectKey& key) {
+    auto it = objects_.find(key);
+    if (it == objects_.end()) return;
+    Ptr gone = std::move(it->second);
+    objects_.erase(it);
+    notify(key, gone, nullptr);
+  }
+  // The API does not exist on this server (by discovery, never by 403 or 5xx): synced and empty.
+  void mark_absent() {
+    init();
+    init_done();
+  }
+  void add_listener(Listener listener) { listeners_.push_back(std::move(listener)); }
+
+ private:
+  // resourceVersion alone is no change: heartbeats must not wake planners.
+  static bool same(const T& a, const T& b) {
+    if (a.meta.resource_version == b.meta.resource_version) return true;
+    T copy = a;
+    copy.meta.resource_version = b.meta.resource_version;
+    return copy == b;
+  }
+  void notify(const ObjectKey& key, const Ptr& before, const Ptr& after) {
+    for (auto& listener : listeners_) listener(key, before, after);
+  }
+
+  std::unordered_map<ObjectKey, Ptr> objects_;
+  std::unordered_map<ObjectKey, Ptr> buffer_;
+  std::vector<Listener> listeners_;
+  bool synced_ = false;
+};
+
+}  // namespace k8s

@@ -1,0 +1,28 @@
+// Wall time in Kubernetes' spelling (RFC 3339). g++ 12 has no chrono parsing, so the two forms live here.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace k8s {
+
+using Duration = std::chrono::nanoseconds;
+// As Kubernetes writes it: milliseconds are enough for every timestamp in the API.
+using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
+
+// "2026-01-02T03:04:05Z", with optional fraction and "+hh:mm" offset. nullopt when it is anything else.
+[[nodiscard]] std::optional<WallTime> parse_rfc3339(std::string_view text);
+// metav1.Time: whole seconds, "2026-01-02T03:04:05Z".
+[[nodiscard]] std::string format_time(WallTime time);
+// metav1.MicroTime: "2026-01-02T03:04:05.000000Z" (leases, events).
+[[nodiscard]] std::string format_micro_time(WallTime time);
+
+// A Go duration: "1h30m", "500ms", "10s", "0". Nanosecond range of std::chrono; nullopt when it is anything else.
+// Go also takes "µs"; signs are accepted. Source: Go's time.ParseDuration, which Kubernetes objects use.
+[[nodiscard]] std::optional<Duration> parse_go_duration(std::string_view text);
+// The shortest Go spelling: "1h30m0s", "500ms", "0s".
+[[nodiscard]] std::string format_go_duration(Duration duration);
+
+}  // namespace k8s
