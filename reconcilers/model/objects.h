@@ -1,0 +1,141 @@
+// The Kubernetes objects that planners read, projected: what a planner needs and nothing else. One `project_*` function
+// per kind (project.h) fills them from one object's JSON. operator== decides whether an event wakes a planner.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "k8sclient/object.h"
+
+namespace gso {
+
+using k8s::Duration;
+using k8s::Interned;
+using k8s::ObjectKey;
+using k8s::ObjectMeta;
+using k8s::StringMap;
+using k8s::WallTime;
+
+struct Taint {
+  Interned key;
+  Interned value;
+  Interned effect;
+  friend bool operator==(const Taint&, const Taint&) = default;
+};
+
+struct Node {
+  ObjectMeta meta;  // All labels (selectors may name any); annotations: ours, NFD's feature-labels, and nvidia/nos/kai ones.
+  bool unschedulable = false;
+  bool ready = false;  // Condition Ready is True.
+  std::vector<Taint> taints;
+  // Extended resources `nvidia.com/*` only, as counts. A resource that was removed stays with 0 (kubelet never drops keys).
+  std::map<Interned, std::int64_t> capacity;
+  std::map<Interned, std::int64_t> allocatable;
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+struct ConfigMap {
+  ObjectMeta meta;
+  bool immutable = false;
+  // Shared text: profiles are parsed once per content, however many nodes use them.
+  std::map<std::string, std::shared_ptr<const std::string>> data;
+  // When data last changed, from managedFields (the newest entry that owns f:data), else the creation time. Second precision.
+  WallTime data_changed{};
+  // Managers of f:data, newest last: tells GitOps and Helm ownership.
+  std::vector<Interned> data_managers;
+  friend bool operator==(const ConfigMap& a, const ConfigMap& b);  // Compares texts, not pointers.
+};
+
+// One container of a DaemonSet's template, reduced to what identifies and configures the NVIDIA operands.
+struct ContainerSpec {
+  std::string name;
+  std::string image;
+  std::vector<std::string> command;
+  std::map<std::string, std::string> env;                 // Literal values only.
+  std::map<std::string, std::string> volume_mounts;       // mountPath -> volume name.
+  friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
+};
+
+struct NodeSelectorRequirement {
+  Interned key;
+  Interned op;  // In, NotIn, Exists, DoesNotExist, Gt, Lt
+  std::vector<Interned> values;
+  friend bool operator==(const NodeSelectorRequirement&, const NodeSelectorRequirement&) = default;
+};
+struct Toleration {
+  Interned key;
+  Interned op;
+  Interned value;
+  Interned effect;
+  friend bool operator==(const Toleration&, const Toleration&) = default;
+};
+
+struct DaemonSet {
+  ObjectMeta meta;
+  std::map<std::string, std::string> match_labels;       // spec.selector.matchLabels
+  std::map<std::string, std::string> node_selector;      // template nodeSelector
+  std::vector<std::vector<NodeSelectorRequirement>> affinity_terms;  // Required node affinity: OR of ANDs; empty: any node.
+  std::vector<Toleration> tolerations;
+  std::vector<ContainerSpec> init_containers;
+  std::vector<ContainerSpec> containers;
+  std::map<std::string, std::string> configmap_volumes;  // volume name -> ConfigMap name.
+  bool on_delete = false;                                // updateStrategy OnDelete.
+  std::int64_t observed_generation = 0;
+  std::int64_t desired = 0, updated = 0, available = 0;  // status counters.
+  friend bool operator==(const DaemonSet&, const DaemonSet&) = default;
+};
+
+struct ControllerRevision {
+  ObjectMeta meta;  // Label controller-revision-hash; owner is the DaemonSet.
+  std::int64_t revision = 0;
+  friend bool operator==(const ControllerRevision&, const ControllerRevision&) = default;
+};
+
+struct ContainerStatus {
+  Interned name;
+  bool ready = false;
+  bool running = false;
+  std::int64_t restarts = 0;
+  std::optional<WallTime> started_at;      // state.running.startedAt
+  Interned waiting_reason;                 // CrashLoopBackOff, ContainerCreating, …
+  std::string last_message;                // terminated/waiting message, first 256 bytes.
+  std::int64_t last_exit_code = 0;
+  friend bool operator==(const ContainerStatus&, const ContainerStatus&) = default;
+};
+
+// Plugin, GFD and MPS pods, and (with fewer fields used) the GPU consumers of one node.
+struct Pod {
+  ObjectMeta meta;
+  Interned node_name;
+  Interned phase;
+  Interned reason;               // status.reason, e.g. UnexpectedAdmissionError
+  Interned scheduler_name;
+  Interned runtime_class;
+  Interned priority_class;
+  bool ready = false;
+  std::vector<ContainerStatus> init_containers;
+  std::vector<ContainerStatus> containers;
+  std::map<Interned, std::int64_t> gpu_requests;  // nvidia.com/* limits summed over containers (init: the largest).
+  bool uses_mps_pipe = false;                     // Mounts /run/nvidia/mps or /mps by hostPath.
+  bool nvidia_visible_devices = false;            // Has NVIDIA_VISIBLE_DEVICES (not void/none) without a request.
+  bool dra_gpu_claim = false;
+  friend bool operator==(const Pod&, const Pod&) = default;
+};
+
+struct ClusterPolicy {
+  ObjectMeta meta;
+  std::string config_name;     // spec.devicePlugin.config.name
+  std::string config_default;  // spec.devicePlugin.config.default
+  std::string mig_strategy;
+  bool device_plugin_enabled = true;
+  bool on_delete = false;      // spec.daemonsets.updateStrategy
+  Interned state;              // status.state
+  std::string status_namespace;
+  friend bool operator==(const ClusterPolicy&, const ClusterPolicy&) = default;
+};
+
+}  // namespace gso

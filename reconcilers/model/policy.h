@@ -1,0 +1,84 @@
+// Our own kinds, as planners read them: SharingPolicy (which nodes get which profile, and how it is rolled out) and
+// SharingRollout (one policy and profile key going to one revision). Field meanings and defaults: crds/.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "k8sclient/object.h"
+#include "k8sclient/selectors.h"
+
+namespace gso {
+
+// A count, or a percentage that rounds up. At least 1 for a positive percentage of a non-empty set.
+struct IntOrPercent {
+  std::int64_t value = 0;
+  bool percent = false;
+  [[nodiscard]] std::int64_t of(std::int64_t total) const;
+  friend bool operator==(const IntOrPercent&, const IntOrPercent&) = default;
+};
+
+enum class PolicyMode { enforce, approve, observe };
+enum class WorkloadMode { wait_for_idle, evict, interrupt };
+enum class OnFailure { pause, rollback };
+enum class Mechanism { node_by_node, daemonset_restart };
+
+// Defaults are those of the CRD, the chart and the flags (kept equal by a test).
+struct RolloutSpec {
+  Mechanism mechanism = Mechanism::node_by_node;
+  IntOrPercent max_unavailable{10, true};
+  IntOrPercent max_unavailable_per_group{25, true};
+  std::int64_t canary_nodes_per_group = 1;
+  k8s::Duration canary_soak = std::chrono::seconds(60);
+  WorkloadMode workloads = WorkloadMode::wait_for_idle;
+  std::optional<bool> cordon;  // Absent: cordon where clients would break.
+  k8s::Duration idle_timeout = std::chrono::hours(1);
+  k8s::Duration verify_timeout = std::chrono::minutes(10);
+  std::int64_t max_failures = 3;  // After the canary; in the canary one failure is enough.
+  OnFailure on_failure = OnFailure::pause;
+  bool paused = false;  // Stops new rollouts only.
+  friend bool operator==(const RolloutSpec&, const RolloutSpec&) = default;
+};
+
+// A profile written in the policy itself.
+struct InlineProfile {
+  std::string strategy = "none";  // none | mps | time-slicing
+  std::int64_t replicas = 0;
+  bool rename_by_default = false;
+  std::string resource = "nvidia.com/gpu";
+  std::optional<bool> fail_requests_greater_than_one;
+  friend bool operator==(const InlineProfile&, const InlineProfile&) = default;
+};
+
+struct SharingPolicy {
+  k8s::ObjectMeta meta;
+  k8s::LabelSelector node_selector;  // Empty selects all.
+  std::int64_t priority = 0;
+  std::optional<std::string> config_map_key;
+  std::optional<InlineProfile> inline_profile;
+  PolicyMode mode = PolicyMode::enforce;
+  bool takeover = false;
+  RolloutSpec rollout;
+  std::string status_json;  // status as the server holds it, canonical text: written only when it would change.
+  friend bool operator==(const SharingPolicy&, const SharingPolicy&) = default;
+};
+
+struct SharingRollout {
+  k8s::ObjectMeta meta;
+  std::string policy;
+  std::string config_map;  // "namespace/name" of the ConfigMap that the plugin mounts.
+  std::string key;
+  std::string to_revision;
+  bool paused = false;
+  bool approved = false;
+  bool aborted = false;
+  std::string phase;  // AwaitingApproval, Progressing, Paused, Superseded, Completed, Failed, RolledBack; empty at first.
+  std::optional<k8s::WallTime> canary_verified_at;  // status.canaryVerifiedAt: a display value; the soak is measured by the runtime.
+  std::string status_json;
+  friend bool operator==(const SharingRollout&, const SharingRollout&) = default;
+};
+
+}  // namespace gso

@@ -1,0 +1,24 @@
+// JSON text of one object -> projected value. Reads only what the value keeps (simdjson on demand, no DOM).
+//
+// Guarantees: never throws; a missing field takes its default; a field of the wrong type, invalid JSON or a missing
+// metadata.name is an Error{decode} that names the field. Unknown fields are ignored.
+#pragma once
+
+#include <string_view>
+
+#include "k8sclient/error.h"
+#include "reconcilers/model/objects.h"
+#include "reconcilers/model/policy.h"
+
+namespace gso {
+
+k8s::Result<Node> project_node(std::string_view json);
+k8s::Result<ConfigMap> project_configmap(std::string_view json);
+k8s::Result<DaemonSet> project_daemonset(std::string_view json);
+k8s::Result<ControllerRevision> project_controller_revision(std::string_view json);
+k8s::Result<Pod> project_pod(std::string_view json);
+k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view json);
+k8s::Result<SharingPolicy> project_sharing_policy(std::string_view json);
+k8s::Result<SharingRollout> project_sharing_rollout(std::string_view json);
+
+}  // namespace gso

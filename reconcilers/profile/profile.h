@@ -1,0 +1,87 @@
+// A sharing profile: one document of plugin config v1, parsed with upstream's exact semantics (YAML 1.1, non-strict,
+// last duplicate wins, only the first document), with positions for every complaint.
+// Source of the rules: the NVIDIA device plugin's api/config/v1 (v0.20.0); see docs/profiles.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gso {
+
+struct Diagnostic {
+  enum class Severity { error, warning, info } severity = Severity::error;
+  std::string code;  // Stable, CamelCase: ReplicasBelowMinimum, UnknownField, …
+  std::string path;  // sharing.mps.resources[0].replicas
+  int line = 0;      // From 1; 0 when there is no position.
+  int column = 0;
+  std::string message;
+  friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
+};
+
+enum class Strategy { none, mps, time_slicing };
+[[nodiscard]] std::string_view to_string(Strategy strategy);  // "none", "mps", "time-slicing": GFD's label values.
+
+struct ReplicatedResource {
+  std::string name;            // Full: nvidia.com/gpu, nvidia.com/mig-1g.5gb.
+  std::int64_t replicas = 0;
+  friend bool operator==(const ReplicatedResource&, const ReplicatedResource&) = default;
+};
+
+struct SharingSection {
+  bool rename_by_default = false;
+  std::optional<bool> fail_requests_greater_than_one;  // As written; absent and null are nullopt.
+  std::vector<ReplicatedResource> resources;
+  friend bool operator==(const SharingSection&, const SharingSection&) = default;
+};
+
+struct Profile {
+  // Other fields of the document that components read (flags, gfd, imex), canonical: path -> scalar text. Part of the
+  // revision, because a component reloads them too.
+  std::map<std::string, std::string> settings;
+  std::string mig_strategy = "none";
+  std::optional<SharingSection> time_slicing;
+  std::optional<SharingSection> mps;
+
+  // mps with an entry of replicas > 1, else time-slicing, else none.
+  [[nodiscard]] Strategy strategy() const;
+  // The section that counts (mps wins wherever it stands), or nullptr.
+  [[nodiscard]] const SharingSection* active() const;
+  // Replicas of a resource by the given original name: the plugin's answer (the largest of duplicates); 1 if unshared.
+  [[nodiscard]] std::int64_t plugin_replicas(std::string_view resource) const;
+  // The same for GFD, which takes the first entry.
+  [[nodiscard]] std::int64_t gfd_replicas(std::string_view resource) const;
+  friend bool operator==(const Profile&, const Profile&) = default;
+};
+
+struct ParsedProfile {
+  Profile profile;  // Meaningful only when valid().
+  std::vector<Diagnostic> diagnostics;
+  [[nodiscard]] bool valid() const;  // No diagnostic of severity error.
+  // The first error as "line 7: sharing.mps.resources[0].replicas: …", or empty.
+  [[nodiscard]] std::string first_error() const;
+};
+
+// Never throws, never crashes; limits on depth, aliases and size are errors with a position.
+[[nodiscard]] ParsedProfile parse_profile(std::string_view text);
+
+// "v1-" + 16 hex digits of a hash over the normalised profile: equal meaning, equal revision, on every cluster.
+[[nodiscard]] std::string revision_of(const Profile& profile);
+// False for a prefix this release does not know: such a revision reads as unrecorded, never as different.
+[[nodiscard]] bool known_revision_format(std::string_view revision);
+
+// config-manager's choice of a key (source: cmd/config-manager/main.go; the table is in docs/profiles.md).
+struct EffectiveKey {
+  enum class Source { label, default_key, fallback_named, fallback_single, fallback_empty, error } source = Source::error;
+  std::string key;    // Empty for fallback_empty (no sharing) and error.
+  std::string error;  // Why nothing resolves.
+  friend bool operator==(const EffectiveKey&, const EffectiveKey&) = default;
+};
+[[nodiscard]] EffectiveKey resolve_effective_key(std::string_view label_value, std::string_view default_key,
+                                                 const std::vector<std::string>& fallbacks,
+                                                 const std::vector<std::string>& keys);
+
+}  // namespace gso

@@ -1,0 +1,54 @@
+// Everything a planner may look at: the stores, what has been observed for how long, settings, and now.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "k8sclient/store.h"
+#include "reconcilers/model/objects.h"
+#include "reconcilers/model/policy.h"
+
+namespace gso {
+
+// The projected cluster. Written by watchers (or by a test, or by `plan` from manifests).
+struct World {
+  k8s::Store<Node> nodes;
+  k8s::Store<DaemonSet> daemonsets;              // Cluster-wide.
+  k8s::Store<ConfigMap> configmaps;              // Those that discovered DaemonSets mount, plus our state ConfigMap.
+  k8s::Store<Pod> operand_pods;                  // Pods of discovered DaemonSets, by their selectors.
+  k8s::Store<ControllerRevision> revisions;      // In the namespaces of discovered DaemonSets.
+  k8s::Store<ClusterPolicy> clusterpolicies;
+  k8s::Store<SharingPolicy> policies;
+  k8s::Store<SharingRollout> rollouts;
+  bool policies_served = false;  // Our CRDs are there; else the record lives in the state ConfigMap alone.
+};
+
+// GPU consumers of one node, listed when that node's turn comes.
+struct NodeConsumers {
+  WallTime listed_at{};
+  std::vector<Pod> pods;
+};
+
+// Flags that planners obey (controller/options.h holds the command line; equal by test).
+struct PlannerSettings {
+  std::string operator_namespace = "gpu-sharing-operator";
+  std::string state_config_map = "gpu-sharing-operator-state";
+  IntOrPercent cluster_max_unavailable{10, true};
+  Duration settle = std::chrono::seconds(10);
+  std::int64_t revision_history_limit = 10;
+  enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
+  bool adopt_drift = false;  // `rollout start --adopt`
+};
+
+struct Snapshot {
+  const World& world;
+  WallTime now;
+  // Since when each condition has held without a gap (Plan::conditions).
+  const std::map<std::string, WallTime>& observed;
+  const std::map<std::string, NodeConsumers>& consumers;
+  const PlannerSettings& settings;
+};
+
+}  // namespace gso
