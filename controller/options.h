@@ -1,0 +1,94 @@
+// Everything that can be set from outside: one struct, one field per flag. The same names work as `--settle 10s` on the
+// command line, GSO_SETTLE=10s in the environment and `settle: 10s` in the file given by --config.
+// Precedence: flag, then environment, then file, then the default written here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8sclient/error.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso {
+
+using k8s::Duration;
+
+enum class LogFormat { json, text };
+enum class LogLevel { trace, debug, info, warning, error, off };
+
+struct Options {
+  // --- Connection
+  std::string kubeconfig;  // Path. Empty: in-cluster, else $KUBECONFIG, else ~/.kube/config.
+  std::string context;     // Of the kubeconfig. Empty: its current-context.
+  // Where the Lease, the state ConfigMap and (for cluster-scoped objects without a better place) nothing else live.
+  // Empty: the in-cluster namespace, else "gpu-sharing-operator".
+  std::string namespace_;
+  std::string config;  // YAML file with these same names.
+
+  // --- Leader election (coordination.k8s.io/v1 Lease). lease_duration > renew_deadline > 1.2 * retry_period.
+  bool leader_elect = true;
+  std::string lease_name = "gpu-sharing-operator";
+  std::string identity;  // Empty: pod name (or host name) + "_" + pod uid (or a random UUID).
+  Duration lease_duration = std::chrono::seconds(15);
+  Duration renew_deadline = std::chrono::seconds(10);
+  Duration retry_period = std::chrono::seconds(2);
+  bool exit_on_lease_loss = false;  // false: go on as a warm standby.
+
+  // --- Serving. "0" switches the endpoint off; ":8080" listens on all addresses; port 0 takes a free one.
+  std::string metrics_bind_address = ":8080";
+  std::string health_probe_bind_address = ":8081";
+
+  // --- Logs, to stderr.
+  LogFormat log_format = LogFormat::json;
+  LogLevel log_level = LogLevel::info;
+
+  // --- Watching and writing
+  bool watch_list = true;           // Stream the initial list (WatchList) where the server offers it.
+  std::int64_t page_size = 500;     // Objects per page of a LIST: 1..10000.
+  std::int64_t max_in_flight = 16;  // Concurrent writes: 1..64.
+  bool dry_run = false;             // Plan and log, write nothing (not even the Lease).
+  Duration batch_window = std::chrono::milliseconds(20);  // Events that arrive this close share one planning pass.
+  Duration resync_period = std::chrono::minutes(10);      // A full pass even when nothing happened; 0 switches it off.
+  Duration discovery_period = std::chrono::seconds(30);   // How often absent APIs are looked for again.
+  Duration shutdown_timeout = std::chrono::seconds(15);   // For writes in flight at SIGTERM.
+  // Conditions seen at start count as having held for this long already (a restart otherwise resets every soak).
+  Duration assume_observed_for{0};
+
+  // --- Planning: cluster-wide limits
+  Duration settle = std::chrono::seconds(10);  // Quiet time of inputs before the first disruption.
+  IntOrPercent cluster_max_unavailable{10, true};
+  std::int64_t revision_history_limit = 10;
+  PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
+  bool adopt_drift = false;
+
+  // --- Planning: what the SharingPolicy `default` starts with
+  PolicyMode mode = PolicyMode::enforce;
+  RolloutSpec rollout;
+
+  [[nodiscard]] PlannerSettings planner_settings() const;
+};
+
+// One setting, as all three sources see it. The table of these is the only list of settings there is.
+struct OptionSpec {
+  std::string name;   // "lease-duration": the flag without dashes, and the key in the file.
+  std::string group;  // Heading in --help.
+  std::string type;   // "DURATION", "BOOL", "json|text": shown in --help.
+  std::string doc;    // One sentence, with unit and range.
+  std::function<std::string(Options&, const std::string&)> set;  // Returns what is wrong, or "".
+  std::function<std::string(const Options&)> get;                // In the spelling that `set` takes.
+  [[nodiscard]] std::string environment() const;                 // "GSO_LEASE_DURATION"
+};
+[[nodiscard]] const std::vector<OptionSpec>& option_specs();
+
+// Sets what `text` (YAML: one mapping of scalars) holds, except the names in `keep` (given by flag or environment).
+// Errors (reason invalid) name the file, the line, the key, and for an unknown key the nearest known one.
+[[nodiscard]] k8s::Result<void> apply_config_file(Options& options, std::string_view file_name, std::string_view text,
+                                                  const std::vector<std::string>& keep);
+
+// Relations between fields, e.g. lease_duration > renew_deadline. Errors (reason invalid) name both.
+[[nodiscard]] k8s::Result<void> validate(const Options& options);
+
+}  // namespace gso
