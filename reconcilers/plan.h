@@ -135,6 +135,7 @@ struct Plan {
 
 // Stable printers. print() is one line for logs and golden files; to_json() is the `plan -o json` form (design: command line).
 [[nodiscard]] std::string print(const PlannedAction& action);
+[[nodiscard]] std::string print(const Finding& finding);
 [[nodiscard]] nlohmann::ordered_json to_json(const PlannedAction& action);
 [[nodiscard]] nlohmann::ordered_json to_json(const Finding& finding);
 

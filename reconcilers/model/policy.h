@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "k8sclient/object.h"
@@ -18,6 +19,9 @@ struct IntOrPercent {
   std::int64_t value = 0;
   bool percent = false;
   [[nodiscard]] std::int64_t of(std::int64_t total) const;
+  // "3" or "10%" (0 to 100); nullopt when it is anything else.
+  [[nodiscard]] static std::optional<IntOrPercent> parse(std::string_view text);
+  [[nodiscard]] std::string to_string() const;
   friend bool operator==(const IntOrPercent&, const IntOrPercent&) = default;
 };
 

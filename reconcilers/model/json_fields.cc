@@ -1,0 +1,233 @@
+// Scalars, metadata and the document of json_fields.h.
+#include "reconcilers/model/json_fields.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace gso::json {
+
+using simdjson::ondemand::json_type;
+
+bool Fields::fail(std::string_view field, std::string_view expected) {
+  if (failure_.empty()) failure_ = fmt::format("{} must be {}", field, expected);
+  return false;
+}
+
+bool Fields::invalid_json(std::string_view field, simdjson::error_code code) {
+  if (failure_.empty()) {
+    failure_ = field.empty() ? fmt::format("invalid JSON: {}", simdjson::error_message(code))
+                             : fmt::format("invalid JSON in {}: {}", field, simdjson::error_message(code));
+  }
+  return false;
+}
+
+bool Fields::open(Value& value, std::string_view field, json_type wanted, std::string_view expected) {
+  if (!ok()) return false;
+  json_type type{};
+  if (auto code = value.type().get(type); code != simdjson::SUCCESS) return invalid_json(field, code);
+  if (type == json_type::null) {
+    bool is_null = false;
+    if (auto code = value.is_null().get(is_null); code != simdjson::SUCCESS) invalid_json(field, code);
+    return false;
+  }
+  if (type != wanted) return fail(field, expected);
+  return true;
+}
+
+bool Fields::view(Value value, std::string_view field, std::string_view& out) {
+  if (!open(value, field, json_type::string, "a string")) return ok();
+  if (auto code = value.get_string().get(out); code != simdjson::SUCCESS) return invalid_json(field, code);
+  return true;
+}
+
+bool Fields::text(Value value, std::string_view field, std::string& out) {
+  std::string_view read;
+  if (!open(value, field, json_type::string, "a string")) return ok();
+  if (auto code = value.get_string().get(read); code != simdjson::SUCCESS) return invalid_json(field, code);
+  out.assign(read);
+  return true;
+}
+
+bool Fields::text(Value value, std::string_view field, k8s::Interned& out) {
+  std::string_view read;
+  if (!open(value, field, json_type::string, "a string")) return ok();
+  if (auto code = value.get_string().get(read); code != simdjson::SUCCESS) return invalid_json(field, code);
+  out = k8s::Interned(read);
+  return true;
+}
+
+bool Fields::number(Value value, std::string_view field, std::int64_t& out) {
+  if (!open(value, field, json_type::number, "a whole number")) return ok();
+  if (value.get_int64().get(out) != simdjson::SUCCESS) return fail(field, "a whole number");
+  return true;
+}
+
+bool Fields::flag(Value value, std::string_view field, bool& out) {
+  if (!open(value, field, json_type::boolean, "true or false")) return ok();
+  if (auto code = value.get_bool().get(out); code != simdjson::SUCCESS) return invalid_json(field, code);
+  return true;
+}
+
+bool Fields::time(Value value, std::string_view field, std::optional<k8s::WallTime>& out) {
+  std::string_view read;
+  if (!view(value, field, read)) return false;
+  if (read.empty()) return true;
+  out = k8s::parse_rfc3339(read);
+  return out ? true : fail(field, "a time as in 2026-01-02T03:04:05Z");
+}
+
+namespace {
+
+// Multiplier of a quantity's suffix, or 0.
+double suffix_value(std::string_view suffix) {
+  if (suffix.empty()) return 1;
+  if (suffix == "m") return 1e-3;
+  if (suffix == "u") return 1e-6;
+  if (suffix == "n") return 1e-9;
+  constexpr std::string_view kLetters = "kMGTPE";
+  const bool binary = suffix.size() == 2 && suffix[1] == 'i';
+  const char letter = binary && suffix[0] == 'K' ? 'k' : suffix[0];
+  const auto power = kLetters.find(letter);
+  if ((suffix.size() != 1 && !binary) || power == std::string_view::npos) return 0;
+  return std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
+}
+
+std::optional<std::int64_t> parse_quantity(std::string_view text) {
+  std::int64_t whole = 0;
+  const char* end = text.data() + text.size();
+  if (auto [rest, code] = std::from_chars(text.data(), end, whole); code == std::errc{} && rest == end) return whole;
+  double number = 0;
+  auto [rest, code] = std::from_chars(text.data(), end, number);
+  if (code != std::errc{}) return std::nullopt;
+  const double factor = suffix_value({rest, static_cast<std::size_t>(end - rest)});
+  const double value = std::ceil(number * factor);
+  if (factor == 0 || !(std::abs(value) < 9e18)) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+bool Fields::quantity(Value value, std::string_view field, std::int64_t& out) {
+  json_type type{};
+  if (!ok()) return false;
+  if (auto code = value.type().get(type); code != simdjson::SUCCESS) return invalid_json(field, code);
+  if (type == json_type::number) return number(value, field, out);
+  std::string_view read;
+  if (!view(value, field, read)) return false;
+  if (type == json_type::null) return true;
+  const auto parsed = parse_quantity(read);
+  if (!parsed) return fail(field, "a quantity as in 8 or 2k");
+  out = *parsed;
+  return true;
+}
+
+bool Fields::string_map(Value value, std::string_view field, std::map<std::string, std::string>& out) {
+  return object(value, field, [&](std::string_view key, Value inner) {
+    return text(inner, field, out[std::string(key)]);
+  });
+}
+
+namespace {
+
+bool read_strings(Fields& fields, Value value, std::string_view field, bool (*keep)(std::string_view),
+                  k8s::StringMap& out) {
+  const bool read = fields.object(value, field, [&](std::string_view key, Value inner) {
+    if (keep != nullptr && !keep(key)) return true;
+    // The key's bytes live in the decoder's string buffer, which only grows while one object is read.
+    std::string_view text;
+    if (!fields.view(inner, field, text)) return false;
+    out.set(key, text);
+    return true;
+  });
+  out.shrink_to_fit();
+  return read;
+}
+
+bool read_owner(Fields& fields, Value value, k8s::OwnerReference& owner) {
+  return fields.object(value, "metadata.ownerReferences", [&](std::string_view key, Value inner) {
+    if (key == "kind") return fields.text(inner, "metadata.ownerReferences.kind", owner.kind);
+    if (key == "name") return fields.text(inner, "metadata.ownerReferences.name", owner.name);
+    if (key == "uid") return fields.text(inner, "metadata.ownerReferences.uid", owner.uid);
+    if (key == "controller") return fields.flag(inner, "metadata.ownerReferences.controller", owner.controller);
+    return true;
+  });
+}
+
+}  // namespace
+
+MetaField read_meta_field(Fields& fields, std::string_view key, Value value, const MetaFilter& filter,
+                          k8s::ObjectMeta& meta) {
+  auto done = [](bool ok) { return ok ? MetaField::read : MetaField::failed; };
+  if (key == "name") return done(fields.text(value, "metadata.name", meta.name));
+  if (key == "namespace") return done(fields.text(value, "metadata.namespace", meta.ns));
+  if (key == "uid") return done(fields.text(value, "metadata.uid", meta.uid));
+  if (key == "resourceVersion") return done(fields.text(value, "metadata.resourceVersion", meta.resource_version));
+  if (key == "generation") return done(fields.number(value, "metadata.generation", meta.generation));
+  if (key == "creationTimestamp") {
+    std::optional<k8s::WallTime> time;
+    if (!fields.time(value, "metadata.creationTimestamp", time)) return MetaField::failed;
+    if (time) meta.creation_timestamp = *time;
+    return MetaField::read;
+  }
+  if (key == "deletionTimestamp") {
+    return done(fields.time(value, "metadata.deletionTimestamp", meta.deletion_timestamp));
+  }
+  if (key == "labels") {
+    return filter.labels ? done(read_strings(fields, value, "metadata.labels", nullptr, meta.labels)) : MetaField::read;
+  }
+  if (key == "annotations") {
+    if (filter.annotation == nullptr) return MetaField::read;
+    return done(read_strings(fields, value, "metadata.annotations", filter.annotation, meta.annotations));
+  }
+  if (key == "ownerReferences") {
+    return done(fields.array(value, "metadata.ownerReferences", [&](Value item) {
+      return read_owner(fields, item, meta.owners.emplace_back());
+    }));
+  }
+  return MetaField::other;
+}
+
+bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta) {
+  return read_meta(fields, value, filter, meta, [](std::string_view, Value) { return true; });
+}
+
+namespace {
+// One parser and one buffer for the process' one thread; both keep the size of the largest object seen.
+struct Scratch {
+  simdjson::ondemand::parser parser;
+  std::string buffer;
+};
+Scratch& scratch() {
+  static thread_local Scratch instance;
+  return instance;
+}
+// An object larger than this gives its buffer back afterwards, so that one outlier does not cost memory for ever.
+constexpr std::size_t kKeepBytes = std::size_t{256} << 10;
+}  // namespace
+
+Document::Document(std::string_view kind, std::string_view text) : kind_(kind), text_(text) {}
+
+simdjson::error_code Document::iterate(simdjson::ondemand::document& document) {
+  Scratch& used = scratch();
+  if (used.buffer.capacity() > kKeepBytes && text_.size() + simdjson::SIMDJSON_PADDING <= kKeepBytes) {
+    used.buffer = {};
+    used.parser = simdjson::ondemand::parser();
+  }
+  used.buffer.reserve(text_.size() + simdjson::SIMDJSON_PADDING);
+  used.buffer.assign(text_);
+  used.buffer.append(simdjson::SIMDJSON_PADDING, '\0');
+  return used.parser.iterate(simdjson::padded_string_view(used.buffer.data(), text_.size(), used.buffer.size()))
+      .get(document);
+}
+
+k8s::Result<void> Document::finish(const k8s::ObjectMeta& meta) const {
+  std::string failure = fields_.failure();
+  if (failure.empty() && meta.name.empty()) failure = "metadata.name must be a non-empty string";
+  if (failure.empty()) return {};
+  const std::string named = meta.name.empty() ? std::string(kind_) : fmt::format("{} {}", kind_, k8s::to_string(meta.key()));
+  return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", named, failure));
+}
+
+}  // namespace gso::json

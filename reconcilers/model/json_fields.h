@@ -1,0 +1,134 @@
+// Reads fields of one JSON text in order with simdjson on demand: no DOM, no exceptions, errors that name the field.
+// Used by the project_*.cc files only.
+#pragma once
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "k8sclient/error.h"
+#include "k8sclient/object.h"
+
+namespace gso::json {
+
+using Value = simdjson::ondemand::value;
+
+// The state of one decode: the first failure wins, and every reader below returns false after it.
+class Fields {
+ public:
+  // "spec.priority must be a number" becomes the error's text.
+  bool fail(std::string_view field, std::string_view expected);
+  bool invalid_json(std::string_view field, simdjson::error_code code);
+  [[nodiscard]] bool ok() const { return failure_.empty(); }
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+
+  // Calls on_field(key, value) for each field of an object, in the order of the text. null counts as absent.
+  // The key is valid during the call.
+  template <class OnField>
+  bool object(Value value, std::string_view field, OnField on_field) {
+    simdjson::ondemand::object fields;
+    if (!open(value, field, simdjson::ondemand::json_type::object, "an object")) return ok();
+    if (auto code = value.get_object().get(fields); code != simdjson::SUCCESS) return invalid_json(field, code);
+    for (auto entry : fields) {
+      std::string_view key;
+      Value inner;
+      if (auto code = entry.unescaped_key().get(key); code != simdjson::SUCCESS) return invalid_json(field, code);
+      if (auto code = entry.value().get(inner); code != simdjson::SUCCESS) return invalid_json(field, code);
+      if (!on_field(key, inner) || !ok()) return false;
+    }
+    return true;
+  }
+  // Calls on_item(value) for each item of an array. null counts as absent.
+  template <class OnItem>
+  bool array(Value value, std::string_view field, OnItem on_item) {
+    simdjson::ondemand::array items;
+    if (!open(value, field, simdjson::ondemand::json_type::array, "a list")) return ok();
+    if (auto code = value.get_array().get(items); code != simdjson::SUCCESS) return invalid_json(field, code);
+    for (auto item : items) {
+      Value inner;
+      if (auto code = item.get(inner); code != simdjson::SUCCESS) return invalid_json(field, code);
+      if (!on_item(inner) || !ok()) return false;
+    }
+    return true;
+  }
+
+  // Scalars. null leaves `out` as it is; a wrong type fails and names the field.
+  bool text(Value value, std::string_view field, std::string& out);
+  bool text(Value value, std::string_view field, k8s::Interned& out);
+  // The view is valid until the next object is decoded.
+  bool view(Value value, std::string_view field, std::string_view& out);
+  bool number(Value value, std::string_view field, std::int64_t& out);
+  bool flag(Value value, std::string_view field, bool& out);
+  bool time(Value value, std::string_view field, std::optional<k8s::WallTime>& out);
+  // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does.
+  bool quantity(Value value, std::string_view field, std::int64_t& out);
+  bool string_map(Value value, std::string_view field, std::map<std::string, std::string>& out);
+
+ private:
+  // False for null (which is no failure) and for a wrong type (which is one).
+  bool open(Value& value, std::string_view field, simdjson::ondemand::json_type wanted, std::string_view expected);
+  std::string failure_;
+};
+
+// Which metadata a projection keeps.
+struct MetaFilter {
+  bool labels = true;
+  bool (*annotation)(std::string_view key) = nullptr;  // nullptr keeps none.
+};
+
+// metadata -> ObjectMeta. `on_other` sees the metadata fields that ObjectMeta does not keep (managedFields).
+bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta);
+// One metadata field; returns false when the key is none that ObjectMeta keeps (and nothing was consumed).
+enum class MetaField { read, other, failed };
+MetaField read_meta_field(Fields& fields, std::string_view key, Value value, const MetaFilter& filter,
+                          k8s::ObjectMeta& meta);
+
+template <class OnOther>
+bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta, OnOther on_other) {
+  return fields.object(value, "metadata", [&](std::string_view key, Value inner) {
+    switch (read_meta_field(fields, key, inner, filter, meta)) {
+      case MetaField::failed: return false;
+      case MetaField::read: return true;
+      case MetaField::other: return on_other(key, inner);
+    }
+    return false;
+  });
+}
+
+// The root object of one text, copied into a buffer with padding that is reused from call to call (one thread).
+// Calls on_field(fields, key, value) for each root field; afterwards the text must be at its end and `meta.name` set.
+class Document {
+ public:
+  explicit Document(std::string_view kind, std::string_view text);
+  template <class OnField>
+  k8s::Result<void> read(const k8s::ObjectMeta& meta, OnField on_field) {
+    simdjson::ondemand::document document;
+    Value root;
+    if (auto code = iterate(document); code != simdjson::SUCCESS) {
+      fields_.invalid_json("", code);
+    } else if (auto value_code = document.get_value().get(root); value_code != simdjson::SUCCESS) {
+      // A scalar document has no value to open.
+      fields_.fail("the document", "an object");
+    } else {
+      fields_.object(root, "the document", [&](std::string_view key, Value value) { return on_field(fields_, key, value); });
+      // Out of bounds is how on demand says that the text is used up.
+      if (fields_.ok() && document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
+        fields_.fail("the document", "one object and nothing after it");
+      }
+    }
+    return finish(meta);
+  }
+
+ private:
+  simdjson::error_code iterate(simdjson::ondemand::document& document);
+  k8s::Result<void> finish(const k8s::ObjectMeta& meta) const;
+  Fields fields_;
+  std::string_view kind_;
+  std::string_view text_;
+};
+
+}  // namespace gso::json

@@ -1,0 +1,199 @@
+// DaemonSet and ControllerRevision: JSON -> projected value.
+#include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+using json::Fields;
+using json::Value;
+
+bool keeps_daemonset_annotation(std::string_view key) {
+  return key.starts_with("gpusharing.dev/") || key.starts_with("nvidia.com/");
+}
+
+bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name, std::string& text) {
+  return fields.object(value, field, [&](std::string_view key, Value inner) {
+    if (key == "name") return fields.text(inner, field, name);
+    if (key == "value") return fields.text(inner, field, text);
+    return true;
+  });
+}
+
+bool read_container_spec(Fields& fields, Value value, ContainerSpec& container) {
+  return fields.object(value, "spec.template.spec.containers", [&](std::string_view key, Value inner) {
+    if (key == "name") return fields.text(inner, "containers.name", container.name);
+    if (key == "image") return fields.text(inner, "containers.image", container.image);
+    if (key == "command") {
+      return fields.array(inner, "containers.command", [&](Value item) {
+        return fields.text(item, "containers.command", container.command.emplace_back());
+      });
+    }
+    if (key == "env") {
+      return fields.array(inner, "containers.env", [&](Value item) {
+        std::string name;
+        std::string text;
+        if (!read_name_value(fields, item, "containers.env", name, text)) return false;
+        container.env.insert_or_assign(std::move(name), std::move(text));
+        return true;
+      });
+    }
+    if (key == "volumeMounts") {
+      return fields.array(inner, "containers.volumeMounts", [&](Value item) {
+        std::string name;
+        std::string path;
+        const bool read = fields.object(item, "containers.volumeMounts", [&](std::string_view mount, Value text) {
+          if (mount == "name") return fields.text(text, "containers.volumeMounts.name", name);
+          if (mount == "mountPath") return fields.text(text, "containers.volumeMounts.mountPath", path);
+          return true;
+        });
+        container.volume_mounts.insert_or_assign(std::move(path), std::move(name));
+        return read;
+      });
+    }
+    return true;
+  });
+}
+
+bool read_requirement(Fields& fields, Value value, NodeSelectorRequirement& requirement) {
+  return fields.object(value, "matchExpressions", [&](std::string_view key, Value inner) {
+    if (key == "key") return fields.text(inner, "matchExpressions.key", requirement.key);
+    if (key == "operator") return fields.text(inner, "matchExpressions.operator", requirement.op);
+    if (key == "values") {
+      return fields.array(inner, "matchExpressions.values", [&](Value item) {
+        return fields.text(item, "matchExpressions.values", requirement.values.emplace_back());
+      });
+    }
+    return true;
+  });
+}
+
+// affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms
+bool read_affinity(Fields& fields, Value value, DaemonSet& out) {
+  auto term = [&](Value item) {
+    auto& requirements = out.affinity_terms.emplace_back();
+    return fields.object(item, "nodeSelectorTerms", [&](std::string_view key, Value inner) {
+      if (key != "matchExpressions" && key != "matchFields") return true;
+      return fields.array(inner, "matchExpressions", [&](Value expression) {
+        return read_requirement(fields, expression, requirements.emplace_back());
+      });
+    });
+  };
+  return fields.object(value, "affinity", [&](std::string_view kind, Value node_affinity) {
+    if (kind != "nodeAffinity") return true;
+    return fields.object(node_affinity, "affinity.nodeAffinity", [&](std::string_view when, Value required) {
+      if (when != "requiredDuringSchedulingIgnoredDuringExecution") return true;
+      return fields.object(required, "affinity.nodeAffinity", [&](std::string_view key, Value terms) {
+        return key == "nodeSelectorTerms" ? fields.array(terms, "nodeSelectorTerms", term) : true;
+      });
+    });
+  });
+}
+
+bool read_toleration(Fields& fields, Value value, Toleration& toleration) {
+  return fields.object(value, "tolerations", [&](std::string_view key, Value inner) {
+    if (key == "key") return fields.text(inner, "tolerations.key", toleration.key);
+    if (key == "operator") return fields.text(inner, "tolerations.operator", toleration.op);
+    if (key == "value") return fields.text(inner, "tolerations.value", toleration.value);
+    if (key == "effect") return fields.text(inner, "tolerations.effect", toleration.effect);
+    return true;
+  });
+}
+
+bool read_volume(Fields& fields, Value value, DaemonSet& out) {
+  std::string name;
+  std::string config_map;
+  const bool read = fields.object(value, "volumes", [&](std::string_view key, Value inner) {
+    if (key == "name") return fields.text(inner, "volumes.name", name);
+    if (key == "configMap") {
+      return fields.object(inner, "volumes.configMap", [&](std::string_view field, Value text) {
+        return field == "name" ? fields.text(text, "volumes.configMap.name", config_map) : true;
+      });
+    }
+    return true;
+  });
+  if (!config_map.empty()) out.configmap_volumes.insert_or_assign(std::move(name), std::move(config_map));
+  return read;
+}
+
+bool read_template_spec(Fields& fields, Value value, DaemonSet& out) {
+  return fields.object(value, "spec.template.spec", [&](std::string_view key, Value inner) {
+    auto containers = [&](std::vector<ContainerSpec>& into) {
+      return fields.array(inner, "spec.template.spec.containers",
+                          [&](Value item) { return read_container_spec(fields, item, into.emplace_back()); });
+    };
+    if (key == "containers") return containers(out.containers);
+    if (key == "initContainers") return containers(out.init_containers);
+    if (key == "nodeSelector") return fields.string_map(inner, "nodeSelector", out.node_selector);
+    if (key == "affinity") return read_affinity(fields, inner, out);
+    if (key == "tolerations") {
+      return fields.array(inner, "tolerations",
+                          [&](Value item) { return read_toleration(fields, item, out.tolerations.emplace_back()); });
+    }
+    if (key == "volumes") return fields.array(inner, "volumes", [&](Value item) { return read_volume(fields, item, out); });
+    return true;
+  });
+}
+
+bool read_daemonset_spec(Fields& fields, Value value, DaemonSet& out) {
+  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
+    if (key == "selector") {
+      return fields.object(inner, "spec.selector", [&](std::string_view field, Value labels) {
+        return field == "matchLabels" ? fields.string_map(labels, "spec.selector.matchLabels", out.match_labels) : true;
+      });
+    }
+    if (key == "template") {
+      return fields.object(inner, "spec.template", [&](std::string_view field, Value spec) {
+        return field == "spec" ? read_template_spec(fields, spec, out) : true;
+      });
+    }
+    if (key == "updateStrategy") {
+      return fields.object(inner, "spec.updateStrategy", [&](std::string_view field, Value type) {
+        if (field != "type") return true;
+        std::string_view text;
+        if (!fields.view(type, "spec.updateStrategy.type", text)) return false;
+        out.on_delete = text == "OnDelete";
+        return true;
+      });
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+k8s::Result<DaemonSet> project_daemonset(std::string_view text) {
+  DaemonSet out;
+  json::Document document("DaemonSet", text);
+  const json::MetaFilter filter{true, keeps_daemonset_annotation};
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
+    if (key == "spec") return read_daemonset_spec(fields, value, out);
+    if (key == "status") {
+      return fields.object(value, "status", [&](std::string_view field, Value inner) {
+        if (field == "observedGeneration") return fields.number(inner, "status.observedGeneration", out.observed_generation);
+        if (field == "desiredNumberScheduled") return fields.number(inner, "status.desiredNumberScheduled", out.desired);
+        if (field == "updatedNumberScheduled") return fields.number(inner, "status.updatedNumberScheduled", out.updated);
+        if (field == "numberAvailable") return fields.number(inner, "status.numberAvailable", out.available);
+        return true;
+      });
+    }
+    return true;
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+k8s::Result<ControllerRevision> project_controller_revision(std::string_view text) {
+  ControllerRevision out;
+  json::Document document("ControllerRevision", text);
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
+    if (key == "revision") return fields.number(value, "revision", out.revision);
+    return true;
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,169 @@
+// Node and ConfigMap: JSON -> projected value.
+#include <algorithm>
+
+#include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+using json::Fields;
+using json::Value;
+
+// Annotations of a Node that a planner reads: ours, the ecosystem's that we must respect, and NFD's list of the labels
+// it owns (which an NFD instance may prefix).
+bool keeps_node_annotation(std::string_view key) {
+  constexpr std::string_view kPrefixes[] = {"gpusharing.dev/", "nvidia.com/", "nvidia.mps/", "nos.nebuly.com/",
+                                            "kai.scheduler/"};
+  if (std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return key.starts_with(prefix); })) return true;
+  return key.ends_with("nfd.node.kubernetes.io/feature-labels") || key == "karpenter.sh/do-not-disrupt" ||
+         key == "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+}
+
+bool read_taint(Fields& fields, Value value, Taint& taint) {
+  return fields.object(value, "spec.taints", [&](std::string_view key, Value inner) {
+    if (key == "key") return fields.text(inner, "spec.taints.key", taint.key);
+    if (key == "value") return fields.text(inner, "spec.taints.value", taint.value);
+    if (key == "effect") return fields.text(inner, "spec.taints.effect", taint.effect);
+    return true;
+  });
+}
+
+bool read_gpu_resources(Fields& fields, Value value, std::string_view field, std::map<Interned, std::int64_t>& out) {
+  return fields.object(value, field, [&](std::string_view key, Value inner) {
+    if (!key.starts_with("nvidia.com/")) return true;
+    std::int64_t& count = out[Interned(key)];
+    return fields.quantity(inner, field, count);
+  });
+}
+
+bool read_condition(Fields& fields, Value value, bool& ready) {
+  std::string_view type;
+  std::string_view status;
+  const bool read = fields.object(value, "status.conditions", [&](std::string_view key, Value inner) {
+    if (key == "type") return fields.view(inner, "status.conditions.type", type);
+    if (key == "status") return fields.view(inner, "status.conditions.status", status);
+    return true;
+  });
+  if (type == "Ready") ready = status == "True";
+  return read;
+}
+
+bool read_node_status(Fields& fields, Value value, Node& node) {
+  return fields.object(value, "status", [&](std::string_view key, Value inner) {
+    if (key == "capacity") return read_gpu_resources(fields, inner, "status.capacity", node.capacity);
+    if (key == "allocatable") return read_gpu_resources(fields, inner, "status.allocatable", node.allocatable);
+    if (key == "conditions") {
+      return fields.array(inner, "status.conditions",
+                          [&](Value item) { return read_condition(fields, item, node.ready); });
+    }
+    return true;
+  });
+}
+
+bool read_node_spec(Fields& fields, Value value, Node& node) {
+  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
+    if (key == "unschedulable") return fields.flag(inner, "spec.unschedulable", node.unschedulable);
+    if (key == "taints") {
+      return fields.array(inner, "spec.taints",
+                          [&](Value item) { return read_taint(fields, item, node.taints.emplace_back()); });
+    }
+    return true;
+  });
+}
+
+// Annotations of a ConfigMap: our stops, and what tells GitOps and Helm ownership.
+bool keeps_configmap_annotation(std::string_view key) {
+  return key.starts_with("gpusharing.dev/") || key.starts_with("meta.helm.sh/") ||
+         key.starts_with("argocd.argoproj.io/") || key.starts_with("kustomize.toolkit.fluxcd.io/");
+}
+
+// One entry of managedFields that owns something below f:data.
+struct DataManager {
+  Interned manager;
+  std::optional<WallTime> time;
+  bool owns_data = false;
+};
+
+bool read_managed_entry(Fields& fields, Value value, DataManager& entry) {
+  return fields.object(value, "metadata.managedFields", [&](std::string_view key, Value inner) {
+    if (key == "manager") return fields.text(inner, "metadata.managedFields.manager", entry.manager);
+    if (key == "time") return fields.time(inner, "metadata.managedFields.time", entry.time);
+    if (key == "fieldsV1") {
+      return fields.object(inner, "metadata.managedFields.fieldsV1", [&](std::string_view field, Value) {
+        entry.owns_data = entry.owns_data || field == "f:data" || field == "f:binaryData";
+        return true;
+      });
+    }
+    return true;
+  });
+}
+
+void keep_data_managers(std::vector<DataManager> managers, ConfigMap& out) {
+  std::erase_if(managers, [](const DataManager& entry) { return !entry.owns_data; });
+  std::stable_sort(managers.begin(), managers.end(),
+                   [](const DataManager& a, const DataManager& b) { return a.time < b.time; });
+  out.data_changed = out.meta.creation_timestamp;
+  for (const DataManager& entry : managers) {
+    out.data_managers.push_back(entry.manager);
+    if (entry.time) out.data_changed = std::max(out.data_changed, *entry.time);
+  }
+}
+
+}  // namespace
+
+k8s::Result<Node> project_node(std::string_view text) {
+  Node node;
+  json::Document document("Node", text);
+  const json::MetaFilter filter{true, keeps_node_annotation};
+  auto read = document.read(node.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, filter, node.meta);
+    if (key == "spec") return read_node_spec(fields, value, node);
+    if (key == "status") return read_node_status(fields, value, node);
+    return true;
+  });
+  if (!read) return std::unexpected(read.error());
+  return node;
+}
+
+bool operator==(const ConfigMap& a, const ConfigMap& b) {
+  if (a.meta != b.meta || a.immutable != b.immutable || a.data_changed != b.data_changed ||
+      a.data_managers != b.data_managers || a.data.size() != b.data.size()) {
+    return false;
+  }
+  return std::equal(a.data.begin(), a.data.end(), b.data.begin(), [](const auto& x, const auto& y) {
+    return x.first == y.first && (x.second == y.second || (x.second && y.second && *x.second == *y.second));
+  });
+}
+
+k8s::Result<ConfigMap> project_configmap(std::string_view text) {
+  ConfigMap config_map;
+  std::vector<DataManager> managers;
+  json::Document document("ConfigMap", text);
+  const json::MetaFilter filter{true, keeps_configmap_annotation};
+  auto read = document.read(config_map.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") {
+      return json::read_meta(fields, value, filter, config_map.meta, [&](std::string_view field, Value inner) {
+        if (field != "managedFields") return true;
+        return fields.array(inner, "metadata.managedFields",
+                            [&](Value item) { return read_managed_entry(fields, item, managers.emplace_back()); });
+      });
+    }
+    if (key == "immutable") return fields.flag(value, "immutable", config_map.immutable);
+    if (key == "data") {
+      return fields.object(value, "data", [&](std::string_view name, Value inner) {
+        std::string content;
+        std::string entry(name);
+        if (!fields.text(inner, "data." + entry, content)) return false;
+        config_map.data[std::move(entry)] = std::make_shared<const std::string>(std::move(content));
+        return true;
+      });
+    }
+    return true;
+  });
+  if (!read) return std::unexpected(read.error());
+  keep_data_managers(std::move(managers), config_map);
+  return config_map;
+}
+
+}  // namespace gso

@@ -1,0 +1,288 @@
+// ClusterPolicy, SharingPolicy and SharingRollout: JSON -> projected value.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+using json::Fields;
+using json::Value;
+
+bool keeps_own_annotation(std::string_view key) { return key.starts_with("gpusharing.dev/"); }
+
+// Keys sorted, no blanks: equal statuses give equal text, whatever order the server wrote them in.
+bool canonical(Fields& fields, Value value, std::string_view field, std::string& out) {
+  simdjson::ondemand::object object;
+  std::string_view raw;
+  if (value.get_object().get(object) != simdjson::SUCCESS || object.raw_json().get(raw) != simdjson::SUCCESS) {
+    return fields.fail(field, "an object");
+  }
+  const auto parsed = nlohmann::json::parse(raw, nullptr, false);
+  if (parsed.is_discarded()) return fields.fail(field, "valid JSON");
+  out = parsed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return true;
+}
+
+template <class T>
+struct Choice {
+  std::string_view text;
+  T value;
+};
+
+// One of a closed list of words; the message lists them.
+template <class T, std::size_t N>
+bool choice(Fields& fields, Value value, std::string_view field, const Choice<T> (&choices)[N], T& out) {
+  std::string_view text;
+  if (!fields.view(value, field, text)) return false;
+  if (text.empty()) return true;
+  std::string wanted;
+  for (const auto& candidate : choices) {
+    if (candidate.text == text) {
+      out = candidate.value;
+      return true;
+    }
+    wanted += fmt::format("{}{}", wanted.empty() ? "one of " : ", ", candidate.text);
+  }
+  return fields.fail(field, wanted);
+}
+
+bool duration(Fields& fields, Value value, std::string_view field, k8s::Duration& out) {
+  std::string_view text;
+  if (!fields.view(value, field, text)) return false;
+  if (text.empty()) return true;
+  const auto parsed = k8s::parse_go_duration(text);
+  if (!parsed || *parsed < k8s::Duration::zero()) return fields.fail(field, "a duration as in 90s or 1h30m");
+  out = *parsed;
+  return true;
+}
+
+bool int_or_percent(Fields& fields, Value value, std::string_view field, IntOrPercent& out) {
+  simdjson::ondemand::json_type type{};
+  if (auto code = value.type().get(type); code != simdjson::SUCCESS) return fields.invalid_json(field, code);
+  if (type == simdjson::ondemand::json_type::number) {
+    out = {0, false};
+    return fields.number(value, field, out.value);
+  }
+  std::string_view text;
+  if (!fields.view(value, field, text)) return false;
+  if (text.empty()) return true;
+  const auto parsed = IntOrPercent::parse(text);
+  if (!parsed) return fields.fail(field, "a count as in 3 or a percentage as in 10%");
+  out = *parsed;
+  return true;
+}
+
+bool read_expression(Fields& fields, Value value, k8s::LabelRequirement& out) {
+  return fields.object(value, "matchExpressions", [&](std::string_view key, Value inner) {
+    if (key == "key") return fields.text(inner, "matchExpressions.key", out.key);
+    if (key == "operator") {
+      std::string_view text;
+      if (!fields.view(inner, "matchExpressions.operator", text)) return false;
+      const auto op = k8s::parse_label_operator(text);
+      if (!op) return fields.fail("matchExpressions.operator", "one of In, NotIn, Exists, DoesNotExist");
+      out.op = *op;
+      return true;
+    }
+    if (key == "values") {
+      return fields.array(inner, "matchExpressions.values", [&](Value item) {
+        return fields.text(item, "matchExpressions.values", out.values.emplace_back());
+      });
+    }
+    return true;
+  });
+}
+
+bool read_selector(Fields& fields, Value value, k8s::LabelSelector& out) {
+  return fields.object(value, "spec.nodeSelector", [&](std::string_view key, Value inner) {
+    if (key == "matchLabels") return fields.string_map(inner, "spec.nodeSelector.matchLabels", out.match_labels);
+    if (key == "matchExpressions") {
+      return fields.array(inner, "spec.nodeSelector.matchExpressions", [&](Value item) {
+        return read_expression(fields, item, out.match_expressions.emplace_back());
+      });
+    }
+    return true;
+  });
+}
+
+constexpr Choice<WorkloadMode> kWorkloads[] = {{"WaitForIdle", WorkloadMode::wait_for_idle},
+                                               {"Evict", WorkloadMode::evict},
+                                               {"Interrupt", WorkloadMode::interrupt}};
+constexpr Choice<OnFailure> kOnFailure[] = {{"Pause", OnFailure::pause}, {"Rollback", OnFailure::rollback}};
+constexpr Choice<Mechanism> kMechanisms[] = {{"NodeByNode", Mechanism::node_by_node},
+                                             {"DaemonSetRestart", Mechanism::daemonset_restart}};
+constexpr Choice<PolicyMode> kModes[] = {
+    {"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}};
+
+bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
+  return fields.object(value, "spec.rollout", [&](std::string_view key, Value inner) {
+    if (key == "mechanism") return choice(fields, inner, "spec.rollout.mechanism", kMechanisms, out.mechanism);
+    if (key == "maxUnavailable") return int_or_percent(fields, inner, "spec.rollout.maxUnavailable", out.max_unavailable);
+    if (key == "maxUnavailablePerGroup") {
+      return int_or_percent(fields, inner, "spec.rollout.maxUnavailablePerGroup", out.max_unavailable_per_group);
+    }
+    if (key == "canary") {
+      return fields.object(inner, "spec.rollout.canary", [&](std::string_view field, Value item) {
+        if (field == "nodesPerGroup") {
+          return fields.number(item, "spec.rollout.canary.nodesPerGroup", out.canary_nodes_per_group);
+        }
+        if (field == "soak") return duration(fields, item, "spec.rollout.canary.soak", out.canary_soak);
+        return true;
+      });
+    }
+    if (key == "workloads") return choice(fields, inner, "spec.rollout.workloads", kWorkloads, out.workloads);
+    if (key == "cordon") return fields.flag(inner, "spec.rollout.cordon", out.cordon.emplace());
+    if (key == "idleTimeout") return duration(fields, inner, "spec.rollout.idleTimeout", out.idle_timeout);
+    if (key == "verifyTimeout") return duration(fields, inner, "spec.rollout.verifyTimeout", out.verify_timeout);
+    if (key == "maxFailures") return fields.number(inner, "spec.rollout.maxFailures", out.max_failures);
+    if (key == "onFailure") return choice(fields, inner, "spec.rollout.onFailure", kOnFailure, out.on_failure);
+    if (key == "paused") return fields.flag(inner, "spec.rollout.paused", out.paused);
+    return true;
+  });
+}
+
+constexpr std::string_view kStrategies[] = {"none", "mps", "time-slicing"};
+
+bool read_inline(Fields& fields, Value value, InlineProfile& out) {
+  return fields.object(value, "spec.profile.inline", [&](std::string_view key, Value inner) {
+    if (key == "strategy") {
+      if (!fields.text(inner, "spec.profile.inline.strategy", out.strategy)) return false;
+      const bool known = std::ranges::find(kStrategies, out.strategy) != std::end(kStrategies);
+      return known || fields.fail("spec.profile.inline.strategy", "one of none, mps, time-slicing");
+    }
+    if (key == "replicas") return fields.number(inner, "spec.profile.inline.replicas", out.replicas);
+    if (key == "renameByDefault") {
+      return fields.flag(inner, "spec.profile.inline.renameByDefault", out.rename_by_default);
+    }
+    if (key == "resource") return fields.text(inner, "spec.profile.inline.resource", out.resource);
+    if (key == "failRequestsGreaterThanOne") {
+      return fields.flag(inner, "spec.profile.inline.failRequestsGreaterThanOne",
+                         out.fail_requests_greater_than_one.emplace());
+    }
+    return true;
+  });
+}
+
+bool read_policy_spec(Fields& fields, Value value, SharingPolicy& out) {
+  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
+    if (key == "nodeSelector") return read_selector(fields, inner, out.node_selector);
+    if (key == "priority") return fields.number(inner, "spec.priority", out.priority);
+    if (key == "mode") return choice(fields, inner, "spec.mode", kModes, out.mode);
+    if (key == "takeover") return fields.flag(inner, "spec.takeover", out.takeover);
+    if (key == "rollout") return read_rollout_spec(fields, inner, out.rollout);
+    if (key == "profile") {
+      return fields.object(inner, "spec.profile", [&](std::string_view field, Value item) {
+        if (field == "configMapKey") return fields.text(item, "spec.profile.configMapKey", out.config_map_key.emplace());
+        if (field == "inline") return read_inline(fields, item, out.inline_profile.emplace());
+        return true;
+      });
+    }
+    return true;
+  });
+}
+
+bool read_rollout_object(Fields& fields, Value value, SharingRollout& out) {
+  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
+    if (key == "policy") return fields.text(inner, "spec.policy", out.policy);
+    if (key == "configMap") return fields.text(inner, "spec.configMap", out.config_map);
+    if (key == "key") return fields.text(inner, "spec.key", out.key);
+    if (key == "toRevision") return fields.text(inner, "spec.toRevision", out.to_revision);
+    if (key == "paused") return fields.flag(inner, "spec.paused", out.paused);
+    if (key == "approved") return fields.flag(inner, "spec.approved", out.approved);
+    if (key == "aborted") return fields.flag(inner, "spec.aborted", out.aborted);
+    return true;
+  });
+}
+
+bool read_clusterpolicy_spec(Fields& fields, Value value, ClusterPolicy& out) {
+  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
+    if (key == "devicePlugin") {
+      return fields.object(inner, "spec.devicePlugin", [&](std::string_view field, Value item) {
+        if (field == "enabled") return fields.flag(item, "spec.devicePlugin.enabled", out.device_plugin_enabled);
+        if (field != "config") return true;
+        return fields.object(item, "spec.devicePlugin.config", [&](std::string_view name, Value text) {
+          if (name == "name") return fields.text(text, "spec.devicePlugin.config.name", out.config_name);
+          if (name == "default") return fields.text(text, "spec.devicePlugin.config.default", out.config_default);
+          return true;
+        });
+      });
+    }
+    if (key == "mig") {
+      return fields.object(inner, "spec.mig", [&](std::string_view field, Value text) {
+        return field == "strategy" ? fields.text(text, "spec.mig.strategy", out.mig_strategy) : true;
+      });
+    }
+    if (key == "daemonsets") {
+      return fields.object(inner, "spec.daemonsets", [&](std::string_view field, Value item) {
+        std::string_view text;
+        if (field != "updateStrategy") return true;
+        if (!fields.view(item, "spec.daemonsets.updateStrategy", text)) return false;
+        out.on_delete = text == "OnDelete";
+        return true;
+      });
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view text) {
+  ClusterPolicy out;
+  json::Document document("ClusterPolicy", text);
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
+    if (key == "spec") return read_clusterpolicy_spec(fields, value, out);
+    if (key == "status") {
+      return fields.object(value, "status", [&](std::string_view field, Value inner) {
+        if (field == "state") return fields.text(inner, "status.state", out.state);
+        if (field == "namespace") return fields.text(inner, "status.namespace", out.status_namespace);
+        return true;
+      });
+    }
+    return true;
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
+  SharingPolicy out;
+  json::Document document("SharingPolicy", text);
+  const json::MetaFilter filter{true, keeps_own_annotation};
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
+    if (key == "spec") return read_policy_spec(fields, value, out);
+    if (key == "status") return canonical(fields, value, "status", out.status_json);
+    return true;
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+k8s::Result<SharingRollout> project_sharing_rollout(std::string_view text) {
+  SharingRollout out;
+  json::Document document("SharingRollout", text);
+  const json::MetaFilter filter{true, keeps_own_annotation};
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
+    if (key == "spec") return read_rollout_object(fields, value, out);
+    if (key == "status") return canonical(fields, value, "status", out.status_json);
+    return true;
+  });
+  if (!read) return std::unexpected(read.error());
+  const auto status = nlohmann::json::parse(out.status_json, nullptr, false);
+  if (status.is_object()) {
+    if (auto phase = status.find("phase"); phase != status.end() && phase->is_string()) out.phase = *phase;
+    if (auto at = status.find("canaryVerifiedAt"); at != status.end() && at->is_string()) {
+      out.canary_verified_at = k8s::parse_rfc3339(at->get_ref<const std::string&>());
+    }
+  }
+  return out;
+}
+
+}  // namespace gso
