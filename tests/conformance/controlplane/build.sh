@@ -103,6 +103,7 @@ describe() {
       version=$(pinned kubernetes k8s.io/kubernetes)
       minor=${version#v1.}
       ldflags+=" -X k8s.io/component-base/version.gitVersion=$version"
+      ldflags+=" -X k8s.io/client-go/pkg/version.gitVersion=$version"  # of the User-Agent
       ldflags+=" -X k8s.io/component-base/version.gitMajor=1"
       ldflags+=" -X k8s.io/component-base/version.gitMinor=${minor%%.*}"
       ;;
