@@ -75,8 +75,8 @@ failed() {
 
 stop() {
   local pid signal=TERM deadline=$((SECONDS + stop_seconds))
-  # Without its store the API server would wait for it until the time is up.
-  if [[ $1 == kube-apiserver ]] && ! pid_of etcd >/dev/null; then signal=KILL; fi
+  # Without the store, the API server and its clients would wait for it until the time is up.
+  if ! pid_of etcd >/dev/null; then signal=KILL; fi
   if pid=$(pid_of "$1"); then
     kill -"$signal" "$pid" 2>/dev/null || true
     while pid_of "$1" >/dev/null; do
@@ -179,7 +179,7 @@ EOF
 
 # --- readiness -------------------------------------------------------------------------------------------------
 
-admin() { "$dir/bin/kubectl" --kubeconfig "$dir/admin.kubeconfig" --request-timeout 5s "$@"; }
+admin() { "$dir/bin/kubectl" --kubeconfig "$dir/admin.kubeconfig" --request-timeout 3s "$@"; }
 
 # A path that another program than the API server answers.
 serves() { admin --server "$1" get --raw "$2"; }
@@ -257,6 +257,7 @@ remove() {
 up() {
   local began=${EPOCHREALTIME/[.,]/} bin wanted=("${programs[@]:0:4}")
   if $kwok; then wanted+=(kwok); fi
+  command -v openssl >/dev/null || die "needs openssl, for the certificates"
   "$here/build.sh" kubectl "${wanted[@]}"
   bin=$("$here/build.sh" --bin)
 

@@ -37,7 +37,7 @@ check() {
 processes() {
   local proc
   for proc in /proc/[0-9]*; do
-    if [[ $(tr '\0' ' ' 2>/dev/null <"$proc/cmdline") == *"$work/"*--* ]]; then echo "${proc#/proc/} $(tr '\0' ' ' <"$proc/cmdline")"; fi
+    if [[ $(tr '\0' ' ' 2>/dev/null <"$proc/cmdline") == *"$work/"* ]]; then echo "${proc#/proc/} $(tr '\0' ' ' <"$proc/cmdline")"; fi
   done
 }
 
