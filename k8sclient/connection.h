@@ -1,0 +1,38 @@
+// What is needed to reach one API server. Produced by kubeconfig.h or in_cluster.h; consumed by curl_transport.h.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <string>
+
+#include "k8sclient/error.h"
+
+namespace k8s {
+
+// Supplies the bearer token; never logs it. Implementations re-read files every minute and run exec plugins.
+class CredentialSource {
+ public:
+  virtual ~CredentialSource() = default;
+  // Empty string: no Authorization header. Many requests may ask at the same time.
+  virtual boost::asio::awaitable<Result<std::string>> token() = 0;
+  // PEM client certificate and key that the credential supplies (exec plugins may), or empty. Read after token().
+  [[nodiscard]] virtual std::string client_cert_pem() const { return {}; }
+  [[nodiscard]] virtual std::string client_key_pem() const { return {}; }
+  // The server said 401: the next token() must not come from a cache.
+  virtual void invalidate() = 0;
+};
+
+struct Connection {
+  std::string server;  // "https://host:port[/prefix]" or "http://host:port[/prefix]".
+  std::string ca_pem;  // Empty: the system's roots.
+  bool insecure_skip_tls_verify = false;
+  std::string tls_server_name;  // SNI, and the name that the certificate must carry. Empty: the server's host.
+  std::string proxy_url;        // "http://", "https://" or "socks5://". Empty: HTTPS_PROXY and friends decide.
+  std::string client_cert_pem;
+  std::string client_key_pem;
+  std::string namespace_name = "default";
+  std::string user_agent;
+  std::shared_ptr<CredentialSource> credentials;  // May be null: no Authorization header.
+};
+
+}  // namespace k8s
