@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct World {
   k8s::Store<SharingPolicy> policies;
   k8s::Store<SharingRollout> rollouts;
   bool policies_served = false;  // Our CRDs are there; else the record lives in the state ConfigMap alone.
+  // Namespaces where a watch that wanted_scopes() asks for has not synced yet. Nothing is planned about operands
+  // there, and nothing at all while the operator's own namespace is among them.
+  std::set<std::string> unsynced_namespaces;
 };
 
 // GPU consumers of one node, listed when that node's turn comes.
@@ -40,6 +44,9 @@ struct PlannerSettings {
   std::int64_t revision_history_limit = 10;
   enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
   bool adopt_drift = false;  // `rollout start --adopt`
+  // What the SharingPolicy `default` starts with, and what holds where our CRDs are not served.
+  PolicyMode mode = PolicyMode::enforce;
+  RolloutSpec rollout;
 };
 
 struct Snapshot {

@@ -1,0 +1,90 @@
+// Every label, annotation, finalizer, condition and reason that the operator reads or writes: public names, kept for
+// good. Nothing else in the project spells one of these out.
+#pragma once
+
+#include <string_view>
+
+namespace gso {
+
+inline constexpr std::string_view kGroup = "gpusharing.dev";
+inline constexpr std::string_view kApiVersion = "gpusharing.dev/v1alpha1";
+inline constexpr std::string_view kFieldManager = "gpu-sharing-operator";
+inline constexpr std::string_view kDefaultPolicy = "default";
+
+// --- Labels and annotations of ours on Nodes.
+// Label, only while a node is Updating, Blocked or Failed.
+inline constexpr std::string_view kStateLabel = "gpusharing.dev/state";
+inline constexpr std::string_view kStateUpdating = "Updating";
+inline constexpr std::string_view kStateBlocked = "Blocked";
+inline constexpr std::string_view kStateFailed = "Failed";
+// Revision that the node has loaded and shown by effect, and the "<configmap>/<key>" that it came from.
+inline constexpr std::string_view kRevisionAnnotation = "gpusharing.dev/revision";
+inline constexpr std::string_view kProfileAnnotation = "gpusharing.dev/profile";
+// Why the node is Blocked or Failed, for people.
+inline constexpr std::string_view kMessageAnnotation = "gpusharing.dev/message";
+// While in flight: where the node goes, the pods to replace ({"plugin":["uid",…]}), its physical GPUs before.
+inline constexpr std::string_view kTargetAnnotation = "gpusharing.dev/target-revision";
+inline constexpr std::string_view kReplaceAnnotation = "gpusharing.dev/replace";
+inline constexpr std::string_view kGpuCountAnnotation = "gpusharing.dev/gpu-count";
+// "true": we cordoned the node, so we uncordon it.
+inline constexpr std::string_view kCordonedAnnotation = "gpusharing.dev/cordoned";
+// {key: what stood before, or null}: labels that are ours to write and to take back.
+inline constexpr std::string_view kOwnedAnnotation = "gpusharing.dev/owned";
+// Inputs by people: "true" on a Node keeps us off it; "true" on a ConfigMap starts no node; the GPUs of a node as JSON.
+inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
+inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";
+inline constexpr std::string_view kDevicesAnnotation = "gpusharing.dev/devices";
+inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-not-disrupt";
+
+// --- The ecosystem's.
+inline constexpr std::string_view kConfigLabel = "nvidia.com/device-plugin.config";
+inline constexpr std::string_view kGpuResource = "nvidia.com/gpu";
+inline constexpr std::string_view kGpuCount = "nvidia.com/gpu.count";
+inline constexpr std::string_view kGpuReplicas = "nvidia.com/gpu.replicas";
+inline constexpr std::string_view kGpuProduct = "nvidia.com/gpu.product";
+inline constexpr std::string_view kSharingStrategy = "nvidia.com/gpu.sharing-strategy";
+inline constexpr std::string_view kMpsCapable = "nvidia.com/mps.capable";
+inline constexpr std::string_view kMigConfig = "nvidia.com/mig.config";
+inline constexpr std::string_view kMigConfigState = "nvidia.com/mig.config.state";
+inline constexpr std::string_view kMigStrategy = "nvidia.com/mig.strategy";
+inline constexpr std::string_view kDriverUpgradeState = "nvidia.com/gpu-driver-upgrade-state";
+inline constexpr std::string_view kDeployPrefix = "nvidia.com/gpu.deploy.";
+inline constexpr std::string_view kFeatureLabels = "nfd.node.kubernetes.io/feature-labels";
+inline constexpr std::string_view kRevisionHashLabel = "controller-revision-hash";
+
+// --- Keys of the state ConfigMap.
+inline constexpr std::string_view kRecordKey = "baseline.json";
+inline constexpr std::string_view kStatusKey = "status.json";
+
+// --- Why a node is Blocked: the closed list. Each has a runbook.
+inline constexpr std::string_view kBudgetExhausted = "BudgetExhausted";
+inline constexpr std::string_view kWaitingForWorkloads = "WaitingForWorkloads";
+inline constexpr std::string_view kPdbRefuses = "PDBRefuses";
+inline constexpr std::string_view kLabelOwnedByOther = "LabelOwnedByOther";
+inline constexpr std::string_view kMigEnabled = "MIGEnabled";
+inline constexpr std::string_view kMpsByLabelUnsupported = "MPSByLabelUnsupported";
+inline constexpr std::string_view kDriverUpgrade = "DriverUpgrade";
+inline constexpr std::string_view kMigChange = "MIGChange";
+inline constexpr std::string_view kKaiReservations = "KAIReservations";
+inline constexpr std::string_view kRenameStrandsPods = "RenameStrandsPods";
+inline constexpr std::string_view kOutsideWindow = "OutsideWindow";
+inline constexpr std::string_view kHeld = "Held";
+inline constexpr std::string_view kConfigInvalid = "ConfigInvalid";
+inline constexpr std::string_view kProviderUnsupported = "ProviderUnsupported";
+
+// --- Reasons of actions, Events, findings and conditions.
+inline constexpr std::string_view kPreexistingDrift = "PreexistingDrift";
+inline constexpr std::string_view kUnproven = "Unproven";
+inline constexpr std::string_view kDrift = "Drift";
+inline constexpr std::string_view kLoadedUngated = "LoadedUngated";
+inline constexpr std::string_view kUnhealthyDevices = "UnhealthyDevices";
+inline constexpr std::string_view kLabelsUnreliable = "LabelsUnreliable";
+inline constexpr std::string_view kUnstagedClusterPolicy = "UnstagedClusterPolicy";
+inline constexpr std::string_view kNodesWouldBreak = "NodesWouldBreak";
+inline constexpr std::string_view kGpuOperatorUpdating = "GPUOperatorUpdating";
+inline constexpr std::string_view kDaemonSetOwnedConsumers = "DaemonSetOwnedConsumers";
+inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
+inline constexpr std::string_view kMaxFailures = "MaxFailures";
+inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";
+
+}  // namespace gso
