@@ -1,0 +1,275 @@
+// DaemonSets -> operand sets, and the watches that follow from them.
+#include "reconcilers/discovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <tuple>
+
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+std::string_view to_string(Component component) {
+  switch (component) {
+    case Component::plugin: return "plugin";
+    case Component::gfd: return "gfd";
+    case Component::mps: return "mps";
+  }
+  return "plugin";
+}
+
+std::optional<Component> parse_component(std::string_view text) {
+  for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    if (to_string(component) == text) return component;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(Provider provider) {
+  switch (provider) {
+    case Provider::gpu_operator: return "GPUOperator";
+    case Provider::device_plugin_chart: return "DevicePluginChart";
+    case Provider::manifest: return "Manifest";
+  }
+  return "Manifest";
+}
+
+PluginVersion PluginVersion::of_image(std::string_view image) {
+  // registry:5000/path/name:v0.17.1-ubi9@sha256:…: the tag follows the last colon of the last path segment.
+  image = image.substr(0, image.find('@'));
+  const auto slash = image.rfind('/');
+  std::string_view name = slash == std::string_view::npos ? image : image.substr(slash + 1);
+  const auto colon = name.find(':');
+  if (colon == std::string_view::npos) return {};
+  std::string_view tag = name.substr(colon + 1);
+  if (tag.starts_with('v')) tag.remove_prefix(1);
+  PluginVersion out;
+  int* const parts[] = {&out.major, &out.minor, &out.patch};
+  const char* at = tag.data();
+  const char* const end = tag.data() + tag.size();
+  for (int* part : parts) {
+    if (part != parts[0]) {
+      if (at == end || *at != '.') return {};
+      ++at;
+    }
+    auto [rest, code] = std::from_chars(at, end, *part);
+    if (code != std::errc{} || *part < 0) return {};
+    at = rest;
+  }
+  if (at != end && *at != '-' && *at != '+') return {};
+  out.known = true;
+  return out;
+}
+
+bool PluginVersion::known_below(int a, int b, int c) const {
+  if (!known) return false;
+  return std::tie(major, minor, patch) < std::tie(a, b, c);
+}
+
+std::string PluginVersion::to_string() const {
+  return known ? fmt::format("v{}.{}.{}", major, minor, patch) : "unknown";
+}
+
+const Operand* OperandSet::find(Component component, const Node& node) const {
+  const Operand* paused = nullptr;
+  for (const Operand& operand : operands) {
+    if (operand.component != component) continue;
+    switch (selects(operand, node, component == Component::mps)) {
+      case Selects::yes: return &operand;
+      case Selects::paused: paused = &operand; break;
+      case Selects::no: break;
+    }
+  }
+  return paused;
+}
+
+const Operand* OperandSet::by_uid(std::string_view daemonset_uid) const {
+  auto it = std::ranges::find_if(operands, [&](const Operand& operand) { return operand.uid == daemonset_uid; });
+  return it == operands.end() ? nullptr : &*it;
+}
+
+namespace {
+
+// Main container names: the GPU Operator's assets, the device plugin's chart and its static manifests.
+struct MainContainer {
+  std::string_view name;
+  Component component;
+};
+constexpr MainContainer kMainContainers[] = {
+    {"nvidia-device-plugin", Component::plugin},     {"nvidia-device-plugin-ctr", Component::plugin},
+    {"gpu-feature-discovery", Component::gfd},       {"gpu-feature-discovery-ctr", Component::gfd},
+    {"mps-control-daemon-ctr", Component::mps},      {"mps-control-daemon", Component::mps},
+};
+
+struct Main {
+  Component component;
+  const ContainerSpec* container;
+};
+
+std::optional<Main> main_container(const DaemonSet& daemonset) {
+  for (const ContainerSpec& container : daemonset.containers) {
+    for (const MainContainer& known : kMainContainers) {
+      if (container.name == known.name) return Main{known.component, &container};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string value_of(const std::map<std::string, std::string>& map, std::string_view key) {
+  auto it = map.find(std::string(key));
+  return it == map.end() ? std::string() : it->second;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (!item.empty()) out.emplace_back(item);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return out;
+}
+
+// The config-manager's settings, where the template has such a sidecar.
+void read_config_manager(const DaemonSet& daemonset, Operand& out) {
+  const std::vector<ContainerSpec>* const lists[] = {&daemonset.containers, &daemonset.init_containers};
+  for (const auto* list : lists) {
+    for (const ContainerSpec& container : *list) {
+      const std::string source = value_of(container.env, "CONFIG_FILE_SRCDIR");
+      if (source.empty()) continue;
+      const std::string volume = value_of(container.volume_mounts, source);
+      const std::string config_map = value_of(daemonset.configmap_volumes, volume);
+      if (config_map.empty()) continue;
+      out.config_map = config_map;
+      out.default_key = value_of(container.env, "DEFAULT_CONFIG");
+      out.fallbacks = split_list(value_of(container.env, "FALLBACK_STRATEGIES"));
+      out.node_label = value_of(container.env, "NODE_LABEL");
+      if (out.node_label.empty()) out.node_label = kConfigLabel;
+      return;
+    }
+  }
+}
+
+std::optional<Operand> operand_of(const DaemonSet& daemonset) {
+  const auto main = main_container(daemonset);
+  if (!main) return std::nullopt;
+  Operand out;
+  out.component = main->component;
+  out.key = daemonset.meta.key();
+  out.uid = daemonset.meta.uid;
+  out.match_labels = daemonset.match_labels;
+  out.node_selector = daemonset.node_selector;
+  out.affinity_terms = daemonset.affinity_terms;
+  out.tolerations = daemonset.tolerations;
+  out.on_delete = daemonset.on_delete;
+  out.generation = daemonset.meta.generation;
+  out.mig_strategy = value_of(main->container->env, "MIG_STRATEGY");
+  out.version = PluginVersion::of_image(main->container->image);
+  read_config_manager(daemonset, out);
+  return out;
+}
+
+struct Owner {
+  Provider provider = Provider::manifest;
+  std::string name;
+  friend auto operator<=>(const Owner&, const Owner&) = default;
+};
+
+Owner owner_of(const DaemonSet& daemonset) {
+  if (const auto* controller = daemonset.meta.controller(); controller && controller->kind == "ClusterPolicy") {
+    return {Provider::gpu_operator, std::string(controller->name.view())};
+  }
+  if (auto release = daemonset.meta.labels.get("app.kubernetes.io/instance")) {
+    return {Provider::device_plugin_chart, std::string(*release)};
+  }
+  return {};
+}
+
+// Newest controller-revision-hash by owning DaemonSet uid.
+std::map<std::string_view, std::string_view> newest_hashes(const World& world) {
+  std::map<std::string_view, const ControllerRevision*> newest;
+  for (const auto& [key, revision] : world.revisions.all()) {
+    const auto* owner = revision->meta.controller();
+    if (owner == nullptr) continue;
+    const ControllerRevision*& slot = newest[owner->uid.view()];
+    if (slot == nullptr || slot->revision < revision->revision) slot = revision.get();
+  }
+  std::map<std::string_view, std::string_view> out;
+  for (const auto& [uid, revision] : newest) out[uid] = revision->meta.labels.get(kRevisionHashLabel).value_or("");
+  return out;
+}
+
+// What the ClusterPolicy says that its DaemonSets do not say yet.
+void read_announcement(const World& world, OperandSet& set) {
+  if (set.provider != Provider::gpu_operator) return;
+  const ClusterPolicy* policy = world.clusterpolicies.find(set.owner);
+  if (policy == nullptr) return;
+  set.clusterpolicy_generation = policy->meta.generation;
+  auto differs = [&](const Operand& operand) {
+    return operand.config_map != policy->config_name || operand.default_key != policy->config_default;
+  };
+  set.announced = policy->device_plugin_enabled && std::ranges::any_of(set.operands, differs);
+  if (!set.announced) return;
+  set.announced_config_map = policy->config_name;
+  set.announced_default = policy->config_default;
+}
+
+}  // namespace
+
+Discovery discover(const World& world) {
+  const auto hashes = newest_hashes(world);
+  std::map<std::tuple<std::string, Owner>, std::vector<Operand>> groups;
+  for (const auto& [key, daemonset] : world.daemonsets.all()) {
+    auto operand = operand_of(*daemonset);
+    if (!operand) continue;
+    if (auto it = hashes.find(operand->uid); it != hashes.end()) operand->newest_hash = it->second;
+    groups[{key.ns, owner_of(*daemonset)}].push_back(std::move(*operand));
+  }
+  Discovery out;
+  for (auto& [where, operands] : groups) {
+    std::ranges::sort(operands, {}, &Operand::key);
+    std::set<std::string> config_maps;
+    for (const Operand& operand : operands) {
+      if (operand.component == Component::plugin) config_maps.insert(operand.config_map);
+    }
+    const auto& [ns, owner] = where;
+    if (config_maps.empty()) {
+      out.complaints.push_back(fmt::format("DaemonSet {} has no device plugin beside it (same namespace and owner)",
+                                           k8s::to_string(operands.front().key)));
+    }
+    for (const std::string& config_map : config_maps) {
+      OperandSet set{ns, owner.provider, owner.name, config_map, {}, {}, {}, false, 0};
+      for (const Operand& operand : operands) {
+        // GFD or MPS without profiles of their own still serve the same nodes; what they get wrong shows in the labels.
+        const bool bare = operand.component != Component::plugin && operand.config_map.empty();
+        if (operand.config_map == config_map || bare) set.operands.push_back(operand);
+      }
+      read_announcement(world, set);
+      out.sets.push_back(std::move(set));
+    }
+  }
+  return out;
+}
+
+std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings) {
+  using Kind = WatchScope::Kind;
+  std::set<WatchScope> out;
+  out.insert({Kind::configmaps, settings.operator_namespace, {}, settings.state_config_map});
+  for (const OperandSet& set : discover(world).sets) {
+    for (const Operand& operand : set.operands) {
+      out.insert({Kind::pods, set.ns, operand.match_labels, {}});
+      out.insert({Kind::controllerrevisions, set.ns, operand.match_labels, {}});
+      if (!operand.config_map.empty()) out.insert({Kind::configmaps, set.ns, {}, operand.config_map});
+    }
+    if (!set.announced_config_map.empty()) out.insert({Kind::configmaps, set.ns, {}, set.announced_config_map});
+  }
+  return {out.begin(), out.end()};
+}
+
+}  // namespace gso
