@@ -4,6 +4,7 @@
 # gpusharing.dev/kwok=true.
 #
 #   cluster.sh up     [--dir DIR] [--kwok]        starts what is not running, and returns when all of it is ready
+#   cluster.sh up     [--dir DIR] --api-only      only etcd and kube-apiserver: nothing but its clients writes there
 #   cluster.sh status [--dir DIR]                 one line for each program; exit code 0 only when all is ready
 #   cluster.sh down   [--dir DIR] [--keep-logs]   stops it and removes what `up` made
 #
@@ -22,6 +23,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
 # In the order of starting; stopped from the last to the first.
 programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
+core=("${programs[@]:0:4}")  # What `up` starts; --api-only takes the first two.
 made=(admin.kubeconfig admin.token bin etcd kubeconfigs pids pki ports)
 logs=(audit.log log)
 start_seconds=120  # for each program, on a machine that is busy with a build
@@ -226,6 +228,7 @@ start_control_plane() {
     --authorization-mode RBAC --allow-privileged=true \
     --audit-policy-file "$here/audit-policy.yaml" --audit-log-path "$dir/audit.log" --audit-log-maxsize 1024
   await kube-apiserver
+  if ((${#core[@]} == 2)); then return; fi
 
   # Their default of 20 requests a second is what would limit recreating the pods of a fleet.
   local client=(--leader-elect=false --kube-api-qps 500 --kube-api-burst 1000)
@@ -255,7 +258,7 @@ remove() {
 }
 
 up() {
-  local began=${EPOCHREALTIME/[.,]/} bin wanted=("${programs[@]:0:4}")
+  local began=${EPOCHREALTIME/[.,]/} bin wanted=("${core[@]}")
   if $kwok; then wanted+=(kwok); fi
   command -v openssl >/dev/null || die "needs openssl, for the certificates"
   "$here/build.sh" kubectl "${wanted[@]}"
@@ -265,7 +268,7 @@ up() {
   trap 'exit 143' TERM HUP
   trap 'say "up failed, stopping"; stop_all; remove "${made[@]}"' EXIT
   # A cluster of other versions than those pinned now is replaced too.
-  if [[ $(readlink "$dir/bin" || true) != "$bin" ]] || ! running "${programs[@]:0:4}"; then
+  if [[ $(readlink "$dir/bin" || true) != "$bin" ]] || ! running "${core[@]}"; then
     stop_all
     remove "${made[@]}" "${logs[@]}"
     mkdir -p "$dir"/{kubeconfigs,log,pids,pki,ports}
@@ -299,7 +302,7 @@ status() {
       ready "$name" >/dev/null 2>&1 || { state="not ready" all_ready=false; }
       printf '%-24s %-9s pid %-8s %4d MiB  127.0.0.1:%s\n' "$name" "$state" "$pid" \
         $(($(sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\).*/\1/p' "/proc/$pid/status") / 1024)) "$(<"$dir/ports/${name//-/_}")"
-    elif [[ $name != kwok || -e $dir/pids/kwok ]]; then
+    elif [[ $name == etcd || $name == kube-apiserver || -e $dir/pids/$name ]]; then
       printf '%-24s stopped\n' "$name"
       all_ready=false
     fi
@@ -319,6 +322,10 @@ while (($#)); do
       ;;
     up:--kwok)
       kwok=true
+      shift
+      ;;
+    up:--api-only)
+      core=("${programs[@]:0:2}")
       shift
       ;;
     down:--keep-logs)
