@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/profile/profile.h"
@@ -30,21 +31,30 @@ struct Device {
 
 struct MpsLimits {
   std::string resource;
-  std::int64_t pinned_memory_mib = 0;  // Per client; 0: unknown.
+  std::int64_t pinned_memory_mib = 0;  // Per client; 0: unknown. The smallest where GPUs differ.
   std::int64_t thread_percentage = 0;
+  std::vector<std::int64_t> pinned_memory_mib_by_gpu;  // By index of the device; 0: unknown, no limit is set.
 };
 
 struct Expectation {
-  std::map<std::string, std::string> labels;            // Empty when GFD would exit.
+  std::map<std::string, std::string> labels;            // What the node shows. Empty when GFD would exit.
+  std::map<std::string, std::string> dropped_labels;    // GFD writes them, NFD drops them: no valid label value.
   std::map<std::string, std::int64_t> allocatable;      // By registered name (".shared" when renamed); 0 for the name left behind.
   std::optional<std::string> error;                     // A component would exit on this config with these GPUs.
   std::vector<MpsLimits> mps;
   bool labels_unreliable = false;                       // Different models: upstream's labels vary from loop to loop.
 };
 
+// For a profile that the parser accepts (ParsedProfile::accepted), valid or not.
 [[nodiscard]] Expectation expected_state(const Profile& profile, const std::vector<Device>& devices);
 
 // GFD's product label: every character outside [A-Za-z0-9-_. ] dropped, blanks to '-'. Never truncated.
 [[nodiscard]] std::string sanitise_product(std::string_view product);
+
+// GFD's family label by compute capability: "turing", "ampere", …; "undefined" for one it does not know.
+[[nodiscard]] std::string_view gpu_family(int compute_major, int compute_minor);
+
+// At most 63 characters, letters and digits at both ends, '-', '_' and '.' between; empty is allowed.
+[[nodiscard]] bool is_label_value(std::string_view value);
 
 }  // namespace gso

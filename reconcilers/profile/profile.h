@@ -22,6 +22,8 @@ struct Diagnostic {
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
+[[nodiscard]] std::string_view to_string(Diagnostic::Severity severity);  // "error", "warning", "info"
+
 enum class Strategy { none, mps, time_slicing };
 [[nodiscard]] std::string_view to_string(Strategy strategy);  // "none", "mps", "time-slicing": GFD's label values.
 
@@ -58,7 +60,9 @@ struct Profile {
 };
 
 struct ParsedProfile {
-  Profile profile;  // Meaningful only when valid().
+  // Upstream's parser takes the document. It may still be invalid: a component exits on what it says.
+  bool accepted = false;
+  Profile profile;  // Meaningful only when `accepted`.
   std::vector<Diagnostic> diagnostics;
   [[nodiscard]] bool valid() const;  // No diagnostic of severity error.
   // The first error as "line 7: sharing.mps.resources[0].replicas: …", or empty.

@@ -1,0 +1,342 @@
+// YAML nodes to JSON values: aliases, merges, keys.
+#include "reconcilers/profile/document_value.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/profile/document_path.h"
+#include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/go_text.h"
+#include "reconcilers/profile/yaml_scalar.h"
+
+namespace gso {
+namespace {
+
+// Upstream lets aliases make up 99 % of what is decoded; a document of 1 MiB has no honest use for this many.
+constexpr int kMaxExpandedNodes = 100'000;
+
+// The library's rule against alias bombs, for documents of the size that the limit above lets through.
+bool excessive_aliasing(int expanded, int decoded) {
+  return expanded > 100 && decoded > 1000 && static_cast<double>(expanded) / decoded > 0.99;
+}
+
+// A float as a key. Upstream writes it in Go's shortest 32-bit form; that differs only for keys that no field has.
+std::string float_key(double value) {
+  if (std::isnan(value)) {
+    return ".nan";
+  }
+  const auto narrow = static_cast<float>(value);
+  if (std::isinf(narrow)) {
+    return value < 0 ? "-.inf" : ".inf";
+  }
+  std::array<char, 32> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), narrow).ptr;
+  return {buffer.data(), end};
+}
+
+class Converter {
+ public:
+  explicit Converter(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
+
+  DocumentValue convert(const YamlNode& node, DecodeTarget target) {
+    if (!count(node)) {
+      return {};
+    }
+    switch (node.kind) {
+      case YamlNode::Kind::alias: return alias(node, target);
+      case YamlNode::Kind::scalar: return scalar(node, target);
+      case YamlNode::Kind::sequence: return sequence(node);
+      case YamlNode::Kind::mapping: break;
+    }
+    DocumentValue value;
+    value.kind = DocumentValue::Kind::object;
+    value.at = node.at;
+    Members members;
+    fill(node, target, members);
+    for (auto& [key, entry] : members) {
+      value.members.push_back({key, entry.key_at, std::move(entry.value)});
+    }
+    return value;
+  }
+
+ private:
+  struct Entry {
+    Position key_at;
+    DocumentValue value;
+    bool merged = false;  // Came in by "<<".
+  };
+  using Members = std::map<std::string, Entry>;
+
+  void add(Diagnostic::Severity severity, std::string code, Position at, std::string message) {
+    Diagnostic found{severity, std::move(code), path_, at.line, at.column, std::move(message)};
+    if (std::find(diagnostics_.begin(), diagnostics_.end(), found) == diagnostics_.end()) {
+      diagnostics_.push_back(std::move(found));
+    }
+  }
+  void error(std::string code, Position at, std::string message) {
+    add(Diagnostic::Severity::error, std::move(code), at, std::move(message));
+  }
+
+  // False once the expansion has gone too far; everything after that is skipped.
+  bool count(const YamlNode& node) {
+    if (too_many_) {
+      return false;
+    }
+    ++decoded_;
+    expanded_ += aliases_.empty() ? 0 : 1;
+    if (expanded_ > kMaxExpandedNodes || excessive_aliasing(expanded_, decoded_)) {
+      too_many_ = true;
+      error("TooManyAliases", node.at,
+            fmt::format("aliases make up {} of {} values so far, which is refused; write the values out", expanded_, decoded_));
+    }
+    return !too_many_;
+  }
+
+  // True when the alias may be followed; leave() must be called then.
+  bool enter(const YamlNode& node) {
+    if (aliases_.insert(node.target).second) {
+      return true;
+    }
+    error("AliasContainsItself", node.at, fmt::format("the value of anchor &{0} contains itself by *{0}", node.value));
+    return false;
+  }
+  void leave(const YamlNode& node) { aliases_.erase(node.target); }
+
+  DocumentValue alias(const YamlNode& node, DecodeTarget target) {
+    DocumentValue value;
+    if (enter(node)) {
+      value = convert(*node.target, target);
+      leave(node);
+    }
+    return value;
+  }
+
+  DocumentValue sequence(const YamlNode& node) {
+    DocumentValue value;
+    value.kind = DocumentValue::Kind::array;
+    value.at = node.at;
+    value.items.reserve(node.children.size());
+    for (std::size_t i = 0; i < node.children.size(); ++i) {
+      const PathStep step(path_, i);
+      value.items.push_back(convert(*node.children[i], DecodeTarget::none));
+    }
+    return value;
+  }
+
+  DocumentValue scalar(const YamlNode& node, DecodeTarget target) {
+    DocumentValue value;
+    value.at = node.at;
+    value.literal_block = node.literal;
+    const auto resolved = resolve_scalar(node);
+    if (!resolved) {
+      error("ValueContradictsTag", node.at, fmt::format("\"{}\" is no value for the tag {}", node.value, short_tag(node.tag)));
+      return value;
+    }
+    set(value, *resolved, node);
+    const bool convertible = value.kind == DocumentValue::Kind::number || value.kind == DocumentValue::Kind::boolean;
+    if (target == DecodeTarget::string && convertible) {
+      if (value.kind == DocumentValue::Kind::boolean) {
+        value.text = value.boolean ? "true" : "false";
+      }
+      value.kind = DocumentValue::Kind::string;
+    } else if (const auto* number = std::get_if<double>(&*resolved); number != nullptr && !std::isfinite(*number)) {
+      error("NumberNotFinite", node.at, fmt::format("\"{}\" is no finite number; upstream refuses the whole document", node.value));
+    }
+    return value;
+  }
+
+  static void set(DocumentValue& value, const YamlScalar& resolved, const YamlNode& node) {
+    using Kind = DocumentValue::Kind;
+    if (std::holds_alternative<std::monostate>(resolved)) {
+      value.kind = Kind::null;
+    } else if (const auto* boolean = std::get_if<bool>(&resolved)) {
+      value.kind = Kind::boolean;
+      value.boolean = *boolean;
+    } else if (const auto* integer = std::get_if<std::int64_t>(&resolved)) {
+      value.kind = Kind::number;
+      value.text = std::to_string(*integer);
+    } else if (const auto* natural = std::get_if<std::uint64_t>(&resolved)) {
+      value.kind = Kind::number;
+      value.text = std::to_string(*natural);
+    } else if (const auto* real = std::get_if<double>(&resolved)) {
+      value.kind = Kind::number;
+      value.text = std::isfinite(*real) ? json_number(*real) : node.value;
+    } else {
+      value.kind = Kind::string;
+      value.text = replace_invalid_utf8(std::get<std::string>(resolved));
+    }
+  }
+
+  static std::string short_tag(const std::string& tag) {
+    constexpr std::string_view kPrefix = "tag:yaml.org,2002:";
+    return tag.starts_with(kPrefix) ? "!!" + tag.substr(kPrefix.size()) : tag;
+  }
+
+  static bool is_merge(const YamlNode& key) {
+    return key.kind == YamlNode::Kind::scalar && key.value == "<<" && (key.implicit || key.tag == "tag:yaml.org,2002:merge");
+  }
+
+  // The key as a string; nullopt after an error.
+  std::optional<std::string> key_text(const YamlNode& node) {
+    if (!count(node)) {
+      return std::nullopt;
+    }
+    const YamlNode* key = &node;
+    if (node.kind == YamlNode::Kind::alias) {
+      key = node.target;  // A node, never another alias.
+      if (!enter(node)) {
+        return std::nullopt;
+      }
+      const bool fine = count(*key);
+      leave(node);
+      if (!fine) {
+        return std::nullopt;
+      }
+    }
+    if (key->kind != YamlNode::Kind::scalar) {
+      error("KeyNotScalar", node.at, "a list or a mapping cannot be a key; a string is needed");
+      return std::nullopt;
+    }
+    const auto resolved = resolve_scalar(*key);
+    if (!resolved) {
+      error("ValueContradictsTag", node.at, fmt::format("\"{}\" is no value for the tag {}", key->value, short_tag(key->tag)));
+      return std::nullopt;
+    }
+    if (std::holds_alternative<std::monostate>(*resolved) || std::holds_alternative<std::uint64_t>(*resolved)) {
+      error("KeyNotString", node.at, fmt::format("\"{}\" cannot be a key; a string is needed", key->value));
+      return std::nullopt;
+    }
+    if (const auto* real = std::get_if<double>(&*resolved)) {
+      return float_key(*real);
+    }
+    DocumentValue value;
+    set(value, *resolved, *key);
+    return value.kind == DocumentValue::Kind::boolean ? (value.boolean ? "true" : "false") : value.text;
+  }
+
+  // In the order of the text, as upstream: a merge overwrites what stands before it, and is overwritten by what follows.
+  void fill(const YamlNode& node, DecodeTarget target, Members& members) {
+    for (std::size_t i = 0; i + 1 < node.children.size() && !too_many_; i += 2) {
+      const YamlNode& key_node = *node.children[i];
+      const YamlNode& value_node = *node.children[i + 1];
+      if (is_merge(key_node)) {
+        merge(value_node, target, members);
+        continue;
+      }
+      const auto key = key_text(key_node);
+      if (!key) {
+        continue;
+      }
+      const PathStep step(path_, *key);
+      put(members, *key, key_node, convert(value_node, target_of(target, *key)));
+    }
+  }
+
+  void put(Members& members, const std::string& key, const YamlNode& key_node, DocumentValue value) {
+    const bool merging = merge_depth_ > 0;
+    const auto [found, fresh] = members.try_emplace(key);
+    if (!fresh && !merging && !found->second.merged) {
+      add(Diagnostic::Severity::warning, "DuplicateKey", key_node.at,
+          fmt::format("\"{}\" stands twice; the value in line {} is ignored, this one counts", key, found->second.key_at.line));
+    } else if (!fresh && merging && !found->second.merged) {
+      add(Diagnostic::Severity::warning, "MergeOverridesKey", found->second.key_at,
+          fmt::format("\"{}\" is overwritten by the \"<<\" that follows it; put \"<<\" first", key));
+    }
+    found->second = Entry{key_node.at, std::move(value), merging};
+  }
+
+  void merge(const YamlNode& node, DecodeTarget target, Members& members) {
+    if (node.kind == YamlNode::Kind::sequence) {
+      for (auto item = node.children.rbegin(); item != node.children.rend(); ++item) {
+        merge_one(**item, target, members);
+      }
+    } else {
+      merge_one(node, target, members);
+    }
+  }
+
+  void merge_one(const YamlNode& node, DecodeTarget target, Members& members) {
+    const bool is_alias = node.kind == YamlNode::Kind::alias;
+    const YamlNode& source = is_alias ? *node.target : node;
+    if (source.kind != YamlNode::Kind::mapping) {
+      error("MergeNeedsMapping", node.at, "\"<<\" takes a mapping or a list of mappings");
+      return;
+    }
+    if (!count(node) || (is_alias && !enter(node))) {
+      return;
+    }
+    if (!is_alias || count(source)) {
+      ++merge_depth_;
+      fill(source, target, members);
+      --merge_depth_;
+    }
+    if (is_alias) {
+      leave(node);
+    }
+  }
+
+  // The target of a field, found as upstream finds it: in `flags`, whose fields are embedded, it looks into the wrong
+  // struct, so that strings below flags are not converted.
+  static DecodeTarget target_of(DecodeTarget target, const std::string& key) {
+    if (target == DecodeTarget::config) {
+      return equal_fold(key, "version") ? DecodeTarget::string : equal_fold(key, "flags") ? DecodeTarget::flags : DecodeTarget::none;
+    }
+    return target == DecodeTarget::flags ? flags_target(key) : target == DecodeTarget::plugin_flags ? nested_target(key) : DecodeTarget::none;
+  }
+  static DecodeTarget flags_target(const std::string& key) {
+    return find_field(kFlagFields, key) != kFlagFields.end() ? DecodeTarget::plugin_flags : DecodeTarget::none;
+  }
+  static DecodeTarget nested_target(const std::string& key) {
+    for (const std::string_view name : {"migStrategy", "mpsRoot", "nvidiaDriverRoot", "nvidiaDevRoot", "deviceDiscoveryStrategy"}) {
+      if (equal_fold(key, name)) {
+        return DecodeTarget::string;
+      }
+    }
+    return DecodeTarget::none;
+  }
+
+  std::vector<Diagnostic>& diagnostics_;
+  std::string path_;
+  std::set<const YamlNode*> aliases_;  // Being expanded.
+  int merge_depth_ = 0;
+  int decoded_ = 1;   // Upstream counts the document itself.
+  int expanded_ = 0;  // Of these, below an alias.
+  bool too_many_ = false;
+};
+
+}  // namespace
+
+const DocumentValue* DocumentValue::find(std::string_view key) const {
+  const auto found = std::find_if(members.begin(), members.end(), [&](const DocumentMember& m) { return m.key == key; });
+  return found == members.end() ? nullptr : &found->value;
+}
+
+std::string_view DocumentValue::string_at(std::string_view key) const {
+  const DocumentValue* value = find(key);
+  return value != nullptr && value->is_string() ? std::string_view(value->text) : std::string_view();
+}
+
+DocumentValue to_document_value(const YamlNode& root, DecodeTarget target, std::vector<Diagnostic>& diagnostics) {
+  return Converter(diagnostics).convert(root, target);
+}
+
+std::string_view kind_name(DocumentValue::Kind kind) {
+  switch (kind) {
+    case DocumentValue::Kind::null: return "null";
+    case DocumentValue::Kind::boolean: return "a boolean";
+    case DocumentValue::Kind::number: return "a number";
+    case DocumentValue::Kind::string: return "a string";
+    case DocumentValue::Kind::array: return "a list";
+    case DocumentValue::Kind::object: break;
+  }
+  return "a mapping";
+}
+
+}  // namespace gso

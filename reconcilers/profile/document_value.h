@@ -1,0 +1,52 @@
+// A YAML document as the JSON value that the plugin decodes, with the position of every key and value. The conversion is
+// that of sigs.k8s.io/yaml: aliases and merges expanded, keys made strings, the last of equal keys wins.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/profile/profile.h"
+#include "reconcilers/profile/yaml_node.h"
+
+namespace gso {
+
+struct DocumentMember;
+
+struct DocumentValue {
+  enum class Kind { null, boolean, number, string, array, object } kind = Kind::null;
+  bool boolean = false;
+  bool literal_block = false;           // String from a literal block scalar.
+  Position at;
+  std::string text;                     // String: its value. Number: the JSON literal.
+  std::vector<DocumentValue> items;     // Array.
+  std::vector<DocumentMember> members;  // Object, sorted by key (bytewise): the order in which upstream decodes.
+
+  [[nodiscard]] bool is_null() const { return kind == Kind::null; }
+  [[nodiscard]] bool is_string() const { return kind == Kind::string; }
+  [[nodiscard]] bool is_array() const { return kind == Kind::array; }
+  [[nodiscard]] bool is_object() const { return kind == Kind::object; }
+  // The member of exactly this name, or nullptr. Also nullptr when this is no object.
+  [[nodiscard]] const DocumentValue* find(std::string_view key) const;
+  // The string of the member, or empty.
+  [[nodiscard]] std::string_view string_at(std::string_view key) const;
+};
+
+struct DocumentMember {
+  std::string key;
+  Position key_at;
+  DocumentValue value;
+};
+
+// What kind of target a value is decoded into, where that matters: upstream turns a number or boolean into a string
+// when a field directly below the document is one.
+enum class DecodeTarget { none, config, flags, plugin_flags, string };
+
+// Appends what is wrong (severity error: upstream refuses the document as a whole) or silently lost (warning) to
+// `diagnostics`. The value is complete only when no error was added.
+[[nodiscard]] DocumentValue to_document_value(const YamlNode& root, DecodeTarget target, std::vector<Diagnostic>& diagnostics);
+
+// How values are called in messages: "a string", "a list", …
+[[nodiscard]] std::string_view kind_name(DocumentValue::Kind kind);
+
+}  // namespace gso

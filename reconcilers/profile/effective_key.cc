@@ -1,0 +1,57 @@
+// config-manager's choice of a key, in its order: label, default, fallbacks.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+namespace {
+
+using Source = EffectiveKey::Source;
+
+// The file that the fallback "named" looks for.
+constexpr std::string_view kNamedFallback = "default";
+
+EffectiveKey failed(std::string why) { return {Source::error, "", std::move(why)}; }
+
+}  // namespace
+
+EffectiveKey resolve_effective_key(std::string_view label_value, std::string_view default_key,
+                                   const std::vector<std::string>& fallbacks, const std::vector<std::string>& keys) {
+  // Kubelet's own entries ("..data") and other dot files are no keys for config-manager, as they are none of a ConfigMap.
+  const auto has = [&](std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
+  if (keys.empty()) {
+    return failed("the ConfigMap has no key; config-manager exits even where the fallback \"empty\" is set");
+  }
+  if (!label_value.empty()) {
+    return has(label_value) ? EffectiveKey{Source::label, std::string(label_value), ""}
+                            : failed(fmt::format("the node's label names the key \"{}\", which the ConfigMap does not have; it "
+                                                 "has {}",
+                                                 label_value, fmt::join(keys, ", ")));
+  }
+  if (!default_key.empty()) {
+    return has(default_key) ? EffectiveKey{Source::default_key, std::string(default_key), ""}
+                            : failed(fmt::format("the default key \"{}\" is not in the ConfigMap; it has {}", default_key,
+                                                 fmt::join(keys, ", ")));
+  }
+  for (const std::string& fallback : fallbacks) {
+    if (fallback == "named") {
+      if (has(kNamedFallback)) {
+        return {Source::fallback_named, std::string(kNamedFallback), ""};
+      }
+    } else if (fallback == "single") {
+      if (keys.size() == 1) {
+        return {Source::fallback_single, keys.front(), ""};
+      }
+    } else if (fallback == "empty") {
+      return {Source::fallback_empty, "", ""};
+    } else {
+      return failed(fmt::format("unknown fallback strategy \"{}\"; named, single and empty exist", fallback));
+    }
+  }
+  return failed("no label, no default key, and no fallback strategy resolves");
+}
+
+}  // namespace gso

@@ -1,0 +1,210 @@
+// GFD's labels: full GPUs first, MIG-enabled ones below them, MIG devices above.
+#include "reconcilers/profile/expected_labels.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace gso {
+namespace {
+
+using Labels = std::map<std::string, std::string>;
+
+constexpr std::string_view kGpu = "nvidia.com/gpu";
+
+std::string dotted(std::string profile) {
+  std::replace(profile.begin(), profile.end(), '+', '.');
+  return profile;
+}
+
+class Labeller {
+ public:
+  Labeller(const Profile& profile, const std::vector<Device>& devices) : profile_(profile), devices_(devices) {}
+
+  Labels run() {
+    const auto capable = std::any_of(devices_.begin(), devices_.end(), [](const Device& d) { return d.mig_capable; });
+    labels_["nvidia.com/mig.capable"] = capable ? "true" : "false";
+    labels_["nvidia.com/mps.capable"] = profile_.strategy() == Strategy::mps ? "true" : "false";
+    labels_["nvidia.com/gpu.mode"] = mode();
+    full_gpus();
+    if (profile_.mig_strategy != "none") {
+      labels_["nvidia.com/mig.strategy"] = profile_.mig_strategy;
+      profile_.mig_strategy == "single" ? mig_single() : mig_mixed();
+    }
+    return std::move(labels_);
+  }
+
+ private:
+  void set(std::string_view resource, std::string_view suffix, std::string value) {
+    labels_[fmt::format("{}.{}", resource, suffix)] = std::move(value);
+  }
+
+  [[nodiscard]] std::string mode() const {
+    const auto pci_class = devices_.front().pci_class;
+    const bool same = std::all_of(devices_.begin(), devices_.end(), [&](const Device& d) { return d.pci_class == pci_class; });
+    return same && pci_class == 0x030000 ? "graphics" : same && pci_class == 0x030200 ? "compute" : "unknown";
+  }
+
+  // Product, count, replicas and strategy of a resource. `shares`: false for the whole-GPU labels of a GPU in MIG mode.
+  void base(std::string_view resource, std::string product, std::int64_t count, bool shares) {
+    const std::int64_t replicas = shares ? profile_.gfd_replicas(resource) : 0;
+    const bool shared = replicas > 1;
+    if (shared && !profile_.active()->rename_by_default) {
+      product += "-SHARED";
+    }
+    set(resource, "product", std::move(product));
+    set(resource, "count", std::to_string(count));
+    set(resource, "replicas", std::to_string(replicas));
+    set(resource, "sharing-strategy", std::string(to_string(shared ? profile_.strategy() : Strategy::none)));
+  }
+
+  void full_gpu(const Device& device, std::int64_t count, bool shares) {
+    base(kGpu, sanitise_product(device.name), count, shares);
+    if (device.memory_mib != 0) {
+      set(kGpu, "memory", std::to_string(device.memory_mib));
+    }
+    if (device.compute_major != 0) {
+      set(kGpu, "family", std::string(gpu_family(device.compute_major, device.compute_minor)));
+      set(kGpu, "compute.major", std::to_string(device.compute_major));
+      set(kGpu, "compute.minor", std::to_string(device.compute_minor));
+    }
+  }
+
+  // One model after the other writes the same keys; upstream's order of models is random, ours is by name. The GPUs
+  // without MIG come last, so that they win.
+  void full_gpus() {
+    std::map<std::string, std::int64_t> counts;
+    std::map<bool, std::map<std::string, const Device*>> models;
+    for (const Device& device : devices_) {
+      ++counts[device.name];
+      models[!device.mig_enabled][device.name] = &device;
+    }
+    for (const auto& [shares, by_name] : models) {
+      for (const auto& [name, device] : by_name) {
+        full_gpu(*device, counts[name], shares);
+      }
+    }
+  }
+
+  struct MigKind {
+    const Device* parent = nullptr;
+    const MigDevice* device = nullptr;
+    std::int64_t count = 0;
+  };
+
+  [[nodiscard]] std::map<std::string, MigKind> mig_kinds() const {
+    std::map<std::string, MigKind> kinds;
+    for (const Device& device : devices_) {
+      for (const MigDevice& mig : device.mig_devices) {
+        if (device.mig_enabled) {
+          MigKind& kind = kinds[dotted(mig.profile)];
+          if (kind.count++ == 0) {
+            kind.parent = &device;
+            kind.device = &mig;
+          }
+        }
+      }
+    }
+    return kinds;
+  }
+
+  void mig_labels(const std::string& resource, const std::string& profile, const MigKind& kind) {
+    base(resource, fmt::format("{}-MIG-{}", sanitise_product(kind.parent->name), sanitise_product(profile)), kind.count, true);
+    for (const auto& [name, value] : kind.device->attributes) {
+      set(resource, name, std::to_string(value));
+    }
+  }
+
+  void mig_single() {
+    const auto first = std::find_if(devices_.begin(), devices_.end(), [](const Device& d) { return d.mig_enabled; });
+    if (first == devices_.end()) {
+      return;  // As migStrategy none.
+    }
+    const auto kinds = mig_kinds();
+    const bool uniform = std::all_of(devices_.begin(), devices_.end(),
+                                     [](const Device& d) { return d.mig_enabled && !d.mig_devices.empty(); });
+    if (uniform && kinds.size() == 1) {
+      mig_labels(std::string(kGpu), kinds.begin()->first, kinds.begin()->second);
+      return;
+    }
+    set(kGpu, "product", sanitise_product(first->name) + "-MIG-INVALID");
+    set(kGpu, "count", "0");
+    set(kGpu, "replicas", "0");
+    set(kGpu, "sharing-strategy", "");
+    set(kGpu, "memory", "0");
+  }
+
+  void mig_mixed() {
+    for (const auto& [profile, kind] : mig_kinds()) {
+      mig_labels("nvidia.com/mig-" + profile, profile, kind);
+    }
+  }
+
+  const Profile& profile_;
+  const std::vector<Device>& devices_;
+  Labels labels_;
+};
+
+}  // namespace
+
+std::expected<std::map<std::string, std::string>, std::string> gfd_labels(const Profile& profile,
+                                                                          const std::vector<Device>& devices) {
+  if (devices.empty()) {
+    return Labels{};
+  }
+  if (profile.strategy() == Strategy::mps && std::any_of(devices.begin(), devices.end(), [](const Device& d) { return d.mig_enabled; })) {
+    return std::unexpected("GFD exits: MPS sharing is not supported where a GPU has MIG enabled; disable MIG or use time-slicing");
+  }
+  if (profile.mig_strategy != "none" && profile.mig_strategy != "single" && profile.mig_strategy != "mixed") {
+    return std::unexpected(fmt::format("GFD and the plugin exit: migStrategy is \"{}\", known are none, single and mixed",
+                                       profile.mig_strategy));
+  }
+  return Labeller(profile, devices).run();
+}
+
+std::string sanitise_product(std::string_view product) {
+  std::string out;
+  bool gap = false;
+  for (const char c : product) {
+    const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+    if (c == ' ') {
+      gap = !out.empty();
+    } else if (kept) {
+      if (gap) {
+        out += '-';
+      }
+      gap = false;
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string_view gpu_family(int compute_major, int compute_minor) {
+  switch (compute_major) {
+    case 1: return "tesla";
+    case 2: return "fermi";
+    case 3: return "kepler";
+    case 5: return "maxwell";
+    case 6: return "pascal";
+    case 7: return compute_minor < 5 ? "volta" : "turing";
+    case 8: return compute_minor < 9 ? "ampere" : "ada-lovelace";
+    case 9: return "hopper";
+    case 10:
+    case 12: return "blackwell";
+    case 13: return "rubin";
+    default: return "undefined";
+  }
+}
+
+bool is_label_value(std::string_view value) {
+  const auto alnum = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  return value.empty() || (value.size() <= 63 && alnum(value.front()) && alnum(value.back()) &&
+                           std::all_of(value.begin(), value.end(), [&](char c) { return alnum(c) || c == '-' || c == '_' || c == '.'; }));
+}
+
+}  // namespace gso

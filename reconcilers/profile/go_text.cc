@@ -1,0 +1,232 @@
+// Go's rules for keys, UTF-8, durations, UUIDs and Kubernetes names.
+#include "reconcilers/profile/go_text.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace gso {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_lower_alnum(char c) { return is_digit(c) || (c >= 'a' && c <= 'z'); }
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+bool is_hex(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f'); }
+
+// Bytes of the valid UTF-8 sequence at the front of `text`, or 0.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) {
+    return 1;
+  }
+  const std::size_t length = first >= 0xf0 && first <= 0xf4 ? 4 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xc2 && first < 0xe0 ? 2 : 0;
+  if (length == 0 || text.size() < length) {
+    return 0;
+  }
+  const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < least || byte(1) > most) {
+    return 0;
+  }
+  for (std::size_t i = 2; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) {
+      return 0;
+    }
+  }
+  return length;
+}
+
+constexpr std::uint64_t kDurationLimit = std::uint64_t{1} << 63;
+
+// The digits at the front of `text`; nullopt on overflow.
+std::optional<std::uint64_t> leading_int(std::string_view& text) {
+  std::uint64_t value = 0;
+  while (!text.empty() && is_digit(text[0])) {
+    if (value > kDurationLimit / 10) {
+      return std::nullopt;
+    }
+    value = value * 10 + static_cast<std::uint64_t>(text[0] - '0');
+    if (value > kDurationLimit) {
+      return std::nullopt;
+    }
+    text.remove_prefix(1);
+  }
+  return value;
+}
+
+struct Fraction {
+  std::uint64_t digits = 0;
+  double scale = 1;
+};
+
+// The digits after the point; those beyond the precision are dropped.
+Fraction leading_fraction(std::string_view& text) {
+  Fraction fraction;
+  bool full = false;
+  for (; !text.empty() && is_digit(text[0]); text.remove_prefix(1)) {
+    const auto digit = static_cast<std::uint64_t>(text[0] - '0');
+    full = full || fraction.digits > (kDurationLimit - 1) / 10 || fraction.digits * 10 + digit > kDurationLimit;
+    if (!full) {
+      fraction.digits = fraction.digits * 10 + digit;
+      fraction.scale *= 10;
+    }
+  }
+  return fraction;
+}
+
+std::uint64_t nanoseconds_of(std::string_view unit) {
+  static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 8> kUnits{{
+      {"ns", 1}, {"us", 1'000}, {"\u00b5s", 1'000}, {"\u03bcs", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000},
+      {"m", 60'000'000'000}, {"h", 3'600'000'000'000}}};
+  const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& u) { return u.first == unit; });
+  return found == kUnits.end() ? 0 : found->second;
+}
+
+// One number with its unit, in nanoseconds.
+std::optional<std::uint64_t> duration_part(std::string_view& text) {
+  const auto before = text.size();
+  const auto whole = leading_int(text);
+  if (!whole) {
+    return std::nullopt;
+  }
+  bool digits = text.size() != before;
+  Fraction fraction;
+  if (!text.empty() && text[0] == '.') {
+    text.remove_prefix(1);
+    const auto after_point = text.size();
+    fraction = leading_fraction(text);
+    digits = digits || text.size() != after_point;
+  }
+  const auto unit_end = std::find_if(text.begin(), text.end(), [](char c) { return c == '.' || is_digit(c); });
+  const auto unit_length = static_cast<std::size_t>(unit_end - text.begin());
+  const std::uint64_t unit = nanoseconds_of(text.substr(0, unit_length));
+  text.remove_prefix(unit_length);
+  if (!digits || unit == 0 || *whole > kDurationLimit / unit) {
+    return std::nullopt;
+  }
+  std::uint64_t value = *whole * unit;
+  if (fraction.digits > 0) {
+    value += static_cast<std::uint64_t>(static_cast<double>(fraction.digits) * (static_cast<double>(unit) / fraction.scale));
+  }
+  return value > kDurationLimit ? std::nullopt : std::optional(value);
+}
+
+}  // namespace
+
+bool equal_fold(std::string_view key, std::string_view field) {
+  std::size_t at = 0;
+  for (const char wanted : field) {
+    const std::string_view rest = key.substr(std::min(at, key.size()));
+    if (rest.empty()) {
+      return false;
+    }
+    if (lower(rest[0]) == lower(wanted)) {
+      at += 1;
+    } else if (lower(wanted) == 's' && rest.starts_with("\u017f")) {
+      at += 2;
+    } else if (lower(wanted) == 'k' && rest.starts_with("\u212a")) {
+      at += 3;
+    } else {
+      return false;
+    }
+  }
+  return at == key.size();
+}
+
+std::string replace_invalid_utf8(std::string text) {
+  std::size_t valid = 0;
+  while (valid < text.size()) {
+    const std::size_t length = sequence_length(std::string_view(text).substr(valid));
+    if (length == 0) {
+      break;
+    }
+    valid += length;
+  }
+  if (valid == text.size()) {
+    return text;
+  }
+  std::string out = text.substr(0, valid);
+  while (valid < text.size()) {
+    const std::size_t length = sequence_length(std::string_view(text).substr(valid));
+    out += length == 0 ? std::string("\ufffd") : text.substr(valid, length);
+    valid += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
+std::optional<std::int64_t> parse_go_duration(std::string_view text) {
+  const bool negative = !text.empty() && text[0] == '-';
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) {
+    text.remove_prefix(1);
+  }
+  if (text == "0") {
+    return 0;
+  }
+  if (text.empty()) {
+    return std::nullopt;
+  }
+  std::uint64_t total = 0;
+  while (!text.empty()) {
+    if (text[0] != '.' && !is_digit(text[0])) {
+      return std::nullopt;
+    }
+    const auto part = duration_part(text);
+    if (!part) {
+      return std::nullopt;
+    }
+    total += *part;
+    if (total > kDurationLimit) {
+      return std::nullopt;
+    }
+  }
+  if (negative) {
+    return static_cast<std::int64_t>(std::uint64_t{0} - total);
+  }
+  return total > kDurationLimit - 1 ? std::nullopt : std::optional(static_cast<std::int64_t>(total));
+}
+
+bool is_uuid(std::string_view text) {
+  constexpr std::string_view kUrn = "urn:uuid:";
+  if (text.size() == 32) {
+    return std::all_of(text.begin(), text.end(), is_hex);
+  }
+  if (text.size() == 36 + kUrn.size()) {
+    for (std::size_t i = 0; i < kUrn.size(); ++i) {
+      if (lower(text[i]) != kUrn[i]) {
+        return false;
+      }
+    }
+    text.remove_prefix(kUrn.size());
+  } else if (text.size() == 38) {
+    text = text.substr(1, 36);  // Upstream does not look at the two characters around it.
+  }
+  if (text.size() != 36) {
+    return false;
+  }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (dash ? text[i] != '-' : !is_hex(text[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool is_dns1123_subdomain(std::string_view text) {
+  if (text.empty() || text.size() > 253) {
+    return false;
+  }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool edge = i == 0 || i + 1 == text.size() || text[i - 1] == '.' || text[i + 1] == '.';
+    if (!is_lower_alnum(text[i]) && (edge || (text[i] != '-' && text[i] != '.'))) {
+      return false;
+    }
+    if (text[i] == '.' && edge) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace gso

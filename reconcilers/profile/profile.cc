@@ -1,0 +1,131 @@
+// Parsing of a profile document, and what a profile means.
+#include "reconcilers/profile/profile.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/profile_checks.h"
+#include "reconcilers/profile/profile_decoder.h"
+#include "reconcilers/profile/yaml_node.h"
+
+namespace gso {
+namespace {
+
+bool has_errors(const std::vector<Diagnostic>& diagnostics) {
+  return std::any_of(diagnostics.begin(), diagnostics.end(),
+                     [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::error; });
+}
+
+bool is_nothing(const YamlDocument& document) {
+  return document.root == nullptr || (document.root->kind == YamlNode::Kind::scalar && document.root->value.empty());
+}
+
+// Upstream reads one document and leaves the rest of the text alone, whatever it is.
+void report_rest(YamlStream& stream, std::vector<Diagnostic>& diagnostics) {
+  while (auto further = stream.next()) {
+    if (!is_nothing(*further)) {
+      const Position at = further->root->at;
+      diagnostics.push_back({Diagnostic::Severity::warning, "FurtherDocumentIgnored", "", at.line, at.column,
+                             "only the first YAML document counts; what begins here is ignored"});
+      return;
+    }
+  }
+  if (stream.error()) {
+    const YamlError& error = *stream.error();
+    diagnostics.push_back({Diagnostic::Severity::warning, "FurtherTextIgnored", "", error.at.line, error.at.column,
+                           fmt::format("only the first YAML document counts; what follows it is ignored, and does not parse: {}",
+                                       error.message)});
+  }
+}
+
+std::int64_t replicas_of(const SharingSection* section, std::string_view resource, bool largest) {
+  std::int64_t found = 0;
+  if (section != nullptr) {
+    for (const ReplicatedResource& entry : section->resources) {
+      if (entry.name == resource && (found == 0 || (largest && entry.replicas > found))) {
+        found = entry.replicas;
+      }
+    }
+  }
+  return found == 0 ? 1 : found;
+}
+
+}  // namespace
+
+std::string_view to_string(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::mps: return "mps";
+    case Strategy::time_slicing: return "time-slicing";
+    case Strategy::none: break;
+  }
+  return "none";
+}
+
+std::string_view to_string(Diagnostic::Severity severity) {
+  switch (severity) {
+    case Diagnostic::Severity::error: return "error";
+    case Diagnostic::Severity::warning: return "warning";
+    case Diagnostic::Severity::info: break;
+  }
+  return "info";
+}
+
+Strategy Profile::strategy() const {
+  const auto shares = [](const SharingSection& section) {
+    return std::any_of(section.resources.begin(), section.resources.end(), [](const auto& r) { return r.replicas > 1; });
+  };
+  if (mps && shares(*mps)) {
+    return Strategy::mps;
+  }
+  return time_slicing && shares(*time_slicing) ? Strategy::time_slicing : Strategy::none;
+}
+
+const SharingSection* Profile::active() const {
+  return mps ? &*mps : time_slicing ? &*time_slicing : nullptr;
+}
+
+std::int64_t Profile::plugin_replicas(std::string_view resource) const { return replicas_of(active(), resource, true); }
+
+std::int64_t Profile::gfd_replicas(std::string_view resource) const { return replicas_of(active(), resource, false); }
+
+bool ParsedProfile::valid() const { return !has_errors(diagnostics); }
+
+std::string ParsedProfile::first_error() const {
+  for (const Diagnostic& d : diagnostics) {
+    if (d.severity == Diagnostic::Severity::error) {
+      return d.path.empty() ? fmt::format("line {}: {}", d.line, d.message) : fmt::format("line {}: {}: {}", d.line, d.path, d.message);
+    }
+  }
+  return "";
+}
+
+ParsedProfile parse_profile(std::string_view text) {
+  ParsedProfile parsed;
+  YamlStream stream(text);
+  const auto document = stream.next();
+  if (!document) {
+    if (stream.error()) {
+      const YamlError& error = *stream.error();
+      parsed.diagnostics.push_back(
+          {Diagnostic::Severity::error, error.code, "", error.at.line, error.at.column, error.message});
+    }
+    parsed.accepted = !stream.error();
+    return parsed;  // Nothing in it: a profile without sharing.
+  }
+  const DocumentValue value = to_document_value(*document->root, DecodeTarget::config, parsed.diagnostics);
+  if (!has_errors(parsed.diagnostics)) {
+    const RawProfile raw = ProfileDecoder(parsed.diagnostics).decode(value);
+    parsed.accepted = !has_errors(parsed.diagnostics);
+    parsed.profile = check_profile(raw, parsed.diagnostics);
+  }
+  report_rest(stream, parsed.diagnostics);
+  std::stable_sort(parsed.diagnostics.begin(), parsed.diagnostics.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  return parsed;
+}
+
+}  // namespace gso

@@ -1,0 +1,265 @@
+// Checks of the plugin (validateFlags), GFD and the MPS daemon that do not depend on the node.
+#include "reconcilers/profile/profile_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/mps.h"
+
+namespace gso {
+namespace {
+
+using Words = std::span<const std::string_view>;
+
+// More replicas of one GPU than this, and the device list no longer fits into the kubelet's 16 MiB messages.
+constexpr std::int64_t kReplicasBeyondReason = 100'000;
+
+struct AllowedWords {
+  std::string_view path;
+  std::string_view code;
+  std::string_view who;  // Exits on any other word.
+  Words words;
+};
+
+constexpr std::array<std::string_view, 3> kMigStrategies{"none", "single", "mixed"};
+constexpr std::array<std::string_view, 3> kDiscoveryStrategies{"auto", "nvml", "tegra"};
+constexpr std::array<std::string_view, 2> kIdStrategies{"uuid", "index"};
+constexpr std::array<std::string_view, 2> kAllocationPolicies{"distributed", "packed"};
+constexpr std::array<std::string_view, 4> kListStrategies{"envvar", "volume-mounts", "cdi-annotations", "cdi-cri"};
+
+const std::array<AllowedWords, 5>& allowed_words() {
+  static const std::array<AllowedWords, 5> kAllowed{{
+      {"flags.migStrategy", "UnknownMigStrategy", "the plugin and GFD exit", kMigStrategies},
+      {"flags.deviceDiscoveryStrategy", "UnknownDiscoveryStrategy", "the plugin exits", kDiscoveryStrategies},
+      {"flags.plugin.deviceIDStrategy", "UnknownDeviceIDStrategy", "the plugin exits", kIdStrategies},
+      {"flags.plugin.sharedDevicesAllocationPolicy", "UnknownAllocationPolicy", "the plugin exits", kAllocationPolicies},
+      {"flags.plugin.deviceListStrategy", "UnknownDeviceListStrategy", "the plugin exits", kListStrategies},
+  }};
+  return kAllowed;
+}
+
+// Values that every release of the components has as its own default. A profile that writes them out means the same as
+// one that leaves them out: a flag or environment variable on the DaemonSet beats both.
+bool is_default(std::string_view path, std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kDefaults{
+      {{"flags.migStrategy", "none"},
+       {"flags.failOnInitError", "true"},
+       {"flags.gdrcopyEnabled", "false"},
+       {"flags.gdsEnabled", "false"},
+       {"flags.mofedEnabled", "false"},
+       {"flags.deviceDiscoveryStrategy", "auto"},
+       {"flags.plugin.passDeviceSpecs", "false"},
+       {"flags.plugin.deviceListStrategy", "envvar"},
+       {"flags.plugin.deviceIDStrategy", "uuid"},
+       {"flags.gfd.oneshot", "false"},
+       {"flags.gfd.noTimestamp", "false"},
+       {"flags.gfd.sleepInterval", "60000000000"},
+       {"imex.channelIDs", ""},
+       {"imex.required", "false"}}};
+  return std::find(kDefaults.begin(), kDefaults.end(), std::pair(path, text)) != kDefaults.end();
+}
+
+// mig-1g.5gb, mig-2g.10gb.me: the profiles that the plugin registers under migStrategy mixed. Those of a compute
+// instance smaller than its GPU instance (1c.2g.10gb) it does not.
+bool is_mig_resource(std::string_view name) {
+  constexpr std::string_view kPrefix = "nvidia.com/mig-";
+  if (!name.starts_with(kPrefix)) {
+    return false;
+  }
+  name.remove_prefix(kPrefix.size());
+  const auto number_then = [&name](std::string_view unit) {
+    const auto digits = name.find_first_not_of("0123456789");
+    if (digits == 0 || digits == std::string_view::npos || !name.substr(digits).starts_with(unit)) {
+      return false;
+    }
+    name.remove_prefix(digits + unit.size());
+    return true;
+  };
+  return number_then("g.") && number_then("gb") && (name.empty() || name[0] == '.' || name[0] == '-');
+}
+
+class Checker {
+ public:
+  Checker(const RawProfile& raw, std::vector<Diagnostic>& diagnostics) : raw_(raw), diagnostics_(diagnostics) {}
+
+  Profile run() {
+    Profile profile;
+    check_words();
+    check_imex();
+    if (raw_.custom_resources) {
+      add(Diagnostic::Severity::warning, "ResourcesIgnored", "resources", raw_.resources_at,
+          "resources is not supported and is ignored: GPUs are nvidia.com/gpu, MIG devices are named by migStrategy");
+    }
+    for (const auto& [path, setting] : raw_.settings) {
+      if (path == "flags.migStrategy") {
+        profile.mig_strategy = setting.text;
+      } else if (!is_default(path, setting.text)) {
+        profile.settings.emplace(path, setting.text);
+      }
+    }
+    if (!raw_.time_slicing.resources.empty()) {
+      profile.time_slicing = section(raw_.time_slicing, "sharing.timeSlicing");
+      raw_.mps ? time_slicing_loses() : check_names(raw_.time_slicing, "sharing.timeSlicing", profile.mig_strategy);
+      check_sizes();
+    }
+    if (raw_.mps) {
+      profile.mps = section(*raw_.mps, "sharing.mps");
+      check_mps(profile.mig_strategy);
+    }
+    return profile;
+  }
+
+ private:
+  void add(Diagnostic::Severity severity, std::string code, std::string path, Position at, std::string message) {
+    diagnostics_.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
+  }
+
+  static std::string advice(std::string_view word, Words words) {
+    const auto near = nearest_word(word, words);
+    return near.empty() ? fmt::format("use one of {}", fmt::join(words, ", ")) : fmt::format("did you mean \"{}\"?", near);
+  }
+
+  void check_words() {
+    for (const AllowedWords& allowed : allowed_words()) {
+      const auto found = raw_.settings.find(std::string(allowed.path));
+      if (found == raw_.settings.end()) {
+        continue;
+      }
+      const bool list = allowed.path == "flags.plugin.deviceListStrategy";
+      std::string_view rest = found->second.text;
+      while (true) {
+        const std::string_view word = list ? rest.substr(0, rest.find(',')) : rest;
+        if (std::find(allowed.words.begin(), allowed.words.end(), word) == allowed.words.end()) {
+          add(Diagnostic::Severity::error, std::string(allowed.code), std::string(allowed.path), found->second.at,
+              fmt::format("\"{}\" is unknown and {}; {}", word, allowed.who, advice(word, allowed.words)));
+        }
+        if (word.size() == rest.size()) {
+          break;
+        }
+        rest.remove_prefix(word.size() + 1);
+      }
+    }
+  }
+
+  void check_imex() {
+    const auto found = raw_.settings.find("imex.channelIDs");
+    if (found != raw_.settings.end() && !found->second.text.empty() && found->second.text != "0") {
+      add(Diagnostic::Severity::error, "InvalidImexChannels", "imex.channelIDs", found->second.at,
+          fmt::format("channelIDs is [{}] and the plugin exits; only [] and [0] are allowed", found->second.text));
+    }
+  }
+
+  SharingSection section(const RawSection& raw, const std::string& path) {
+    SharingSection out;
+    out.rename_by_default = raw.rename_by_default;
+    out.fail_requests_greater_than_one = raw.fail_requests_greater_than_one;
+    for (std::size_t i = 0; i < raw.resources.size(); ++i) {
+      const RawEntry& entry = raw.resources[i];
+      const auto same = [&](const RawEntry& other) { return other.name == entry.name; };
+      const auto first = std::find_if(raw.resources.begin(), raw.resources.end(), same);
+      if (!entry.name.empty() && first->name_at.line != 0 && first != raw.resources.begin() + static_cast<std::ptrdiff_t>(i)) {
+        add(Diagnostic::Severity::warning, "DuplicateEntry", fmt::format("{}.resources[{}].name", path, i), entry.name_at,
+            fmt::format("{} has an entry in line {} already: GFD labels by the first, the plugin takes the largest; keep one",
+                        entry.name, first->name_at.line));
+      }
+      out.resources.push_back({entry.name, entry.replicas});
+    }
+    return out;
+  }
+
+  void time_slicing_loses() {
+    add(Diagnostic::Severity::warning, "TimeSlicingIgnored", "sharing.timeSlicing", raw_.time_slicing.at,
+        "timeSlicing is ignored because mps is there too, and MPS wins; remove one of the two");
+  }
+
+  void check_sizes() {
+    for (std::size_t i = 0; i < raw_.time_slicing.resources.size(); ++i) {
+      const RawEntry& entry = raw_.time_slicing.resources[i];
+      if (entry.replicas > kReplicasBeyondReason) {
+        add(Diagnostic::Severity::warning, "ReplicasBeyondReason", fmt::format("sharing.timeSlicing.resources[{}].replicas", i),
+            entry.replicas_at,
+            fmt::format("{} replicas parse, but the plugin's device list would be too long for the kubelet; use at most {}",
+                        entry.replicas, kReplicasBeyondReason));
+      }
+    }
+  }
+
+  void check_names(const RawSection& raw, const std::string& path, const std::string& mig_strategy) {
+    for (std::size_t i = 0; i < raw.resources.size(); ++i) {
+      const RawEntry& entry = raw.resources[i];
+      const bool mig = is_mig_resource(entry.name);
+      if (entry.name.empty() || entry.name == "nvidia.com/gpu" || (mig && mig_strategy == "mixed")) {
+        continue;
+      }
+      const std::string why =
+          mig ? fmt::format("MIG resources exist only under flags.migStrategy: mixed, and it is {} here (unless the "
+                            "DaemonSet's MIG_STRATEGY says otherwise)",
+                            mig_strategy)
+              : std::string("the plugin knows nvidia.com/gpu and, under migStrategy mixed, nvidia.com/mig-<profile>");
+      add(Diagnostic::Severity::warning, "NameMatchesNothing", fmt::format("{}.resources[{}].name", path, i), entry.name_at,
+          fmt::format("no device has the resource {}, so this entry does nothing: {}", entry.name, why));
+    }
+  }
+
+  void check_mps(const std::string& mig_strategy) {
+    const RawSection& mps = *raw_.mps;
+    if (mps.resources.empty()) {
+      return;  // Reported while decoding.
+    }
+    if (mig_strategy == "mixed") {
+      add(Diagnostic::Severity::error, "MPSWithMixedMIG", "flags.migStrategy", raw_.settings.at("flags.migStrategy").at,
+          "MPS does not work with migStrategy mixed, and the plugin exits, even on nodes without MIG; use none or single, or "
+          "time-slicing");
+    } else if (mig_strategy == "single") {
+      add(Diagnostic::Severity::info, "MPSWithSingleMIG", "flags.migStrategy", raw_.settings.at("flags.migStrategy").at,
+          "MPS with migStrategy single works only on nodes where no GPU has MIG enabled; elsewhere the plugin and GFD exit");
+    }
+    check_names(mps, "sharing.mps", mig_strategy);
+    const bool any = std::any_of(mps.resources.begin(), mps.resources.end(),
+                                 [](const RawEntry& e) { return e.name == "nvidia.com/gpu" || e.name.empty(); });
+    if (!any) {
+      add(Diagnostic::Severity::error, "MPSMatchesNothing", "sharing.mps.resources", mps.at,
+          "no entry is for nvidia.com/gpu: the plugin would wait forever for an MPS daemon that is never started, and the "
+          "node would have 0 GPUs; add an entry for nvidia.com/gpu");
+    }
+    for (std::size_t i = 0; i < mps.resources.size(); ++i) {
+      check_clients(mps.resources[i], fmt::format("sharing.mps.resources[{}].replicas", i));
+    }
+    if (mps.fail_requests_greater_than_one == false) {
+      add(Diagnostic::Severity::info, "FailRequestsByVersion", "sharing.mps.failRequestsGreaterThanOne", mps.at,
+          "false is honoured from plugin v0.20.0 on; earlier releases refuse requests above 1 all the same");
+    }
+  }
+
+  void check_clients(const RawEntry& entry, std::string path) {
+    if (entry.name != "nvidia.com/gpu") {
+      return;
+    }
+    if (entry.replicas > kMpsMaxClients) {
+      add(Diagnostic::Severity::error, "MPSReplicasAboveMaximum", std::move(path), entry.replicas_at,
+          fmt::format("replicas is {}; an MPS server takes {} clients ({} below compute capability 7.5), and the MPS daemon exits "
+                      "on more",
+                      entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring));
+    } else if (entry.replicas > kMpsMaxClientsBeforeTuring) {
+      add(Diagnostic::Severity::info, "MPSReplicasNeedTuring", std::move(path), entry.replicas_at,
+          fmt::format("more than {} replicas work only on GPUs of compute capability 7.5 and above", kMpsMaxClientsBeforeTuring));
+    }
+  }
+
+  const RawProfile& raw_;
+  std::vector<Diagnostic>& diagnostics_;
+};
+
+}  // namespace
+
+Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics) { return Checker(raw, diagnostics).run(); }
+
+}  // namespace gso

@@ -1,0 +1,97 @@
+// Decodes the JSON value of a profile document into a Profile, as encoding/json and the plugin's own unmarshalers do,
+// and says what is refused and what is silently ignored.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+
+// One entry of resources[] as upstream holds it in memory while decoding.
+struct RawEntry {
+  std::string name;
+  std::int64_t replicas = 0;
+  Position at;
+  Position name_at;
+  Position replicas_at;
+};
+
+struct RawSection {
+  bool rename_by_default = false;
+  std::optional<bool> fail_requests_greater_than_one;
+  std::vector<RawEntry> resources;
+  Position at;  // Of the section's key.
+};
+
+struct RawSetting {
+  std::string text;  // Canonical.
+  Position at;
+};
+
+// The document after decoding, before the components look at it.
+struct RawProfile {
+  std::string version;
+  Position version_at;
+  std::map<std::string, RawSetting> settings;  // flags.* and imex.*, as written; null removes.
+  RawSection time_slicing;
+  std::optional<RawSection> mps;
+  bool custom_resources = false;  // A non-empty list in resources.gpus or resources.mig.
+  Position resources_at;
+};
+
+class ProfileDecoder {
+ public:
+  explicit ProfileDecoder(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
+
+  [[nodiscard]] RawProfile decode(const DocumentValue& document);
+
+ private:
+  using Fields = std::span<const std::string_view>;
+
+  void error(std::string code, Position at, std::string message);
+  void warning(std::string code, Position at, std::string message);
+  void info(std::string code, Position at, std::string message);
+  void wrong_type(const DocumentValue& value, std::string_view wanted);
+
+  // Calls visit(field, member) for every member that upstream decodes into one of `fields`, in upstream's order; the
+  // others are reported. `ignoring_case`: encoding/json's own structs; otherwise the plugin's unmarshalers.
+  template <class Visit>
+  void members(const DocumentValue& object, Fields fields, bool ignoring_case, Visit visit);
+  void unknown_field(const DocumentMember& member, Fields fields);
+  bool expect_object(const DocumentValue& value);
+
+  void flags(const DocumentValue& value);
+  void plugin_flags(const DocumentValue& value);
+  void gfd_flags(const DocumentValue& value);
+  void imex(const DocumentValue& value);
+  void resources(const DocumentValue& value);
+  void pattern_entry(const DocumentValue& value);
+  void sharing(const DocumentValue& value);
+  void section(const DocumentValue& value, RawSection& section);
+  void entry(const DocumentValue& value, RawEntry& entry, bool rename_by_default);
+  void replica_count(const DocumentValue& value, RawEntry& entry);
+  void rename(const DocumentValue& value, const RawEntry& entry, bool rename_by_default);
+  void devices(const DocumentValue& value);
+  bool device_reference(const DocumentValue& value);
+
+  std::optional<std::string> resource_name(const DocumentValue& value);
+  void string_setting(const DocumentValue& value);
+  void boolean_setting(const DocumentValue& value);
+  void device_list_setting(const DocumentValue& value);
+  void duration_setting(const DocumentValue& value);
+  void channel_ids_setting(const DocumentValue& value);
+  void drop_settings(std::string_view prefix);
+
+  std::vector<Diagnostic>& diagnostics_;
+  std::string path_;
+  RawProfile raw_;
+};
+
+}  // namespace gso

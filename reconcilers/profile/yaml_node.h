@@ -1,0 +1,74 @@
+// YAML text as a tree of nodes with positions, built from libyaml's events: one document at a time, so that what
+// follows the first document can be left alone, as the device plugin does. No scalar is interpreted here.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gso {
+
+struct Position {
+  int line = 0;    // From 1; 0 when there is no position.
+  int column = 0;  // From 1, counted in code points.
+  friend bool operator==(const Position&, const Position&) = default;
+};
+
+struct YamlNode {
+  enum class Kind { scalar, sequence, mapping, alias } kind = Kind::scalar;
+  bool implicit = false;           // Scalar: the value's look decides its type (plain, no tag).
+  bool literal = false;            // Scalar: a literal block ("|"), whose lines stand in the text as they are.
+  Position at;
+  std::string tag;                 // Long form: tag:yaml.org,2002:int. Tags of collections are not kept (upstream).
+  std::string value;               // Scalar: the text. Alias: the anchor's name.
+  const YamlNode* target = nullptr;         // Alias: what it stands for.
+  std::vector<const YamlNode*> children;    // Sequence: items. Mapping: key, value, key, value, …
+};
+
+struct YamlError {
+  std::string code;  // SyntaxError, UnknownAnchor, TooDeep, TooLarge
+  Position at;
+  std::string message;
+};
+
+// The nodes of one document. Addresses are stable; destruction does not recurse.
+struct YamlDocument {
+  std::deque<YamlNode> nodes;
+  const YamlNode* root = nullptr;
+};
+
+struct YamlLimits {
+  std::size_t bytes = std::size_t{1} << 20;  // A ConfigMap holds 1 MiB at most.
+  int depth = 500;                           // Nested collections.
+};
+
+// Reads the documents of a text one after the other. Never throws on bad input.
+class YamlStream {
+ public:
+  explicit YamlStream(std::string_view text, YamlLimits limits = {});
+  ~YamlStream();
+  YamlStream(const YamlStream&) = delete;
+  YamlStream& operator=(const YamlStream&) = delete;
+
+  // The next document; nullopt at the end of the text or after an error, which error() then has.
+  [[nodiscard]] std::optional<YamlDocument> next();
+  [[nodiscard]] const std::optional<YamlError>& error() const { return error_; }
+
+ private:
+  struct Parser;
+  struct Builder;
+  void fail(std::string code, Position at, std::string message);
+  bool pull();  // The next event into the parser; false on a syntax error.
+
+  std::unique_ptr<Parser> parser_;
+  std::string_view text_;
+  YamlLimits limits_;
+  std::optional<YamlError> error_;
+  bool done_ = false;
+};
+
+}  // namespace gso
