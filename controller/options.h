@@ -17,14 +17,13 @@ namespace gso {
 using k8s::Duration;
 
 enum class LogFormat { json, text };
-enum class LogLevel { trace, debug, info, warning, error, off };
+enum class LogLevel { trace, debug, info, warning, error, off };  // "warn" in flags and logs.
 
 struct Options {
   // --- Connection
   std::string kubeconfig;  // Path. Empty: in-cluster, else $KUBECONFIG, else ~/.kube/config.
   std::string context;     // Of the kubeconfig. Empty: its current-context.
-  // Where the Lease, the state ConfigMap and (for cluster-scoped objects without a better place) nothing else live.
-  // Empty: the in-cluster namespace, else "gpu-sharing-operator".
+  // Where the Lease and the state ConfigMap live. Empty: the in-cluster namespace, else "gpu-sharing-operator".
   std::string namespace_;
   std::string config;  // YAML file with these same names.
 
@@ -47,7 +46,7 @@ struct Options {
 
   // --- Watching and writing
   bool watch_list = true;           // Stream the initial list (WatchList) where the server offers it.
-  std::int64_t page_size = 500;     // Objects per page of a LIST: 1..10000.
+  std::int64_t page_size = 100;     // Objects per page of a LIST: 1..10000. Bounds memory.
   std::int64_t max_in_flight = 16;  // Concurrent writes: 1..64.
   bool dry_run = false;             // Plan and log, write nothing (not even the Lease).
   Duration batch_window = std::chrono::milliseconds(20);  // Events that arrive this close share one planning pass.
@@ -77,6 +76,7 @@ struct OptionSpec {
   std::string group;  // Heading in --help.
   std::string type;   // "DURATION", "BOOL", "json|text": shown in --help.
   std::string doc;    // One sentence, with unit and range.
+  bool flag = false;  // A boolean: `--name` alone means true.
   std::function<std::string(Options&, const std::string&)> set;  // Returns what is wrong, or "".
   std::function<std::string(const Options&)> get;                // In the spelling that `set` takes.
   [[nodiscard]] std::string environment() const;                 // "GSO_LEASE_DURATION"

@@ -54,6 +54,9 @@ struct Runtime {
   k8s::Clock* clock = nullptr;
   // notify() once: clean shutdown (stop planning, finish writes in flight within shutdown_timeout, release the lease).
   k8s::Signal* stop = nullptr;
+  // notify() once: ends the operator as kill -9 would, at whatever it is doing: nothing more is sent, the lease is not
+  // released, run_operator returns `cancelled`. Optional; for tests.
+  k8s::Signal* kill = nullptr;
   std::shared_ptr<RuntimeView> view;    // Optional.
   std::shared_ptr<Logger> log;          // Optional: silent when absent.
   std::shared_ptr<Metrics> metrics;     // Optional: a registry of its own when absent.
@@ -64,7 +67,7 @@ struct Runtime {
 // Runs until `stop` is notified. Returns success after a clean shutdown; `invalid` when the options contradict each
 // other; `unavailable` when the lease was lost and options.exit_on_lease_loss is set; `cancelled` after a crash point.
 // An unreachable or refusing server is no reason to return: it is retried, logged and shown by /readyz.
-// The caller's executor runs everything. Cancelling the coroutine (Asio, terminal) has the effect of a crash.
+// The caller's executor runs everything. Do not cancel the coroutine: notify `stop` or `kill`, and let it return.
 boost::asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options);
 
 }  // namespace gso

@@ -1,0 +1,203 @@
+// The order of execution: chains, workers, the live check, and what may be sent when.
+#include "controller/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <utility>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+void earlier(std::optional<Duration>& slot, std::optional<Duration> wait) {
+  if (wait) slot = slot ? std::min(*slot, *wait) : *wait;
+}
+
+RateLimiter::Settings backoff_settings() {
+  // A failing object must not be hammered, nor slow the others: no common bucket.
+  return {.base = std::chrono::milliseconds(250),
+          .longest = std::chrono::minutes(5),
+          .refill_per_second = 1e9,
+          .burst = 1e9};
+}
+
+}  // namespace
+
+std::string subject_of(const PlannedAction& planned) {
+  const Verb verb = verb_of(planned.action);
+  const ObjectRef target = target_of(planned.action);
+  return fmt::format("{} {} {}", verb.verb, verb.resource, k8s::to_string(ObjectKey{target.ns, target.name}));
+}
+
+Executor::Executor(Parts parts, ExecutorOptions options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      backoff_(backoff_settings()),
+      workers_(parts_.clock) {}
+
+boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
+  auto run = std::make_shared<Run>();
+  run->schedule = arrange(plan);
+  run->result.findings = run->schedule.findings;
+  report_remembered(run, plan);
+  if (options_.dry_run) {
+    note_dry_run(plan);
+    co_return std::move(run->result);
+  }
+  for (const Chain& chain : run->schedule.subjects) {
+    if (chain.disruptive()) run->planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
+  }
+  co_await run_chains(run, &run->schedule.records);
+  co_await run_chains(run, &run->schedule.subjects);
+  co_await run_chains(run, &run->schedule.statuses);
+  run->result.crashed = crashed_;
+  co_return std::move(run->result);
+}
+
+boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>* chains) {
+  run->chains = chains;
+  run->next = 0;
+  const auto executor = co_await boost::asio::this_coro::executor;
+  const std::size_t workers = std::min(static_cast<std::size_t>(options_.max_in_flight), chains->size());
+  for (std::size_t i = 0; i < workers; ++i) workers_.spawn(executor, work(run));
+  co_await workers_.join();
+}
+
+boost::asio::awaitable<void> Executor::work(RunPtr run) {
+  while (run->next < run->chains->size() && !crashed_) {
+    Chain chain = std::move((*run->chains)[run->next++]);
+    co_await run_chain(run, std::move(chain));
+  }
+}
+
+boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
+  const std::size_t total = chain.steps.size();
+  if (chain.disruptive() && run->records_ok && !chain.node.empty()) {
+    const bool holds = co_await view_of_node_holds(run, chain.node);
+    if (!holds) {
+      defer(run, "stale-view", total, std::nullopt);
+      co_return;
+    }
+  }
+  for (std::size_t i = 0; i < total; ++i) {
+    const PlannedAction& planned = chain.steps[i];
+    if (planned.disruptive && !run->records_ok) {
+      defer(run, "record", total - i, std::nullopt);
+      co_return;
+    }
+    const Outcome outcome = co_await perform(run, planned);
+    if (outcome == Outcome::stopped) {
+      if (i + 1 < total) defer(run, "earlier-failure", total - i - 1, std::nullopt);
+      const bool record = std::holds_alternative<CreateObject>(planned.action) ||
+                          std::holds_alternative<WriteConfigMap>(planned.action);
+      if (record) run->records_ok = false;
+      co_return;
+    }
+  }
+}
+
+// Reads the Node live before it is disrupted: `hold`, a cordon or a label may have arrived a moment ago.
+boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::string node) {
+  const std::shared_ptr<const Node> planned_from = run->planned_from[node];
+  const ObjectRef target{"v1", "Node", "", node, ""};
+  const k8s::Result<void> read = co_await parts_.expectations->refresh_one(target);
+  if (!read) {
+    parts_.log->warning("Could not read the node before disrupting it",
+                        {{"node", node}, {"error", read.error().message}});
+    earlier(run->result.requeue_after, backoff_.when("get nodes " + node, parts_.clock->monotonic()));
+    co_return false;
+  }
+  backoff_.forget("get nodes " + node);
+  const std::shared_ptr<const Node> live = parts_.world->nodes.get(ObjectKey{"", node});
+  bool same = live != nullptr && planned_from != nullptr;
+  if (same && live != planned_from) {
+    Node copy = *live;
+    copy.meta.resource_version = planned_from->meta.resource_version;
+    same = copy == *planned_from;
+  }
+  const bool held = live != nullptr && live->meta.annotations.get(kHoldAnnotation) == "true";
+  if (!same) {
+    parts_.log->info("The node changed since it was planned for", {{"node", node}, {"held", held}});
+    run->result.replan = true;
+  }
+  co_return same;
+}
+
+std::optional<Duration> Executor::not_before(const PlannedAction& planned) {
+  const std::string subject = subject_of(planned);
+  const MonoTime now = parts_.clock->monotonic();
+  if (auto it = terminal_.find(subject); it != terminal_.end()) {
+    if (it->second.action.action == planned.action && now < it->second.retry_at) return it->second.retry_at - now;
+    if (it->second.action.action != planned.action) terminal_.erase(it);
+  }
+  if (auto it = retry_at_.find(subject); it != retry_at_.end()) {
+    if (now < it->second) return it->second - now;
+    retry_at_.erase(it);
+  }
+  return status_wait(planned);
+}
+
+std::optional<Duration> Executor::status_wait(const PlannedAction& planned) const {
+  const auto* patch = std::get_if<PatchStatus>(&planned.action);
+  if (patch == nullptr) return std::nullopt;
+  auto it = statuses_.find(subject_of(planned));
+  if (it == statuses_.end() || it->second.phase != phase_of_status(patch->status_json)) return std::nullopt;
+  const Duration passed = parts_.clock->monotonic() - it->second.at;
+  return passed < options_.status_interval ? std::optional(options_.status_interval - passed) : std::nullopt;
+}
+
+boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, PlannedAction planned) {
+  const std::optional<Duration> wait = not_before(planned);
+  if (wait) {
+    defer(run, std::holds_alternative<PatchStatus>(planned.action) ? "status-rate" : "backoff", 1, wait);
+    co_return Outcome::stopped;
+  }
+  const k8s::Result<void> allowed = parts_.gate.check();
+  if (crashed_ || !allowed) {
+    defer(run, "lease", 1, std::nullopt);
+    co_return Outcome::stopped;
+  }
+  parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(++in_flight_));
+  const k8s::Result<std::string> answer = co_await send(planned);
+  parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(--in_flight_));
+  if (answer || answer.error().http_status != 0) {
+    ++run->result.sent;
+    ++writes_;
+    if (parts_.view) parts_.view->writes = writes_;
+    if (parts_.hooks.crash_after_write && parts_.hooks.crash_after_write(writes_, planned)) crashed_ = true;
+  }
+  if (crashed_) co_return Outcome::stopped;
+  co_return answer ? succeed(run, planned, *answer) : fail(run, planned, answer.error());
+}
+
+void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait) {
+  run->result.deferred += count;
+  earlier(run->result.requeue_after, wait);
+  parts_.metrics->add("gpusharing_writes_deferred_total", {{"cause", cause}}, static_cast<double>(count));
+}
+
+// Findings and Events of refusals that still stand, so that they do not vanish while nothing is sent.
+void Executor::report_remembered(const RunPtr& run, const Plan& plan) {
+  std::set<std::string> planned;
+  for (const PlannedAction& action : plan.actions) {
+    if (!terminal_.empty()) planned.insert(subject_of(action));
+  }
+  std::erase_if(terminal_, [&](const auto& entry) { return !planned.contains(entry.first); });
+  for (const auto& [subject, refused] : terminal_) {
+    if (parts_.clock->monotonic() < refused.retry_at) tell(run, refused.action, refused.error);
+  }
+}
+
+void Executor::note_dry_run(const Plan& plan) {
+  for (const PlannedAction& planned : plan.actions) {
+    if (std::holds_alternative<RecordEvent>(planned.action)) continue;
+    std::string line = print(planned);
+    if (dry_run_logged_.insert(line).second) parts_.log->info("Would act (dry run)", {{"action", line}});
+  }
+}
+
+}  // namespace gso

@@ -1,0 +1,76 @@
+// Metrics: counters, gauges and histograms, rendered as Prometheus text or OpenMetrics. Names and labels follow
+// controller-runtime and client-go where they have one; ours start with gpusharing_. The list is in metrics_catalog.cc.
+//
+//   Metrics metrics;                                   // knows every family of the catalog
+//   metrics.add("workqueue_adds_total", {{"name", "fleet"}});
+//   std::string page = metrics.render(Metrics::Format::prometheus);
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gso {
+
+class Metrics {
+ public:
+  // In the order of the catalog's label names.
+  using Labels = std::vector<std::pair<std::string, std::string>>;
+  enum class Type { counter, gauge, histogram };
+  enum class Format { prometheus, openmetrics };
+
+  struct Family {
+    std::string name;  // Counters end in _total.
+    Type type = Type::gauge;
+    std::string help;
+    std::vector<std::string> labels;
+    std::vector<double> buckets = {};  // Upper bounds, ascending, without +Inf. Histograms only.
+  };
+
+  Metrics();  // Declares the catalog.
+
+  void declare(Family family);
+  // Counters only grow; a name that was never declared is a programming error and aborts.
+  void add(std::string_view name, const Labels& labels = {}, double amount = 1);
+  void set(std::string_view name, const Labels& labels, double value);
+  void observe(std::string_view name, const Labels& labels, double value);
+  // Drops every series of a gauge family, before it is filled anew (nodes by state).
+  void clear(std::string_view name);
+  // The value of one series: counters and gauges; a histogram's count. 0 when it does not exist.
+  [[nodiscard]] double value(std::string_view name, const Labels& labels = {}) const;
+
+  // Called at the start of render(): for values that are cheaper to compute than to maintain.
+  void on_render(std::function<void(Metrics&)> fill) { fills_.push_back(std::move(fill)); }
+  void forget_fills() { fills_.clear(); }
+
+  [[nodiscard]] std::string render(Format format);
+  [[nodiscard]] static std::string_view content_type(Format format);
+
+ private:
+  struct Series {
+    double value = 0;                    // Histograms: the sum.
+    std::vector<std::uint64_t> buckets;  // Not cumulative; the last one is +Inf.
+  };
+  struct Entry {
+    Family family;
+    std::map<std::vector<std::string>, Series> series;  // By label values, so the output has a stable order.
+  };
+  Entry& entry(std::string_view name, Type type);
+  Series& series(std::string_view name, Type type, const Labels& labels);
+
+  std::map<std::string, Entry, std::less<>> entries_;
+  std::vector<std::function<void(Metrics&)>> fills_;
+};
+
+// Every family that the operator exports.
+[[nodiscard]] std::vector<Metrics::Family> metrics_catalog();
+
+// process_*: resident memory, CPU time, start time, open files of this process, read from /proc.
+void fill_process_metrics(Metrics& metrics);
+// Resident set in bytes; 0 where /proc is not readable.
+[[nodiscard]] std::size_t resident_bytes();
+
+}  // namespace gso

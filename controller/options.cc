@@ -1,0 +1,282 @@
+// The table of settings: name, documentation, parser and printer of each.
+#include "controller/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cctype>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "controller/leader_election.h"
+
+namespace gso {
+namespace {
+
+// A reference to one field of an Options.
+template <class T>
+using Field = std::function<T&(Options&)>;
+
+template <class T>
+const T& read(const Field<T>& field, const Options& options) {
+  return field(const_cast<Options&>(options));  // The accessor only forms a reference.
+}
+
+OptionSpec text(std::string name, std::string group, std::string type, std::string doc, Field<std::string> field) {
+  return {.name = std::move(name), .group = std::move(group), .type = std::move(type), .doc = std::move(doc),
+          .set = [field](Options& o, const std::string& value) { field(o) = value; return std::string(); },
+          .get = [field](const Options& o) { return read(field, o); }};
+}
+
+OptionSpec boolean(std::string name, std::string group, std::string doc, Field<bool> field) {
+  auto set = [field](Options& o, const std::string& value) -> std::string {
+    std::string lower = value;
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (lower != "true" && lower != "false") return fmt::format("'{}' is neither true nor false", value);
+    field(o) = lower == "true";
+    return {};
+  };
+  return {.name = std::move(name), .group = std::move(group), .type = "BOOL", .doc = std::move(doc), .flag = true,
+          .set = set, .get = [field](const Options& o) { return read(field, o) ? "true" : "false"; }};
+}
+
+OptionSpec duration(std::string name, std::string group, std::string doc, Field<Duration> field,
+                    Duration least = Duration::zero()) {
+  auto set = [field, least](Options& o, const std::string& value) -> std::string {
+    const std::optional<Duration> parsed = k8s::parse_go_duration(value);
+    if (!parsed) return fmt::format("'{}' is not a duration such as 500ms, 10s or 1h30m", value);
+    if (*parsed < least) return fmt::format("'{}' must be at least {}", value, k8s::format_go_duration(least));
+    field(o) = *parsed;
+    return {};
+  };
+  return {.name = std::move(name), .group = std::move(group), .type = "DURATION", .doc = std::move(doc), .set = set,
+          .get = [field](const Options& o) { return k8s::format_go_duration(read(field, o)); }};
+}
+
+OptionSpec integer(std::string name, std::string group, std::string doc, Field<std::int64_t> field,
+                   std::int64_t least, std::int64_t most) {
+  auto set = [field, least, most](Options& o, const std::string& value) -> std::string {
+    std::int64_t number = 0;
+    const char* end = value.data() + value.size();
+    const auto [rest, code] = std::from_chars(value.data(), end, number);
+    if (code != std::errc{} || rest != end || number < least || number > most) {
+      return fmt::format("'{}' is not a whole number from {} to {}", value, least, most);
+    }
+    field(o) = number;
+    return {};
+  };
+  return {.name = std::move(name), .group = std::move(group), .type = "NUMBER", .doc = std::move(doc), .set = set,
+          .get = [field](const Options& o) { return std::to_string(read(field, o)); }};
+}
+
+OptionSpec share(std::string name, std::string group, std::string doc, Field<IntOrPercent> field) {
+  auto set = [field](Options& o, const std::string& value) -> std::string {
+    const std::optional<IntOrPercent> parsed = IntOrPercent::parse(value);
+    if (!parsed) return fmt::format("'{}' is neither a count such as 3 nor a percentage from 0% to 100%", value);
+    field(o) = *parsed;
+    return {};
+  };
+  return {.name = std::move(name), .group = std::move(group), .type = "COUNT|PERCENT", .doc = std::move(doc),
+          .set = set, .get = [field](const Options& o) { return read(field, o).to_string(); }};
+}
+
+template <class E>
+using Names = std::vector<std::pair<std::string, E>>;
+
+template <class E>
+OptionSpec choice(std::string name, std::string group, std::string doc, Names<E> names, Field<E> field) {
+  std::string all;
+  for (const auto& [spelling, value] : names) all += (all.empty() ? "" : "|") + spelling;
+  auto set = [field, names, all](Options& o, const std::string& text) -> std::string {
+    for (const auto& [spelling, value] : names) {
+      if (spelling != text) continue;
+      field(o) = value;
+      return {};
+    }
+    return fmt::format("'{}' is not one of {}", text, all);
+  };
+  auto get = [field, names](const Options& o) {
+    for (const auto& [spelling, value] : names) {
+      if (value == read(field, o)) return spelling;
+    }
+    return std::string();
+  };
+  return {.name = std::move(name), .group = std::move(group), .type = all, .doc = std::move(doc), .set = set,
+          .get = get};
+}
+
+constexpr const char* kConnection = "Connection";
+constexpr const char* kElection = "Leader election";
+constexpr const char* kServing = "Serving and logs";
+constexpr const char* kRunning = "Watching and writing";
+constexpr const char* kPlanning = "Planning, cluster-wide";
+constexpr const char* kPolicy = "Planning, what the SharingPolicy 'default' starts with";
+
+void add_connection(std::vector<OptionSpec>& out) {
+  out.push_back(text("kubeconfig", kConnection, "FILE",
+                     "Path of the kubeconfig. Default: in-cluster, else $KUBECONFIG, else ~/.kube/config",
+                     [](Options& o) -> auto& { return o.kubeconfig; }));
+  out.push_back(text("context", kConnection, "NAME", "Context of the kubeconfig. Default: its current-context",
+                     [](Options& o) -> auto& { return o.context; }));
+  out.push_back(text("namespace", kConnection, "NAME",
+                     "Namespace of the Lease and the state ConfigMap. Default: the pod's, else gpu-sharing-operator",
+                     [](Options& o) -> auto& { return o.namespace_; }));
+}
+
+void add_election(std::vector<OptionSpec>& out) {
+  out.push_back(boolean("leader-elect", kElection, "Write only while holding a Lease, so that replicas can stand by",
+                        [](Options& o) -> auto& { return o.leader_elect; }));
+  out.push_back(text("lease-name", kElection, "NAME", "Name of the Lease",
+                     [](Options& o) -> auto& { return o.lease_name; }));
+  out.push_back(text("identity", kElection, "NAME",
+                     "Holder identity, unique per process. Default: pod or host name, then pod uid or a random UUID",
+                     [](Options& o) -> auto& { return o.identity; }));
+  out.push_back(duration("lease-duration", kElection,
+                         "How long others wait after a renewal; at least 1s, more than renew-deadline",
+                         [](Options& o) -> auto& { return o.lease_duration; }));
+  out.push_back(duration("renew-deadline", kElection,
+                         "How long we write after our last renewal; more than 1.2 times retry-period",
+                         [](Options& o) -> auto& { return o.renew_deadline; }));
+  out.push_back(duration("retry-period", kElection, "Time between two attempts to acquire or renew",
+                         [](Options& o) -> auto& { return o.retry_period; }));
+  out.push_back(boolean("exit-on-lease-loss", kElection, "Exit when the lease is lost, instead of standing by",
+                        [](Options& o) -> auto& { return o.exit_on_lease_loss; }));
+}
+
+void add_serving(std::vector<OptionSpec>& out) {
+  out.push_back(text("metrics-bind-address", kServing, "HOST:PORT", "Address of /metrics; 0 switches it off",
+                     [](Options& o) -> auto& { return o.metrics_bind_address; }));
+  out.push_back(text("health-probe-bind-address", kServing, "HOST:PORT",
+                     "Address of /healthz, /livez and /readyz; 0 switches them off",
+                     [](Options& o) -> auto& { return o.health_probe_bind_address; }));
+  out.push_back(choice<LogFormat>("log-format", kServing, "Form of the log lines on stderr",
+                                  {{"json", LogFormat::json}, {"text", LogFormat::text}},
+                                  [](Options& o) -> auto& { return o.log_format; }));
+  out.push_back(choice<LogLevel>("log-level", kServing, "Least severity that is logged",
+                                 {{"trace", LogLevel::trace}, {"debug", LogLevel::debug}, {"info", LogLevel::info},
+                                  {"warn", LogLevel::warning}, {"error", LogLevel::error}, {"off", LogLevel::off}},
+                                 [](Options& o) -> auto& { return o.log_level; }));
+}
+
+void add_running(std::vector<OptionSpec>& out) {
+  out.push_back(boolean("watch-list", kRunning, "Stream initial lists (WatchList) where the server offers it",
+                        [](Options& o) -> auto& { return o.watch_list; }));
+  out.push_back(integer("page-size", kRunning, "Objects in one page of a list",
+                        [](Options& o) -> auto& { return o.page_size; }, 1, 10'000));
+  out.push_back(integer("max-in-flight", kRunning, "Concurrent writes",
+                        [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
+  out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)",
+                        [](Options& o) -> auto& { return o.dry_run; }));
+  out.push_back(duration("batch-window", kRunning, "Events that arrive this close share one planning pass",
+                         [](Options& o) -> auto& { return o.batch_window; }));
+  out.push_back(duration("resync-period", kRunning, "A planning pass even when nothing happened; 0 switches it off",
+                         [](Options& o) -> auto& { return o.resync_period; }));
+  out.push_back(duration("discovery-period", kRunning, "How often APIs that were absent are looked for again",
+                         [](Options& o) -> auto& { return o.discovery_period; }, std::chrono::seconds(1)));
+  out.push_back(duration("shutdown-timeout", kRunning, "How long a stop waits for writes in flight",
+                         [](Options& o) -> auto& { return o.shutdown_timeout; }));
+  out.push_back(duration("assume-observed-for", kRunning,
+                         "Credit conditions seen at start with having held for this long",
+                         [](Options& o) -> auto& { return o.assume_observed_for; }));
+}
+
+void add_planning(std::vector<OptionSpec>& out) {
+  out.push_back(duration("settle", kPlanning, "Quiet time of the inputs before the first disruption",
+                         [](Options& o) -> auto& { return o.settle; }));
+  out.push_back(share("cluster-max-unavailable", kPlanning,
+                      "GPU nodes that may be out of service at once, over all policies",
+                      [](Options& o) -> auto& { return o.cluster_max_unavailable; }));
+  out.push_back(integer("revision-history-limit", kPlanning, "Finished SharingRollouts that are kept per policy",
+                        [](Options& o) -> auto& { return o.revision_history_limit; }, 0, 1000));
+  out.push_back(choice<PlannerSettings::LabelMode>(
+      "label-mode", kPlanning, "auto writes sharing labels where nobody owns them and verifies them where NFD does",
+      {{"auto", PlannerSettings::LabelMode::automatic},
+       {"enforce", PlannerSettings::LabelMode::enforce},
+       {"verify", PlannerSettings::LabelMode::verify}},
+      [](Options& o) -> auto& { return o.label_mode; }));
+  out.push_back(boolean("adopt-drift", kPlanning, "Roll also nodes whose drift was there before the first start",
+                        [](Options& o) -> auto& { return o.adopt_drift; }));
+}
+
+void add_policy(std::vector<OptionSpec>& out) {
+  out.push_back(choice<PolicyMode>("mode", kPolicy, "Enforce rolls, Approve asks first, Observe only reports",
+                                   {{"Enforce", PolicyMode::enforce},
+                                    {"Approve", PolicyMode::approve},
+                                    {"Observe", PolicyMode::observe}},
+                                   [](Options& o) -> auto& { return o.mode; }));
+  out.push_back(share("max-unavailable", kPolicy, "Nodes of a policy that may be out of service at once",
+                      [](Options& o) -> auto& { return o.rollout.max_unavailable; }));
+  out.push_back(share("max-unavailable-per-group", kPolicy, "The same per group (product and profile)",
+                      [](Options& o) -> auto& { return o.rollout.max_unavailable_per_group; }));
+  out.push_back(integer("canary-nodes-per-group", kPolicy, "Nodes per group that go first; 0 means no canary",
+                        [](Options& o) -> auto& { return o.rollout.canary_nodes_per_group; }, 0, 1000));
+  out.push_back(duration("canary-soak", kPolicy, "Time between a verified canary and the first wave",
+                         [](Options& o) -> auto& { return o.rollout.canary_soak; }));
+  out.push_back(choice<WorkloadMode>("workloads", kPolicy, "What happens to running GPU clients that would break",
+                                     {{"WaitForIdle", WorkloadMode::wait_for_idle},
+                                      {"Evict", WorkloadMode::evict},
+                                      {"Interrupt", WorkloadMode::interrupt}},
+                                     [](Options& o) -> auto& { return o.rollout.workloads; }));
+  out.push_back(duration("idle-timeout", kPolicy, "How long a node may wait for its workloads to end",
+                         [](Options& o) -> auto& { return o.rollout.idle_timeout; }));
+  out.push_back(duration("verify-timeout", kPolicy, "How long a restarted node may take to show the new state",
+                         [](Options& o) -> auto& { return o.rollout.verify_timeout; }));
+  out.push_back(integer("max-failures", kPolicy, "Failed nodes after the canary that stop a rollout",
+                        [](Options& o) -> auto& { return o.rollout.max_failures; }, 1, 10'000));
+  out.push_back(choice<OnFailure>("on-failure", kPolicy, "What a stopped rollout does",
+                                  {{"Pause", OnFailure::pause}, {"Rollback", OnFailure::rollback}},
+                                  [](Options& o) -> auto& { return o.rollout.on_failure; }));
+}
+
+}  // namespace
+
+std::string OptionSpec::environment() const {
+  std::string out = "GSO_" + name;
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
+const std::vector<OptionSpec>& option_specs() {
+  static const std::vector<OptionSpec> kSpecs = [] {
+    std::vector<OptionSpec> out;
+    add_connection(out);
+    add_election(out);
+    add_serving(out);
+    add_running(out);
+    add_planning(out);
+    add_policy(out);
+    return out;
+  }();
+  return kSpecs;
+}
+
+PlannerSettings Options::planner_settings() const {
+  PlannerSettings out;
+  if (!namespace_.empty()) out.operator_namespace = namespace_;
+  out.cluster_max_unavailable = cluster_max_unavailable;
+  out.settle = settle;
+  out.revision_history_limit = revision_history_limit;
+  out.label_mode = label_mode;
+  out.adopt_drift = adopt_drift;
+  out.mode = mode;
+  out.rollout = rollout;
+  return out;
+}
+
+k8s::Result<void> validate(const Options& options) {
+  if (!options.leader_elect || options.dry_run) return {};
+  LeaderElectionOptions election;
+  election.lease = {"namespace", options.lease_name};
+  election.identity = "identity";
+  election.lease_duration = options.lease_duration;
+  election.renew_deadline = options.renew_deadline;
+  election.retry_period = options.retry_period;
+  return validate(election);
+}
+
+}  // namespace gso

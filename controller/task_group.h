@@ -1,0 +1,47 @@
+// TaskGroup: coroutines that live and end together. Whoever spawns into a group joins it before anything that the
+// coroutines use goes away.
+//
+//   tasks.spawn(executor, watcher.run());
+//   …
+//   tasks.cancel();          // optional: ends every wait and request of theirs
+//   co_await tasks.join();   // all have returned
+//
+// One thread only.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "k8sclient/clock.h"
+
+namespace gso {
+
+class TaskGroup {
+ public:
+  explicit TaskGroup(k8s::Clock* clock);
+  // Every task must have ended: join() first.
+  ~TaskGroup();
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+
+  // Starts the coroutine from the executor's queue (not inside this call).
+  void spawn(boost::asio::any_io_executor executor, boost::asio::awaitable<void> task);
+  // Cancels (Asio, terminal) the tasks of now: their current wait ends, and they unwind.
+  void cancel();
+  // Ends when no task is left. More may be spawned meanwhile. Not cancelled itself by its caller's cancellation.
+  boost::asio::awaitable<void> join();
+
+  [[nodiscard]] std::size_t size() const;
+  // What a task threw, other than its cancellation: a bug. Empty when none did. `failed` is notified then.
+  [[nodiscard]] const std::string& failure() const;
+  void set_failed_signal(k8s::Signal* failed);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace gso
