@@ -1,0 +1,56 @@
+// Profiles compiled once per content: text -> parsed profile and revision, shared by every node that uses it, and found
+// again by revision while a rollout away from it is under way.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "reconcilers/model/policy.h"
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+
+struct CompiledProfile {
+  ParsedProfile parsed;
+  bool valid = false;
+  std::string revision;  // kInvalidRevision when not valid.
+  [[nodiscard]] const Profile& profile() const { return parsed.profile; }
+};
+using ProfilePtr = std::shared_ptr<const CompiledProfile>;
+
+// Recorded for a node whose profile is invalid: differs from every real revision, so a fix is a change.
+inline constexpr std::string_view kInvalidRevision = "v1-0000000000000000";
+
+class ProfileBook {
+ public:
+  // Compiles, or returns what was compiled for this text before. The empty text is "no sharing".
+  ProfilePtr compile(std::string_view text);
+  // Any content seen with that revision, or nullptr.
+  [[nodiscard]] ProfilePtr by_revision(std::string_view revision) const;
+  [[nodiscard]] std::size_t size() const { return by_text_.size(); }
+
+ private:
+  void forget_old();
+  struct Entry {
+    ProfilePtr profile;
+    std::uint64_t last_used = 0;
+  };
+  std::unordered_map<std::string, Entry> by_text_;
+  std::map<std::string, ProfilePtr, std::less<>> by_revision_;
+  std::uint64_t tick_ = 0;
+};
+
+// The document that an inline profile stands for, and the key that it is kept under ("gso-<policy>-<hash>", at most 63
+// characters, a valid label value).
+[[nodiscard]] std::string inline_profile_text(const InlineProfile& profile);
+[[nodiscard]] std::string inline_profile_key(std::string_view policy, const InlineProfile& profile);
+// True for keys of that form.
+[[nodiscard]] bool is_managed_key(std::string_view key);
+
+// 16 hex digits (FNV-1a, 64 bits) for names and condition names; no cryptographic promise.
+[[nodiscard]] std::string short_hash(std::string_view text);
+
+}  // namespace gso
