@@ -179,15 +179,16 @@ class ApiClient {
     std::function<Result<void>()> before_send;
   };
   boost::asio::awaitable<Result<HttpResponse>> execute(Call call);
-  boost::asio::awaitable<Result<void>> wait_before_retry(Duration delay, MonoTime deadline);
-  boost::asio::awaitable<Result<std::string>> write(Method method, std::string_view verb, Gvr gvr, std::string path,
-                                                    std::string what, std::string content_type, std::string body,
-                                                    WriteOptions options);
   boost::asio::awaitable<Result<HttpResponse>> read(std::string_view verb, std::string resource, std::string path,
                                                     std::string what, std::string accept, CallOptions options);
+  // A write to one object; `word` leads error messages.
+  [[nodiscard]] Call object_call(Method method, std::string_view verb, std::string_view word, const Gvr& gvr,
+                                 const ObjectKey& key, const WriteOptions& options) const;
+  boost::asio::awaitable<Result<std::string>> send_write(Call call, WriteOptions options);
+  boost::asio::awaitable<Result<void>> wait_before_retry(Duration delay);
   boost::asio::awaitable<Result<void>> discover_root(std::string path, Discovery* found, CallOptions options);
-  boost::asio::awaitable<Result<void>> discover_versions(std::string group_list, Discovery* found,
-                                                         CallOptions options);
+  boost::asio::awaitable<void> discover_version(std::string name, Discovery* found, CallOptions options);
+  static bool may_retry(const Call& call, const Error& error);
   Duration backoff(int attempt);
   void record(const Call& call, int status, MonoTime begun, bool retry);
 

@@ -43,6 +43,7 @@ class Store {
     ObjectKey key = object.meta.key();
     buffer_.insert_or_assign(std::move(key), std::make_shared<const T>(std::move(object)));
   }
+  void init_erase(const ObjectKey& key) { buffer_.erase(key); }
   void init_done() {
     auto before = std::exchange(objects_, std::exchange(buffer_, {}));
     synced_ = true;

@@ -41,6 +41,12 @@ class StoreSink final : public WatchSink {
     }
     return refused(key, object.error());
   }
+  Result<void> init_remove(std::string_view json) override {
+    const Result<ObjectKey> key = read_object_key(json);
+    if (!key) return refused(key, key.error());
+    store_->init_erase(*key);
+    return {};
+  }
   void init_done() override {
     last_error_.reset();
     absent_ = false;

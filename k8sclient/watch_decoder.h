@@ -20,7 +20,7 @@ struct WatchEvent {
   // The object (for `error`: the metav1.Status). Lives until the next feed() or next(); kJsonPadding bytes past its
   // end are readable.
   std::string_view object_json;
-  std::string_view resource_version;  // metadata.resourceVersion, lives as long as object_json; empty for `error`.
+  std::string resource_version;  // metadata.resourceVersion; empty for `error`.
   // A bookmark with the annotation k8s.io/initial-events-end: the initial events of a WatchList are complete.
   bool initial_events_end = false;
 };

@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "k8sclient/error.h"
@@ -39,7 +40,8 @@ struct InitListed {
 };
 struct Watching {
   std::string resource_version;
-  int strikes = 0;  // Of InitListed, until the first event or bookmark.
+  int strikes = 0;        // Of InitListed; zero after the first event or bookmark.
+  bool progress = false;  // This watch brought an event or a bookmark.
   friend bool operator==(const Watching&, const Watching&) = default;
 };
 using WatchState = std::variant<Empty, Listing, InitialWatch, InitListed, Watching>;
@@ -59,7 +61,7 @@ struct EventRead {
   bool initial_events_end = false;
   std::optional<Error> error = std::nullopt;  // Of an ERROR event.
 };
-// The stream ended, or was silent for longer than its idle deadline. `lived`: since it was opened.
+// The stream ended, or was silent for longer than its idle deadline (`idle`). `lived`: since it was opened.
 struct Ended {
   Duration lived{0};
   bool idle = false;
@@ -70,11 +72,17 @@ struct Failed {  // Listing, opening or reading failed.
 using WatchInput = std::variant<Started, PageRead, Opened, EventRead, Ended, Failed>;
 
 struct WatchRules {
-  bool watch_list = true;  // Try sendInitialEvents; the driver clears it after `watch_list_refused`.
+  bool watch_list = true;  // Try sendInitialEvents. The driver changes it as WatchStep::watch_list says.
   friend bool operator==(const WatchRules&, const WatchRules&) = default;
 };
 
-enum class WatchEmit { nothing, init, init_apply, init_done, apply, remove };
+enum class WatchEmit { nothing, init, init_apply, init_remove, init_done, apply, remove };
+// What a step learnt about WatchList.
+enum class WatchListVerdict {
+  unchanged,
+  not_now,  // It broke on the way: LIST this time.
+  never,    // The server refuses or ignores it.
+};
 enum class WatchPause {
   none,
   backoff,  // Jittered exponential.
@@ -86,9 +94,9 @@ struct WatchStep {
   WatchEmit emit = WatchEmit::nothing;
   WatchPause pause = WatchPause::none;
   std::optional<Error> report = std::nullopt;  // For WatchSink::on_error.
-  bool relist = false;              // What was known is no longer trusted.
-  bool watch_list_refused = false;  // Use LIST from now on.
-  bool maybe_absent = false;        // 404: ask discovery whether the API exists.
+  bool relist = false;              // A complete view was reached before: what was known is no longer trusted.
+  bool maybe_absent = false;        // 404: ask discovery whether the API exists; if so, `report` is not for anybody.
+  WatchListVerdict watch_list = WatchListVerdict::unchanged;
   friend bool operator==(const WatchStep&, const WatchStep&) = default;
 };
 

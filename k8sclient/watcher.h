@@ -2,7 +2,7 @@
 // LIST by pages or WatchList, then WATCH with bookmarks; relists when it must. The protocol's rules are in
 // watch_machine.h, this is the driver: requests, idle deadlines, backoff.
 //
-// Guarantees: the sink sees init, init_apply*, init_done before anything else, and again at every relist; between an
+// Guarantees: the sink sees init, (init_apply|init_remove)*, init_done before anything else, and again at every relist; between an
 // init and its init_done nothing else. After stop(), no call. Errors never end it. Several watchers of one resource
 // with different scopes may coexist.
 #pragma once
@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -34,6 +35,8 @@ class WatchSink {
   virtual ~WatchSink() = default;
   virtual void init() = 0;  // A complete view begins: start a fresh buffer.
   virtual Result<void> init_apply(std::string_view json) = 0;
+  // Deleted while the view was still being sent. A sink that buffers between init and init_done overrides it.
+  virtual Result<void> init_remove(std::string_view json) { return remove(json); }
   virtual void init_done() = 0;  // The buffer is complete: swap it in. What is not in it is gone.
   virtual Result<void> apply(std::string_view json) = 0;
   virtual Result<void> remove(std::string_view json) = 0;
@@ -54,6 +57,7 @@ struct WatcherOptions {
   std::chrono::seconds max_timeout{580};
   std::chrono::seconds timeout_margin{5};   // A watch that outlives its timeoutSeconds by this is dead.
   std::chrono::seconds bookmark_gap{150};   // Bookmarks come about every minute: longer silence is a dead peer.
+  std::chrono::seconds initial_gap{30};     // Longest silence within a WatchList's initial events.
   Duration first_backoff = std::chrono::milliseconds(800);  // Doubled up to last_backoff; times 1..2 (jitter).
   Duration last_backoff = std::chrono::seconds(30);
   Duration backoff_reset = std::chrono::minutes(2);  // Without a failure for this long, backoff starts afresh.
@@ -99,10 +103,12 @@ class Watcher {
   boost::asio::awaitable<WatchInput> list_page();
   boost::asio::awaitable<WatchInput> open(bool initial_events);
   boost::asio::awaitable<WatchInput> read();
-  boost::asio::awaitable<void> pause(WatchStep outcome);
-  boost::asio::awaitable<void> confirm_absent();
+  boost::asio::awaitable<void> pause(WatchPause kind, std::optional<Error> error);
+  boost::asio::awaitable<void> report(WatchStep outcome);
+  std::optional<WatchInput> buffered_event();
+  void take(const WatchStep& outcome);
   void emit(WatchEmit what);
-  void deliver(Result<void> result);
+  void deliver(const Result<void>& result);
   void count(const WatchInput& input);
   Duration next_backoff();
   Duration jittered(Duration base, double most);
@@ -120,10 +126,11 @@ class Watcher {
   boost::asio::cancellation_signal cancel_;
   bool running_ = false;
   bool stopping_ = false;
+  bool paused_ = false;
 
   std::unique_ptr<ByteStream> stream_;
   WatchDecoder decoder_;
-  std::string_view current_object_;  // Of the event being stepped; into decoder_.
+  std::string_view current_object_;  // Of the event being stepped; points into decoder_.
   MonoTime opened_at_;
   MonoTime stream_deadline_;
   Duration backoff_{0};
