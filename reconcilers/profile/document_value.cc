@@ -59,7 +59,7 @@ class Converter {
     value.kind = DocumentValue::Kind::object;
     value.at = node.at;
     Members members;
-    fill(node, target, members);
+    fill(node, target, members, value);
     for (auto& [key, entry] : members) {
       value.members.push_back({key, entry.key_at, std::move(entry.value)});
     }
@@ -147,7 +147,8 @@ class Converter {
       }
       value.kind = DocumentValue::Kind::string;
     } else if (const auto* number = std::get_if<double>(&*resolved); number != nullptr && !std::isfinite(*number)) {
-      error("NumberNotFinite", node.at, fmt::format("\"{}\" is no finite number; upstream refuses the whole document", node.value));
+      refuse(value, "NumberNotFinite", node.at,
+             fmt::format("\"{}\" is no finite number; upstream refuses the whole document", node.value));
     }
     return value;
   }
@@ -183,8 +184,14 @@ class Converter {
     return key.kind == YamlNode::Kind::scalar && key.value == "<<" && (key.implicit || key.tag == "tag:yaml.org,2002:merge");
   }
 
-  // The key as a string; nullopt after an error.
-  std::optional<std::string> key_text(const YamlNode& node) {
+  static void refuse(DocumentValue& value, std::string code, Position at, std::string why) {
+    value.refused_code = std::move(code);
+    value.refused = std::move(why);
+    value.refused_at = at;
+  }
+
+  // The key as a string; nullopt after an error, and for a key that `object` is refused for.
+  std::optional<std::string> key_text(const YamlNode& node, DocumentValue& object) {
     if (!count(node)) {
       return std::nullopt;
     }
@@ -210,7 +217,7 @@ class Converter {
       return std::nullopt;
     }
     if (std::holds_alternative<std::monostate>(*resolved) || std::holds_alternative<std::uint64_t>(*resolved)) {
-      error("KeyNotString", node.at, fmt::format("\"{}\" cannot be a key; a string is needed", key->value));
+      refuse(object, "KeyNotString", node.at, fmt::format("\"{}\" cannot be a key; a string is needed", key->value));
       return std::nullopt;
     }
     if (const auto* real = std::get_if<double>(&*resolved)) {
@@ -222,16 +229,17 @@ class Converter {
   }
 
   // In the order of the text, as upstream: a merge overwrites what stands before it, and is overwritten by what follows.
-  void fill(const YamlNode& node, DecodeTarget target, Members& members) {
+  void fill(const YamlNode& node, DecodeTarget target, Members& members, DocumentValue& object) {
     for (std::size_t i = 0; i + 1 < node.children.size() && !too_many_; i += 2) {
       const YamlNode& key_node = *node.children[i];
       const YamlNode& value_node = *node.children[i + 1];
       if (is_merge(key_node)) {
-        merge(value_node, target, members);
+        merge(value_node, target, members, object);
         continue;
       }
-      const auto key = key_text(key_node);
+      const auto key = key_text(key_node, object);
       if (!key) {
+        static_cast<void>(convert(value_node, DecodeTarget::none));  // Upstream reads it too.
         continue;
       }
       const PathStep step(path_, *key);
@@ -252,17 +260,17 @@ class Converter {
     found->second = Entry{key_node.at, std::move(value), merging};
   }
 
-  void merge(const YamlNode& node, DecodeTarget target, Members& members) {
+  void merge(const YamlNode& node, DecodeTarget target, Members& members, DocumentValue& object) {
     if (node.kind == YamlNode::Kind::sequence) {
       for (auto item = node.children.rbegin(); item != node.children.rend(); ++item) {
-        merge_one(**item, target, members);
+        merge_one(**item, target, members, object);
       }
     } else {
-      merge_one(node, target, members);
+      merge_one(node, target, members, object);
     }
   }
 
-  void merge_one(const YamlNode& node, DecodeTarget target, Members& members) {
+  void merge_one(const YamlNode& node, DecodeTarget target, Members& members, DocumentValue& object) {
     const bool is_alias = node.kind == YamlNode::Kind::alias;
     const YamlNode& source = is_alias ? *node.target : node;
     if (source.kind != YamlNode::Kind::mapping) {
@@ -274,7 +282,7 @@ class Converter {
     }
     if (!is_alias || count(source)) {
       ++merge_depth_;
-      fill(source, target, members);
+      fill(source, target, members, object);
       --merge_depth_;
     }
     if (is_alias) {
@@ -311,6 +319,21 @@ class Converter {
   bool too_many_ = false;
 };
 
+void report_refused(const DocumentValue& value, std::string& path, std::vector<Diagnostic>& diagnostics) {
+  if (!value.refused.empty()) {
+    diagnostics.push_back({Diagnostic::Severity::error, value.refused_code, path, value.refused_at.line,
+                           value.refused_at.column, value.refused});
+  }
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    const PathStep step(path, i);
+    report_refused(value.items[i], path, diagnostics);
+  }
+  for (const DocumentMember& member : value.members) {
+    const PathStep step(path, member.key);
+    report_refused(member.value, path, diagnostics);
+  }
+}
+
 }  // namespace
 
 const DocumentValue* DocumentValue::find(std::string_view key) const {
@@ -324,7 +347,10 @@ std::string_view DocumentValue::string_at(std::string_view key) const {
 }
 
 DocumentValue to_document_value(const YamlNode& root, DecodeTarget target, std::vector<Diagnostic>& diagnostics) {
-  return Converter(diagnostics).convert(root, target);
+  DocumentValue value = Converter(diagnostics).convert(root, target);
+  std::string path;
+  report_refused(value, path, diagnostics);
+  return value;
 }
 
 std::string_view kind_name(DocumentValue::Kind kind) {

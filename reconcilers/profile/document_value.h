@@ -21,6 +21,11 @@ struct DocumentValue {
   std::string text;                     // String: its value. Number: the JSON literal.
   std::vector<DocumentValue> items;     // Array.
   std::vector<DocumentMember> members;  // Object, sorted by key (bytewise): the order in which upstream decodes.
+  // Why upstream refuses the document if this value is still there when all keys have been read (a later one of the
+  // same name may have replaced it): an infinite number, a key that cannot be a string. Position of the culprit.
+  std::string refused_code;
+  std::string refused;
+  Position refused_at;
 
   [[nodiscard]] bool is_null() const { return kind == Kind::null; }
   [[nodiscard]] bool is_string() const { return kind == Kind::string; }

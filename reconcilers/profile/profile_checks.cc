@@ -133,6 +133,10 @@ class Checker {
       if (found == raw_.settings.end()) {
         continue;
       }
+      if (!found->second.misplaced.empty()) {
+        check_misplaced(allowed, found->second);
+        continue;
+      }
       const bool list = allowed.path == "flags.plugin.deviceListStrategy";
       std::string_view rest = found->second.text;
       while (true) {
@@ -146,6 +150,15 @@ class Checker {
         }
         rest.remove_prefix(word.size() + 1);
       }
+    }
+  }
+
+  // A list may be empty; a word may not.
+  void check_misplaced(const AllowedWords& allowed, const RawSetting& setting) {
+    if (allowed.path != "flags.plugin.deviceListStrategy") {
+      add(Diagnostic::Severity::error, std::string(allowed.code), setting.misplaced, setting.at,
+          fmt::format("the field belongs to {}; where it stands, it makes upstream read an empty value there, and {}", allowed.path,
+                      allowed.who));
     }
   }
 

@@ -69,6 +69,7 @@ RawProfile ProfileDecoder::decode(const DocumentValue& document) {
   if (!expect_object(document)) {
     return raw_;
   }
+  reset_misplaced_flags(document);
   members(document, kConfigFields, true, [this](std::string_view field, const DocumentMember& member) {
     const DocumentValue& value = member.value;
     if (field == "version") {
@@ -106,7 +107,7 @@ void ProfileDecoder::string_setting(const DocumentValue& value) {
   if (value.is_null()) {
     raw_.settings.erase(path_);
   } else if (value.is_string()) {
-    raw_.settings[path_] = {value.text, value.at};
+    raw_.settings[path_] = {value.text, value.at, {}};
   } else {
     wrong_type(value, "a string (quote it)");
   }
@@ -116,7 +117,7 @@ void ProfileDecoder::boolean_setting(const DocumentValue& value) {
   if (value.is_null()) {
     raw_.settings.erase(path_);
   } else if (value.kind == DocumentValue::Kind::boolean) {
-    raw_.settings[path_] = {value.boolean ? "true" : "false", value.at};
+    raw_.settings[path_] = {value.boolean ? "true" : "false", value.at, {}};
   } else {
     wrong_type(value, "true or false (without quotes)");
   }
@@ -141,7 +142,7 @@ void ProfileDecoder::device_list_setting(const DocumentValue& value) {
     }
     strategies.insert(item.text);
   }
-  raw_.settings[path_] = {fmt::format("{}", fmt::join(strategies, ",")), value.at};
+  raw_.settings[path_] = {fmt::format("{}", fmt::join(strategies, ",")), value.at, {}};
 }
 
 void ProfileDecoder::duration_setting(const DocumentValue& value) {
@@ -152,18 +153,51 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
     const auto duration =
         value.text == "infinite" ? std::optional(std::numeric_limits<std::int64_t>::max()) : parse_go_duration(value.text);
     if (duration) {
-      raw_.settings[path_] = {std::to_string(*duration), value.at};
+      raw_.settings[path_] = {std::to_string(*duration), value.at, {}};
     } else {
       error("InvalidDuration", value.at, fmt::format("\"{}\" is no duration; write {}", value.text, kForms));
     }
   } else if (value.kind == DocumentValue::Kind::number) {
     const double number = parse_go_float(value.text).value_or(0);
     const bool fits = std::fabs(number) < 9.2e18;
-    raw_.settings[path_] = {std::to_string(fits ? static_cast<std::int64_t>(number) : 0), value.at};
+    raw_.settings[path_] = {std::to_string(fits ? static_cast<std::int64_t>(number) : 0), value.at, {}};
     warning("DurationWithoutUnit", value.at,
             fmt::format("a number without a unit counts nanoseconds; write {}", kForms));
   } else {
     wrong_type(value, kForms);
+  }
+}
+
+// Upstream's conversion to JSON looks for the target of what stands in flags.plugin and flags.gfd among the fields of
+// flags itself, and creates what it finds there: `flags.plugin.migStrategy: single` makes flags.migStrategy empty.
+void ProfileDecoder::reset_misplaced_flags(const DocumentValue& document) {
+  for (const DocumentMember& flags : document.members) {
+    if (find_field(kConfigFields, flags.key) == kConfigFields.begin() + 1) {
+      for (const DocumentMember& nested : flags.value.members) {
+        if (find_field(kFlagFields, nested.key) != kFlagFields.end()) {
+          reset_misplaced(nested.value, "flags." + nested.key, "flags.", kFlagFields);
+        }
+      }
+    }
+  }
+}
+
+void ProfileDecoder::reset_misplaced(const DocumentValue& value, std::string_view where, std::string_view owner, Fields fields) {
+  for (const DocumentMember& member : value.members) {
+    const auto field = std::find_if(fields.begin(), fields.end(), [&](auto f) { return equal_fold(member.key, f); });
+    if (field == fields.end()) {
+      continue;
+    }
+    const std::string path = fmt::format("{}{}", owner, *field);
+    if (*field == "plugin" || *field == "gfd") {
+      const Fields inner = *field == "gfd" ? Fields(kGfdFields) : Fields(kPluginFields);
+      reset_misplaced(member.value, fmt::format("{}.{}", where, member.key), path + ".", inner);
+      continue;
+    }
+    const bool text = path.ends_with("Root") || path.ends_with("Strategy") || path.ends_with("Path") || path.ends_with("Prefix") ||
+                      path.ends_with("Policy") || path.ends_with("File");
+    raw_.settings[path] = {path.ends_with("sleepInterval") ? "0" : text ? "" : "false", member.key_at,
+                           fmt::format("{}.{}", where, member.key)};
   }
 }
 
@@ -232,7 +266,7 @@ void ProfileDecoder::channel_ids_setting(const DocumentValue& value) {
     }
     ids.push_back(id.value_or(0));
   }
-  raw_.settings[path_] = {fmt::format("{}", fmt::join(ids, ",")), value.at};
+  raw_.settings[path_] = {fmt::format("{}", fmt::join(ids, ",")), value.at, {}};
 }
 
 void ProfileDecoder::imex(const DocumentValue& value) {

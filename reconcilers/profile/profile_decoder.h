@@ -33,6 +33,7 @@ struct RawSection {
 struct RawSetting {
   std::string text;  // Canonical.
   Position at;
+  std::string misplaced;  // Where the field stands instead, when that reset it to nothing.
 };
 
 // The document after decoding, before the components look at it.
@@ -67,6 +68,8 @@ class ProfileDecoder {
   void unknown_field(const DocumentMember& member, Fields fields);
   bool expect_object(const DocumentValue& value);
 
+  void reset_misplaced_flags(const DocumentValue& document);
+  void reset_misplaced(const DocumentValue& value, std::string_view where, std::string_view owner, Fields fields);
   void flags(const DocumentValue& value);
   void plugin_flags(const DocumentValue& value);
   void gfd_flags(const DocumentValue& value);

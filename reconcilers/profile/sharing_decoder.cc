@@ -87,6 +87,7 @@ void ProfileDecoder::section(const DocumentValue& value, RawSection& section) {
     return;
   }
   bool listed = false;
+  section.rename_by_default = section.rename_by_default && value.find("renameByDefault") != nullptr;
   const auto boolean = [this](const DocumentValue& v) {
     if (v.kind != DocumentValue::Kind::boolean && !v.is_null()) {
       wrong_type(v, "true or false (without quotes)");

@@ -10,12 +10,16 @@
 
 #include <fmt/format.h>
 
+
 namespace gso {
 namespace {
 
 // The plugin's YAML library reads its input in pieces of this size. A document that ends before an unreadable byte is
 // accepted there when the byte lies in a later piece, so the pieces have the same size here.
 constexpr std::size_t kReadPiece = 512;
+
+// Each means reading the text anew.
+constexpr int kMaxRetries = 16;
 
 Position position_of(const yaml_mark_t& mark) {
   return {static_cast<int>(mark.line) + 1, static_cast<int>(mark.column) + 1};
@@ -67,6 +71,7 @@ struct YamlStream::Builder {
   YamlDocument document;
   std::unordered_map<std::string, const YamlNode*> anchors;
   std::vector<YamlNode*> open;
+  int flow_depth = 0;  // Open collections within the outermost [] or {}.
 
   YamlNode& add(YamlNode::Kind kind, const yaml_event_t& event, const yaml_char_t* anchor) {
     YamlNode& node = document.nodes.emplace_back();
@@ -86,10 +91,20 @@ struct YamlStream::Builder {
   void scalar(const yaml_event_t& event) {
     const auto& data = event.data.scalar;
     YamlNode& node = add(YamlNode::Kind::scalar, event, data.anchor);
-    node.value.assign(reinterpret_cast<const char*>(data.value), data.length);
+    node.value = release_held({reinterpret_cast<const char*>(data.value), data.length});
     node.tag = text_of(data.tag);
     node.implicit = data.plain_implicit != 0;
     node.literal = data.style == YAML_LITERAL_SCALAR_STYLE;
+  }
+
+  void collection(YamlNode::Kind kind, const yaml_event_t& event, const yaml_char_t* anchor, bool flow) {
+    open.push_back(&add(kind, event, anchor));
+    flow_depth += flow || flow_depth > 0 ? 1 : 0;
+  }
+
+  void close() {
+    open.pop_back();
+    flow_depth -= flow_depth > 0 ? 1 : 0;
   }
 
   // False when the anchor is unknown.
@@ -107,7 +122,7 @@ struct YamlStream::Builder {
 };
 
 YamlStream::YamlStream(std::string_view text, YamlLimits limits)
-    : parser_(std::make_unique<Parser>(text)), text_(text), limits_(limits) {
+    : text_(hold_marks(text.substr(0, limits.bytes))), parser_(std::make_unique<Parser>(text_)), limits_(limits) {
   if (text.size() > limits.bytes) {
     fail("TooLarge", {1, 1},
          fmt::format("the text has {} bytes, at most {} are read", text.size(), limits.bytes));
@@ -124,35 +139,88 @@ void YamlStream::fail(std::string code, Position at, std::string message) {
 bool YamlStream::pull() {
   Parser& p = *parser_;
   p.drop_event();
-  if (yaml_parser_parse(&p.parser, &p.event) != 0) {
-    p.has_event = true;
-    return true;
+  p.has_event = yaml_parser_parse(&p.parser, &p.event) != 0;
+  return p.has_event;
+}
+
+bool YamlStream::retry(std::size_t offset, Stumble stumble) {
+  auto held = hold(text_, offset, stumble);
+  if (!held || ++retries_ > kMaxRetries) {
+    return false;
   }
-  Position at = position_of(p.parser.problem_mark);
-  std::string problem = p.parser.problem != nullptr ? p.parser.problem : "cannot be read";
-  if (p.parser.error == YAML_READER_ERROR) {
-    const auto offset = std::min(p.parser.problem_offset, text_.size());
-    const auto before = text_.substr(0, offset);
+  text_ = *std::move(held);
+  parser_ = std::make_unique<Parser>(text_);
+  for (int skipped = 0; skipped < documents_;) {
+    if (!pull()) {
+      return false;
+    }
+    skipped += parser_->event.type == YAML_DOCUMENT_END_EVENT ? 1 : 0;
+  }
+  return true;
+}
+
+bool YamlStream::retry_after_error() {
+  const yaml_parser_t& p = parser_->parser;
+  if (p.error != YAML_SCANNER_ERROR || p.problem == nullptr) {
+    return false;
+  }
+  const Stumble stumble = stumble_of(p.problem, p.context == nullptr ? "" : p.context);
+  const Position at = position_of(p.problem_mark);
+  return stumble != Stumble::none && retry(offset_of(text_, at.line, at.column), stumble);
+}
+
+bool YamlStream::retry_after_scalar(const Builder& builder) {
+  const YamlNode& node = builder.document.nodes.back();
+  if (builder.flow_depth == 0) {
+    return false;
+  }
+  if (!node.tag.empty()) {
+    const auto offset = tag_running_into_indicator(text_, node.at.line, node.at.column);
+    return offset && retry(*offset, Stumble::tag);
+  }
+  if (parser_->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && node.value.find('?') != std::string::npos) {
+    fail("SyntaxError", node.at, fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", node.value));
+  }
+  return false;
+}
+
+void YamlStream::syntax_error() {
+  const yaml_parser_t& p = parser_->parser;
+  Position at = position_of(p.problem_mark);
+  std::string problem = p.problem != nullptr ? p.problem : "cannot be read";
+  if (p.error == YAML_READER_ERROR) {
+    const auto before = std::string_view(text_).substr(0, p.problem_offset);
     const auto line_start = before.rfind('\n');
     at.line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
-    at.column = static_cast<int>(offset - (line_start == std::string_view::npos ? 0 : line_start + 1)) + 1;
-  } else if (p.parser.context != nullptr) {
-    problem = fmt::format("{} {} (which begins in line {})", problem, p.parser.context, p.parser.context_mark.line + 1);
+    at.column = static_cast<int>(before.size() - (line_start == std::string_view::npos ? 0 : line_start + 1)) + 1;
+  } else if (p.context != nullptr) {
+    problem = fmt::format("{} {} (which begins in line {})", problem, p.context, p.context_mark.line + 1);
   }
   fail("SyntaxError", at, problem);
-  return false;
 }
 
 std::optional<YamlDocument> YamlStream::next() {
   Builder builder;
-  const auto& event = parser_->event;
-  while (!done_ && pull()) {
+  while (!done_) {
+    if (!pull()) {
+      if (retry_after_error()) {
+        builder = Builder();
+        continue;
+      }
+      syntax_error();
+      break;
+    }
+    const yaml_event_t& event = parser_->event;  // Of the parser of this round: a retry makes a new one.
     switch (event.type) {
       case YAML_STREAM_END_EVENT:
         done_ = true;
         break;
       case YAML_SCALAR_EVENT:
         builder.scalar(event);
+        if (retry_after_scalar(builder)) {
+          builder = Builder();
+          continue;
+        }
         break;
       case YAML_ALIAS_EVENT:
         if (!builder.alias(event)) {
@@ -161,16 +229,25 @@ std::optional<YamlDocument> YamlStream::next() {
         }
         break;
       case YAML_MAPPING_START_EVENT:
-        builder.open.push_back(&builder.add(YamlNode::Kind::mapping, event, event.data.mapping_start.anchor));
+        builder.collection(YamlNode::Kind::mapping, event, event.data.mapping_start.anchor,
+                           event.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
         break;
       case YAML_SEQUENCE_START_EVENT:
-        builder.open.push_back(&builder.add(YamlNode::Kind::sequence, event, event.data.sequence_start.anchor));
+        builder.collection(YamlNode::Kind::sequence, event, event.data.sequence_start.anchor,
+                           event.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE);
         break;
       case YAML_MAPPING_END_EVENT:
       case YAML_SEQUENCE_END_EVENT:
-        builder.open.pop_back();
+        builder.close();
+        break;
+      case YAML_DOCUMENT_START_EVENT:
+        if (const auto* version = event.data.document_start.version_directive;
+            version != nullptr && (version->major != 1 || version->minor != 1)) {
+          fail("SyntaxError", position_of(event.start_mark), "only %YAML 1.1 is read; leave the %YAML line out");
+        }
         break;
       case YAML_DOCUMENT_END_EVENT:
+        ++documents_;
         return std::move(builder.document);
       default:
         break;

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/profile/yaml_dialect.h"
+
 namespace gso {
 
 struct Position {
@@ -62,10 +64,17 @@ class YamlStream {
   struct Parser;
   struct Builder;
   void fail(std::string code, Position at, std::string message);
-  bool pull();  // The next event into the parser; false on a syntax error.
+  bool pull();         // The next event into the parser; false on a syntax error.
+  void syntax_error();
+  // For what the plugin's library reads differently: true when reading began anew, with the character held back.
+  bool retry(std::size_t offset, Stumble stumble);
+  bool retry_after_error();
+  bool retry_after_scalar(const Builder& builder);
 
-  std::unique_ptr<Parser> parser_;
-  std::string_view text_;
+  std::string text_;
+  std::unique_ptr<Parser> parser_;  // Reads text_.
+  int documents_ = 0;               // Returned so far.
+  int retries_ = 0;
   YamlLimits limits_;
   std::optional<YamlError> error_;
   bool done_ = false;

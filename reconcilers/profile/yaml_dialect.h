@@ -1,0 +1,40 @@
+// Where libyaml reads newer YAML than the plugin's library, which is a port of an older libyaml: inside [] and {}, that
+// one ends a plain scalar at '?', keeps a ':' before an indicator in it, and takes ',', '[' and ']' into a tag. A byte
+// order mark at the beginning of a line is text for it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gso {
+
+// Stand for a ':' that libyaml would refuse, and for a byte order mark that it would skip: private-use characters, which
+// take one column as the originals do.
+inline constexpr std::string_view kHeldColon = "\ue03a";
+inline constexpr std::string_view kHeldMark = "\ue0fe";
+
+// Which character libyaml stumbled over, by its problem and context: one that the plugin's library takes as text.
+enum class Stumble { none, colon, tag };
+[[nodiscard]] Stumble stumble_of(std::string_view problem, std::string_view context);
+
+// The text with the character at this offset held back from libyaml: a ':', or the ',', '[' or ']' in a tag (which makes
+// it another tag that nobody knows). nullopt when none stands there.
+[[nodiscard]] std::optional<std::string> hold(std::string_view text, std::size_t offset, Stumble stumble);
+
+// The text with every byte order mark but the first character held back: only there has it a meaning for the plugin's
+// library.
+[[nodiscard]] std::string hold_marks(std::string_view text);
+
+// The scalar with what was held back in place.
+[[nodiscard]] std::string release_held(std::string scalar);
+
+// Where the tag of the node at this place (from 1, columns in code points) runs into ',', '[' or ']', so that the
+// plugin's library reads another tag. nullopt where it does not.
+[[nodiscard]] std::optional<std::size_t> tag_running_into_indicator(std::string_view text, int line, int column);
+
+// The offset of a place in the text (from 1, columns in code points).
+[[nodiscard]] std::size_t offset_of(std::string_view text, int line, int column);
+
+}  // namespace gso
