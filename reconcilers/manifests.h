@@ -27,7 +27,7 @@ struct ManifestFile {
 // that hand-written manifests work. Errors (reason `decode`) name file, document, line and what would be right.
 [[nodiscard]] k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now);
 
-// One YAML or JSON document as JSON text (YAML 1.2 core schema, as kubectl reads manifests).
+// One YAML or JSON document as JSON text (YAML 1.1, as kubectl reads manifests).
 [[nodiscard]] k8s::Result<std::string> yaml_to_json(std::string_view text);
 
 }  // namespace gso
