@@ -1,0 +1,409 @@
+// See curl_transport.h. Coroutines here hold the shared Core and their exchange by shared_ptr, so that the transport,
+// a stream or a waiting coroutine may be destroyed at any suspension point; guards take exchanges out of libcurl.
+#include "k8sclient/curl_transport.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "k8sclient/curl_easy.h"
+#include "k8sclient/curl_multi.h"
+
+namespace k8s {
+namespace asio = boost::asio;
+
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+using Target = std::shared_ptr<const CurlTarget>;
+using Exchange = std::shared_ptr<CurlExchange>;
+using Multi = std::shared_ptr<CurlMulti>;
+
+// One of the three ways to the server: its CURLM may be replaced when its connection is no longer trusted.
+struct Route {
+  Multi multi;
+  CurlMulti::Sharing sharing = CurlMulti::Sharing::multiplexed;
+};
+
+// A unary request that waits for its turn.
+struct Waiter {
+  std::unique_ptr<Signal> signal;
+  bool granted = false;
+};
+
+class Core {
+ public:
+  Core(asio::any_io_executor executor, Clock* clock, Target target)
+      : clock_(clock), target_(std::move(target)), executor_(std::move(executor)) {
+    streams.sharing = CurlMulti::Sharing::one_connection_each;
+    for (Route* route : {&unary, &lease, &streams}) route->multi = CurlMulti::create(executor_, clock_, route->sharing);
+  }
+
+  // Ends everything in flight with Reason::cancelled, and all that comes later.
+  void stop() {
+    stopped_ = true;
+    for (Route* route : {&unary, &lease, &streams}) route->multi->stop();
+    for (const auto& weak : retired_) {
+      if (const Multi multi = weak.lock()) multi->stop();
+    }
+    for (const auto& waiter : queue_) waiter->signal->notify();
+  }
+
+  // The connection of `multi` timed out or broke: later requests get a new one, those in flight stay where they are.
+  // The broken one goes when the last of them has ended.
+  void retire(Route& route, const Multi& multi) {
+    if (stopped_ || route.multi != multi) return;
+    std::erase_if(retired_, [](const auto& weak) { return weak.expired(); });
+    retired_.push_back(route.multi);
+    route.multi = CurlMulti::create(executor_, clock_, route.sharing);
+    ++stats().connections_retired;
+  }
+
+  [[nodiscard]] Clock& clock() const { return *clock_; }
+  [[nodiscard]] const Target& target() const { return target_; }
+  [[nodiscard]] TransportStats& stats() const { return *target_->stats; }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+
+  // A slot of the unary route. False: wait for waiter->granted.
+  bool take_slot_or_queue(const std::shared_ptr<Waiter>& waiter) {
+    if (in_flight_ < target_->options.max_unary_in_flight) {
+      ++in_flight_;
+      waiter->granted = true;
+    } else {
+      waiter->signal = clock_->make_signal();
+      queue_.push_back(waiter);
+    }
+    publish_line();
+    return waiter->granted;
+  }
+
+  // Gives up the slot, or the place in the queue.
+  void leave(const std::shared_ptr<Waiter>& waiter) {
+    if (!waiter->granted) {
+      std::erase(queue_, waiter);
+    } else if (queue_.empty()) {
+      --in_flight_;
+    } else {  // The slot passes to the next in line.
+      queue_.front()->granted = true;
+      queue_.front()->signal->notify();
+      queue_.pop_front();
+    }
+    publish_line();
+  }
+
+  void record(Method method, int status, Duration took) const {
+    ++stats().requests[{method, status}];
+    if (target_->options.observer) target_->options.observer->on_request(method, target_->authority, status, took);
+  }
+
+  Route unary;
+  Route lease;
+  Route streams;
+  // Counts invalidations, so that many requests refused at once with one stale token re-read it once.
+  std::uint64_t credential_generation = 0;
+
+ private:
+  void publish_line() const {
+    stats().unary_in_flight = in_flight_;
+    stats().unary_queued = queue_.size();
+  }
+
+  Clock* clock_;
+  Target target_;
+  asio::any_io_executor executor_;
+  std::vector<std::weak_ptr<CurlMulti>> retired_;
+  std::size_t in_flight_ = 0;
+  std::deque<std::shared_ptr<Waiter>> queue_;
+  bool stopped_ = false;
+};
+
+using CorePtr = std::shared_ptr<Core>;
+
+// Holds a slot, or a place in the queue, of the unary route for as long as it lives.
+class SlotGuard {
+ public:
+  explicit SlotGuard(CorePtr core) : core_(std::move(core)), waiter_(std::make_shared<Waiter>()) {}
+  ~SlotGuard() {
+    if (entered_) core_->leave(waiter_);
+  }
+  SlotGuard(const SlotGuard&) = delete;
+  SlotGuard& operator=(const SlotGuard&) = delete;
+  bool enter() {
+    entered_ = true;
+    return core_->take_slot_or_queue(waiter_);
+  }
+  [[nodiscard]] Waiter& waiter() { return *waiter_; }
+
+ private:
+  CorePtr core_;
+  std::shared_ptr<Waiter> waiter_;
+  bool entered_ = false;
+};
+
+// An exchange within libcurl; taken out of it when this goes first.
+class ExchangeGuard {
+ public:
+  ExchangeGuard(Multi multi, Exchange exchange) : multi_(std::move(multi)), exchange_(std::move(exchange)) {
+    multi_->add(exchange_);
+  }
+  ~ExchangeGuard() { remove(); }
+  ExchangeGuard(const ExchangeGuard&) = delete;
+  ExchangeGuard& operator=(const ExchangeGuard&) = delete;
+  void remove() { multi_->remove(exchange_); }
+  [[nodiscard]] CurlExchange& exchange() const { return *exchange_; }
+  [[nodiscard]] const Multi& multi() const { return multi_; }
+
+ private:
+  Multi multi_;
+  Exchange exchange_;
+};
+
+struct Credential {
+  std::string token;
+  ClientIdentity identity;
+  std::uint64_t generation = 0;
+};
+
+asio::awaitable<Result<Credential>> fetch_credential(CorePtr core) {
+  Credential credential{.token = {}, .identity = {}, .generation = core->credential_generation};
+  const std::shared_ptr<CredentialSource> source = core->target()->connection.credentials;
+  if (source == nullptr) co_return credential;
+  auto token = co_await source->token();
+  if (!token) co_return std::unexpected(token.error());
+  credential.token = *std::move(token);
+  credential.identity = {source->client_cert_pem(), source->client_key_pem()};
+  co_return credential;
+}
+
+// After a 401. False when there is nothing to try again with.
+bool refresh_credential(Core& core, const Credential& refused) {
+  const auto& source = core.target()->connection.credentials;
+  if (source == nullptr || core.stopped()) return false;
+  if (core.credential_generation == refused.generation) {
+    ++core.credential_generation;
+    source->invalidate();
+  }
+  ++core.stats().retries;
+  return true;
+}
+
+// Waits until the exchange has what `ready` asks for, or the deadline passes; then it is out of libcurl, with an error.
+using Ready = bool (*)(const CurlExchange&);
+bool has_headers(const CurlExchange& exchange) { return exchange.headers_complete(); }
+bool has_ended(const CurlExchange& exchange) { return exchange.done(); }
+
+asio::awaitable<void> wait_for(CorePtr core, std::shared_ptr<ExchangeGuard> guard, MonoTime deadline,
+                               Milliseconds allowed, Ready ready) {
+  CurlExchange& exchange = guard->exchange();
+  while (!ready(exchange) && !exchange.done()) {
+    const bool notified = co_await exchange.signal().wait_until(deadline);
+    if (notified || exchange.done() || ready(exchange)) continue;
+    if (core->clock().monotonic() >= deadline) {
+      exchange.fail_overdue(allowed);
+    } else {
+      exchange.on_abandoned({Reason::cancelled, 0, "the caller has given up"});
+    }
+    guard->remove();
+  }
+}
+
+// One request on the wire: its exchange, finished as far as `ready` asks.
+asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr core, Route* route,
+                                                                      std::shared_ptr<const HttpRequest> request,
+                                                                      Credential credential,
+                                                                      CurlExchange::Kind kind, MonoTime deadline) {
+  auto exchange = CurlExchange::create(core->target(), *request, credential.token, credential.identity, kind,
+                                       core->clock().make_signal());
+  if (!exchange) co_return std::unexpected(exchange.error());
+  const auto guard = std::make_shared<ExchangeGuard>(route->multi, *exchange);
+  const bool stream = kind == CurlExchange::Kind::stream;
+  co_await wait_for(core, guard, deadline, request->timeout, stream ? has_headers : has_ended);
+  CurlExchange& result = guard->exchange();
+  if (result.error() && (!stream || !result.headers_complete())) {
+    if (result.connection_suspect()) core->retire(*route, guard->multi());
+    co_return std::unexpected(*result.error());
+  }
+  co_return guard;
+}
+
+// As exchange_once, with a credential, and with a fresh one after a 401.
+asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, Route* route,
+                                                                            std::shared_ptr<const HttpRequest> request,
+                                                                            CurlExchange::Kind kind,
+                                                                            MonoTime deadline) {
+  for (bool again = false;; again = true) {
+    auto credential = co_await fetch_credential(core);
+    if (!credential) co_return std::unexpected(credential.error());
+    if (core->clock().monotonic() >= deadline) {
+      co_return fail(Reason::timeout,
+                     fmt::format("{} {} on {}: no credential within {}", to_string(request->method), request->path,
+                                 core->target()->authority, request->timeout));
+    }
+    auto guard = co_await exchange_once(core, route, request, *credential, kind, deadline);
+    if (!guard || (*guard)->exchange().status() != 401 || again) co_return guard;
+    if (!refresh_credential(*core, *credential)) co_return guard;
+  }
+}
+
+// Waits in line until the request may go.
+asio::awaitable<Result<void>> wait_for_slot(CorePtr core, std::shared_ptr<SlotGuard> slot,
+                                            std::shared_ptr<const HttpRequest> request, MonoTime deadline) {
+  if (slot->enter()) co_return Result<void>{};
+  Waiter& waiter = slot->waiter();
+  bool notified = true;
+  while (!waiter.granted && !core->stopped() && notified) {
+    notified = co_await waiter.signal->wait_until(deadline);
+  }
+  if (waiter.granted) co_return Result<void>{};
+  const bool overdue = !core->stopped() && core->clock().monotonic() >= deadline;
+  co_return fail(overdue ? Reason::timeout : Reason::cancelled,
+                 fmt::format("{} {} on {}: it was not sent; {} requests were in flight and {} waited",
+                             to_string(request->method), request->path, core->target()->authority,
+                             core->stats().unary_in_flight, core->stats().unary_queued));
+}
+
+asio::awaitable<Result<HttpResponse>> send_in_turn(CorePtr core, std::shared_ptr<const HttpRequest> request,
+                                                   MonoTime deadline) {
+  std::shared_ptr<SlotGuard> slot;
+  Route* const route = request->channel == Channel::lease ? &core->lease : &core->unary;
+  if (request->channel == Channel::unary) {
+    slot = std::make_shared<SlotGuard>(core);
+    auto entered = co_await wait_for_slot(core, slot, request, deadline);
+    if (!entered) co_return std::unexpected(entered.error());
+  }
+  auto guard = co_await exchange_authorised(core, route, request, CurlExchange::Kind::unary, deadline);
+  if (!guard) co_return std::unexpected(guard.error());
+  co_return (*guard)->exchange().take_response();
+}
+
+asio::awaitable<Result<HttpResponse>> send_request(CorePtr core, HttpRequest request) {
+  const MonoTime started = core->clock().monotonic();
+  const MonoTime deadline = started + request.timeout;
+  const auto shared = std::make_shared<const HttpRequest>(std::move(request));
+  auto response = co_await send_in_turn(core, shared, deadline);
+  core->record(shared->method, response ? response->status : 0, core->clock().monotonic() - started);
+  co_return response;
+}
+
+// What a stream and its pending read share.
+struct StreamState {
+  StreamState(CorePtr owner, std::shared_ptr<ExchangeGuard> opened) : core(std::move(owner)), guard(std::move(opened)) {
+    ++core->stats().streams_open;
+  }
+  ~StreamState() { --core->stats().streams_open; }
+  StreamState(const StreamState&) = delete;
+  StreamState& operator=(const StreamState&) = delete;
+
+  CorePtr core;
+  std::shared_ptr<ExchangeGuard> guard;
+  bool ended = false;  // The end or the error has been handed out.
+};
+
+// The stream's last word, once all its bytes are read.
+Result<std::string> finish_stream(StreamState& state) {
+  const CurlExchange& exchange = state.guard->exchange();
+  if (std::exchange(state.ended, true)) {
+    return fail(Reason::transport, exchange.describe("the stream has ended; open a new one"));
+  }
+  if (exchange.error()) return std::unexpected(*exchange.error());
+  return std::string();
+}
+
+asio::awaitable<Result<std::string>> read_stream(std::shared_ptr<StreamState> state, Milliseconds idle) {
+  CurlExchange& exchange = state->guard->exchange();
+  Clock& clock = state->core->clock();
+  const MonoTime deadline = clock.monotonic() + idle;
+  while (!exchange.has_unread() && !exchange.done()) {
+    const bool notified = co_await exchange.signal().wait_until(deadline);
+    if (notified || exchange.has_unread() || exchange.done()) continue;
+    if (clock.monotonic() < deadline) {
+      co_return fail(Reason::cancelled, exchange.describe("the reader has given up"));
+    }
+    state->guard->remove();
+    exchange.on_abandoned({Reason::timeout, 0, fmt::format("no bytes for {}", idle)});
+  }
+  if (exchange.has_unread()) co_return exchange.take_unread();
+  co_return finish_stream(*state);
+}
+
+class CurlStream final : public ByteStream {
+ public:
+  explicit CurlStream(std::shared_ptr<StreamState> state) : state_(std::move(state)) {}
+  ~CurlStream() override {
+    // A read in progress elsewhere ends with `cancelled`.
+    state_->guard->remove();
+    exchange().on_abandoned({Reason::cancelled, 0, "the stream was closed"});
+  }
+  CurlStream(const CurlStream&) = delete;
+  CurlStream& operator=(const CurlStream&) = delete;
+
+  int status() const override { return exchange().status(); }
+  std::string_view header(std::string_view name) const override { return exchange().response().header(name); }
+  asio::awaitable<Result<std::string>> read(Milliseconds idle) override { return read_stream(state_, idle); }
+
+ private:
+  [[nodiscard]] CurlExchange& exchange() const { return state_->guard->exchange(); }
+  std::shared_ptr<StreamState> state_;
+};
+
+asio::awaitable<Result<std::unique_ptr<ByteStream>>> open_stream(CorePtr core, HttpRequest request) {
+  const MonoTime started = core->clock().monotonic();
+  const MonoTime deadline = started + request.timeout;
+  const auto shared = std::make_shared<const HttpRequest>(std::move(request));
+  auto guard = co_await exchange_authorised(core, &core->streams, shared, CurlExchange::Kind::stream, deadline);
+  const int status = guard ? (*guard)->exchange().status() : 0;
+  core->record(shared->method, status, core->clock().monotonic() - started);
+  if (!guard) co_return std::unexpected(guard.error());
+  co_return std::make_unique<CurlStream>(std::make_shared<StreamState>(core, *std::move(guard)));
+}
+
+// What an unusable address or proxy leaves of a transport: every request says so.
+asio::awaitable<Result<HttpResponse>> refuse_request(Error error) { co_return std::unexpected(std::move(error)); }
+asio::awaitable<Result<std::unique_ptr<ByteStream>>> refuse_stream(Error error) {
+  co_return std::unexpected(std::move(error));
+}
+
+class UnusableTransport final : public Transport {
+ public:
+  explicit UnusableTransport(Error error) : error_(std::move(error)) {}
+  asio::awaitable<Result<HttpResponse>> send(HttpRequest /*request*/) override { return refuse_request(error_); }
+  asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest /*request*/) override {
+    return refuse_stream(error_);
+  }
+
+ private:
+  Error error_;
+};
+
+class CurlTransport final : public Transport {
+ public:
+  explicit CurlTransport(CorePtr core) : core_(std::move(core)) {}
+  ~CurlTransport() override { core_->stop(); }
+  CurlTransport(const CurlTransport&) = delete;
+  CurlTransport& operator=(const CurlTransport&) = delete;
+
+  asio::awaitable<Result<HttpResponse>> send(HttpRequest request) override {
+    return send_request(core_, std::move(request));
+  }
+  asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest request) override {
+    return open_stream(core_, std::move(request));
+  }
+
+ private:
+  CorePtr core_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_curl_transport(asio::any_io_executor executor, Connection connection, Clock* clock,
+                                               CurlTransportOptions options) {
+  auto target = make_curl_target(std::move(connection), std::move(options));
+  if (!target) return std::make_unique<UnusableTransport>(target.error());
+  return std::make_unique<CurlTransport>(std::make_shared<Core>(std::move(executor), clock, *std::move(target)));
+}
+
+}  // namespace k8s
