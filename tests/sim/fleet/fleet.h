@@ -1,0 +1,69 @@
+// Fleet: the GPU nodes and everything NVIDIA runs on them, as a client of any API server: the simulated one (in process
+// or over HTTP) or the real one. One thread; it waits only on its Clock.
+//
+//   Fleet fleet(&client, &clock, {.nodes = *topology("demo")});
+//   co_spawn(executor, fleet.run(), detached);
+//   …  fleet.crash("a100-01", "nvidia-device-plugin-daemonset", "nvidia-device-plugin");
+//   fleet.stop();   // run() then returns
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8sclient/client.h"
+#include "k8sclient/clock.h"
+#include "tests/sim/fleet/node_agent.h"
+#include "tests/sim/fleet/site.h"
+#include "tests/sim/fleet/workload.h"
+
+namespace gso::sim {
+
+struct FleetOptions {
+  std::vector<NodeSpec> nodes;
+  FleetTiming timing = {};
+  // Be the DaemonSet controller, the pod garbage collector and the node lifecycle controller too: for API servers that
+  // have no kube-controller-manager beside them.
+  bool act_as_controllers = true;
+  std::string gpu_operator_namespace = "gpu-operator";  // Empty: there is no GPU Operator.
+  WorkloadOptions workload = {};                        // `nodes` empty: all of them.
+};
+
+class Fleet {
+ public:
+  // `client` and `clock` must outlive the fleet.
+  Fleet(k8s::ApiClient* client, k8s::Clock* clock, FleetOptions options);
+  ~Fleet();
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  // Registers the nodes and plays them until stop(). Never fails: what the server refuses is tried again, or shows in
+  // last_error().
+  boost::asio::awaitable<void> run();
+  void stop();
+
+  // Known faults, all off at first.
+  [[nodiscard]] FleetFaults& faults() { return site_->faults; }
+  // Ends the process of a container. False when it does not run.
+  bool crash(std::string_view node, std::string_view daemonset, std::string_view container, int code = 2);
+
+  [[nodiscard]] NodeAgent* node(std::string_view name);
+  [[nodiscard]] const Site& site() const { return *site_; }
+  [[nodiscard]] Workload& workload();
+  // How many pods of a DaemonSet each node has run, by node; nodes without any are left out.
+  [[nodiscard]] std::map<std::string, std::size_t> pods_run(const std::string& daemonset) const;
+  // The newest complaint of a watch, or empty.
+  [[nodiscard]] std::string last_error() const;
+
+ private:
+  struct Parts;
+  void connect();
+  std::unique_ptr<Site> site_;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace gso::sim

@@ -1,0 +1,68 @@
+// One machine: its GPUs, kubelet's device manager, and the MPS servers that run on it. What survives a pod, but not a
+// reboot.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/sim/fleet/agenda.h"
+#include "tests/sim/fleet/gpu.h"
+#include "tests/sim/fleet/timing.h"
+
+namespace gso::sim {
+
+class Machine {
+ public:
+  // What kubelet knows about one extended resource. A key never goes away.
+  struct Resource {
+    std::int64_t capacity = 0;
+    std::int64_t allocatable = 0;
+    bool at_most_one = false;  // The plugin refuses requests above one.
+    bool mps = false;          // Allocations use the MPS server.
+    std::uint64_t registration = 0;
+  };
+  struct MpsServer {
+    std::int64_t replicas = 0;  // Whose memory and thread limits it applied.
+  };
+
+  Machine(std::vector<Gpu> gpus, Agenda* agenda, Pace* pace);
+
+  // A device plugin registers `count` devices, or its socket goes away. In the latter case allocatable is 0 at once
+  // and capacity 5 minutes later. Source: kubelet's device manager (endpointStopGracePeriod).
+  void serve(const std::string& resource, std::int64_t count, bool at_most_one, bool mps);
+  void stop_serving(const std::string& resource);
+  [[nodiscard]] const std::map<std::string, Resource>& resources() const { return resources_; }
+  // One device of the resource falls ill: allocatable is one less than capacity until the plugin registers again.
+  void lose_device(const std::string& resource);
+
+  void start_mps(const std::string& resource, std::int64_t replicas);
+  // Clean: GPUs go back to the default compute mode. Unclean: they stay in EXCLUSIVE_PROCESS. Either way the clients
+  // of the servers break.
+  void stop_mps(bool clean);
+  [[nodiscard]] const std::map<std::string, MpsServer>& mps() const { return mps_; }
+  [[nodiscard]] bool exclusive_process() const { return exclusive_; }
+
+  void reboot();
+
+  [[nodiscard]] const std::vector<Gpu>& gpus() const { return gpus_; }
+  void set_gpus(std::vector<Gpu> gpus) { gpus_ = std::move(gpus); }
+  // Called after capacity or allocatable changed, and when MPS clients lost their server.
+  std::function<void()> on_change = [] {};
+  std::function<void()> on_mps_clients_broken = [] {};
+
+ private:
+  std::vector<Gpu> gpus_;
+  Agenda* agenda_;
+  Pace* pace_;
+  std::map<std::string, Resource> resources_;
+  std::map<std::string, MpsServer> mps_;
+  bool exclusive_ = false;
+  std::uint64_t registrations_ = 0;
+  std::shared_ptr<int> life_ = std::make_shared<int>();
+};
+
+}  // namespace gso::sim

@@ -1,0 +1,144 @@
+#include "tests/sim/fleet/nfd_master.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "k8sclient/selectors.h"
+#include "tests/sim/fleet/kinds.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::string_view kDefaultPrefix = "feature.node.kubernetes.io/";
+constexpr const char* kNodeName = "nfd.node.kubernetes.io/node-name";
+
+std::set<std::string> owned_keys(const json& node) {
+  std::set<std::string> keys;
+  std::string list = node["metadata"].value("annotations", json::object()).value(kFeatureLabels, "");
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    std::string key = list.substr(0, comma);
+    if (key.find('/') == std::string::npos) key = std::string(kDefaultPrefix) + key;
+    keys.insert(std::move(key));
+    list = comma == std::string::npos ? "" : list.substr(comma + 1);
+  }
+  return keys;
+}
+
+std::string key_list(const std::map<std::string, std::string>& labels) {
+  std::string list;
+  for (const auto& [key, value] : labels) {
+    if (!list.empty()) list += ',';
+    list += key.starts_with(kDefaultPrefix) ? key.substr(kDefaultPrefix.size()) : key;
+  }
+  return list;
+}
+
+}  // namespace
+
+NfdMaster::NfdMaster(Site* site) : site_(site), outbox_(site->client, site->clock) {}
+
+void NfdMaster::add_node(const std::string& node) {
+  worker_[node] = {{"feature.node.kubernetes.io/pci-10de.present", "true"},
+                   {"feature.node.kubernetes.io/cpu-model.vendor_id", "AMD"},
+                   {"feature.node.kubernetes.io/kernel-version.major", "6"}};
+  dirty(node);
+}
+
+void NfdMaster::publish(const std::string& node, const PodSpec& pod, const Labels& labels) {
+  if (site_->nodefeatures.served()) return write_node_feature(node, pod, labels);
+  if (handed_over_[node] == labels) return;
+  handed_over_[node] = labels;
+  dirty(node);
+}
+
+void NfdMaster::write_node_feature(const std::string& node, const PodSpec& pod, const Labels& labels) {
+  const k8s::ObjectKey key{pod.key.ns, "nvidia-features-for-" + node};
+  const std::string text = json(labels).dump();
+  if (written_[key] == text) return;
+  written_[key] = text;
+  json owners = json::array();
+  if (!pod.owner_daemonset.empty()) {
+    owners.push_back({{"apiVersion", "apps/v1"}, {"kind", "DaemonSet"}, {"name", pod.owner_daemonset},
+                      {"uid", pod.owner_daemonset_uid}, {"controller", true}});
+  }
+  owners.push_back({{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod.key.name}, {"uid", pod.uid}});
+  const json feature{{"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
+                     {"kind", "NodeFeature"},
+                     {"metadata",
+                      {{"name", key.name}, {"namespace", key.ns}, {"labels", {{kNodeName, node}}}, {"ownerReferences", owners}}},
+                     {"spec",
+                      {{"features", {{"flags", json::object()}, {"attributes", json::object()}, {"instances", json::object()}}},
+                       {"labels", labels}}}};
+  // Created, or (labels replaced as a whole) patched where it exists.
+  json patch = feature;
+  if (JsonPtr live = site_->nodefeatures.find(key)) {
+    for (const auto& [label, value] : (*live)["spec"].value("labels", json::object()).items()) {
+      if (!labels.contains(label)) patch["spec"]["labels"][label] = nullptr;
+    }
+    outbox_.push({.gvr = kNodeFeatures, .key = key, .body = patch.dump()});
+    return;
+  }
+  outbox_.push({.verb = Write::Verb::create, .gvr = kNodeFeatures, .key = key, .body = feature.dump(),
+                .done = [this, key, body = patch.dump()](const k8s::Result<std::string>& answer) {
+                  if (answer || answer.error().reason != k8s::Reason::already_exists) return;
+                  outbox_.push({.gvr = kNodeFeatures, .key = key, .body = body});
+                }});
+}
+
+void NfdMaster::on_node_feature(const JsonPtr& before, const JsonPtr& after) {
+  const json& meta = (after != nullptr ? *after : *before)["metadata"];
+  const std::string node = meta.value("labels", json::object()).value(kNodeName, "");
+  if (node.empty()) return;
+  const k8s::ObjectKey key{meta.value("namespace", ""), meta.value("name", "")};
+  if (after == nullptr) {
+    features_[node].erase(key);
+  } else {
+    features_[node][key] = after->value("spec", json::object()).value("labels", Labels{});
+  }
+  dirty(node);
+}
+
+// Batches changes, at least a second apart.
+void NfdMaster::dirty(const std::string& node) {
+  if (!dirty_.insert(node).second) return;
+  site_->after(site_->pace.timing().nfd_batch, life_, [this, node] {
+    dirty_.erase(node);
+    reconcile(node);
+  });
+}
+
+void NfdMaster::reconcile(const std::string& node) {
+  if (site_->faults.nfd_down) return;
+  JsonPtr live = site_->nodes.find({"", node});
+  if (live == nullptr) return dirty(node);  // Not registered yet.
+  Labels desired = worker_[node];
+  for (const auto& [key, value] : handed_over_[node]) desired[key] = value;
+  for (const auto& [feature, labels] : features_[node]) {
+    for (const auto& [key, value] : labels) desired[key] = value;
+  }
+  std::erase_if(desired, [](const auto& label) {
+    return k8s::label_value_problem(label.second).has_value() || k8s::label_key_problem(label.first).has_value();
+  });
+  json labels = json::object();
+  const json current = (*live)["metadata"].value("labels", json::object());
+  for (const auto& [key, value] : desired) {
+    if (current.value(key, std::string("\n")) != value) labels[key] = value;
+  }
+  for (const std::string& key : owned_keys(*live)) {
+    if (!desired.contains(key) && current.contains(key)) labels[key] = nullptr;
+  }
+  const std::string list = key_list(desired);
+  json patch;
+  if (!labels.empty()) patch["metadata"]["labels"] = labels;
+  if ((*live)["metadata"].value("annotations", json::object()).value(kFeatureLabels, "") != list) {
+    patch["metadata"]["annotations"][kFeatureLabels] = list;
+  }
+  if (patch.is_null()) return;
+  outbox_.push({.gvr = kNodes, .key = {"", node}, .body = patch.dump()});
+}
+
+}  // namespace gso::sim

@@ -1,0 +1,70 @@
+// Which program a container runs, and the small ones: a check that ends, a GPU workload, a process that just runs.
+#include <utility>
+
+#include "tests/sim/fleet/config_manager.h"
+#include "tests/sim/fleet/device_plugin.h"
+#include "tests/sim/fleet/feature_discovery.h"
+#include "tests/sim/fleet/mps_daemon.h"
+#include "tests/sim/fleet/pod_container.h"
+
+namespace gso::sim {
+namespace {
+
+// toolkit-validation, mount-shm and the like.
+class Check final : public Program {
+ public:
+  using Program::Program;
+  void start() override {
+    host().after(host().timing().validation, [this] { host().exit(0, ""); });
+  }
+  [[nodiscard]] std::string process_name() const override { return "sh"; }
+};
+
+class Forever final : public Program {
+ public:
+  using Program::Program;
+  void start() override {}
+  [[nodiscard]] std::string process_name() const override { return "app"; }
+};
+
+// A CUDA program on the devices that the pod was given.
+class GpuWorkload final : public Program {
+ public:
+  GpuWorkload(ProgramHost* host, k8s::Duration run_for, bool uses_mps)
+      : Program(host), run_for_(run_for), uses_mps_(uses_mps) {}
+  void start() override {
+    if (host().machine().exclusive_process() && !uses_mps_) {
+      return host().exit(1, "all CUDA-capable devices are busy or unavailable");
+    }
+    if (run_for_ > k8s::Duration::zero()) host().after(run_for_, [this] { host().exit(0, ""); });
+  }
+  [[nodiscard]] std::string process_name() const override { return "cuda-app"; }
+
+ private:
+  k8s::Duration run_for_;
+  bool uses_mps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s::Duration run_for, bool uses_mps,
+                                      const FleetFaults& faults, ProgramHost* host) {
+  const bool config_manager = spec.env.contains("CONFIG_FILE_SRCDIR") ||
+                              (!spec.command.empty() && spec.command.front() == "config-manager");
+  if (config_manager) {
+    const bool waits = !PluginVersion::of_image(spec.image).default_first();
+    if (init && waits && faults.init_hangs_unlabelled && host->node_label(host->env("NODE_LABEL")).empty()) {
+      return std::make_unique<Forever>(host);
+    }
+    return std::make_unique<ConfigManager>(host);
+  }
+  if (init) return std::make_unique<Check>(host);
+  const auto is = [&spec](std::string_view name) { return spec.name == name || spec.name == std::string(name) + "-ctr"; };
+  if (is("nvidia-device-plugin")) return std::make_unique<DevicePlugin>(host);
+  if (is("gpu-feature-discovery")) return std::make_unique<FeatureDiscovery>(host);
+  if (is("mps-control-daemon")) return std::make_unique<MpsDaemon>(host);
+  if (!spec.gpus.empty()) return std::make_unique<GpuWorkload>(host, run_for, uses_mps);
+  return std::make_unique<Forever>(host);
+}
+
+}  // namespace gso::sim

@@ -1,0 +1,44 @@
+// What kubelet needs of a pod, read from its JSON once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "k8sclient/object.h"
+#include "k8sclient/time.h"
+
+namespace gso::sim {
+
+struct ContainerSpec {
+  std::string name = {};
+  std::string image = {};
+  std::vector<std::string> command = {};
+  std::map<std::string, std::string> env = {};     // Literal values.
+  std::map<std::string, std::string> mounts = {};  // mountPath -> volume.
+  std::map<std::string, std::int64_t> gpus = {};   // Limits of nvidia.com/*.
+  bool message_from_log = false;              // terminationMessagePolicy: FallbackToLogsOnError.
+};
+
+struct PodSpec {
+  k8s::ObjectKey key = {};
+  std::string uid = {};
+  std::string node = {};
+  std::vector<ContainerSpec> init_containers = {};
+  std::vector<ContainerSpec> containers = {};
+  std::map<std::string, std::string> config_volumes = {};    // volume -> ConfigMap = {}; those that must exist.
+  std::map<std::string, std::string> optional_volumes = {};  // The same, `optional: true`.
+  std::map<std::string, std::int64_t> gpus = {};             // Summed over the containers.
+  bool host_pid = false;
+  std::string restart_policy = "Always";
+  k8s::Duration run_for{0};  // Annotation sim.gpusharing.dev/run-for of a workload; 0: forever.
+  std::string owner_daemonset_uid = {};
+  std::string owner_daemonset = {};
+};
+
+[[nodiscard]] PodSpec read_pod_spec(const nlohmann::json& pod);
+
+}  // namespace gso::sim

@@ -1,0 +1,44 @@
+// Site: what all actors of one fleet share: the client, the clock, the agenda, the pace, and the mirrors of what the
+// API server holds. Plus the faults that a test can switch on.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "k8sclient/client.h"
+#include "k8sclient/clock.h"
+#include "tests/sim/fleet/agenda.h"
+#include "tests/sim/fleet/mirror.h"
+#include "tests/sim/fleet/timing.h"
+
+namespace gso::sim {
+
+// All off by default. May be changed at any time.
+struct FleetFaults {
+  k8s::Duration late_projection{0};  // Added to each volume sync of a running pod (scaled).
+  bool mps_unclean_exit = false;     // MPS daemons are killed instead of stopping: GPUs stay EXCLUSIVE_PROCESS.
+  bool init_hangs_unlabelled = false;  // v0.18.1 and older: config-manager's init container waits for a label forever.
+  bool nfd_down = false;             // NFD's master does nothing: labels freeze.
+  bool operator_down = false;        // The GPU Operator does nothing.
+};
+
+struct Site {
+  Site(k8s::ApiClient* api, k8s::Clock* time, FleetTiming timing)
+      : client(api), clock(time), pace(timing), agenda(time) {}
+
+  // A duration of FleetTiming from now on, scaled and jittered.
+  void after(k8s::Duration real, std::weak_ptr<const void> life, Agenda::Task task) {
+    agenda.after(pace.delay(real), std::move(life), std::move(task));
+  }
+
+  k8s::ApiClient* client;
+  k8s::Clock* clock;
+  Pace pace;
+  Agenda agenda;
+  FleetFaults faults;
+  Mirror nodes, pods, configmaps, daemonsets, revisions, clusterpolicies, nodefeatures;
+};
+
+}  // namespace gso::sim

@@ -1,0 +1,80 @@
+#include "tests/sim/fleet/workload.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tests/sim/fleet/kinds.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+
+namespace {
+constexpr const char* kWorkloadLabel = "sim.gpusharing.dev/workload";
+constexpr k8s::Duration kPeriod = std::chrono::seconds(5);
+}  // namespace
+
+json consumer_pod(const ConsumerPod& pod) {
+  const std::string count = std::to_string(pod.count);
+  json object{{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata", {{"name", pod.name}, {"namespace", pod.ns}, {"labels", pod.labels}}},
+              {"spec",
+               {{"restartPolicy", "Never"},
+                {"containers",
+                 json::array({{{"name", "cuda"},
+                               {"image", "example/cuda-app:1"},
+                               {"resources", {{"limits", {{pod.resource, count}}}, {"requests", {{pod.resource, count}}}}}}})}}}};
+  if (!pod.node.empty()) object["spec"]["nodeName"] = pod.node;
+  if (pod.run_for > k8s::Duration::zero()) {
+    object["metadata"]["annotations"]["sim.gpusharing.dev/run-for"] = k8s::format_go_duration(pod.run_for);
+  }
+  return object;
+}
+
+Workload::Workload(Site* site, WorkloadOptions options)
+    : site_(site), options_(std::move(options)), outbox_(site->client, site->clock) {}
+
+void Workload::begin() { tick(); }
+
+void Workload::tick() {
+  for (const std::string& node : options_.nodes) fill(node);
+  site_->after(kPeriod, life_, [this] { tick(); });
+}
+
+void Workload::fill(const std::string& name) {
+  const JsonPtr node = site_->nodes.find({"", name});
+  if (node == nullptr || outbox_.pending() > 0) return;
+  std::int64_t ours = 0;
+  std::map<std::string, std::int64_t> requested;
+  for (const auto& [key, pod] : site_->pods.all()) {
+    const json spec = pod->value("spec", json::object());
+    if (spec.value("nodeName", "") != name) continue;
+    const bool mine = (*pod)["metadata"].value("labels", json::object()).contains(kWorkloadLabel);
+    const std::string phase = pod->value("status", json::object()).value("phase", "");
+    if (phase == "Succeeded" || phase == "Failed") {
+      if (mine) outbox_.push({.verb = Write::Verb::remove, .gvr = kPods, .key = key});
+      continue;
+    }
+    if (mine) ++ours;
+    for (const json& container : spec.value("containers", json::array())) {
+      const json limits = container.value("resources", json::object()).value("limits", json::object());
+      for (const auto& [resource, count] : limits.items()) {
+        if (count.is_string()) requested[resource] += std::strtoll(count.get<std::string>().c_str(), nullptr, 10);
+      }
+    }
+  }
+  if (ours >= options_.per_node || node->value("spec", json::object()).value("unschedulable", false)) return;
+  const json allocatable = node->value("status", json::object()).value("allocatable", json::object());
+  for (const char* resource : {"nvidia.com/gpu.shared", "nvidia.com/gpu"}) {
+    const std::int64_t all = std::strtoll(allocatable.value(resource, "0").c_str(), nullptr, 10);
+    if (all <= requested[resource]) continue;
+    const ConsumerPod pod{.node = name, .name = "work-" + name + "-" + std::to_string(++names_), .ns = options_.ns,
+                          .resource = resource, .run_for = options_.run_for, .labels = {{kWorkloadLabel, "true"}}};
+    outbox_.push({.verb = Write::Verb::create, .gvr = kPods, .key = {pod.ns, pod.name}, .body = consumer_pod(pod).dump()});
+    return;
+  }
+}
+
+}  // namespace gso::sim
