@@ -89,6 +89,11 @@ class Executor {
   [[nodiscard]] bool crashed() const { return crashed_; }
   // Cancels the requests in flight; execute() returns soon.
   void cancel() { workers_.cancel(); }
+  // As if the process had died: nothing more is sent.
+  void crash() {
+    crashed_ = true;
+    cancel();
+  }
 
  private:
   enum class Outcome {

@@ -61,6 +61,8 @@ struct Runtime {
   std::shared_ptr<Logger> log;          // Optional: silent when absent.
   std::shared_ptr<Metrics> metrics;     // Optional: a registry of its own when absent.
   RuntimeHooks hooks;
+  std::string host;         // "host:port" of the API server, the label of rest_client_* metrics.
+  std::string instance;     // The pod's or host's name, for Events. Empty: the identity.
   std::uint64_t seed = 0;  // For jitter; 0: from the system's entropy.
 };
 

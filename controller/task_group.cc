@@ -24,7 +24,7 @@ struct TaskGroup::State {
   // Shared, because a task may end inside the emit() that cancels it.
   std::list<std::shared_ptr<Task>> running;
   std::unique_ptr<k8s::Signal> ended;
-  k8s::Signal* failed = nullptr;
+  std::function<void(const std::string&)> told;
   std::string failure;
 
   void note(const std::exception_ptr& error) {
@@ -37,11 +37,13 @@ struct TaskGroup::State {
     } catch (const std::exception& e) {
       if (failure.empty()) failure = e.what();
     }
-    if (failed != nullptr) failed->notify();
+    if (told && !failure.empty()) told(failure);
   }
 };
 
-TaskGroup::TaskGroup(k8s::Clock* clock) : state_(std::make_shared<State>()) { state_->ended = clock->make_signal(); }
+TaskGroup::TaskGroup(k8s::Clock* clock) : clock_(clock), state_(std::make_shared<State>()) {
+  state_->ended = clock->make_signal();
+}
 TaskGroup::~TaskGroup() = default;
 
 void TaskGroup::spawn(asio::any_io_executor executor, asio::awaitable<void> task) {
@@ -64,15 +66,18 @@ void TaskGroup::cancel() {
   }
 }
 
-asio::awaitable<void> TaskGroup::join() {
+asio::awaitable<void> TaskGroup::join() { co_await join_until(k8s::MonoTime::never()); }
+
+asio::awaitable<bool> TaskGroup::join_until(k8s::MonoTime deadline) {
   const bool throws = co_await asio::this_coro::throw_if_cancelled();
   co_await asio::this_coro::throw_if_cancelled(false);
-  while (!state_->running.empty()) co_await state_->ended->wait();
+  while (!state_->running.empty() && clock_->monotonic() < deadline) co_await state_->ended->wait_until(deadline);
   co_await asio::this_coro::throw_if_cancelled(throws);
+  co_return state_->running.empty();
 }
 
 std::size_t TaskGroup::size() const { return state_->running.size(); }
 const std::string& TaskGroup::failure() const { return state_->failure; }
-void TaskGroup::set_failed_signal(k8s::Signal* failed) { state_->failed = failed; }
+void TaskGroup::on_failure(std::function<void(const std::string& what)> told) { state_->told = std::move(told); }
 
 }  // namespace gso

@@ -12,6 +12,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -34,13 +35,17 @@ class TaskGroup {
   // Ends when no task is left. More may be spawned meanwhile. Not cancelled itself by its caller's cancellation.
   boost::asio::awaitable<void> join();
 
+  // The same until `deadline`; false when tasks are left then.
+  boost::asio::awaitable<bool> join_until(k8s::MonoTime deadline);
+
   [[nodiscard]] std::size_t size() const;
-  // What a task threw, other than its cancellation: a bug. Empty when none did. `failed` is notified then.
+  // What a task threw, other than its cancellation: a bug. Empty when none did. on_failure() is called then.
   [[nodiscard]] const std::string& failure() const;
-  void set_failed_signal(k8s::Signal* failed);
+  void on_failure(std::function<void(const std::string& what)> told);
 
  private:
   struct State;
+  k8s::Clock* clock_;
   std::shared_ptr<State> state_;
 };
 

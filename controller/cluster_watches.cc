@@ -1,0 +1,99 @@
+// One StoreSink and one Watcher per kind.
+#include "controller/cluster_watches.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/reporting_sink.h"
+#include "k8sclient/store_sink.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+
+struct ClusterWatches::Watch {
+  k8s::Gvr gvr;
+  std::unique_ptr<k8s::WatchSink> objects;
+  std::unique_ptr<ReportingSink> sink;
+  std::unique_ptr<k8s::Watcher> watcher;
+  std::function<Status()> status;
+};
+
+template <class T>
+void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view)) {
+  auto watch = std::make_unique<Watch>();
+  watch->gvr = gvr;
+  auto objects = std::make_unique<k8s::StoreSink<T>>(store, project);
+  watch->status = [gvr, store, sink = objects.get()] {
+    return Status{gvr, store->synced(), sink->api_absent(), store->size(), sink->last_error()};
+  };
+  watch->objects = std::move(objects);
+  ReportingSink::Reports reports;
+  reports.complete = [this, store, resource = gvr.resource] { reports_.complete(resource, store->size()); };
+  reports.failed = [this, resource = gvr.resource](const k8s::Error& error) { reports_.failed(resource, error); };
+  watch->sink = std::make_unique<ReportingSink>(watch->objects.get(), std::move(reports));
+  k8s::WatcherOptions options = defaults_;
+  options.seed += std::hash<std::string>{}(gvr.resource);
+  watch->watcher = std::make_unique<k8s::Watcher>(client_, std::move(gvr), options, watch->sink.get());
+  watches_.push_back(std::move(watch));
+}
+
+ClusterWatches::ClusterWatches(k8s::ApiClient* client, k8s::Clock* clock, World* world, k8s::WatcherOptions defaults,
+                               Reports reports)
+    : client_(client),
+      clock_(clock),
+      defaults_(std::move(defaults)),
+      reports_(std::move(reports)),
+      wake_(clock->make_signal()) {
+  add({"", "v1", "nodes"}, &world->nodes, &project_node);
+  add({"apps", "v1", "daemonsets"}, &world->daemonsets, &project_daemonset);
+  add({"nvidia.com", "v1", "clusterpolicies"}, &world->clusterpolicies, &project_clusterpolicy);
+  add({"gpusharing.dev", "v1alpha1", "sharingpolicies"}, &world->policies, &project_sharing_policy);
+  add({"gpusharing.dev", "v1alpha1", "sharingrollouts"}, &world->rollouts, &project_sharing_rollout);
+}
+
+ClusterWatches::~ClusterWatches() = default;
+
+void ClusterWatches::start(TaskGroup* tasks, boost::asio::any_io_executor executor) {
+  for (const auto& watch : watches_) tasks->spawn(executor, watch->watcher->run());
+}
+
+void ClusterWatches::stop() {
+  stopping_ = true;
+  wake_->notify();
+  for (const auto& watch : watches_) watch->watcher->stop();
+}
+
+boost::asio::awaitable<void> ClusterWatches::rediscover(k8s::Duration period) {
+  while (!stopping_) {
+    co_await wake_->wait_until(clock_->monotonic() + period);
+    for (const auto& watch : watches_) {
+      if (stopping_) co_return;
+      const Status status = watch->status();
+      if (!status.absent) continue;
+      const k8s::Result<bool> served = co_await client_->served(watch->gvr);
+      if (served && *served) watch->watcher->retry_now();
+    }
+  }
+}
+
+std::vector<ClusterWatches::Status> ClusterWatches::status() const {
+  std::vector<Status> out;
+  for (const auto& watch : watches_) out.push_back(watch->status());
+  return out;
+}
+
+bool ClusterWatches::synced(const k8s::Gvr& gvr) const {
+  auto it = std::find_if(watches_.begin(), watches_.end(), [&](const auto& watch) {
+    return watch->gvr.group == gvr.group && watch->gvr.resource == gvr.resource;
+  });
+  return it == watches_.end() || (*it)->status().synced;
+}
+
+bool ClusterWatches::policies_served() const {
+  return std::all_of(watches_.begin(), watches_.end(), [](const auto& watch) {
+    const Status status = watch->status();
+    return status.gvr.group != "gpusharing.dev" || (status.synced && !status.absent);
+  });
+}
+
+}  // namespace gso

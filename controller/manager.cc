@@ -1,0 +1,294 @@
+// Wiring: stores to the queue, election to the gate, everything to logs and metrics; start and end.
+#include "controller/manager.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "reconcilers/labels.h"
+
+namespace gso {
+namespace {
+
+const std::string kFleet = "fleet";
+
+double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+
+// The HTTP method of a client verb, as client-go's rest_client_requests_total has it.
+std::string method_of(std::string_view verb) {
+  if (verb == "LIST" || verb == "WATCH" || verb == "GET") return "GET";
+  if (verb == "APPLY") return "PATCH";
+  return std::string(verb);
+}
+
+k8s::ClientOptions client_options(const Runtime& runtime, const Options& options) {
+  k8s::ClientOptions out;
+  out.field_manager = std::string(kFieldManager);
+  out.page_limit = static_cast<int>(options.page_size);
+  out.seed = runtime.seed;
+  out.on_request = [metrics = runtime.metrics, host = runtime.host](const k8s::RequestRecord& record) {
+    const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
+    metrics->add("rest_client_requests_total", {{"code", code}, {"method", method_of(record.verb)}, {"host", host}});
+    metrics->observe("rest_client_request_duration_seconds", {{"verb", std::string(record.verb)}, {"host", host}},
+                     seconds(record.took));
+    if (record.retry) {
+      metrics->add("rest_client_request_retries_total",
+                   {{"code", code}, {"verb", std::string(record.verb)}, {"host", host}});
+    }
+    if (record.status == 429) metrics->add("gpusharing_throttled_total");
+  };
+  return out;
+}
+
+k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& options) {
+  k8s::WatcherOptions out;
+  out.watch_list = options.watch_list;
+  out.seed = runtime.seed;
+  return out;
+}
+
+WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
+  const Metrics::Labels name{{"name", kFleet}};
+  WorkqueueHooks hooks;
+  hooks.depth = [=](std::size_t depth) { metrics->set("workqueue_depth", name, static_cast<double>(depth)); };
+  hooks.added = [=] { metrics->add("workqueue_adds_total", name); };
+  hooks.retried = [=] { metrics->add("workqueue_retries_total", name); };
+  hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, seconds(d)); };
+  hooks.finished = [=](Duration d) { metrics->observe("workqueue_work_duration_seconds", name, seconds(d)); };
+  return hooks;
+}
+
+}  // namespace
+
+Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor executor)
+    : runtime_(std::move(runtime)),
+      options_(std::move(options)),
+      executor_(std::move(executor)),
+      clock_(runtime_.clock),
+      log_(runtime_.log),
+      metrics_(runtime_.metrics),
+      view_(runtime_.view),
+      settings_(options_.planner_settings()),
+      client_(runtime_.transport, clock_, client_options(runtime_, options_)),
+      queue_(clock_, RateLimiter(), queue_hooks(metrics_)),
+      expectations_(&client_, clock_, &world_),
+      cluster_(&client_, clock_, &world_, watcher_options(runtime_, options_),
+               {.complete = [this](const std::string& resource, std::size_t objects) { view_complete(resource, objects); },
+                .failed = [this](const std::string& resource, const k8s::Error& error) { watch_failed(resource, error); }}),
+      services_(clock_),
+      workers_(clock_),
+      dynamic_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
+               {.changed = [this] { scopes_changed(); },
+                .failed = [this](const WatchScope& scope,
+                                 const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      conditions_(options_.assume_observed_for),
+      timer_(clock_->make_signal()) {
+  const auto failed = [this](const std::string& what) {
+    become_fatal({k8s::Reason::unavailable, 0, "internal error: " + what});
+  };
+  services_.on_failure(failed);
+  workers_.on_failure(failed);
+  wire_stores();
+  wire_election();
+  wire_execution();
+  metrics_->on_render([this](Metrics& metrics) { fill_metrics(metrics); });
+}
+
+Manager::~Manager() { metrics_->forget_fills(); }
+
+void Manager::wire_stores() {
+  index_.attach(world_);  // Before anything is in the stores, and before the listeners that start a pass.
+  const auto listen = [this](auto& store, bool scopes) {
+    store.add_listener([this, scopes](const auto&, const auto&, const auto&) {
+      scopes_dirty_ = scopes_dirty_ || scopes;
+      wake(options_.batch_window);
+    });
+  };
+  listen(world_.nodes, false);
+  listen(world_.daemonsets, true);
+  listen(world_.clusterpolicies, true);
+  listen(world_.configmaps, false);
+  listen(world_.operand_pods, false);
+  listen(world_.revisions, false);
+  listen(world_.policies, false);
+  listen(world_.rollouts, false);
+}
+
+void Manager::wire_election() {
+  if (!options_.leader_elect || options_.dry_run) return;
+  LeaderElectionOptions election;
+  election.lease = {settings_.operator_namespace, options_.lease_name};
+  election.identity = options_.identity;
+  election.lease_duration = options_.lease_duration;
+  election.renew_deadline = options_.renew_deadline;
+  election.retry_period = options_.retry_period;
+  election.seed = runtime_.seed;
+  LeaderElectionEvents events;
+  events.started_leading = [this] {
+    log_->info("Became leader", {{"identity", options_.identity}});
+    view_->leading = true;
+    wake(Duration::zero());
+  };
+  events.stopped_leading = [this] {
+    log_->warning("Stopped leading", {{"identity", options_.identity}});
+    view_->leading = false;
+    conditions_.reset();
+    if (options_.exit_on_lease_loss && !stopping_) {
+      become_fatal({k8s::Reason::unavailable, 0, "the lease was lost and exit-on-lease-loss is set"});
+    }
+  };
+  events.new_leader = [this](const std::string& identity) {
+    if (identity != options_.identity) log_->info("Saw another leader", {{"identity", identity}});
+  };
+  events.failed = [this](const k8s::Error& error) {
+    log_->warning("Lease could not be acquired or renewed", {{"error", error.message}});
+  };
+  events.written = [this] { ++view_->lease_writes; };
+  elector_ = std::make_unique<LeaderElector>(&client_, clock_, std::move(election), std::move(events));
+}
+
+void Manager::wire_execution() {
+  WriteGate gate;
+  gate.check = [this]() -> k8s::Result<void> {
+    if (crashed_ || stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
+    if (elector_ != nullptr && !elector_->may_write()) return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
+    return {};
+  };
+  gate.end_by = [this] { return elector_ != nullptr ? elector_->takeover_after() : MonoTime::never(); };
+
+  EventRecorderHooks hooks;
+  hooks.counted = [this](const char* result) {
+    metrics_->add("gpusharing_events_total", {{"result", result}});
+    if (std::string_view(result) == "sent") ++view_->event_writes;
+  };
+  hooks.failed = [this](const k8s::Error& error) { log_->warning("Event was not sent", {{"error", error.message}}); };
+  hooks.before_send = gate.check;
+  EventRecorderOptions recording;
+  recording.reporting_instance = runtime_.instance;
+  recording.seed = runtime_.seed;
+  recorder_ = std::make_unique<EventRecorder>(&client_, clock_, std::move(recording), std::move(hooks));
+
+  ExecutorOptions execution;
+  execution.max_in_flight = options_.max_in_flight;
+  execution.dry_run = options_.dry_run;
+  execution.state_config_map = {settings_.operator_namespace, settings_.state_config_map};
+  Executor::Parts parts;
+  parts.client = &client_;
+  parts.clock = clock_;
+  parts.world = &world_;
+  parts.expectations = &expectations_;
+  parts.log = log_;
+  parts.metrics = metrics_;
+  parts.gate = std::move(gate);
+  parts.hooks = runtime_.hooks;
+  parts.view = view_;
+  plan_executor_ = std::make_unique<Executor>(std::move(parts), std::move(execution));
+}
+
+void Manager::start() {
+  view_->started = true;
+  view_->leading = elector_ == nullptr;
+  cluster_.start(&services_, executor_);
+  services_.spawn(executor_, cluster_.rediscover(options_.discovery_period));
+  services_.spawn(executor_, recorder_->run());
+  services_.spawn(executor_, resync());
+  if (elector_ != nullptr) services_.spawn(executor_, elector_->run());
+  workers_.spawn(executor_, work());
+}
+
+void Manager::stop_planning() {
+  stopping_ = true;
+  queue_.shut_down();
+  timer_->notify();
+}
+
+boost::asio::awaitable<void> Manager::finish_writes(MonoTime deadline) {
+  const bool ended = co_await workers_.join_until(deadline);
+  if (ended) co_return;
+  log_->warning("Writes in flight did not end in time", {{"inFlight", plan_executor_->in_flight()}});
+  plan_executor_->cancel();
+  workers_.cancel();
+  co_await workers_.join();
+}
+
+boost::asio::awaitable<void> Manager::release_lease() {
+  if (elector_ == nullptr) co_return;
+  elector_->stop();
+  co_await elector_->release();
+}
+
+boost::asio::awaitable<void> Manager::end(bool crash) {
+  crashed_ = crash;
+  stop_planning();
+  if (crash) plan_executor_->crash();
+  if (elector_ != nullptr) elector_->stop();
+  recorder_->stop();
+  cluster_.stop();
+  dynamic_.stop();
+  workers_.cancel();
+  services_.cancel();
+  co_await workers_.join();
+  co_await services_.join();
+}
+
+void Manager::become_fatal(k8s::Error error) {
+  if (fatal_) return;
+  log_->error("Ending", {{"error", error.message}});
+  fatal_ = std::move(error);
+  if (notify_fatal_) notify_fatal_();
+}
+
+bool Manager::leading() const { return elector_ == nullptr || elector_->leading(); }
+
+bool Manager::synced() const {
+  const auto statuses = cluster_.status();
+  return std::all_of(statuses.begin(), statuses.end(), [](const auto& status) { return status.synced; }) &&
+         !scopes_dirty_ && dynamic_.loading().empty();
+}
+
+ProbeAnswer Manager::live() const { return fatal_ ? ProbeAnswer{false, fatal_->message} : ProbeAnswer{}; }
+
+ProbeAnswer Manager::ready() const {
+  std::string missing;
+  for (const auto& status : cluster_.status()) {
+    if (status.synced) continue;
+    missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
+                           status.error ? status.error->message : "");
+  }
+  for (const WatchScope& scope : dynamic_.loading()) missing += to_string(scope) + " not synced\n";
+  if (!missing.empty()) return {false, missing};
+  return {true, leading() ? "ok, leading" : "ok, standing by"};
+}
+
+void Manager::view_complete(const std::string& resource, std::size_t objects) {
+  log_->info("Synced", {{"resource", resource}, {"objects", objects}});
+  // A list leaves freed buffers behind; give them back, the next one is far away.
+  malloc_trim(0);
+  wake(options_.batch_window);
+}
+
+void Manager::watch_failed(const std::string& resource, const k8s::Error& error) {
+  const std::string kind = resource.substr(0, resource.find(' '));
+  metrics_->add("gpusharing_watch_failures_total",
+                {{"resource", kind}, {"reason", std::string(k8s::to_string(error.reason))}});
+  log_->warning("Watch failed", {{"resource", resource}, {"error", error.message}});
+  wake(options_.batch_window);
+}
+
+void Manager::scopes_changed() {
+  // Whatever was assessed without the objects of a namespace, or with them, is to be assessed again.
+  index_.note_everything_changed();
+  wake(options_.batch_window);
+}
+
+void Manager::wake(Duration after) {
+  if (after <= Duration::zero()) {
+    queue_.add(kFleet);
+  } else {
+    queue_.add_after(kFleet, after);
+  }
+}
+
+}  // namespace gso

@@ -1,0 +1,317 @@
+// One planning pass, from the stores to the next time to look.
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/manager.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+namespace {
+
+const std::string kFleet = "fleet";
+constexpr Duration kViewPoll = std::chrono::milliseconds(100);
+// A node's consumers are not listed twice within this.
+constexpr Duration kConsumersAge = std::chrono::seconds(1);
+constexpr Duration kConsumersKept = std::chrono::minutes(5);
+
+double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+
+bool is_event(const PlannedAction& planned) { return std::holds_alternative<RecordEvent>(planned.action); }
+
+std::size_t count_actions(const Plan& plan) {
+  return static_cast<std::size_t>(
+      std::count_if(plan.actions.begin(), plan.actions.end(), [](const auto& action) { return !is_event(action); }));
+}
+
+std::string severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::error: return "error";
+    case Severity::warning: return "warning";
+    case Severity::info: return "info";
+  }
+  return "error";
+}
+
+}  // namespace
+
+boost::asio::awaitable<void> Manager::work() {
+  for (;;) {
+    const std::optional<std::string> key = co_await queue_.get();
+    if (!key) break;
+    metrics_->set("controller_runtime_active_workers", {{"controller", kFleet}}, 1);
+    co_await pass();
+    metrics_->set("controller_runtime_active_workers", {{"controller", kFleet}}, 0);
+    queue_.done(*key);
+  }
+}
+
+boost::asio::awaitable<void> Manager::resync() {
+  if (options_.resync_period <= Duration::zero()) co_return;
+  while (!stopping_) {
+    co_await timer_->wait_until(clock_->monotonic() + options_.resync_period);
+    if (!stopping_) wake(Duration::zero());
+  }
+}
+
+void Manager::update_scopes() {
+  if (!scopes_dirty_ || !world_.daemonsets.synced() || !world_.clusterpolicies.synced()) return;
+  scopes_dirty_ = false;
+  dynamic_.want(wanted_scopes(world_, settings_));
+}
+
+void Manager::note_sync() {
+  const bool served = cluster_.policies_served();
+  if (std::exchange(world_.policies_served, served) != served) {
+    log_->info(served ? "Found our CRDs" : "Our CRDs are not served, keeping the record in the state ConfigMap");
+    index_.note_everything_changed();
+  }
+  const bool now = synced();
+  view_->synced = now;
+  if (now && !std::exchange(was_synced_, true)) {
+    malloc_trim(0);
+    log_->info("All stores synced", {{"nodes", world_.nodes.size()}, {"pods", world_.operand_pods.size()},
+                                     {"residentMiB", resident_bytes() >> 20U}});
+  }
+}
+
+boost::asio::awaitable<void> Manager::pass() {
+  update_scopes();
+  note_sync();
+  if (!leading() || stopping_) co_return;
+  const bool current = co_await view_is_current();
+  if (!current || !leading() || stopping_) co_return;
+
+  const Plan plan = make_plan();
+  ++view_->passes;
+  view_->last_plan = plan;
+  conditions_.observe(plan.conditions, clock_->monotonic());
+  Execution execution = co_await plan_executor_->execute(plan);
+  if (execution.crashed) {
+    become_fatal({k8s::Reason::cancelled, 0, "crash point"});
+    co_return;
+  }
+  bool listed = false;
+  if (!plan.consumers_wanted.empty() && !stopping_) listed = co_await list_consumers(plan.consumers_wanted);
+  report(plan, execution);
+  finish_pass(plan, execution, listed);
+}
+
+// True when the stores show every write of ours; else arranges for another look.
+boost::asio::awaitable<bool> Manager::view_is_current() {
+  if (expectations_.current()) co_return true;
+  if (expectations_.next_refresh() <= clock_->monotonic()) {
+    const std::optional<k8s::Error> given_up = co_await expectations_.refresh();
+    if (given_up) log_->warning("Could not read an object that was written", {{"error", given_up->message}});
+    if (expectations_.current()) co_return true;
+  }
+  metrics_->add("gpusharing_writes_deferred_total", {{"cause", "stale-view"}});
+  wake(std::min(kViewPoll, std::max(expectations_.next_refresh() - clock_->monotonic(), Duration(1))));
+  co_return false;
+}
+
+Plan Manager::make_plan() {
+  const MonoTime begun = clock_->monotonic();
+  const std::map<std::string, k8s::WallTime> observed = conditions_.observed(clock_->now(), begun);
+  const Snapshot snapshot{world_, clock_->now(), observed, consumers_, settings_};
+  index_.refresh(world_, settings_);
+  Plan plan;
+  for (const Reconciler& reconciler : reconcilers()) {
+    const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
+    const bool synced = std::all_of(reconciler.watches.begin(), reconciler.watches.end(),
+                                    [this](const k8s::Gvr& gvr) { return cluster_.synced(gvr); });
+    if (!synced || scopes_dirty_) {
+      metrics_->add("controller_runtime_reconcile_total", {name[0], {"result", "requeue"}});
+      continue;
+    }
+    const MonoTime start = clock_->monotonic();
+    Plan part = reconciler.plan(snapshot, index_);
+    metrics_->observe("controller_runtime_reconcile_time_seconds", name, seconds(clock_->monotonic() - start));
+    metrics_->add("controller_runtime_reconcile_total",
+                  {name[0], {"result", part.requeue_after ? "requeue_after" : "success"}});
+    plan.append(std::move(part));
+  }
+  metrics_->observe("gpusharing_plan_seconds", {}, seconds(clock_->monotonic() - begun));
+  return plan;
+}
+
+boost::asio::awaitable<k8s::Result<NodeConsumers>> Manager::consumers_of(std::string node) {
+  NodeConsumers found;
+  found.listed_at = clock_->now();
+  k8s::ListOptions options;
+  options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
+  options.call.deadline = clock_->monotonic() + std::chrono::seconds(15);
+  k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      found.pods.clear();
+      return {};
+    }
+    k8s::Result<Pod> pod = project_pod(*json);
+    if (!pod) return std::unexpected(pod.error());
+    if (is_gpu_consumer(*pod, world_)) found.pods.push_back(*std::move(pod));
+    return {};
+  });
+  const k8s::Gvr pods{"", "v1", "pods"};
+  const k8s::Result<std::string> listed = co_await client_.list(pods, options, &sink);
+  if (!listed) co_return std::unexpected(listed.error());
+  co_return found;
+}
+
+boost::asio::awaitable<void> Manager::list_some(std::shared_ptr<ConsumerRun> run) {
+  while (!run->nodes.empty() && !stopping_) {
+    const std::string node = run->nodes.back();
+    run->nodes.pop_back();
+    k8s::Result<NodeConsumers> found = co_await consumers_of(node);
+    if (found) {
+      consumers_[node] = *std::move(found);
+      run->listed = true;
+    } else {
+      run->failed = true;
+      log_->warning("Could not list the pods of a node", {{"node", node}, {"error", found.error().message}});
+    }
+  }
+}
+
+boost::asio::awaitable<bool> Manager::list_consumers(std::set<std::string> nodes) {
+  const k8s::WallTime now = clock_->now();
+  auto run = std::make_shared<ConsumerRun>();
+  std::erase_if(consumers_, [&](const auto& entry) {
+    return !nodes.contains(entry.first) && now - entry.second.listed_at > kConsumersKept;
+  });
+  for (const std::string& node : nodes) {
+    auto it = consumers_.find(node);
+    const bool fresh = it != consumers_.end() && now - it->second.listed_at < kConsumersAge;
+    if (fresh) {
+      wake(kConsumersAge);
+    } else {
+      run->nodes.push_back(node);
+    }
+  }
+  TaskGroup readers(clock_);
+  constexpr std::size_t kReaders = 8;
+  for (std::size_t i = 0; i < std::min(kReaders, run->nodes.size()); ++i) readers.spawn(executor_, list_some(run));
+  co_await readers.join();
+  if (run->failed) queue_.add_rate_limited(kFleet);
+  co_return run->listed;
+}
+
+// Watches that the server forbids, as findings and Events: the person who can grant them looks there.
+void Manager::add_refusals(Execution& execution) const {
+  for (const DynamicWatches::Refusal& refusal : dynamic_.refused()) {
+    const std::string note = fmt::format("{}; grant list and watch there (chart value operandNamespaces)",
+                                         refusal.error.message);
+    const ObjectRef where{"v1", "Namespace", "", refusal.scope.ns, ""};
+    execution.findings.push_back({Severity::error, where, "Forbidden", note});
+    execution.events.push_back(
+        {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+  }
+}
+
+void Manager::report(const Plan& plan, Execution& execution) {
+  add_refusals(execution);
+  std::vector<RecordEvent> events = std::move(execution.events);
+  for (const PlannedAction& planned : plan.actions) {
+    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) events.push_back(*event);
+  }
+  if (!options_.dry_run) recorder_->record_pass(events);
+
+  std::set<std::string> told;
+  std::map<std::pair<std::string, std::string>, double> counts;
+  std::vector<Finding> findings = plan.findings;
+  findings.insert(findings.end(), execution.findings.begin(), execution.findings.end());
+  for (const Finding& finding : findings) {
+    const std::string object = k8s::to_string(ObjectKey{finding.object.ns, finding.object.name});
+    ++counts[{severity_name(finding.severity), finding.reason}];
+    const std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.reason, finding.message);
+    if (told.insert(line).second && !told_findings_.contains(line)) {
+      const LogLevel level = finding.severity == Severity::info ? LogLevel::info : LogLevel::warning;
+      log_->log(level, "Found", {{"kind", finding.object.kind}, {"object", object}, {"reason", finding.reason},
+                                 {"detail", finding.message}});
+    }
+  }
+  told_findings_ = std::move(told);
+  metrics_->clear("gpusharing_findings");
+  for (const auto& [key, number] : counts) {
+    metrics_->set("gpusharing_findings", {{"severity", key.first}, {"reason", key.second}}, number);
+  }
+}
+
+void Manager::finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed) {
+  const bool waiting = !expectations_.current();
+  const bool acted = count_actions(plan) > 0;
+  const bool quiet = !acted && !waiting && !consumers_listed;
+  view_->idle = quiet;
+  note_convergence(plan, quiet);
+  if (execution.failed > 0) {
+    metrics_->add("controller_runtime_reconcile_errors_total", {{"controller", kFleet}}, 1);
+  }
+  if (execution.replan || (execution.failed > 0 && !execution.requeue_after)) {
+    queue_.add_rate_limited(kFleet);
+  } else if (execution.failed == 0) {
+    queue_.forget(kFleet);
+  }
+  if (consumers_listed) wake(Duration::zero());
+  if (waiting) wake(kViewPoll);
+  if (execution.requeue_after) wake(std::max(*execution.requeue_after, Duration(1)));
+  if (plan.requeue_after) wake(std::max(*plan.requeue_after, Duration(1)));
+}
+
+void Manager::note_convergence(const Plan& plan, bool quiet) {
+  if (!quiet) {
+    if (!unsettled_since_) unsettled_since_ = clock_->monotonic();
+    return;
+  }
+  // Something that is being watched over (verifying, soaking) is not done yet.
+  if (!unsettled_since_ || !plan.conditions.empty()) return;
+  metrics_->observe("gpusharing_convergence_seconds", {}, seconds(clock_->monotonic() - *unsettled_since_));
+  unsettled_since_.reset();
+}
+
+void Manager::fill_metrics(Metrics& metrics) {
+  const auto store = [&](const char* resource, std::size_t objects, bool synced) {
+    metrics.set("gpusharing_store_objects", {{"resource", resource}}, static_cast<double>(objects));
+    metrics.set("gpusharing_watch_synced", {{"resource", resource}}, synced ? 1 : 0);
+  };
+  metrics.clear("gpusharing_watches");
+  for (const auto& status : cluster_.status()) {
+    store(status.gvr.resource.c_str(), status.objects, status.synced);
+    metrics.set("gpusharing_watches", {{"resource", status.gvr.resource}}, status.absent ? 0 : 1);
+  }
+  const auto open = [&](const char* resource, WatchScope::Kind kind) {
+    metrics.set("gpusharing_watches", {{"resource", resource}}, static_cast<double>(dynamic_.open(kind)));
+  };
+  open("pods", WatchScope::Kind::pods);
+  open("configmaps", WatchScope::Kind::configmaps);
+  open("controllerrevisions", WatchScope::Kind::controllerrevisions);
+  const bool complete = world_.unsynced_namespaces.empty();
+  store("pods", world_.operand_pods.size(), complete && world_.operand_pods.synced());
+  store("configmaps", world_.configmaps.size(), complete && world_.configmaps.synced());
+  store("controllerrevisions", world_.revisions.size(), complete && world_.revisions.synced());
+
+  const Metrics::Labels queue{{"name", kFleet}};
+  metrics.set("workqueue_unfinished_work_seconds", queue, seconds(queue_.unfinished_work()));
+  metrics.set("workqueue_longest_running_processor_seconds", queue, seconds(queue_.longest_running()));
+  metrics.set("controller_runtime_max_concurrent_reconciles", {{"controller", kFleet}}, 1);
+  metrics.set("leader_election_master_status", {{"name", options_.lease_name}}, leading() ? 1 : 0);
+  metrics.set("gpusharing_watch_lag_seconds", {}, seconds(expectations_.lag()));
+  metrics.set("gpusharing_interned_bytes", {}, static_cast<double>(k8s::Interned::pool_bytes()));
+  metrics.clear("gpusharing_nodes");
+  std::map<std::string, double> states;
+  for (const std::string& name : index_.node_names()) {
+    const Node* node = world_.nodes.find(name);
+    if (node == nullptr) continue;
+    ++states[std::string(node->meta.labels.get(kStateLabel).value_or("None"))];
+  }
+  for (const auto& [state, number] : states) metrics.set("gpusharing_nodes", {{"state", state}}, number);
+  metrics.clear("gpusharing_rollouts");
+  std::map<std::string, double> phases;
+  for (const auto& [key, rollout] : world_.rollouts.all()) ++phases[rollout->phase.empty() ? "New" : rollout->phase];
+  for (const auto& [phase, number] : phases) metrics.set("gpusharing_rollouts", {{"phase", phase}}, number);
+  fill_process_metrics(metrics);
+}
+
+}  // namespace gso
