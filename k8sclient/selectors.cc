@@ -79,6 +79,7 @@ class Parser {
     if (at_ == text_.size() || text_[at_] == ',') return requirement;
     if (take('=')) {
       take('=');
+      equality_ = true;
       return single(std::move(requirement), LabelOperator::in);
     }
     if (take('!')) {
@@ -111,9 +112,8 @@ class Parser {
     return requirement;
   }
 
-  static void add(LabelSelector& selector, LabelRequirement requirement) {
-    const bool one_value = requirement.op == LabelOperator::in && requirement.values.size() == 1;
-    if (one_value) {
+  void add(LabelSelector& selector, LabelRequirement requirement) {
+    if (std::exchange(equality_, false)) {
       auto [it, fresh] = selector.match_labels.try_emplace(requirement.key, requirement.values.front());
       if (fresh || it->second == requirement.values.front()) return;
     }
@@ -142,6 +142,7 @@ class Parser {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  bool equality_ = false;  // The last term was `a=b`.
 };
 
 }  // namespace
@@ -311,11 +312,9 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
   FieldSelector out;
   std::size_t begin = 0;
   for (std::size_t i = 0; i <= text.size(); ++i) {
-    if (i < text.size() && text[i] == '\\') {
-      ++i;  // The escaped character, whatever it is.
-      continue;
-    }
-    if (i < text.size() && text[i] != ',') continue;
+    const bool escape = i + 1 < text.size() && text[i] == '\\';
+    if (escape) ++i;  // The escaped character, whatever it is.
+    if (escape || (i < text.size() && text[i] != ',')) continue;
     const std::string_view part = text.substr(begin, i - begin);
     begin = i + 1;
     if (part.empty()) continue;
