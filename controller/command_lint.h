@@ -1,0 +1,20 @@
+// `lint FILE…`: what the plugin, GFD and the MPS daemon would say about profiles, and what they would silently ignore.
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gso {
+
+struct LintOptions {
+  std::vector<std::string> files;  // "-" is stdin; a directory stands for the .yaml, .yml and .json files below it.
+  bool json = false;
+  std::optional<bool> kai_gpu_sharing;  // Whether KAI's GPU sharing is on, for Pods.
+};
+
+// Exit status: 0 without errors, 1 with a diagnostic of severity error, 2 when a file cannot be read.
+[[nodiscard]] int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, std::ostream& err);
+
+}  // namespace gso
