@@ -9,6 +9,7 @@
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/profile_checks.h"
 #include "reconcilers/profile/profile_decoder.h"
+#include "reconcilers/profile/profile_document.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
@@ -102,29 +103,41 @@ std::string ParsedProfile::first_error() const {
   return "";
 }
 
-ParsedProfile parse_profile(std::string_view text) {
+ParsedProfile parse_profile_node(const YamlNode& root) {
   ParsedProfile parsed;
-  YamlStream stream(text);
-  const auto document = stream.next();
-  if (!document) {
-    if (stream.error()) {
-      const YamlError& error = *stream.error();
-      parsed.diagnostics.push_back(
-          {Diagnostic::Severity::error, error.code, "", error.at.line, error.at.column, error.message});
-    }
-    parsed.accepted = !stream.error();
-    return parsed;  // Nothing in it: a profile without sharing.
-  }
-  const DocumentValue value = to_document_value(*document->root, DecodeTarget::config, parsed.diagnostics);
+  const DocumentValue value = to_document_value(root, DecodeTarget::config, parsed.diagnostics);
   if (!has_errors(parsed.diagnostics)) {
     const RawProfile raw = ProfileDecoder(parsed.diagnostics).decode(value);
     parsed.accepted = !has_errors(parsed.diagnostics);
     parsed.profile = check_profile(raw, parsed.diagnostics);
   }
-  report_rest(stream, parsed.diagnostics);
-  std::stable_sort(parsed.diagnostics.begin(), parsed.diagnostics.end(), [](const Diagnostic& a, const Diagnostic& b) {
+  sort_by_position(parsed.diagnostics);
+  return parsed;
+}
+
+Diagnostic to_diagnostic(const YamlError& error) {
+  return {Diagnostic::Severity::error, error.code, "", error.at.line, error.at.column, error.message};
+}
+
+void sort_by_position(std::vector<Diagnostic>& diagnostics) {
+  std::stable_sort(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& a, const Diagnostic& b) {
     return std::pair(a.line, a.column) < std::pair(b.line, b.column);
   });
+}
+
+ParsedProfile parse_profile(std::string_view text) {
+  YamlStream stream(text);
+  const auto document = stream.next();
+  if (!document) {
+    ParsedProfile parsed;  // Nothing in it: a profile without sharing.
+    parsed.accepted = !stream.error();
+    if (stream.error()) {
+      parsed.diagnostics.push_back(to_diagnostic(*stream.error()));
+    }
+    return parsed;
+  }
+  ParsedProfile parsed = parse_profile_node(*document->root);
+  report_rest(stream, parsed.diagnostics);
   return parsed;
 }
 

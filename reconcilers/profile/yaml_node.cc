@@ -71,12 +71,20 @@ struct YamlStream::Builder {
   YamlDocument document;
   std::unordered_map<std::string, const YamlNode*> anchors;
   std::vector<YamlNode*> open;
+  int first_line = 1;
   int flow_depth = 0;  // Open collections within the outermost [] or {}.
+
+  void restart() {
+    const int line = first_line;
+    *this = Builder();
+    first_line = line;
+  }
 
   YamlNode& add(YamlNode::Kind kind, const yaml_event_t& event, const yaml_char_t* anchor) {
     YamlNode& node = document.nodes.emplace_back();
     node.kind = kind;
-    node.at = position_of(event.start_mark);
+    node.in_text = position_of(event.start_mark);
+    node.at = {node.in_text.line + first_line - 1, node.in_text.column};
     if (open.empty()) {
       document.root = &node;
     } else {
@@ -132,7 +140,7 @@ YamlStream::YamlStream(std::string_view text, YamlLimits limits)
 YamlStream::~YamlStream() = default;
 
 void YamlStream::fail(std::string code, Position at, std::string message) {
-  error_ = YamlError{std::move(code), at, std::move(message)};
+  error_ = YamlError{std::move(code), shown(at), std::move(message)};
   done_ = true;
 }
 
@@ -175,11 +183,11 @@ bool YamlStream::retry_after_scalar(const Builder& builder) {
     return false;
   }
   if (!node.tag.empty()) {
-    const auto offset = tag_running_into_indicator(text_, node.at.line, node.at.column);
+    const auto offset = tag_running_into_indicator(text_, node.in_text.line, node.in_text.column);
     return offset && retry(*offset, Stumble::tag);
   }
   if (parser_->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && node.value.find('?') != std::string::npos) {
-    fail("SyntaxError", node.at, fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", node.value));
+    fail("SyntaxError", node.in_text, fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", node.value));
   }
   return false;
 }
@@ -194,17 +202,18 @@ void YamlStream::syntax_error() {
     at.line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
     at.column = static_cast<int>(before.size() - (line_start == std::string_view::npos ? 0 : line_start + 1)) + 1;
   } else if (p.context != nullptr) {
-    problem = fmt::format("{} {} (which begins in line {})", problem, p.context, p.context_mark.line + 1);
+    problem = fmt::format("{} {} (which begins in line {})", problem, p.context, shown(position_of(p.context_mark)).line);
   }
   fail("SyntaxError", at, problem);
 }
 
 std::optional<YamlDocument> YamlStream::next() {
   Builder builder;
+  builder.first_line = limits_.first_line;
   while (!done_) {
     if (!pull()) {
       if (retry_after_error()) {
-        builder = Builder();
+        builder.restart();
         continue;
       }
       syntax_error();
@@ -218,7 +227,7 @@ std::optional<YamlDocument> YamlStream::next() {
       case YAML_SCALAR_EVENT:
         builder.scalar(event);
         if (retry_after_scalar(builder)) {
-          builder = Builder();
+          builder.restart();
           continue;
         }
         break;

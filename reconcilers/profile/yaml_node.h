@@ -24,7 +24,8 @@ struct YamlNode {
   enum class Kind { scalar, sequence, mapping, alias } kind = Kind::scalar;
   bool implicit = false;           // Scalar: the value's look decides its type (plain, no tag).
   bool literal = false;            // Scalar: a literal block ("|"), whose lines stand in the text as they are.
-  Position at;
+  Position at;                     // In the text as it was given.
+  Position in_text;                // From the text's own first line.
   std::string tag;                 // Long form: tag:yaml.org,2002:int. Tags of collections are not kept (upstream).
   std::string value;               // Scalar: the text. Alias: the anchor's name.
   const YamlNode* target = nullptr;         // Alias: what it stands for.
@@ -46,6 +47,7 @@ struct YamlDocument {
 struct YamlLimits {
   std::size_t bytes = std::size_t{1} << 20;  // A ConfigMap holds 1 MiB at most.
   int depth = 500;                           // Nested collections.
+  int first_line = 1;                        // What the first line of the text is called in positions.
 };
 
 // Reads the documents of a text one after the other. Never throws on bad input.
@@ -64,6 +66,7 @@ class YamlStream {
   struct Parser;
   struct Builder;
   void fail(std::string code, Position at, std::string message);
+  [[nodiscard]] Position shown(Position at) const { return {at.line + limits_.first_line - 1, at.column}; }
   bool pull();         // The next event into the parser; false on a syntax error.
   void syntax_error();
   // For what the plugin's library reads differently: true when reading began anew, with the character held back.

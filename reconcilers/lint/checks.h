@@ -1,0 +1,26 @@
+// The checks of single Kubernetes objects.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/profile/document_value.h"
+
+namespace gso {
+
+// A Pod's KAI annotations: what KAI's admission refuses, what passes it and can never work, and what has no effect.
+// Source: pkg/admission and pkg/binder/plugins/gpusharing of KAI-Scheduler (2026-03).
+void check_pod(const DocumentValue& pod, const LintRules& rules, std::vector<Diagnostic>& diagnostics);
+
+// A SharingPolicy, field by field.
+void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics);
+
+// A ConfigMap with profiles, apart from the profiles themselves: keys that no node label can name.
+void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics);
+
+// True when some value of the ConfigMap reads like a profile.
+[[nodiscard]] bool holds_profiles(const DocumentValue& config_map);
+
+}  // namespace gso

@@ -1,0 +1,199 @@
+// Kind detection, and the walk over the documents of a text.
+#include "reconcilers/lint/lint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/profile_document.h"
+#include "reconcilers/profile/yaml_node.h"
+
+namespace gso {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;  // A List of a whole cluster's ConfigMaps and Pods.
+
+struct Manifest {
+  const DocumentValue* value = nullptr;
+  std::string_view kind;
+};
+
+bool is_manifest(const DocumentValue& value) {
+  return !value.string_at("kind").empty() && (value.find("apiVersion") != nullptr || value.find("metadata") != nullptr);
+}
+
+class Linter {
+ public:
+  Linter(const std::string& source, const LintRules& rules) : source_(source), rules_(rules) {}
+
+  std::vector<LintedDocument> run(std::string_view text) {
+    int line = 1;
+    while (!text.empty()) {
+      const std::size_t rest = read(text, line);
+      line += static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(rest), '\n'));
+      text.remove_prefix(rest);
+    }
+    if (documents_.empty()) {
+      add("Profile").profile = Profile{};
+    }
+    return std::move(documents_);
+  }
+
+ private:
+  LintedDocument& add(std::string kind) {
+    LintedDocument& document = documents_.emplace_back();
+    document.source = fmt::format("{}#{}", source_, index_++);
+    document.kind = std::move(kind);
+    return document;
+  }
+
+  // Reads documents up to the end or a syntax error; returns how much of the text is done with.
+  std::size_t read(std::string_view text, int first_line) {
+    YamlLimits limits;
+    limits.bytes = kMaxFileBytes;
+    limits.first_line = first_line;
+    YamlStream stream(text, limits);
+    std::optional<YamlDocument> document = stream.next();
+    while (document) {
+      std::optional<YamlDocument> following = stream.next();
+      const bool only = documents_.empty() && !following && !stream.error();
+      one(*document, only);
+      document = std::move(following);
+    }
+    if (!stream.error()) {
+      return text.size();
+    }
+    const YamlError& error = *stream.error();
+    LintedDocument& broken = add("Profile");
+    broken.diagnostics.push_back(to_diagnostic(error));
+    return error.code == "TooLarge" ? text.size() : next_document(text, error.at.line - first_line);
+  }
+
+  // The offset of the first line after `skip` others that begins a document.
+  static std::size_t next_document(std::string_view text, int skip) {
+    std::size_t at = 0;
+    for (int line = 0; at < text.size(); ++line) {
+      const std::string_view rest = text.substr(at);
+      if (line > skip && rest.starts_with("---") && (rest.size() == 3 || rest[3] == '\n' || rest[3] == ' ' || rest[3] == '\r')) {
+        return at;
+      }
+      const auto end = rest.find('\n');
+      at = end == std::string_view::npos ? text.size() : at + end + 1;
+    }
+    return at;
+  }
+
+  void one(const YamlDocument& document, bool only) {
+    const YamlNode& root = *document.root;
+    if (!only && root.kind == YamlNode::Kind::scalar && root.value.empty()) {
+      return;  // Nothing between two separators.
+    }
+    std::vector<Diagnostic> unused;
+    const DocumentValue value = to_document_value(root, DecodeTarget::none, unused);
+    if (is_manifest(value)) {
+      manifest(value, only);
+      return;
+    }
+    LintedDocument& linted = add("Profile");
+    profile(parse_profile_node(root), linted);
+  }
+
+  static void profile(ParsedProfile parsed, LintedDocument& linted) {
+    if (parsed.accepted) {
+      linted.profile = std::move(parsed.profile);
+    }
+    linted.diagnostics = std::move(parsed.diagnostics);
+  }
+
+  void manifest(const DocumentValue& value, bool only) {
+    const std::string_view kind = value.string_at("kind");
+    const DocumentValue* items = value.find("items");
+    if (kind.ends_with("List") && items != nullptr && items->is_array()) {
+      for (const DocumentValue& item : items->items) {
+        manifest(item, false);
+      }
+      return;
+    }
+    if (kind == "ConfigMap") {
+      config_map(value, only);
+      return;
+    }
+    const DocumentValue* metadata = value.find("metadata");
+    LintedDocument& linted = add(std::string(kind));
+    linted.name = metadata != nullptr ? metadata->string_at("name") : std::string_view();
+    if (kind == "Pod") {
+      check_pod(value, rules_, linted.diagnostics);
+    } else if (kind == "SharingPolicy") {
+      check_policy(value, linted.diagnostics);
+    } else {
+      linted.diagnostics.push_back({Diagnostic::Severity::info, "NotChecked", "kind", value.at.line, value.at.column,
+                                    fmt::format("{} is not checked; profiles, ConfigMaps, SharingPolicies and Pods are", kind)});
+    }
+    sort_by_position(linted.diagnostics);
+  }
+
+  // `only`: nothing else is in the file, so somebody means this ConfigMap, whatever it holds.
+  void config_map(const DocumentValue& value, bool only) {
+    const DocumentValue* metadata = value.find("metadata");
+    const std::string name(metadata != nullptr ? metadata->string_at("name") : std::string_view());
+    const int index = index_;
+    const bool checked = only || holds_profiles(value);
+    std::vector<Diagnostic> found;
+    if (checked) {
+      check_config_map(value, found);
+    }
+    const DocumentValue* data = checked ? value.find("data") : nullptr;
+    if (!found.empty() || data == nullptr || data->members.empty()) {
+      LintedDocument& whole = add("ConfigMap");
+      whole.name = name;
+      whole.diagnostics = std::move(found);
+    }
+    if (data != nullptr) {
+      for (const DocumentMember& member : data->members) {
+        index_ = index;  // All keys belong to one document of the file.
+        key_of(member, name);
+      }
+    }
+    index_ = index + 1;
+  }
+
+  void key_of(const DocumentMember& member, const std::string& name) {
+    LintedDocument& linted = add("Profile");
+    linted.name = name;
+    linted.key = member.key;
+    if (!member.value.is_string()) {
+      linted.diagnostics.push_back({Diagnostic::Severity::error, "WrongType", "data." + member.key, member.value.at.line,
+                                    member.value.at.column,
+                                    fmt::format("a value of a ConfigMap is a string, {} stands here; begin it with \"|\"",
+                                                kind_name(member.value.kind))});
+      return;
+    }
+    profile(parse_profile(member.value.text), linted);
+    linted.value = member.value.text;
+    linted.placement = std::nullopt;
+    if (member.value.literal_block) {
+      linted.placement = LintedDocument::Placement{member.value.at.line, 0};
+    }
+  }
+
+  const std::string& source_;
+  const LintRules& rules_;
+  std::vector<LintedDocument> documents_;
+  int index_ = 0;
+};
+
+}  // namespace
+
+bool LintedDocument::valid() const {
+  return std::none_of(diagnostics.begin(), diagnostics.end(),
+                      [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::error; });
+}
+
+std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const LintRules& rules) {
+  return Linter(source, rules).run(text);
+}
+
+}  // namespace gso

@@ -1,0 +1,53 @@
+// Lint: documents in, diagnostics out. Reads profile documents, ConfigMaps that hold them, SharingPolicies and Pods, in
+// files of several documents and Lists. Pure: no file is opened here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+
+struct LintRules {
+  std::optional<bool> kai_gpu_sharing;  // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
+};
+
+struct LintedDocument {
+  std::string source;     // "profiles.yaml#0": file and index of the document, Lists counted item by item.
+  std::string kind;       // Profile, ConfigMap, SharingPolicy, Pod, or what the document calls itself.
+  std::string name;       // metadata.name; of the ConfigMap for a profile out of one.
+  std::string key;        // Of the ConfigMap.
+  std::vector<Diagnostic> diagnostics;  // Lines count from 1 in the file; for a key of a ConfigMap, in its value.
+  std::optional<Profile> profile;       // What upstream has in memory, where its parser accepts the document.
+  // For texts shown to people: the line of the file before the value's first one, and the columns in front of every
+  // line of it; nullopt when the value does not stand in the file as it is (JSON, quoted).
+  struct Placement {
+    int line_before = 0;
+    int indent = 0;
+  };
+  std::optional<Placement> placement = Placement{};
+  std::string value;  // Where there is no placement: the value itself.
+
+  [[nodiscard]] bool valid() const;  // No diagnostic of severity error.
+};
+
+// All documents of a text. Never empty: an empty text is a profile without sharing. A document that does not parse is a
+// Profile with one error; those after it are read all the same.
+[[nodiscard]] std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const LintRules& rules);
+
+// {"documents": […]}, stable: fields and their order are part of the contract.
+[[nodiscard]] std::string lint_json(const std::vector<LintedDocument>& documents);
+
+// What the profile is in the plugin's memory: {"sharing": {"timeSlicing": {…}, "mps": {…}}}.
+[[nodiscard]] nlohmann::ordered_json normalized_json(const Profile& profile);
+
+// The diagnostics of one document for people: place, message, code, the source line and a caret. `text` is that of the
+// whole file.
+[[nodiscard]] std::string lint_report(const LintedDocument& document, std::string_view text);
+
+}  // namespace gso

@@ -1,0 +1,258 @@
+// KAI's GPU sharing annotations on a Pod, in the order in which KAI's admission looks at them.
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/profile/yaml_scalar.h"
+
+namespace gso {
+namespace {
+
+constexpr std::string_view kScheduler = "kai-scheduler";
+constexpr std::string_view kFraction = "gpu-fraction";
+constexpr std::string_view kMemory = "gpu-memory";
+constexpr std::string_view kDevices = "gpu-fraction-num-devices";
+constexpr std::string_view kContainer = "gpu-fraction-container-name";
+constexpr std::string_view kMps = "mps";
+constexpr std::string_view kGpu = "nvidia.com/gpu";
+
+class PodCheck {
+ public:
+  PodCheck(const DocumentValue& pod, const LintRules& rules, std::vector<Diagnostic>& diagnostics)
+      : pod_(pod), rules_(rules), diagnostics_(diagnostics), spec_(pod.find("spec")) {
+    const DocumentValue* metadata = pod.find("metadata");
+    annotations_ = metadata != nullptr ? metadata->find("annotations") : nullptr;
+  }
+
+  void run() {
+    if (spec_ == nullptr || !spec_->is_object()) {
+      error("WrongType", "spec", pod_.at, "a Pod needs a \"spec\"");
+      return;
+    }
+    if (!strings_only()) {
+      return;
+    }
+    const std::string_view scheduler = spec_->string_at("schedulerName");
+    if (scheduler != kScheduler) {
+      not_scheduled_by_kai(scheduler);
+      return;
+    }
+    exclusions();
+    values();
+    container_name();
+    silently_ignored();
+    host_mps();
+  }
+
+ private:
+  void add(Diagnostic::Severity severity, std::string code, std::string path, Position at, std::string message) {
+    diagnostics_.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
+  }
+  void error(std::string code, std::string path, Position at, std::string message) {
+    add(Diagnostic::Severity::error, std::move(code), std::move(path), at, std::move(message));
+  }
+  void warning(std::string code, std::string path, Position at, std::string message) {
+    add(Diagnostic::Severity::warning, std::move(code), std::move(path), at, std::move(message));
+  }
+
+  [[nodiscard]] const DocumentValue* annotation(std::string_view name) const {
+    return annotations_ != nullptr ? annotations_->find(name) : nullptr;
+  }
+  static std::string path_of(std::string_view name) { return fmt::format("metadata.annotations[{}]", name); }
+
+  bool strings_only() {
+    bool fine = true;
+    for (const std::string_view name : {kFraction, kMemory, kDevices, kContainer, kMps}) {
+      const DocumentValue* value = annotation(name);
+      if (value != nullptr && !value->is_string()) {
+        error("AnnotationNoString", path_of(name), value->at,
+              fmt::format("an annotation's value is a string, {} stands here; put it in quotes", kind_name(value->kind)));
+        fine = false;
+      }
+    }
+    return fine;
+  }
+
+  void not_scheduled_by_kai(std::string_view scheduler) {
+    for (const std::string_view name : {kFraction, kMemory, kDevices}) {
+      if (const DocumentValue* value = annotation(name)) {
+        warning("AnnotationIgnored", path_of(name), value->at,
+                fmt::format("{} has no effect: schedulerName is \"{}\", and only {} reads it", name, scheduler, kScheduler));
+      }
+    }
+  }
+
+  // Visits every container, then every init container.
+  template <class Visit>
+  void each_container(Visit visit) const {
+    for (const std::string_view list : {"containers", "initContainers"}) {
+      const DocumentValue* containers = spec_->find(list);
+      for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
+        visit(containers->items[i], fmt::format("spec.{}[{}]", list, i));
+      }
+    }
+  }
+
+  [[nodiscard]] static const DocumentValue* limits_of(const DocumentValue& container) {
+    const DocumentValue* resources = container.find("resources");
+    return resources != nullptr ? resources->find("limits") : nullptr;
+  }
+
+  [[nodiscard]] const DocumentValue* whole_gpu_limit() const {
+    const DocumentValue* found = nullptr;
+    each_container([&](const DocumentValue& container, const std::string&) {
+      const DocumentValue* limits = limits_of(container);
+      const DocumentValue* limit = limits != nullptr ? limits->find(kGpu) : nullptr;
+      found = found == nullptr ? limit : found;
+    });
+    return found;
+  }
+
+  void exclusions() {
+    const DocumentValue* fraction = annotation(kFraction);
+    const DocumentValue* memory = annotation(kMemory);
+    const DocumentValue* any = fraction != nullptr ? fraction : memory;
+    const DocumentValue* mps = annotation(kMps);
+    if (any != nullptr && rules_.kai_gpu_sharing == false) {
+      error("KAISharingDisabled", path_of(fraction != nullptr ? kFraction : kMemory), any->at,
+            "KAI's GPU sharing is off, and its admission refuses the pod; set admission.gpuSharing: true in kai-config, or "
+            "request whole GPUs");
+    }
+    if (any == nullptr && mps != nullptr && mps->text == "true") {
+      error("MPSWithoutFraction", path_of(kMps), mps->at,
+            "mps works only together with gpu-fraction or gpu-memory, and KAI refuses the pod; add one of them");
+    }
+    const DocumentValue* limit = whole_gpu_limit();
+    if (fraction != nullptr && limit != nullptr) {
+      error("FractionWithWholeGPU", path_of(kFraction), fraction->at,
+            fmt::format("gpu-fraction and a limit of {} (line {}) exclude each other; remove one of the two", kGpu, limit->at.line));
+    }
+    if (memory != nullptr && (fraction != nullptr || limit != nullptr)) {
+      error("MemoryWithOtherRequest", path_of(kMemory), memory->at,
+            fmt::format("gpu-memory and {} exclude each other; remove one of the two",
+                        fraction != nullptr ? std::string(kFraction) : fmt::format("a limit of {}", kGpu)));
+    }
+    if (const DocumentValue* devices = annotation(kDevices); devices != nullptr && any == nullptr) {
+      error("DevicesWithoutFraction", path_of(kDevices), devices->at,
+            "gpu-fraction-num-devices needs gpu-fraction or gpu-memory beside it");
+    }
+  }
+
+  void values() {
+    if (const DocumentValue* memory = annotation(kMemory)) {
+      positive_integer(*memory, kMemory, "GPUMemoryInvalid", "MiB as a whole number above 0 without a unit, for example \"4096\"");
+    }
+    if (const DocumentValue* fraction = annotation(kFraction)) {
+      const auto value = parse_go_float(fraction->text);
+      if (!value || *value <= 0 || *value >= 1) {
+        error("GPUFractionInvalid", path_of(kFraction), fraction->at,
+              fmt::format("gpu-fraction is \"{}\"; it must be a number above 0 and below 1, for example \"0.5\"", fraction->text));
+      } else if (std::isnan(*value)) {
+        error("GPUFractionInvalid", path_of(kFraction), fraction->at,
+              "gpu-fraction is no number: KAI's admission lets it through, but the pod can never be scheduled; write a number "
+              "above 0 and below 1");
+      }
+    }
+    if (const DocumentValue* devices = annotation(kDevices)) {
+      positive_integer(*devices, kDevices, "NumDevicesInvalid", "a whole number of 1 or more");
+    }
+  }
+
+  void positive_integer(const DocumentValue& value, std::string_view name, std::string code, std::string_view wanted) {
+    const auto number = parse_go_uint(value.text, 10);
+    if (!number || *number == 0) {
+      error(std::move(code), path_of(name), value.at, fmt::format("{} is \"{}\"; it must be {}", name, value.text, wanted));
+    } else if (!parse_go_int(value.text, 10)) {
+      error(std::move(code), path_of(name), value.at,
+            fmt::format("{} is {}: KAI's admission lets it through, but the binder cannot read it, and the pod can never start; it "
+                        "must be {}",
+                        name, value.text, wanted));
+    }
+  }
+
+  void container_name() {
+    const DocumentValue* wanted = annotation(kContainer);
+    if (wanted == nullptr) {
+      return;
+    }
+    if (annotation(kFraction) == nullptr && annotation(kMemory) == nullptr) {
+      warning("AnnotationIgnored", path_of(kContainer), wanted->at,
+              "gpu-fraction-container-name has no effect without gpu-fraction or gpu-memory");
+      return;
+    }
+    bool found = false;
+    std::string names;
+    each_container([&](const DocumentValue& container, const std::string&) {
+      const std::string_view name = container.string_at("name");
+      found = found || name == wanted->text;
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+    });
+    if (!found && !names.empty()) {
+      error("ContainerNotFound", path_of(kContainer), wanted->at,
+            fmt::format("no container is called \"{}\", and KAI refuses the pod; there is {}", wanted->text, names));
+    }
+  }
+
+  // What KAI neither refuses nor acts on.
+  void silently_ignored() {
+    const DocumentValue* mps = annotation(kMps);
+    if (mps != nullptr && mps->text != "true") {
+      warning("AnnotationIgnored", path_of(kMps), mps->at,
+              fmt::format("mps is \"{}\" and has no effect; only \"true\" has a meaning", mps->text));
+    }
+    const bool shares = annotation(kFraction) != nullptr || annotation(kMemory) != nullptr;
+    each_container([&](const DocumentValue& container, const std::string& path) {
+      const DocumentValue* limits = limits_of(container);
+      for (std::size_t i = 0; shares && limits != nullptr && i < limits->members.size(); ++i) {
+        const DocumentMember& limit = limits->members[i];
+        if (limit.key != kGpu && limit.key.starts_with("nvidia.com/")) {
+          warning("FractionWithOtherGPUResource", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.key_at,
+                  fmt::format("{} beside a GPU fraction gives the pod two GPUs; KAI does not refuse it, but use one of the two",
+                              limit.key));
+        }
+      }
+    });
+  }
+
+  // KAI leaves MPS on hosts to the user: a pod that wants it must reach the daemon's pipe directory.
+  void host_mps() {
+    const DocumentValue* mps = annotation(kMps);
+    if (mps == nullptr || mps->text != "true" || (annotation(kFraction) == nullptr && annotation(kMemory) == nullptr)) {
+      return;
+    }
+    bool volume = false;
+    const DocumentValue* volumes = spec_->find("volumes");
+    for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
+      const DocumentValue* host = volumes->items[i].find("hostPath");
+      volume = volume || (host != nullptr && host->string_at("path").find("mps") != std::string_view::npos);
+    }
+    if (!volume) {
+      add(Diagnostic::Severity::info, "NoPipeDirectory", path_of(kMps), mps->at,
+          "KAI mounts nothing for MPS: without a hostPath volume of the daemon's pipe directory (/tmp/nvidia-mps) the pod runs "
+          "beside MPS, not in it");
+    }
+    const DocumentValue* host_ipc = spec_->find("hostIPC");
+    if (host_ipc == nullptr || !host_ipc->boolean) {
+      add(Diagnostic::Severity::info, "NoHostIPC", path_of(kMps), mps->at,
+          "MPS clients and daemon share memory: hostIPC: true is needed unless /dev/shm is shared otherwise");
+    }
+  }
+
+  const DocumentValue& pod_;
+  const LintRules& rules_;
+  std::vector<Diagnostic>& diagnostics_;
+  const DocumentValue* spec_;
+  const DocumentValue* annotations_ = nullptr;
+};
+
+}  // namespace
+
+void check_pod(const DocumentValue& pod, const LintRules& rules, std::vector<Diagnostic>& diagnostics) {
+  PodCheck(pod, rules, diagnostics).run();
+}
+
+}  // namespace gso

@@ -1,0 +1,227 @@
+// SharingPolicy, field by field, as the CRD's schema and rules have it.
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/model/policy.h"
+#include "reconcilers/profile/document_path.h"
+#include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/go_text.h"
+#include "reconcilers/profile/mps.h"
+#include "reconcilers/profile/yaml_scalar.h"
+
+namespace gso {
+namespace {
+
+using Words = std::span<const std::string_view>;
+
+constexpr std::array<std::string_view, 7> kSpec{"nodeSelector", "priority",       "profile", "mode",
+                                                "takeover",     "deletionPolicy", "rollout"};
+constexpr std::array<std::string_view, 2> kSelector{"matchLabels", "matchExpressions"};
+constexpr std::array<std::string_view, 2> kProfile{"configMapKey", "inline"};
+constexpr std::array<std::string_view, 5> kInline{"strategy", "replicas", "renameByDefault", "resource",
+                                                  "failRequestsGreaterThanOne"};
+constexpr std::array<std::string_view, 12> kRollout{
+    "mechanism",     "maxUnavailable", "maxUnavailablePerGroup", "canary",    "workloads",          "cordon",
+    "idleTimeout",   "verifyTimeout",  "maxFailures",            "onFailure", "maintenanceWindows", "paused"};
+constexpr std::array<std::string_view, 2> kCanary{"nodesPerGroup", "soak"};
+constexpr std::array<std::string_view, 3> kModes{"Enforce", "Approve", "Observe"};
+constexpr std::array<std::string_view, 2> kDeletion{"Retain", "Revert"};
+constexpr std::array<std::string_view, 2> kMechanism{"NodeByNode", "DaemonSetRestart"};
+constexpr std::array<std::string_view, 3> kWorkloads{"WaitForIdle", "Evict", "Interrupt"};
+constexpr std::array<std::string_view, 2> kOnFailure{"Pause", "Rollback"};
+constexpr std::array<std::string_view, 3> kStrategies{"none", "mps", "time-slicing"};
+
+class PolicyCheck {
+ public:
+  explicit PolicyCheck(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
+
+  void run(const DocumentValue& policy) {
+    const DocumentValue* spec = policy.find("spec");
+    const PathStep step(path_, "spec");
+    if (spec == nullptr || !spec->is_object()) {
+      error("WrongType", spec == nullptr ? policy.at : spec->at, "a SharingPolicy needs a \"spec\"");
+      return;
+    }
+    known_fields(*spec, kSpec);
+    object(*spec, "nodeSelector", [this](const DocumentValue& v) { known_fields(v, kSelector); });
+    integer(*spec, "priority", INT32_MIN, INT32_MAX);
+    word(*spec, "mode", kModes);
+    boolean(*spec, "takeover");
+    word(*spec, "deletionPolicy", kDeletion);
+    object(*spec, "profile", [this](const DocumentValue& v) { profile(v); });
+    object(*spec, "rollout", [this](const DocumentValue& v) { rollout(v); });
+  }
+
+ private:
+  void error(std::string code, Position at, std::string message) {
+    diagnostics_.push_back({Diagnostic::Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
+  }
+
+  void known_fields(const DocumentValue& value, Words fields) {
+    for (const DocumentMember& member : value.members) {
+      if (std::find(fields.begin(), fields.end(), member.key) == fields.end()) {
+        const PathStep step(path_, member.key);
+        const auto near = nearest_word(member.key, fields);
+        diagnostics_.push_back({Diagnostic::Severity::warning, "UnknownField", path_, member.key_at.line, member.key_at.column,
+                                near.empty() ? fmt::format("there is no such field and the API server drops it; there is {}", fmt::join(fields, ", "))
+                                             : fmt::format("there is no such field and the API server drops it; did you mean \"{}\"?", near)});
+      }
+    }
+  }
+
+  template <class Visit>
+  void member(const DocumentValue& parent, std::string_view name, Visit visit) {
+    if (const DocumentValue* value = parent.find(name); value != nullptr && !value->is_null()) {
+      const PathStep step(path_, name);
+      visit(*value);
+    }
+  }
+
+  template <class Visit>
+  void object(const DocumentValue& parent, std::string_view name, Visit visit) {
+    member(parent, name, [&](const DocumentValue& value) {
+      if (value.is_object()) {
+        visit(value);
+      } else {
+        error("WrongType", value.at, fmt::format("{} stands where a mapping must stand", kind_name(value.kind)));
+      }
+    });
+  }
+
+  void word(const DocumentValue& parent, std::string_view name, Words words) {
+    member(parent, name, [&](const DocumentValue& value) {
+      if (!value.is_string() || std::find(words.begin(), words.end(), value.text) == words.end()) {
+        const auto near = nearest_word(value.text, words);
+        error("UnknownValue", value.at,
+              fmt::format("\"{}\" is not allowed; {}", value.text,
+                          near.empty() ? fmt::format("use one of {}", fmt::join(words, ", ")) : fmt::format("did you mean \"{}\"?", near)));
+      }
+    });
+  }
+
+  void boolean(const DocumentValue& parent, std::string_view name) {
+    member(parent, name, [&](const DocumentValue& value) {
+      if (value.kind != DocumentValue::Kind::boolean) {
+        error("WrongType", value.at, fmt::format("{} stands where true or false must stand", kind_name(value.kind)));
+      }
+    });
+  }
+
+  void integer(const DocumentValue& parent, std::string_view name, std::int64_t least, std::int64_t most) {
+    member(parent, name, [&](const DocumentValue& value) {
+      const auto number = value.kind == DocumentValue::Kind::number ? parse_go_int(value.text, 10) : std::nullopt;
+      if (!number || *number < least || *number > most) {
+        error("OutOfRange", value.at, fmt::format("a whole number from {} to {} must stand here", least, most));
+      }
+    });
+  }
+
+  void duration(const DocumentValue& parent, std::string_view name) {
+    member(parent, name, [&](const DocumentValue& value) {
+      const auto parsed = value.is_string() ? parse_go_duration(value.text) : std::nullopt;
+      if (!parsed || *parsed < 0 || value.text.front() == '+' || value.text.front() == '-' || value.text == "0") {
+        error("InvalidDuration", value.at, "a duration like \"90s\" or \"1h30m\" must stand here");
+      }
+    });
+  }
+
+  void count_or_percent(const DocumentValue& parent, std::string_view name) {
+    member(parent, name, [&](const DocumentValue& value) {
+      const bool number = value.kind == DocumentValue::Kind::number;
+      const auto parsed = number || value.is_string() ? IntOrPercent::parse(value.text) : std::nullopt;
+      if (!parsed || parsed->value < 1 || parsed->percent == number) {
+        error("OutOfRange", value.at, "a count of at least 1, or a percentage from \"1%\" to \"100%\" must stand here");
+      }
+    });
+  }
+
+  void profile(const DocumentValue& value) {
+    known_fields(value, kProfile);
+    const bool key = value.find("configMapKey") != nullptr;
+    const bool text = value.find("inline") != nullptr;
+    if (key == text) {
+      error("ProfileNotUnique", value.at, "exactly one of configMapKey and inline must stand here; to follow the plugin's own "
+                                          "resolution, leave \"profile\" out");
+    }
+    member(value, "configMapKey", [this](const DocumentValue& v) {
+      if (!v.is_string() || v.text.empty() || !is_label_value(v.text)) {
+        error("KeyNoLabelValue", v.at, "a key that a node label can name must stand here: at most 63 letters, digits, '-', '_' and '.'");
+      }
+    });
+    object(value, "inline", [this](const DocumentValue& v) { inline_profile(v); });
+  }
+
+  void inline_profile(const DocumentValue& value) {
+    known_fields(value, kInline);
+    word(value, "strategy", kStrategies);
+    boolean(value, "renameByDefault");
+    boolean(value, "failRequestsGreaterThanOne");
+    const std::string_view strategy = value.string_at("strategy");
+    if (strategy == "mps" || strategy == "time-slicing") {
+      if (value.find("replicas") == nullptr) {
+        error("ReplicasMissing", value.at, fmt::format("strategy {} needs \"replicas\", an integer of 2 or more", strategy));
+      }
+      integer(value, "replicas", 2, strategy == "mps" ? kMpsMaxClients : INT32_MAX);
+    }
+  }
+
+  void rollout(const DocumentValue& value) {
+    known_fields(value, kRollout);
+    word(value, "mechanism", kMechanism);
+    count_or_percent(value, "maxUnavailable");
+    count_or_percent(value, "maxUnavailablePerGroup");
+    object(value, "canary", [this](const DocumentValue& v) {
+      known_fields(v, kCanary);
+      integer(v, "nodesPerGroup", 0, 1000);
+      duration(v, "soak");
+    });
+    word(value, "workloads", kWorkloads);
+    boolean(value, "cordon");
+    boolean(value, "paused");
+    duration(value, "idleTimeout");
+    duration(value, "verifyTimeout");
+    integer(value, "maxFailures", 1, 10000);
+    word(value, "onFailure", kOnFailure);
+    const DocumentValue* cordon = value.find("cordon");
+    const bool never = cordon != nullptr && cordon->kind == DocumentValue::Kind::boolean && !cordon->boolean;
+    if (value.string_at("workloads") == "Evict" && never) {
+      error("EvictNeedsCordon", cordon->at, "workloads: Evict needs cordon: pods that were evicted would come back to the node");
+    }
+    if (value.string_at("mechanism") == "DaemonSetRestart") {
+      daemonset_restart(value);
+    }
+  }
+
+  void daemonset_restart(const DocumentValue& value) {
+    const DocumentValue& mechanism = *value.find("mechanism");
+    if (value.string_at("workloads") != "Interrupt") {
+      error("DaemonSetRestartInterrupts", mechanism.at,
+            "mechanism DaemonSetRestart has no gate for each node: it goes only with workloads: Interrupt");
+    }
+    const DocumentValue* canary = value.find("canary");
+    const DocumentValue* nodes = canary != nullptr ? canary->find("nodesPerGroup") : nullptr;
+    if (nodes != nullptr && nodes->text != "0") {
+      error("DaemonSetRestartHasNoCanary", nodes->at, "mechanism DaemonSetRestart has no canary; set nodesPerGroup: 0");
+    }
+    if (const DocumentValue* windows = value.find("maintenanceWindows"); windows != nullptr && !windows->items.empty()) {
+      error("DaemonSetRestartHasNoWindows", windows->at, "mechanism DaemonSetRestart cannot keep to maintenanceWindows");
+    }
+  }
+
+  std::vector<Diagnostic>& diagnostics_;
+  std::string path_;
+};
+
+}  // namespace
+
+void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics) { PolicyCheck(diagnostics).run(policy); }
+
+}  // namespace gso

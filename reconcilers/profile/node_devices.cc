@@ -1,0 +1,78 @@
+// Node manifest to GPUs.
+#include "reconcilers/profile/node_devices.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "reconcilers/facts.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/yaml_node.h"
+#include "reconcilers/profile/yaml_scalar.h"
+
+namespace gso {
+namespace {
+
+constexpr std::int64_t kMostGpus = 1024;  // No machine has more; a label that says so is wrong.
+
+std::string_view label(const DocumentValue* labels, std::string_view key) {
+  return labels != nullptr ? labels->string_at(key) : std::string_view();
+}
+
+std::int64_t number(const DocumentValue* labels, std::string_view key) {
+  return parse_go_int(label(labels, key), 10).value_or(0);
+}
+
+std::string_view without(std::string_view text, std::string_view suffix) {
+  return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
+}
+
+k8s::Result<std::vector<Device>> from_labels(const DocumentValue* labels) {
+  const std::string_view product = label(labels, "nvidia.com/gpu.product");
+  const std::int64_t count = number(labels, "nvidia.com/gpu.count");
+  if (product.empty() || count < 1 || count > kMostGpus) {
+    return k8s::fail(k8s::Reason::decode,
+                     fmt::format("the node has neither the annotation {} nor GFD's labels nvidia.com/gpu.product and "
+                                 "nvidia.com/gpu.count; give its GPUs with --devices",
+                                 kDevicesAnnotation));
+  }
+  if (product.find("-MIG-") != std::string_view::npos || !label(labels, "nvidia.com/mig.strategy").empty()) {
+    return k8s::fail(k8s::Reason::decode, fmt::format("the node's labels do not tell which GPU has which MIG devices; give them "
+                                                      "with --devices, or in the annotation {}",
+                                                      kDevicesAnnotation));
+  }
+  Device device;
+  device.name = without(product, "-SHARED");
+  device.memory_mib = number(labels, "nvidia.com/gpu.memory");
+  device.compute_major = static_cast<int>(number(labels, "nvidia.com/gpu.compute.major"));
+  device.compute_minor = static_cast<int>(number(labels, "nvidia.com/gpu.compute.minor"));
+  device.mig_capable = label(labels, "nvidia.com/mig.capable") == "true";
+  const std::string_view mode = label(labels, "nvidia.com/gpu.mode");
+  device.pci_class = mode == "graphics" ? 0x030000 : mode == "unknown" ? 0 : 0x030200;
+  return std::vector<Device>(static_cast<std::size_t>(count), device);
+}
+
+}  // namespace
+
+k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest) {
+  YamlStream stream(manifest, {.bytes = std::size_t{16} << 20});
+  const auto document = stream.next();
+  if (!document) {
+    return k8s::fail(k8s::Reason::decode, stream.error() ? fmt::format("line {}: {}", stream.error()->at.line, stream.error()->message)
+                                                         : std::string("the file is empty; a Node is needed"));
+  }
+  std::vector<Diagnostic> diagnostics;
+  const DocumentValue node = to_document_value(*document->root, DecodeTarget::none, diagnostics);
+  const DocumentValue* metadata = node.find("metadata");
+  if (node.string_at("kind") != "Node" || metadata == nullptr) {
+    return k8s::fail(k8s::Reason::decode, fmt::format("the document is \"{}\"; a Node is needed", node.string_at("kind")));
+  }
+  const DocumentValue* annotations = metadata->find("annotations");
+  if (annotations != nullptr && annotations->find(kDevicesAnnotation) != nullptr) {
+    return parse_devices(annotations->string_at(kDevicesAnnotation));
+  }
+  return from_labels(metadata->find("labels"));
+}
+
+}  // namespace gso
