@@ -33,21 +33,20 @@ class RealSignal final : public Signal {
   explicit RealSignal(asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
   void notify() override {
-    if (waits_.empty()) {
+    if (waits_->empty()) {
       pending_ = true;
       return;
     }
-    for (Wait* wait : waits_) {
+    for (Wait* wait : *waits_) {
       wait->notified = true;
       wait->timer.cancel();
     }
-    waits_.clear();
+    waits_->clear();
   }
 
   asio::awaitable<bool> wait_until(MonoTime deadline) override {
     if (std::exchange(pending_, false)) co_return true;
-    Wait wait{asio::steady_timer(executor_)};
-    waits_.push_back(&wait);
+    Wait wait(executor_, waits_);
     bool cancelled = false;
     while (!wait.notified && !cancelled) {
       const Duration left = piece_until(deadline);
@@ -56,17 +55,27 @@ class RealSignal final : public Signal {
       auto [ec] = co_await wait.timer.async_wait(kAsTuple);
       cancelled = ec == asio::error::operation_aborted;
     }
-    std::erase(waits_, &wait);
     co_return wait.notified;
   }
 
  private:
+  // Lives in a coroutine's frame, which may be destroyed in the middle of the wait, before or after the signal: either
+  // finds the list and leaves it.
   struct Wait {
+    using List = std::vector<Wait*>;
+    Wait(const asio::any_io_executor& executor, std::shared_ptr<List> waits) : timer(executor), list(std::move(waits)) {
+      list->push_back(this);
+    }
+    ~Wait() { std::erase(*list, this); }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
     asio::steady_timer timer;
+    std::shared_ptr<List> list;
     bool notified = false;
   };
   asio::any_io_executor executor_;
-  std::vector<Wait*> waits_;
+  std::shared_ptr<Wait::List> waits_ = std::make_shared<Wait::List>();
   bool pending_ = false;
 };
 

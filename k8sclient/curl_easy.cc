@@ -267,6 +267,10 @@ void CurlExchange::on_done(CURLcode code) {
     connection_suspect_ = times_sent_ > 0 && code != CURLE_HTTP2_STREAM;
   }
   if (code != CURLE_OK && !error_) {
+    long new_connections = 0;
+    curl_easy_getinfo(easy_, CURLINFO_NUM_CONNECTS, &new_connections);
+    worth_a_new_connection_ =
+        method_ == Method::get && connection_suspect_ && header_bytes_ == 0 && new_connections == 0;
     CurlFailure failure{.code = code, .text = error_text_.data()};
     curl_easy_getinfo(easy_, CURLINFO_SSL_VERIFYRESULT, &failure.tls_verify_result);
     curl_easy_getinfo(easy_, CURLINFO_OS_ERRNO, &failure.os_errno);

@@ -65,6 +65,8 @@ class CurlExchange final : public CurlTransfer {
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
   // The request's connection carried it (or may have): it is not to be trusted after an error.
   [[nodiscard]] bool connection_suspect() const { return connection_suspect_; }
+  // A read that got nothing because the kept connection it was put on had come to its end (GOAWAY, reset).
+  [[nodiscard]] bool worth_a_new_connection() const { return worth_a_new_connection_; }
   // Ends the exchange from our side with this error. The caller removes it from its multi.
   void fail(Reason reason, std::string what);
   // The deadline passed: as fail(), with what was being waited for.
@@ -113,6 +115,7 @@ class CurlExchange final : public CurlTransfer {
   bool headers_complete_ = false;
   bool done_ = false;
   bool connection_suspect_ = false;
+  bool worth_a_new_connection_ = false;
   std::optional<Error> error_;
 };
 

@@ -19,7 +19,8 @@ std::string libcurl_words(const CurlFailure& failure) {
 }
 
 std::string explain_untrusted(const CurlTarget& target, const CurlFailure& failure) {
-  if (failure.tls_verify_result == X509_V_OK) {  // The chain is good, the name is not.
+  // The chain is good, the name is not; libcurl's result then still stands at its initial value.
+  if (failure.tls_verify_result == X509_V_OK || failure.tls_verify_result == X509_V_ERR_UNSPECIFIED) {
     const std::string& name = target.connection.tls_server_name;
     return fmt::format("the server's certificate is not for {} ({}); use one of its names in the address, or set "
                        "tls-server-name to one",
@@ -96,12 +97,16 @@ std::string explain(const CurlTarget& target, const CurlFailure& failure) {
       return target.tls ? libcurl_words(failure)
                         : fmt::format("the server does not speak plain HTTP; is this an https:// address? ({})",
                                       libcurl_words(failure));
-    case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
+      return target.tls ? "the server ended the connection without an answer"
+                        : "the server ended the connection without an answer; is this an https:// address?";
+    case CURLE_PARTIAL_FILE:
     case CURLE_SEND_ERROR:
     case CURLE_RECV_ERROR:
     case CURLE_PROXY: return explain_broken(failure);
-    case CURLE_HTTP2:
+    case CURLE_HTTP2:  // GOAWAY that leaves our stream out, for one; libcurl has no words for it.
+      return failure.text.empty() ? "the server ended the HTTP/2 connection without an answer"
+                                  : fmt::format("the HTTP/2 connection broke: {}", failure.text);
     case CURLE_HTTP2_STREAM: return fmt::format("the server broke off the HTTP/2 stream: {}", libcurl_words(failure));
     default: return fmt::format("{} (libcurl error {})", libcurl_words(failure), static_cast<int>(failure.code));
   }

@@ -187,7 +187,6 @@ bool refresh_credential(Core& core, const Credential& refused) {
     ++core.credential_generation;
     source->invalidate();
   }
-  ++core.stats().retries;
   return true;
 }
 
@@ -211,7 +210,7 @@ asio::awaitable<void> wait_for(CorePtr core, std::shared_ptr<ExchangeGuard> guar
   }
 }
 
-// One request on the wire: its exchange, finished as far as `ready` asks.
+// One request on the wire, once: to its end, or a stream's to its headers. The exchange may carry an error.
 asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr core, Route* route,
                                                                       std::shared_ptr<const HttpRequest> request,
                                                                       Credential credential,
@@ -222,20 +221,19 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr co
   const auto guard = std::make_shared<ExchangeGuard>(route->multi, *exchange);
   const bool stream = kind == CurlExchange::Kind::stream;
   co_await wait_for(core, guard, deadline, request->timeout, stream ? has_headers : has_ended);
-  CurlExchange& result = guard->exchange();
-  if (result.error() && (!stream || !result.headers_complete())) {
-    if (result.connection_suspect()) core->retire(*route, guard->multi());
-    co_return std::unexpected(*result.error());
-  }
+  if (guard->exchange().connection_suspect()) core->retire(*route, guard->multi());
   co_return guard;
 }
 
-// As exchange_once, with a credential, and with a fresh one after a 401.
+// As exchange_once, with a credential; again with a fresh one after a 401, and again on a new connection when a read
+// met the end of a kept one. An error only if there is no answer (for a stream: no headers).
 asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, Route* route,
                                                                             std::shared_ptr<const HttpRequest> request,
                                                                             CurlExchange::Kind kind,
                                                                             MonoTime deadline) {
-  for (bool again = false;; again = true) {
+  bool refreshed = false;
+  bool reconnected = false;
+  while (true) {
     auto credential = co_await fetch_credential(core);
     if (!credential) co_return std::unexpected(credential.error());
     if (core->clock().monotonic() >= deadline) {
@@ -244,8 +242,17 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
                                  core->target()->authority, request->timeout));
     }
     auto guard = co_await exchange_once(core, route, request, *credential, kind, deadline);
-    if (!guard || (*guard)->exchange().status() != 401 || again) co_return guard;
-    if (!refresh_credential(*core, *credential)) co_return guard;
+    if (!guard) co_return guard;
+    const CurlExchange& exchange = (*guard)->exchange();
+    const bool answered = !exchange.error() || (kind == CurlExchange::Kind::stream && exchange.headers_complete());
+    if (answered) {
+      if (exchange.status() != 401 || refreshed || !refresh_credential(*core, *credential)) co_return guard;
+      refreshed = true;
+    } else {
+      if (reconnected || !exchange.worth_a_new_connection()) co_return std::unexpected(*exchange.error());
+      reconnected = true;
+    }
+    ++core->stats().retries;
   }
 }
 

@@ -31,7 +31,7 @@ class RequestObserver {
 // What the transport has done so far; plain counters, read on the transport's thread.
 struct TransportStats {
   std::map<std::pair<Method, int>, std::uint64_t> requests;  // By method and status (0: no answer); streams' openings too.
-  std::uint64_t retries = 0;             // Sent again with a fresh token after a 401.
+  std::uint64_t retries = 0;  // Sent again by us: after a 401, or a read whose kept connection had ended.
   std::uint64_t connections_opened = 0;  // TCP connections, over the transport's life.
   std::uint64_t connections_retired = 0;  // Shared connections given up after a timeout or a break.
   std::size_t unary_in_flight = 0;

@@ -1,0 +1,501 @@
+// Unary requests: sharing a connection, the line before it, limits, credentials, and what breaks.
+#include <gmock/gmock.h>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/detached.hpp>
+#include <filesystem>
+
+#include "scripted_tcp.h"
+#include "transport_fixture.h"
+
+namespace k8s::test {
+namespace {
+
+class UnaryTest : public TransportTest {
+ protected:
+  // Answers every request with its own path.
+  void echo() {
+    peer.on_request([](const H2StreamPtr& stream) { stream->respond(200, stream->path); });
+  }
+};
+
+TEST_F(UnaryTest, ARequestArrivesAsGivenAndItsAnswerComesBackWhole) {
+  peer.on_request([](const H2StreamPtr& stream) {
+    stream->respond(201, R"({"kind":"Status"})", {{"x-kubernetes-pf-flowschema-uid", "abc"}, {"retry-after", "3"}});
+  });
+  auto connection = connection_to(peer.url() + "/prefix/");
+  connection.credentials = std::make_shared<FakeCredentials>();
+  connect(connection);
+  HttpRequest request = write(Method::patch, "/api/v1/nodes/a?fieldManager=x%20y", R"({"a":1})");
+  request.content_type = "application/merge-patch+json";
+  auto response = send(request);
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->status, 201);
+  EXPECT_EQ(response->body, R"({"kind":"Status"})");
+  EXPECT_EQ(response->header("retry-after"), "3");
+  EXPECT_EQ(response->header("absent"), "");
+  const H2Stream& seen = *peer.requests().at(0);
+  EXPECT_EQ(seen.method, "PATCH");
+  EXPECT_EQ(seen.path, "/prefix/api/v1/nodes/a?fieldManager=x%20y");
+  EXPECT_EQ(seen.body, R"({"a":1})");
+  EXPECT_EQ(seen.headers.at("content-type"), "application/merge-patch+json");
+  EXPECT_EQ(seen.headers.at("accept"), "application/json");
+  EXPECT_EQ(seen.headers.at("accept-encoding"), "gzip");
+  EXPECT_EQ(seen.headers.at("user-agent"), "transport-tests");
+  EXPECT_EQ(seen.headers.at("authorization"), "Bearer token-1");
+  EXPECT_EQ(seen.headers.at(":authority"), "127.0.0.1:" + std::to_string(peer.port()));
+}
+
+TEST_F(UnaryTest, EveryMethodTravelsWithAndWithoutABody) {
+  echo();
+  connect();
+  for (const Method method : {Method::get, Method::post, Method::put, Method::patch, Method::del}) {
+    for (const std::string body : {"", "{}"}) {
+      if (method == Method::get && !body.empty()) continue;
+      auto response = send(write(method, "/x", body));
+      ASSERT_TRUE(response) << response.error().message;
+      EXPECT_EQ(peer.requests().back()->method, to_string(method));
+      EXPECT_EQ(peer.requests().back()->body, body);
+    }
+  }
+}
+
+TEST_F(UnaryTest, SevenRequestsAtOnceShareOneConnection) {
+  echo();
+  connect();
+  std::vector<Pending<Response>> pending;
+  for (int i = 0; i < 7; ++i) pending.push_back(start(transport->send(get("/" + std::to_string(i)))));
+  for (int i = 0; i < 7; ++i) {
+    auto response = wait(pending[static_cast<std::size_t>(i)]);
+    ASSERT_TRUE(response) << response.error().message;
+    EXPECT_EQ(response->body, "/" + std::to_string(i));
+  }
+  EXPECT_EQ(peer.connections().size(), 1U);
+  EXPECT_EQ(stats->connections_opened, 1U);
+}
+
+TEST_F(UnaryTest, TheLeaseHasAConnectionOfItsOwnAndDoesNotWaitInLine) {
+  peer.on_request([](const H2StreamPtr& stream) {
+    if (stream->path == "/lease") stream->respond(200, "renewed");
+  });
+  connect(connection_to(peer.url()), {.max_unary_in_flight = 2});
+  std::vector<Pending<Response>> stuck;
+  for (int i = 0; i < 5; ++i) stuck.push_back(start(transport->send(get("/stuck"))));
+  HttpRequest renew = write(Method::put, "/lease", "{}");
+  renew.channel = Channel::lease;
+  auto response = send(renew);
+  ASSERT_TRUE(response) << response.error().message;
+  run_until([&] { return peer.requests().size() == 3; });
+  EXPECT_EQ(peer.connections().size(), 2U);
+  EXPECT_EQ(stats->unary_in_flight, 2U);
+  EXPECT_EQ(stats->unary_queued, 3U);
+}
+
+TEST_F(UnaryTest, MoreRequestsThanAllowedWaitInOrder) {
+  connect(connection_to(peer.url()), {.max_unary_in_flight = 2});
+  std::vector<Pending<Response>> pending;
+  for (int i = 0; i < 6; ++i) pending.push_back(start(transport->send(get("/" + std::to_string(i)))));
+  for (std::size_t done = 0; done < 6; done += 2) {
+    run_until([&] { return peer.requests().size() == done + 2; });
+    settle();
+    ASSERT_EQ(peer.requests().size(), done + 2) << "more in flight than allowed";
+    for (std::size_t i = done; i < done + 2; ++i) peer.requests()[i]->respond(200);
+  }
+  for (auto& one : pending) EXPECT_TRUE(wait(one));
+  std::vector<std::string> order;
+  for (const auto& request : peer.requests()) order.push_back(request->path);
+  std::sort(order.begin() + 0, order.begin() + 2);  // Those that travel together may arrive in any order.
+  std::sort(order.begin() + 2, order.begin() + 4);
+  std::sort(order.begin() + 4, order.begin() + 6);
+  EXPECT_THAT(order, testing::ElementsAre("/0", "/1", "/2", "/3", "/4", "/5"));
+  EXPECT_EQ(stats->unary_in_flight, 0U);
+}
+
+TEST_F(UnaryTest, ARequestWhoseDeadlinePassesInLineIsNeverSent) {
+  connect(connection_to(peer.url()), {.max_unary_in_flight = 1});
+  auto first = start(transport->send(get("/first")));
+  run_until([&] { return peer.requests().size() == 1; });
+  EXPECT_FAILS(send(get("/second", milliseconds(20))), Reason::timeout, "it was not sent");
+  peer.requests()[0]->respond(200);
+  EXPECT_TRUE(wait(first));
+  EXPECT_EQ(peer.requests().size(), 1U);
+  EXPECT_EQ(stats->unary_queued, 0U);
+}
+
+TEST_F(UnaryTest, AServerWithFewStreamsAConnectionIsStillServed) {
+  H2Peer small(io, {.identity = peer_identity(), .client_ca_pem = {}, .max_streams = 2});
+  small.on_request([](const H2StreamPtr& stream) { stream->respond(200, stream->path); });
+  connect(connection_to(small.url()));
+  std::vector<Pending<Response>> pending;
+  for (int i = 0; i < 5; ++i) pending.push_back(start(transport->send(get("/" + std::to_string(i)))));
+  for (auto& one : pending) EXPECT_TRUE(wait(one));
+}
+
+TEST_F(UnaryTest, AfterAGracefulGoawayTheNextRequestOpensAConnection) {
+  echo();
+  connect();
+  ASSERT_TRUE(send(get("/a")));
+  peer.connections()[0]->goaway(peer.connections()[0]->last_stream());
+  settle();
+  ASSERT_TRUE(send(get("/b")));
+  EXPECT_EQ(peer.connections().size(), 2U);
+}
+
+TEST_F(UnaryTest, AReadRefusedByGoawayIsSentAgainOnANewConnection) {
+  connect();
+  peer.on_request([this](const H2StreamPtr& stream) {
+    if (stream->path == "/b" && peer.connections().size() == 1) {
+      stream->connection.lock()->goaway(stream->id - 2);
+    } else {
+      stream->respond(200, stream->path);
+    }
+  });
+  ASSERT_TRUE(send(get("/a")));
+  auto response = send(get("/b"));
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->body, "/b");
+  EXPECT_EQ(peer.connections().size(), 2U);
+}
+
+TEST_F(UnaryTest, AReadRefusedByGoawayBesideAnotherStreamIsSentAgainToo) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) {
+    if (stream->path == "/refused" && stream->id > 1) {
+      stream->connection.lock()->goaway(1);
+    } else if (stream->path == "/refused") {
+      stream->respond(200, "second connection");
+    }
+  });
+  auto served = start(transport->send(get("/served")));
+  run_until([&] { return peer.requests().size() == 1; });
+  auto response = send(get("/refused"));
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->body, "second connection");
+  peer.requests()[0]->respond(200, "first connection");
+  auto other = wait(served);
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_EQ(other->body, "first connection");
+}
+
+TEST_F(UnaryTest, AReadWhoseKeptConnectionIsResetIsSentAgainOnceOnly) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) {
+    if (stream->path == "/a") return stream->respond(200);
+    stream->connection.lock()->close_rst();
+  });
+  ASSERT_TRUE(send(get("/a")));
+  EXPECT_FAILS(send(get("/b")), Reason::transport, "");
+  EXPECT_EQ(peer.requests().size(), 3U);
+}
+
+struct WriteCase {
+  Method method;
+  bool refused;  // By GOAWAY; else the connection is reset after the request arrived.
+};
+class WriteOnceTest : public UnaryTest, public testing::WithParamInterface<WriteCase> {};
+
+TEST_P(WriteOnceTest, AWriteThatGotNoAnswerOnAKeptConnectionIsNotSentTwice) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) {
+    if (stream->method == "GET") {
+      stream->respond(200);
+    } else if (GetParam().refused) {
+      stream->connection.lock()->goaway(stream->id - 2);
+    } else {
+      stream->connection.lock()->close_rst();
+    }
+  });
+  ASSERT_TRUE(send(get("/warm-up")));
+  EXPECT_FAILS(send(write(GetParam().method, "/pods/a/eviction", "{}")), Reason::transport,
+               GetParam().refused ? "without an answer" : "not sent again");
+  EXPECT_EQ(peer.requests().size(), 2U);
+  ASSERT_TRUE(send(get("/after")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, WriteOnceTest,
+                         testing::Values(WriteCase{Method::post, false}, WriteCase{Method::patch, false},
+                                         WriteCase{Method::put, false}, WriteCase{Method::del, false},
+                                         WriteCase{Method::post, true}));
+
+TEST_F(UnaryTest, AResetAfterTheRequestOnAFirstConnectionIsAnError) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) { stream->connection.lock()->close_rst(); });
+  EXPECT_FAILS(send(write(Method::post, "/x", "{}")), Reason::transport, "POST /x on 127.0.0.1:");
+  EXPECT_EQ(peer.requests().size(), 1U);
+}
+
+TEST_F(UnaryTest, AnAnswerCutOffInTheMiddleIsAnError) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) {
+    stream->start(200, {{"content-length", "100"}});
+    stream->send(R"({"kind":)");
+    stream->connection.lock()->close_fin();
+  });
+  EXPECT_FAILS(send(get("/x")), Reason::transport, "connection broke");
+  EXPECT_EQ(stats->requests.at({Method::get, 0}), 1U);
+}
+
+TEST_F(UnaryTest, AStalledServerIsATimeoutAndTheNextRequestDoesNotTrustItsConnection) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) {
+    if (stream->path == "/stall") {
+      stream->connection.lock()->freeze();  // As a peer behind a dead load balancer.
+    } else {
+      stream->respond(200);
+    }
+  });
+  EXPECT_FAILS(send(get("/stall", milliseconds(100))), Reason::timeout, "no answer within 100ms");
+  EXPECT_TRUE(send(get("/next")));
+  EXPECT_EQ(peer.connections().size(), 2U);
+  EXPECT_EQ(stats->connections_retired, 1U);
+}
+
+TEST_F(UnaryTest, ATimeoutOfOneRequestLeavesTheOthersOfItsConnectionAlone) {
+  connect();
+  auto slow = start(transport->send(get("/slow")));
+  run_until([&] { return peer.requests().size() == 1; });
+  EXPECT_FAILS(send(get("/stall", milliseconds(50))), Reason::timeout, "no answer");
+  peer.requests()[0]->respond(200, "at last");
+  auto response = wait(slow);
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->body, "at last");
+}
+
+TEST_F(UnaryTest, AServerThatNeverAcceptsTlsIsATimeoutThatSaysSo) {
+  TcpServer silent(io, [](const TcpConnectionPtr&) {});
+  connect(connection_to("https://127.0.0.1:" + std::to_string(silent.port())));
+  EXPECT_FAILS(send(get("/x", milliseconds(100))), Reason::timeout, "");
+}
+
+TEST_F(UnaryTest, ABodyThatDripsInByteByByteArrivesWhole) {
+  const std::string text(300, 'x');
+  connect();
+  auto pending = start(transport->send(get("/drip")));
+  run_until([&] { return peer.requests().size() == 1; });
+  peer.requests()[0]->start(200);
+  for (const char c : text) {
+    peer.requests()[0]->send(std::string(1, c));
+    settle();
+  }
+  peer.requests()[0]->end();
+  auto response = wait(pending);
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->body, text);
+}
+
+TEST_F(UnaryTest, TooLargeAnAnswerIsRefusedAndTheNextOneComes) {
+  connect(connection_to(peer.url()), {.max_header_bytes = 4096, .max_body_bytes = 1000});
+  peer.on_request([](const H2StreamPtr& stream) {
+    if (stream->path == "/body") stream->respond(200, std::string(1001, 'x'));
+    if (stream->path == "/headers") stream->respond(200, "", {{"x-long", std::string(5000, 'x')}});
+    if (stream->path == "/fits") stream->respond(200, std::string(1000, 'x'));
+  });
+  EXPECT_FAILS(send(get("/body")), Reason::decode, "larger than 1000 bytes");
+  EXPECT_FAILS(send(get("/headers")), Reason::decode, "headers are larger than 4096 bytes");
+  EXPECT_TRUE(send(get("/fits")));
+}
+
+TEST_F(UnaryTest, A401ReadsTheTokenAgainOnceAndOnlyOnce) {
+  auto credentials = std::make_shared<FakeCredentials>();
+  auto connection = connection_to(peer.url());
+  connection.credentials = credentials;
+  connect(connection);
+  peer.on_request([](const H2StreamPtr& stream) {
+    stream->respond(stream->headers.at("authorization") == "Bearer token-2" ? 200 : 401, stream->body);
+  });
+  auto response = send(write(Method::post, "/x", "again"));
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(response->body, "again");
+  EXPECT_EQ(credentials->invalidated, 1);
+  EXPECT_EQ(stats->retries, 1U);
+
+  credentials->current = credentials->next = "token-3";  // Revoked for good.
+  response = send(get("/y"));
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->status, 401);
+  EXPECT_EQ(peer.requests().size(), 4U);
+  EXPECT_EQ(stats->requests.at({Method::get, 401}), 1U);
+}
+
+TEST_F(UnaryTest, ManyRequestsRefusedAtOnceInvalidateTheTokenOnce) {
+  auto credentials = std::make_shared<FakeCredentials>();
+  auto connection = connection_to(peer.url());
+  connection.credentials = credentials;
+  connect(connection);
+  std::vector<Pending<Response>> pending;
+  for (int i = 0; i < 8; ++i) pending.push_back(start(transport->send(get("/x"))));
+  run_until([&] { return peer.requests().size() == 8; });
+  peer.on_request([](const H2StreamPtr& stream) { stream->respond(200); });
+  for (int i = 0; i < 8; ++i) peer.requests()[static_cast<std::size_t>(i)]->respond(401);
+  for (auto& one : pending) EXPECT_EQ(wait(one)->status, 200);
+  EXPECT_EQ(credentials->invalidated, 1);
+}
+
+TEST_F(UnaryTest, WithoutCredentialsA401IsReturnedAsItIs) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) { stream->respond(401, "no"); });
+  auto response = send(get("/x"));
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 401);
+  EXPECT_EQ(peer.requests().size(), 1U);
+  EXPECT_FALSE(peer.requests()[0]->headers.contains("authorization"));
+}
+
+TEST_F(UnaryTest, ACredentialThatFailsOrHasALineBreakSendsNothing) {
+  auto credentials = std::make_shared<FakeCredentials>();
+  auto connection = connection_to(peer.url());
+  connection.credentials = credentials;
+  connect(connection);
+  credentials->current = fail(Reason::unauthorized, "exec plugin 'aws' exited with 255");
+  EXPECT_FAILS(send(get("/x")), Reason::unauthorized, "exited with 255");
+  credentials->current = std::string("secret\r\nX-Injected: 1");
+  const auto refused = send(get("/x"));
+  EXPECT_FAILS(refused, Reason::invalid, "line break");
+  EXPECT_EQ(refused.error().message.find("secret"), std::string::npos);
+  EXPECT_TRUE(peer.requests().empty());
+}
+
+TEST_F(UnaryTest, A429PassesThroughWithItsHeader) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) { stream->respond(429, "{}", {{"Retry-After", "7"}}); });
+  auto response = send(get("/x"));
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 429);
+  EXPECT_EQ(response->header("retry-after"), "7");
+}
+
+TEST_F(UnaryTest, ARedirectIsNotFollowed) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) { stream->respond(302, "", {{"location", "https://127.0.0.1:1/"}}); });
+  auto response = send(get("/x"));
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 302);
+  EXPECT_EQ(peer.requests().size(), 1U);
+}
+
+TEST_F(UnaryTest, APathThatIsNotEncodedIsRefusedBeforeItIsSent) {
+  connect();
+  EXPECT_FAILS(send(get("/a b")), Reason::invalid, "percent-encoded");
+  EXPECT_FAILS(send(get("api")), Reason::invalid, "begin with /");
+  EXPECT_FAILS(send(get("/a\r\nHost: evil")), Reason::invalid, "percent-encoded");
+}
+
+TEST_F(UnaryTest, TheObserverSeesEveryRequestOnce) {
+  struct Observer final : RequestObserver {
+    void on_request(Method method, std::string_view host, int status, Duration took) override {
+      seen.push_back(std::string(to_string(method)) + " " + std::to_string(status));
+      hosts.emplace_back(host);
+      EXPECT_GE(took, Duration::zero());
+    }
+    std::vector<std::string> seen;
+    std::vector<std::string> hosts;
+  };
+  const auto observer = std::make_shared<Observer>();
+  connect(connection_to(peer.url()), {.observer = observer});
+  peer.on_request([](const H2StreamPtr& stream) {
+    if (stream->path == "/break") return stream->connection.lock()->close_rst();
+    stream->respond(stream->method == "GET" ? 200 : 409);
+  });
+  EXPECT_TRUE(send(get("/a")));
+  EXPECT_TRUE(send(write(Method::put, "/a", "{}")));
+  EXPECT_FALSE(send(write(Method::del, "/break", "")));
+  EXPECT_THAT(observer->seen, testing::ElementsAre("GET 200", "PUT 409", "DELETE 0"));
+  EXPECT_EQ(observer->hosts[0], "127.0.0.1:" + std::to_string(peer.port()));
+}
+
+std::size_t open_descriptors() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+TEST_F(UnaryTest, FiveThousandRequestsUseOneConnectionAndLeaveNothingBehind) {
+  echo();
+  connect();
+  ASSERT_TRUE(send(get("/warm-up")));
+  const std::size_t before = open_descriptors();
+  for (int round = 0; round < 500; ++round) {
+    std::vector<Pending<Response>> pending;
+    for (int i = 0; i < 10; ++i) pending.push_back(start(transport->send(get("/x"))));
+    for (auto& one : pending) ASSERT_TRUE(wait(one));
+    peer.forget_history();
+  }
+  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_EQ(stats->connections_opened, 1U);
+  EXPECT_EQ(stats->requests.at({Method::get, 200}), 5001U);
+}
+
+TEST_F(UnaryTest, AnswersGivenUpHalfwayDoNotStarveTheirConnection) {
+  // 40 x 1 MiB unread is more than the connection's flow control window of 32 MiB.
+  connect();
+  const std::string large(1U << 20U, 'x');
+  for (int i = 0; i < 40; ++i) {
+    auto pending = start(transport->send(get("/half")));
+    const auto count = static_cast<std::size_t>(i) + 1;
+    run_until([&] { return peer.requests().size() == count; });
+    peer.requests().back()->start(200);
+    peer.requests().back()->send(large);
+    settle();
+    peer.requests().back()->reset(8);  // CANCEL
+    EXPECT_FALSE(wait(pending));
+  }
+  peer.on_request([&](const H2StreamPtr& stream) { stream->respond(200, large); });
+  auto response = send(get("/whole"));
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->body.size(), large.size());
+}
+
+TEST_F(UnaryTest, DestroyingTheTransportEndsRequestsInFlightAndInLineAsCancelled) {
+  connect(connection_to(peer.url()), {.max_unary_in_flight = 2});
+  std::vector<Pending<Response>> pending;
+  for (int i = 0; i < 4; ++i) pending.push_back(start(transport->send(get("/x"))));
+  HttpRequest renew = get("/lease");
+  renew.channel = Channel::lease;
+  pending.push_back(start(transport->send(renew)));
+  run_until([&] { return peer.requests().size() == 3; });
+  transport.reset();
+  for (auto& one : pending) EXPECT_EQ(wait(one).error().reason, Reason::cancelled);
+  EXPECT_EQ(stats->unary_in_flight, 0U);
+}
+
+TEST_F(UnaryTest, DestroyingTheTransportWhileItConnectsIsHarmless) {
+  connect();
+  auto pending = start(transport->send(get("/x")));
+  io.restart();
+  io.poll_one();
+  transport.reset();
+  EXPECT_EQ(wait(pending).error().reason, Reason::cancelled);
+}
+
+TEST_F(UnaryTest, ARequestCancelledByAsioLeavesTheOthersAlone) {
+  connect(connection_to(peer.url()), {.max_unary_in_flight = 2});
+  boost::asio::cancellation_signal cancel;
+  bool ended = false;
+  boost::asio::co_spawn(io, transport->send(get("/cancelled")),
+                        boost::asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr, Response) {
+                          ended = true;
+                        }));
+  auto other = start(transport->send(get("/other")));
+  run_until([&] { return peer.requests().size() == 2; });
+  cancel.emit(boost::asio::cancellation_type::terminal);
+  run_until([&] { return ended; });
+  for (const auto& request : peer.requests()) request->respond(200, request->path);
+  EXPECT_EQ(wait(other)->body, "/other");
+  EXPECT_EQ(stats->unary_in_flight, 0U);
+}
+
+TEST_F(UnaryTest, AnIoContextThatDiesWithRequestsInFlightFreesThem) {
+  boost::asio::io_context doomed;
+  const auto doomed_clock = make_real_clock(doomed.get_executor());
+  TcpServer silent(io, [](const TcpConnectionPtr&) {});
+  auto own = make_curl_transport(doomed.get_executor(),
+                                 connection_to("https://127.0.0.1:" + std::to_string(silent.port())), doomed_clock.get());
+  for (int i = 0; i < 3; ++i) {
+    boost::asio::co_spawn(doomed, own->send(get("/x")), [](std::exception_ptr, Response) {});
+  }
+  doomed.poll();
+  own.reset();  // And then the io_context, without another turn: the sanitizer presets judge this test.
+}
+
+}  // namespace
+}  // namespace k8s::test
