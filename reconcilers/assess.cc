@@ -1,0 +1,417 @@
+// The assessment of one node.
+#include "reconcilers/assess.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+namespace {
+
+class Assessor {
+ public:
+  Assessor(const AssessContext& context, const Node& node, const OperandSet& set, std::size_t index,
+           const std::vector<const Pod*>& operand_pods)
+      : context_(context), node_(node), set_(set), pods_(sort_pods(set, operand_pods)) {
+    out_.set = index;
+    plugin_ = set.find(Component::plugin, node);
+    gfd_ = set.find(Component::gfd, node);
+    mps_ = set.find(Component::mps, node);
+  }
+
+  NodeAssessment run() {
+    facts_ = facts_of(node_);
+    out_.product = Interned(facts_.product);
+    out_.ready = node_.ready;
+    out_.held = node_.meta.annotations.get(kHoldAnnotation) == "true";
+    out_.gfd = gfd_ != nullptr;
+    out_.flight = read_flight(node_);
+    policy_ = governing_policy(context_.policies, node_);
+    out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
+    if (set_.config_map.empty()) {
+      out_.situation = Situation::unmanaged;
+      finish();
+      return std::move(out_);
+    }
+    resolve_target();
+    read_loaded();
+    decide();
+    find_announced_break();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  // --- What the node should run.
+
+  [[nodiscard]] std::string_view label_now() const { return node_.meta.labels.get(plugin_->node_label).value_or(""); }
+
+  [[nodiscard]] EffectiveKey resolve(std::string_view label, std::string_view default_key,
+                                     const ConfigMap* config_map) const {
+    if (config_map == nullptr) {
+      return {EffectiveKey::Source::error, "", fmt::format("ConfigMap {} does not exist", set_.id())};
+    }
+    std::vector<std::string> keys;
+    keys.reserve(config_map->data.size());
+    for (const auto& [key, text] : config_map->data) keys.push_back(key);
+    return resolve_effective_key(label, default_key, plugin_->fallbacks, keys);
+  }
+
+  // A policy's key becomes the node's label, unless the node's own resolution gives that key already.
+  void resolve_label() {
+    if (policy_ == nullptr || policy_->mode == PolicyMode::observe) return;
+    std::string wanted;
+    if (policy_->config_map_key) wanted = *policy_->config_map_key;
+    if (policy_->inline_profile) wanted = inline_profile_key(policy_->meta.name, *policy_->inline_profile);
+    if (wanted.empty() || label_now() == wanted) return;
+    if (label_now().empty() && plugin_->default_key == wanted) return;
+    out_.label = wanted;
+  }
+
+  void resolve_target() {
+    resolve_label();
+    config_map_ = context_.world.configmaps.find(set_.config_map_key());
+    const std::string_view label = out_.label ? std::string_view(*out_.label) : label_now();
+    effective_ = resolve(label, plugin_->default_key, config_map_);
+    out_.source = effective_.source;
+    out_.key = Interned(effective_.source == EffectiveKey::Source::error ? label : effective_.key);
+    if (effective_.source == EffectiveKey::Source::error) {
+      if (out_.key.empty()) out_.key = Interned(plugin_->default_key);
+      return;
+    }
+    out_.profile_ref = fmt::format("{}/{}", set_.config_map, effective_.key);
+    out_.profile = compile(effective_.key);
+    out_.target = Interned(out_.profile->revision);
+    if (!out_.profile->valid) return;
+    out_.expectation = context_.expectations.get(out_.profile, facts_, mig_env());
+  }
+
+  [[nodiscard]] ProfilePtr compile(const std::string& key) const {
+    if (key.empty()) return context_.book.compile("");
+    auto it = config_map_->data.find(key);
+    return context_.book.compile(it == config_map_->data.end() || !it->second ? std::string_view() : *it->second);
+  }
+
+  [[nodiscard]] std::string_view mig_env() const { return plugin_->mig_strategy; }
+
+  // --- What it has loaded.
+
+  [[nodiscard]] const Pod* newest(Component component) const {
+    for (const Pod* pod : pods_.of(component)) {
+      if (!pod->meta.deletion_timestamp) return pod;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] bool wants_mps() const {
+    return out_.profile && out_.profile->valid && out_.profile->profile().strategy() == Strategy::mps;
+  }
+
+  // Pods of components that load the profile: plugin always, GFD where it selects the node, MPS for MPS profiles.
+  [[nodiscard]] std::vector<std::pair<const Operand*, const Pod*>> loaders() const {
+    std::vector<std::pair<const Operand*, const Pod*>> out{{plugin_, newest(Component::plugin)}};
+    if (gfd_) out.emplace_back(gfd_, newest(Component::gfd));
+    if (mps_ && wants_mps()) out.emplace_back(mps_, newest(Component::mps));
+    return out;
+  }
+
+  [[nodiscard]] static bool old_template(const Operand& operand, const Pod& pod) {
+    const auto hash = pod.meta.labels.get(kRevisionHashLabel);
+    return hash && !operand.newest_hash.empty() && *hash != operand.newest_hash;
+  }
+
+  [[nodiscard]] bool pods_are_fresh() const {
+    if (config_map_ == nullptr) return false;
+    return std::ranges::all_of(loaders(), [&](const auto& loader) {
+      return loader.second && created_after(*loader.second, config_map_->data_changed) &&
+             !old_template(*loader.first, *loader.second);
+    });
+  }
+
+  enum class Template { newest, rolling, waits_for_deletion };
+  [[nodiscard]] Template template_state() const {
+    Template state = Template::newest;
+    for (const auto& [operand, pod] : loaders()) {
+      if (pod == nullptr || !old_template(*operand, *pod)) continue;
+      if (!operand->on_delete) return Template::rolling;
+      state = Template::waits_for_deletion;
+    }
+    return state;
+  }
+
+  void read_loaded() {
+    const auto revision = node_.meta.annotations.get(kRevisionAnnotation);
+    if (revision && known_revision_format(*revision)) {
+      out_.loaded = {std::string(*revision), std::string(node_.meta.annotations.get(kProfileAnnotation).value_or("")),
+                     Proof::annotation};
+      return;
+    }
+    if (context_.record == nullptr) return;
+    auto it = context_.record->nodes.find(node_.meta.name);
+    if (it == context_.record->nodes.end()) return;
+    const FleetRecord::Entry& entry = it->second;
+    out_.drift_at_install = context_.record->preexisting_drift.contains(node_.meta.name) ||
+                            context_.record->unproven.contains(node_.meta.name);
+    if (out_.drift_at_install && context_.settings.adopt_drift) {
+      out_.loaded = {std::string(kInvalidRevision), reference(entry.set, entry.key), Proof::baseline};
+    } else if (known_revision_format(entry.revision)) {
+      out_.loaded = {entry.revision, reference(entry.set, entry.key), Proof::baseline};
+    }
+  }
+
+  [[nodiscard]] std::string reference(std::string_view set, std::string_view key) const {
+    const std::string prefix = set_.ns + "/";
+    if (set.starts_with(prefix)) set.remove_prefix(prefix.size());
+    return fmt::format("{}/{}", set, key);
+  }
+
+  // --- What the difference needs.
+
+  void decide() {
+    verify_target();
+    if (context_.record == nullptr) {
+      out_.situation = Situation::first_seen;
+      return;
+    }
+    if (out_.flight) {
+      decide_flight();
+      return;
+    }
+    if (effective_.source == EffectiveKey::Source::error) return block(kConfigInvalid, effective_.error, false);
+    if (!out_.profile->valid) return block(kConfigInvalid, invalid_message(), false);
+    decide_difference();
+    if (out_.situation == Situation::current || out_.situation == Situation::following) return;
+    find_obstacle();
+  }
+
+  [[nodiscard]] std::string invalid_message() const {
+    return fmt::format("{} key {}: {}", set_.id(), out_.key.view(), out_.profile->parsed.first_error());
+  }
+
+  void verify_target() {
+    out_.pods_ready = std::ranges::all_of(loaders(), [](const auto& loader) {
+      return loader.second != nullptr && is_serving(*loader.second);
+    });
+    out_.fresh_pods = pods_are_fresh();
+    if (!out_.expectation) return;
+    out_.shrinks = std::ranges::any_of(node_.allocatable, [&](const auto& entry) {
+      if (entry.second <= 0) return false;
+      auto it = out_.expectation->capacity.find(std::string(entry.first.view()));
+      return it != out_.expectation->capacity.end() && it->second < entry.second;
+    });
+    out_.verified = verify(*out_.expectation, node_, out_.gfd);
+    out_.matches = out_.pods_ready && out_.verified.ok;
+  }
+
+  void decide_flight() {
+    out_.situation = out_.flight->failed ? Situation::failed : Situation::in_flight;
+    if (effective_.source == EffectiveKey::Source::error) {
+      out_.reason = kConfigInvalid;
+      out_.message = effective_.error;
+      return;
+    }
+    if (!out_.profile->valid) {
+      out_.reason = kConfigInvalid;
+      out_.message = invalid_message();
+      return;
+    }
+    out_.way = out_.label ? WayIn::relabel : WayIn::edited;
+    if (out_.flight->failed && out_.flight->target != out_.target.view()) {
+      // What it failed on has been replaced by something new: another attempt, with every pod.
+      out_.situation = Situation::change;
+      set_transition(false);
+      find_obstacle();
+    }
+  }
+
+  void decide_difference() {
+    const bool same_profile = out_.loaded.profile == out_.profile_ref;
+    if (out_.loaded.revision.empty()) {
+      out_.situation = Situation::to_record;
+      out_.way = WayIn::joined;
+      set_transition(false);
+      return;
+    }
+    if (out_.label) {
+      out_.situation = Situation::change;
+      out_.way = WayIn::relabel;
+      set_transition(true);
+      return;
+    }
+    if (same_profile && out_.loaded.revision == out_.target.view()) {
+      out_.situation = Situation::current;
+      return;
+    }
+    const Template state = template_state();
+    if (state == Template::rolling) {
+      out_.situation = Situation::following;
+      return;
+    }
+    set_transition(true);
+    if (state == Template::waits_for_deletion) {
+      out_.situation = Situation::change;
+      out_.way = WayIn::on_delete;
+      return;
+    }
+    if (same_profile) {
+      out_.way = WayIn::edited;
+      const bool adopted = out_.loaded.revision == kInvalidRevision && out_.drift_at_install;
+      out_.situation = !adopted && out_.fresh_pods ? Situation::to_record : Situation::change;
+      return;
+    }
+    out_.way = WayIn::moved;
+    out_.situation = mps_kept_its_old_profile() ? Situation::change : Situation::to_record;
+  }
+
+  // The MPS daemon never reloads by label: between two MPS profiles its pod has to go. By template it was replaced,
+  // but up to v0.18.1 (where MPS by label works at all) a label that was taken away looks the same.
+  [[nodiscard]] bool mps_kept_its_old_profile() const {
+    if (out_.transition != Transition::change_mps) return false;
+    return effective_.source == EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2);
+  }
+
+  void set_transition(bool loaded_known) {
+    const bool mps_pod = newest(Component::mps) != nullptr;
+    const ProfilePtr before = loaded_known ? context_.book.by_revision(out_.loaded.revision) : nullptr;
+    out_.transition = before ? transition_between(before->profile(), out_.profile->profile())
+                             : transition_from(observed_shape(node_, mps_pod), out_.profile->profile());
+    // The daemon is there already (a label set by hand keeps it): then it must be replaced, not waited for.
+    if (out_.transition == Transition::enter_mps && mps_pod) out_.transition = Transition::change_mps;
+    if (out_.transition == Transition::none) out_.transition = Transition::plugin_only;
+  }
+
+  // --- Why it cannot be.
+
+  void block(std::string_view reason, std::string message, bool write) {
+    out_.situation = Situation::blocked;
+    out_.reason = reason;
+    out_.message = std::move(message);
+    out_.write_blocked = write;
+  }
+
+  [[nodiscard]] bool label_is_foreign() const {
+    return out_.label && !label_now().empty() && !owned_labels(node_).contains(plugin_->node_label);
+  }
+
+  void find_obstacle() {
+    if (const auto holder = foreign_holder(node_, set_); !holder.empty()) {
+      block(holder, holder == kDriverUpgrade ? "a driver upgrade is under way on the node" : "the MIG manager is changing the node",
+            false);
+      return;
+    }
+    if (out_.label && label_is_foreign() && !policy_->takeover) {
+      return block(kLabelOwnedByOther,
+                   fmt::format("the label {}={} was not written by us; policy {} wants {}. Remove it, or set spec.takeover",
+                               plugin_->node_label, label_now(), out_.policy.view(), *out_.label),
+                   true);
+    }
+    if (std::string why = mig_obstacle(); !why.empty()) return block(kMigEnabled, std::move(why), true);
+    if (wants_mps() && mps_ == nullptr) {
+      return block(kProviderUnsupported,
+                   "no MPS control daemon DaemonSet selects the node: MPS would leave it without GPUs", true);
+    }
+    if (std::string why = mps_label_obstacle(); !why.empty()) return block(kMpsByLabelUnsupported, std::move(why), true);
+    if (out_.expectation->error) return block(kConfigInvalid, *out_.expectation->error, false);
+  }
+
+  [[nodiscard]] std::string mig_obstacle() const {
+    if (!wants_mps()) return {};
+    const std::string& strategy = mig_env().empty() ? out_.profile->profile().mig_strategy : plugin_->mig_strategy;
+    if (facts_.mig_enabled) {
+      return fmt::format("the node's GPUs have MIG enabled, where MPS does not work; profile {} uses MPS. Use time-slicing there",
+                         out_.key.view());
+    }
+    if (strategy == "mixed") {
+      return fmt::format("migStrategy mixed excludes MPS; profile {} uses MPS. Use migStrategy none or single, or time-slicing",
+                         out_.key.view());
+    }
+    return {};
+  }
+
+  // From v0.18.2 the config-manager applies the default first, and then cannot signal the MPS daemon.
+  [[nodiscard]] std::string mps_label_obstacle() const {
+    const bool by_label = effective_.source == EffectiveKey::Source::label && effective_.key != plugin_->default_key;
+    if (!wants_mps() || !by_label || plugin_->version.known_below(0, 18, 2)) return {};
+    return fmt::format(
+        "MPS selected by label does not work with device plugin {} (v0.18.2 and later): make {} the default key "
+        "(devicePlugin.config.default) and label the other nodes",
+        plugin_->version.to_string(), effective_.key);
+  }
+
+  // What the ClusterPolicy announces (or the new templates say) would leave the node without GPUs.
+  void find_announced_break() {
+    if (!label_now().empty()) return;
+    if (effective_.source == EffectiveKey::Source::error && !out_.label) {
+      out_.would_break = effective_.error;  // The templates have it already; the pods that still run do not.
+      return;
+    }
+    if (!set_.announced) return;
+    const auto* config_map = context_.world.configmaps.find({set_.ns, set_.announced_config_map});
+    if (set_.announced_config_map.empty()) return;
+    if (config_map == nullptr) {
+      out_.would_break = fmt::format("ConfigMap {}/{} does not exist", set_.ns, set_.announced_config_map);
+      return;
+    }
+    const EffectiveKey key = resolve("", set_.announced_default, config_map);
+    if (key.source == EffectiveKey::Source::error) {
+      out_.would_break = key.error;
+      return;
+    }
+    auto text = config_map->data.find(key.key);
+    const ProfilePtr profile = context_.book.compile(text == config_map->data.end() ? std::string_view() : *text->second);
+    if (!profile->valid) {
+      out_.would_break = fmt::format("key {}: {}", key.key, profile->parsed.first_error());
+      return;
+    }
+    const auto expectation = context_.expectations.get(profile, facts_, mig_env());
+    if (expectation->error) {
+      out_.would_break = *expectation->error;
+    } else if (expectation->strategy == Strategy::mps && mps_ == nullptr) {
+      out_.would_break = "no MPS control daemon selects the node";
+    }
+  }
+
+  void finish() {
+    const bool expects_gpus = facts_.count > 0 || (facts_.devices && !facts_.devices->empty()) ||
+                              std::ranges::any_of(node_.capacity, [](const auto& entry) { return entry.second > 0; });
+    const bool serves = std::ranges::any_of(node_.allocatable, [](const auto& entry) { return entry.second > 0; });
+    out_.unavailable = !node_.ready || node_.unschedulable || (expects_gpus && !serves);
+    const auto state = node_.meta.labels.get(kStateLabel);
+    const bool blocked_written = state == kStateBlocked;
+    const bool left_cordoned = node_.meta.annotations.get(kCordonedAnnotation) == "true";
+    const bool wants_blocked = out_.situation == Situation::blocked && out_.write_blocked;
+    out_.stale_state = !out_.flight && ((blocked_written && !wants_blocked) || left_cordoned);
+  }
+
+  const AssessContext& context_;
+  const Node& node_;
+  const OperandSet& set_;
+  NodePods pods_;
+  const Operand* plugin_ = nullptr;
+  const Operand* gfd_ = nullptr;
+  const Operand* mps_ = nullptr;
+  const SharingPolicy* policy_ = nullptr;
+  const ConfigMap* config_map_ = nullptr;
+  EffectiveKey effective_;
+  GpuFacts facts_;
+  NodeAssessment out_;
+};
+
+}  // namespace
+
+std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
+                                          const std::vector<const Pod*>& operand_pods) {
+  if (!has_gpus(node)) return std::nullopt;
+  for (std::size_t i = 0; i < context.sets.size(); ++i) {
+    const OperandSet& set = context.sets[i];
+    if (set.find(Component::plugin, node) == nullptr) continue;
+    return Assessor(context, node, set, i, operand_pods).run();
+  }
+  return std::nullopt;
+}
+
+}  // namespace gso

@@ -1,0 +1,141 @@
+// One node, assessed: what it should run, what it has loaded and how that is known, whether it shows it, and what the
+// difference needs. A pure function of the objects; nothing here depends on time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/discovery.h"
+#include "reconcilers/facts.h"
+#include "reconcilers/profile_book.h"
+#include "reconcilers/record.h"
+#include "reconcilers/replace_order.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso {
+
+// Where a node stands, as far as objects tell. Draining, Restarting and Verifying are parts of `in_flight`.
+enum class Situation {
+  unmanaged,  // The plugin there runs without profiles.
+  first_seen, // No record of the fleet yet: the baseline comes first.
+  current,    // Loaded is what it should be, and recorded so.
+  to_record,  // Loaded by itself (reboot, label, template, new node): to be verified and recorded, not restarted.
+  following,  // The DaemonSet controller replaces its pods by a newer template: followed, never doubled.
+  change,     // Needs a change by us.
+  in_flight,  // Our annotations say that a change is under way.
+  failed,     // Did not verify; not tried again until its target changes.
+  blocked,
+};
+[[nodiscard]] std::string_view to_string(Situation situation);
+
+// How the loaded revision is known.
+enum class Proof { none, fresh_pods, annotation, baseline };
+
+// What brought the difference in.
+enum class WayIn {
+  none,
+  edited,    // The key's text changed in place: only new pods load it.
+  moved,     // Another key by label: plugin and GFD reload by themselves.
+  relabel,   // A policy wants another label: ours to write.
+  on_delete, // The template changed under updateStrategy OnDelete: pods go when we delete them.
+  joined,    // A node without a record.
+};
+[[nodiscard]] std::string_view to_string(WayIn way);
+
+struct Loaded {
+  std::string revision;  // Empty: not known.
+  std::string profile;   // "<configmap>/<key>"
+  Proof proof = Proof::none;
+};
+
+// The annotations of a change under way.
+struct Flight {
+  std::string target;
+  std::map<Component, std::set<std::string>> replace;  // Pods that must go, by component; an empty set: a new pod comes.
+  bool cordoned = false;  // By us.
+  bool failed = false;
+};
+
+// Pods of one node by component, newest first; terminating ones included.
+struct NodePods {
+  std::vector<const Pod*> plugin, gfd, mps;
+  [[nodiscard]] const std::vector<const Pod*>& of(Component component) const;
+};
+
+struct NodeAssessment {
+  Situation situation = Situation::unmanaged;
+  std::size_t set = 0;        // Index into the operand sets.
+  Interned policy;            // The SharingPolicy that governs the node.
+  Interned key;               // Target profile's key.
+  EffectiveKey::Source source = EffectiveKey::Source::error;
+  ProfilePtr profile;         // Target; null when nothing resolves.
+  Interned target;            // Its revision; empty when nothing resolves.
+  std::string profile_ref;    // "<configmap>/<key>" of the target.
+  std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.
+  Loaded loaded;
+  Interned product;
+  bool ready = false;
+  bool held = false;
+  bool unavailable = false;   // NotReady, cordoned by whomever, or nothing allocatable where GPUs are expected.
+  bool gfd = false;           // A GFD DaemonSet selects the node: labels are verified, not written.
+  bool fresh_pods = false;    // Every pod that loads the profile was created after the content's last change.
+  bool pods_ready = false;    // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
+  Verification verified;      // Against the target.
+  bool matches = false;       // pods_ready and verified.ok
+  bool shrinks = false;       // The target advertises less of something than the node does now.
+  // situation change, or to_record when that does not verify:
+  WayIn way = WayIn::none;
+  Transition transition = Transition::none;
+  std::optional<std::string> label;  // nvidia.com/device-plugin.config to be written; empty text removes it.
+  // situation blocked, or why `change` cannot start:
+  std::string_view reason;
+  std::string message;
+  bool write_blocked = false; // The reason concerns this node: it is written to the node, once.
+  std::optional<Flight> flight;
+  // The node shows something that is ours to clean: a Blocked state or a cordon that has no reason any more.
+  bool stale_state = false;
+  // Why the node would break under what the ClusterPolicy announces, or under the new templates once its pods restart.
+  std::string would_break;
+  // As recorded in the baseline.
+  bool drift_at_install = false;
+};
+
+struct AssessContext {
+  const World& world;
+  const PlannerSettings& settings;
+  const std::vector<OperandSet>& sets;
+  const std::vector<const SharingPolicy*>& policies;  // In order of precedence; the built-in one last.
+  const FleetRecord* record = nullptr;                // Null: none yet.
+  ProfileBook& book;
+  ExpectationCache& expectations;
+};
+
+// nullopt: no device plugin selects the node, or it has no GPUs.
+[[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
+                                                        const std::vector<const Pod*>& operand_pods);
+
+// Pieces that the planners share.
+// The transition that a flight's list of pods stands for; `target`: the profile it goes to, null when unknown.
+[[nodiscard]] Transition flight_transition(const Flight& flight, const Profile* target);
+[[nodiscard]] NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods);
+[[nodiscard]] bool is_crash_looping(const Pod& pod);
+// Running, Ready, not being deleted, no container in back-off.
+[[nodiscard]] bool is_serving(const Pod& pod);
+[[nodiscard]] std::optional<Flight> read_flight(const Node& node);
+[[nodiscard]] std::string print_replace(const std::map<Component, std::set<std::string>>& replace);
+// True when the pod was certainly created after that moment. Kubernetes' times have whole seconds: equal proves nothing.
+[[nodiscard]] bool created_after(const Pod& pod, WallTime moment);
+[[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node);
+// Higher priority first, then older, then by name; the built-in `default` where the cluster has none.
+[[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in);
+// Another actor holds the node: driver upgrade or MIG change under way. Empty: nobody.
+[[nodiscard]] std::string_view foreign_holder(const Node& node, const OperandSet& set);
+// Labels in gpusharing.dev/owned: ours, with what stood before (nullopt: nothing).
+[[nodiscard]] std::map<std::string, std::optional<std::string>> owned_labels(const Node& node);
+
+}  // namespace gso

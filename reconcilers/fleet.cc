@@ -1,0 +1,148 @@
+// plan_fleet and the list of reconcilers.
+#include "reconcilers/fleet.h"
+
+#include <algorithm>
+
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/registry.h"
+#include "reconcilers/rollout/pass.h"
+#include "reconcilers/rollout/status.h"
+
+namespace gso {
+
+namespace {
+
+constexpr std::string_view kNodeProfile = "node.profile";
+constexpr std::string_view kNodeLabels = "node.labels";
+constexpr std::string_view kSharingRollout = "sharing.rollout";
+constexpr std::string_view kPolicyStatus = "policy.status";
+
+Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kNodeProfile);
+  plan_nodes_to_record(pass);
+  plan_node_states(pass);
+  plan_findings(pass);
+  return std::move(pass.plan);
+}
+
+Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kSharingRollout);
+  plan_baseline(pass);
+  if (pass.index.record) {
+    plan_nodes_in_flight(pass);
+    plan_starts(pass);
+    plan_verified_revisions(pass);
+    plan_rollout_statuses(pass);
+  }
+  return std::move(pass.plan);
+}
+
+Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kNodeLabels);
+  for (const std::string& name : pass.index.label_work) {
+    const Node* node = snapshot.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
+    PatchNode patch;
+    patch.name = name;
+    add_to(patch, label_change(*node, *a, snapshot.settings));
+    pass.add(std::move(patch), "Labelled", "no one else owns these labels", false, name);
+  }
+  return std::move(pass.plan);
+}
+
+Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kPolicyStatus);
+  plan_default_policy(pass);
+  if (pass.index.record) plan_policy_statuses(pass);
+  return std::move(pass.plan);
+}
+
+bool synced(const World& world, const PlannerSettings& settings) {
+  return world.nodes.synced() && world.daemonsets.synced() && world.configmaps.synced() && world.operand_pods.synced() &&
+         world.revisions.synced() && world.clusterpolicies.synced() && world.policies.synced() &&
+         world.rollouts.synced() && !world.unsynced_namespaces.contains(settings.operator_namespace);
+}
+
+const k8s::Gvr kNodes{"", "v1", "nodes"};
+const k8s::Gvr kPods{"", "v1", "pods"};
+const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
+const k8s::Gvr kDaemonSets{"apps", "v1", "daemonsets"};
+const k8s::Gvr kControllerRevisions{"apps", "v1", "controllerrevisions"};
+const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
+const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
+const k8s::Gvr kRollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
+const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
+
+k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
+  return {resource.group, resource.version, resource.resource + "/" + std::string(name)};
+}
+
+// Two reconcilers write the state ConfigMap, each with every key: one write, with the keys that each of them changed.
+void join_state_writes(const World& world, Plan& plan) {
+  PlannedAction* first = nullptr;
+  std::erase_if(plan.actions, [&](PlannedAction& planned) {
+    auto* write = std::get_if<WriteConfigMap>(&planned.action);
+    if (write == nullptr) return false;
+    if (first == nullptr) {
+      first = &planned;
+      return false;
+    }
+    auto& into = std::get<WriteConfigMap>(first->action);
+    if (into.config_map != write->config_map) return false;
+    const ConfigMap* present = world.configmaps.find(write->config_map);
+    for (auto& [key, text] : write->set) {
+      const auto* stored = present && present->data.contains(key) ? present->data.at(key).get() : nullptr;
+      if (stored == nullptr || *stored != text) into.set[key] = text;
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+const std::vector<Reconciler>& reconcilers() {
+  static const std::vector<Reconciler> list = {
+      {kNodeProfile, "Records what nodes run, verifies it by effect, says why a node is blocked.",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kPolicies},
+       {{kNodes, {"patch"}}, {kEvents, {"create", "patch"}}},
+       node_profile},
+      {kSharingRollout, "Takes nodes to their profile's present revision, within budgets, and verifies each.",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kPolicies, kRollouts},
+       {{kNodes, {"patch"}},
+        {kPods, {"list", "delete"}},
+        {sub(kPods, "eviction"), {"create"}},
+        {kConfigMaps, {"create", "patch"}},
+        {kRollouts, {"create", "delete"}},
+        {sub(kRollouts, "status"), {"patch"}},
+        {kEvents, {"create", "patch"}}},
+       sharing_rollout},
+      {kNodeLabels, "Writes the sharing labels of nodes that no GPU Feature Discovery serves.",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kPolicies},
+       {{kNodes, {"patch"}}},
+       node_labels},
+      {kPolicyStatus, "Creates the default policy and keeps the status of every policy.",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kClusterPolicies, kPolicies, kRollouts},
+       {{kPolicies, {"create"}},
+        {sub(kPolicies, "status"), {"patch"}},
+        {kConfigMaps, {"create", "patch"}},
+        {kEvents, {"create", "patch"}}},
+       policy_status},
+  };
+  return list;
+}
+
+Plan plan_fleet(const Snapshot& snapshot, FleetIndex& index) {
+  Plan plan;
+  if (!synced(snapshot.world, snapshot.settings)) return plan;
+  index.refresh(snapshot.world, snapshot.settings);
+  for (const Reconciler& reconciler : reconcilers()) plan.append(reconciler.plan(snapshot, index));
+  join_state_writes(snapshot.world, plan);
+  std::ranges::sort(plan.conditions);
+  const auto repeated = std::ranges::unique(plan.conditions);
+  plan.conditions.erase(repeated.begin(), repeated.end());
+  return plan;
+}
+
+}  // namespace gso

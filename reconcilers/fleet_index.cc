@@ -1,0 +1,298 @@
+// FleetIndex: follows the stores, re-assesses what changed, keeps the sums.
+#include "reconcilers/fleet_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/node_labels.h"
+
+namespace gso {
+
+FleetIndex::FleetIndex() : impl_(std::make_unique<Impl>()) {}
+FleetIndex::~FleetIndex() = default;
+
+void FleetIndex::attach(World& world) {
+  world.nodes.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_node_changed(key.name); });
+  world.operand_pods.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_pod_changed(key); });
+  world.configmaps.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_configmap_changed(key); });
+  world.daemonsets.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
+  world.revisions.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
+  world.clusterpolicies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
+  world.policies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_policies_changed(); });
+  note_everything_changed();
+}
+
+void FleetIndex::note_node_changed(const std::string& name) { impl_->dirty_nodes.insert(name); }
+void FleetIndex::note_pod_changed(const ObjectKey& pod) { impl_->dirty_pods.push_back(pod); }
+void FleetIndex::note_configmap_changed(const ObjectKey& config_map) { impl_->dirty_config_maps.insert(config_map); }
+void FleetIndex::note_discovery_changed() { impl_->discovery_dirty = true; }
+void FleetIndex::note_policies_changed() { impl_->policies_dirty = true; }
+void FleetIndex::note_everything_changed() { impl_->everything = true; }
+
+void FleetIndex::refresh(const World& world, const PlannerSettings& settings) { impl_->refresh(world, settings); }
+
+const NodeAssessment* FleetIndex::assessment(std::string_view node) const { return impl_->find(node); }
+
+std::vector<std::string> FleetIndex::node_names() const {
+  std::vector<std::string> out;
+  out.reserve(impl_->nodes.size());
+  for (const auto& [name, assessment] : impl_->nodes) out.push_back(name);
+  std::ranges::sort(out);
+  return out;
+}
+
+const std::vector<OperandSet>& FleetIndex::operand_sets() const { return impl_->discovery.sets; }
+
+const NodeAssessment* FleetIndex::Impl::find(std::string_view node) const {
+  auto it = nodes.find(std::string(node));
+  return it == nodes.end() ? nullptr : &it->second;
+}
+
+const SharingPolicy& FleetIndex::Impl::policy(const World& world, std::string_view name) const {
+  const SharingPolicy* found = world.policies.find(name);
+  return found ? *found : built_in_policy;
+}
+
+std::vector<const Pod*> FleetIndex::Impl::pods_of(const World& world, std::string_view node) const {
+  std::vector<const Pod*> out;
+  auto it = pods_by_node_.find(std::string(node));
+  if (it == pods_by_node_.end()) return out;
+  for (const ObjectKey& key : it->second) {
+    if (const Pod* pod = world.operand_pods.find(key)) out.push_back(pod);
+  }
+  return out;
+}
+
+void FleetIndex::Impl::reset() {
+  nodes.clear();
+  units.clear();
+  policies.clear();
+  cluster = {};
+  shares_.clear();
+  for (auto* names : {&in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
+                      &breaking, &label_work}) {
+    names->clear();
+  }
+  node_of_pod_.clear();
+  pods_by_node_.clear();
+}
+
+void FleetIndex::Impl::index_pod(const World& world, const ObjectKey& key) {
+  const Pod* pod = world.operand_pods.find(key);
+  const std::string node(pod ? pod->node_name.view() : std::string_view());
+  auto known = node_of_pod_.find(key);
+  if (known != node_of_pod_.end()) {
+    dirty_nodes.insert(known->second);
+    if (known->second == node) return;
+    std::erase(pods_by_node_[known->second], key);
+    node_of_pod_.erase(known);
+  }
+  if (node.empty()) return;
+  dirty_nodes.insert(node);
+  node_of_pod_.emplace(key, node);
+  pods_by_node_[node].push_back(key);
+}
+
+void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& settings) {
+  const ConfigMap* state = world.configmaps.find({settings.operator_namespace, settings.state_config_map});
+  std::shared_ptr<const std::string> held;
+  if (state) {
+    auto it = state->data.find(std::string(kRecordKey));
+    if (it != state->data.end()) held = it->second;
+  }
+  const std::string_view text = held ? std::string_view(*held) : std::string_view();
+  if (text == record_text_ && !everything) return;
+  record_text_ = text;
+  auto parsed = text.empty() ? k8s::Result<FleetRecord>(FleetRecord{}) : parse_record(text);
+  record_problem = parsed ? "" : parsed.error().message;
+  std::optional<FleetRecord> next;
+  if (!text.empty() && parsed) next = std::move(*parsed);
+  // `verified` alone changes no node's assessment.
+  const bool same = record.has_value() == next.has_value() &&
+                    (!next || (record->nodes == next->nodes && record->unproven == next->unproven &&
+                               record->preexisting_drift == next->preexisting_drift));
+  record = std::move(next);
+  if (!same) everything = true;
+}
+
+void FleetIndex::Impl::rediscover(const World& world) {
+  Discovery next = discover(world);
+  if (next == discovery) return;
+  discovery = std::move(next);
+  everything = true;
+}
+
+// Everything that a restarted pod would load or do differently: the ConfigMap's data, the templates, what is announced.
+void FleetIndex::Impl::sign_sets(const World& world) {
+  signatures.clear();
+  for (const OperandSet& set : discovery.sets) {
+    std::string text = fmt::format("{}|{}|{}|{}", set.clusterpolicy_generation, set.announced, set.announced_config_map,
+                                   set.announced_default);
+    for (const Operand& operand : set.operands) text += fmt::format("|{}:{}", operand.uid, operand.generation);
+    if (const ConfigMap* config_map = world.configmaps.find(set.config_map_key())) {
+      for (const auto& [key, value] : config_map->data) text += fmt::format("|{}={}", key, value ? *value : "");
+    }
+    signatures.push_back(short_hash(text));
+  }
+}
+
+void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settings) {
+  built_in_policy.meta.name = kDefaultPolicy;
+  built_in_policy.mode = settings.mode;
+  if (built_in_policy.rollout != settings.rollout) built_in_policy.rollout = settings.rollout;
+  const bool config_maps_changed = everything || !dirty_config_maps.empty();
+  if (discovery_dirty || everything) rediscover(world);
+  if (config_maps_changed) read_record(world, settings);
+  if (config_maps_changed || discovery_dirty || everything) sign_sets(world);
+  ordered_policies_ = policies_in_order(world, built_in_policy);
+  if (policies_dirty || everything) {
+    std::vector<SharingPolicy> seen;
+    for (const SharingPolicy* policy : ordered_policies_) {
+      seen.push_back(*policy);
+      seen.back().status_json.clear();
+      seen.back().meta.resource_version.clear();
+    }
+    if (seen != policies_seen_) everything = true;
+    policies_seen_ = std::move(seen);
+  }
+  if (everything) {
+    reset();
+    for (const auto& [key, pod] : world.operand_pods.all()) index_pod(world, key);
+    dirty_nodes.clear();
+    for (const auto& [key, node] : world.nodes.all()) dirty_nodes.insert(key.name);
+  } else {
+    for (const ObjectKey& pod : dirty_pods) index_pod(world, pod);
+    for (const ObjectKey& config_map : dirty_config_maps) {
+      for (const auto& [name, assessment] : nodes) {
+        const OperandSet& set = set_of(assessment);
+        const bool uses = set.ns == config_map.ns &&
+                          (set.config_map == config_map.name || set.announced_config_map == config_map.name);
+        if (uses) dirty_nodes.insert(name);
+      }
+    }
+  }
+  const AssessContext context{world,           settings, discovery.sets, ordered_policies_, record ? &*record : nullptr,
+                              book, expectations_};
+  for (const std::string& name : dirty_nodes) assess(context, name);
+  dirty_nodes.clear();
+  dirty_pods.clear();
+  dirty_config_maps.clear();
+  everything = discovery_dirty = policies_dirty = false;
+}
+
+void FleetIndex::Impl::assess(const AssessContext& context, const std::string& name) {
+  remove(name);
+  const Node* node = context.world.nodes.find(name);
+  if (node == nullptr) return;
+  auto assessment = assess_node(context, *node, pods_of(context.world, name));
+  if (!assessment) return;
+  add(name, *assessment, *node);
+  if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
+  nodes.insert_or_assign(name, std::move(*assessment));
+}
+
+void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, const Node& node) {
+  if (a.situation == Situation::first_seen) first_seen.insert(name);
+  if (a.stale_state) stale.insert(name);
+  if (a.situation == Situation::unmanaged) return;
+  Share share;
+  share.unit = {std::string(a.policy.view()), set_of(a).id(), std::string(a.key.view())};
+  share.product = std::string(a.product.view());
+  share.situation = a.situation;
+  share.unavailable = a.unavailable;
+  share.busy = a.unavailable || a.flight.has_value();
+  share.settled = a.situation == Situation::current && a.matches;
+  share.held = a.held;
+  share.reason = std::string(a.reason);
+  share.target = std::string(a.target.view());
+  Unit& unit = units[share.unit];
+  Group& group = unit.groups[share.product];
+  unit.set = a.set;
+  ++unit.total;
+  ++unit.counts[a.situation];
+  ++unit.targets[share.target];
+  ++group.total;
+  Sums& policy = policies[share.unit.policy];
+  ++policy.total;
+  ++cluster.total;
+  if (share.busy) {
+    ++group.busy;
+    ++policy.busy;
+    ++cluster.busy;
+  }
+  if (share.settled) ++group.settled;
+  if (share.held) ++unit.held;
+  switch (a.situation) {
+    case Situation::change: group.pending.emplace(!a.unavailable, name); break;
+    case Situation::in_flight: in_flight.insert(name); break;
+    case Situation::failed: failed.insert(name); break;
+    case Situation::to_record: to_record.insert(name); break;
+    case Situation::following: following.insert(name); break;
+    case Situation::blocked: unit.blocked[share.reason].insert(name); break;
+    default: break;
+  }
+  if (a.flight && a.flight->failed) unit.failed.insert(name);
+  const bool says_blocked = node.meta.labels.get(kStateLabel) == kStateBlocked &&
+                            node.meta.annotations.get(kMessageAnnotation) == a.message;
+  if (a.situation == Situation::blocked && a.write_blocked && !says_blocked) written_blocked.insert(name);
+  const bool excused = a.unavailable || a.drift_at_install || !foreign_holder(node, set_of(a)).empty();
+  if (a.situation == Situation::current && !a.matches && !excused) drifting.insert(name);
+  if (!a.would_break.empty()) breaking.insert(name);
+  shares_.insert_or_assign(name, std::move(share));
+}
+
+void FleetIndex::Impl::remove(const std::string& name) {
+  for (auto* names : {&in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
+                      &breaking, &label_work}) {
+    names->erase(name);
+  }
+  nodes.erase(name);
+  auto it = shares_.find(name);
+  if (it == shares_.end()) return;
+  const Share& share = it->second;
+  auto unit_at = units.find(share.unit);
+  Unit& unit = unit_at->second;
+  auto group_at = unit.groups.find(share.product);
+  Group& group = group_at->second;
+  auto drop = [](auto& map, const auto& key) {
+    if (auto entry = map.find(key); entry != map.end() && --entry->second == 0) map.erase(entry);
+  };
+  auto policy_at = policies.find(share.unit.policy);
+  --unit.total;
+  --group.total;
+  --policy_at->second.total;
+  --cluster.total;
+  if (share.busy) {
+    --group.busy;
+    --policy_at->second.busy;
+    --cluster.busy;
+  }
+  if (share.settled) --group.settled;
+  if (share.held) --unit.held;
+  drop(unit.counts, share.situation);
+  drop(unit.targets, share.target);
+  unit.failed.erase(name);
+  group.pending.erase({!share.unavailable, name});
+  if (auto blocked = unit.blocked.find(share.reason); blocked != unit.blocked.end()) {
+    blocked->second.erase(name);
+    if (blocked->second.empty()) unit.blocked.erase(blocked);
+  }
+  if (group.total == 0) unit.groups.erase(group_at);
+  if (unit.total == 0) units.erase(unit_at);
+  if (policy_at->second.total == 0) policies.erase(policy_at);
+  shares_.erase(it);
+}
+
+bool is_gpu_consumer(const Pod& pod, const World& world) {
+  if (pod.phase == "Succeeded" || pod.phase == "Failed") return false;
+  if (world.operand_pods.find(pod.meta.key()) != nullptr) return false;
+  const bool requests = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
+  if (requests || pod.uses_mps_pipe || pod.dra_gpu_claim) return true;
+  // The NVIDIA stack's other DaemonSets (DCGM, validator, driver) see all devices and are none of their clients.
+  const auto* owner = pod.meta.controller();
+  return pod.nvidia_visible_devices && !(owner != nullptr && owner->kind == "DaemonSet");
+}
+
+}  // namespace gso

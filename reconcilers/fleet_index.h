@@ -1,0 +1,120 @@
+// The inside of FleetIndex: assessments, and the sums and sets over them that planners walk. Used by planners only.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "reconcilers/assess.h"
+#include "reconcilers/fleet.h"
+
+namespace gso {
+
+// Nodes that are alike for a rollout: one product and one profile.
+struct Group {
+  std::int64_t total = 0;
+  std::int64_t busy = 0;     // In flight or unavailable, whoever caused it.
+  std::int64_t settled = 0;  // Run the target, and show it.
+  // Waiting for a change: those that are out of service anyway first, then by name.
+  std::set<std::pair<bool, std::string>> pending;
+};
+
+// One policy taking one profile key to its present revision.
+struct UnitKey {
+  std::string policy;
+  std::string set;  // "namespace/configmap"
+  std::string key;
+  friend auto operator<=>(const UnitKey&, const UnitKey&) = default;
+};
+
+struct Unit {
+  std::size_t set = 0;
+  std::map<std::string, Group> groups;  // By product.
+  std::map<Situation, std::int64_t> counts;
+  std::int64_t total = 0;
+  std::int64_t held = 0;
+  std::set<std::string> failed;                            // Failed on any target.
+  std::map<std::string, std::set<std::string>> blocked;    // Reason -> nodes.
+  std::map<std::string, std::int64_t> targets;             // Revision -> nodes; one, but in the moment of a change.
+};
+
+// What one assessed node adds to the sums, kept so that it can be taken out again.
+struct Share {
+  UnitKey unit;
+  std::string product;
+  Situation situation = Situation::unmanaged;
+  bool busy = false;
+  bool settled = false;
+  bool unavailable = false;
+  bool held = false;
+  std::string reason;
+  std::string target;
+};
+
+struct Sums {
+  std::int64_t total = 0;
+  std::int64_t busy = 0;
+};
+
+class FleetIndex::Impl {
+ public:
+  // --- Dirt: what refresh() must look at.
+  bool everything = true;
+  bool discovery_dirty = true;
+  bool policies_dirty = true;
+  std::unordered_set<std::string> dirty_nodes;
+  std::set<ObjectKey> dirty_config_maps;
+  std::vector<ObjectKey> dirty_pods;
+
+  void refresh(const World& world, const PlannerSettings& settings);
+
+  // --- What planners read.
+  Discovery discovery;
+  std::vector<std::string> signatures;  // Of each set: changes when what pods would load changes. For `settled`.
+  std::optional<FleetRecord> record;
+  std::string record_problem;           // Not empty: the record cannot be read; nothing is rolled by it.
+  ProfileBook book;
+  std::unordered_map<std::string, NodeAssessment> nodes;
+  std::map<UnitKey, Unit> units;
+  std::map<std::string, Sums> policies;  // By policy name.
+  Sums cluster;
+  // Active sets, sorted by name.
+  std::set<std::string> in_flight, failed, to_record, following, written_blocked, stale, first_seen, drifting, breaking,
+      label_work;
+  SharingPolicy built_in_policy;
+
+  [[nodiscard]] const NodeAssessment* find(std::string_view node) const;
+  [[nodiscard]] const OperandSet& set_of(const NodeAssessment& assessment) const { return discovery.sets[assessment.set]; }
+  // The policy object behind a name; the built-in one when the cluster has none of that name.
+  [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;
+  [[nodiscard]] std::vector<const Pod*> pods_of(const World& world, std::string_view node) const;
+
+ private:
+  void reset();
+  void index_pod(const World& world, const ObjectKey& pod);
+  void read_record(const World& world, const PlannerSettings& settings);
+  void rediscover(const World& world);
+  void sign_sets(const World& world);
+  void assess(const AssessContext& context, const std::string& name);
+  void add(const std::string& name, const NodeAssessment& assessment, const Node& node);
+  void remove(const std::string& name);
+
+  ExpectationCache expectations_;
+  std::string record_text_;
+  std::unordered_map<ObjectKey, std::string> node_of_pod_;
+  std::unordered_map<std::string, std::vector<ObjectKey>> pods_by_node_;
+  std::unordered_map<std::string, Share> shares_;
+  std::vector<const SharingPolicy*> ordered_policies_;  // Filled anew by each refresh: stores replace their objects.
+  std::vector<SharingPolicy> policies_seen_;            // Without what moves no node.
+};
+
+}  // namespace gso

@@ -1,0 +1,370 @@
+// Nodes whose change is under way: drained, restarted in order, verified, taken out again, or declared failed. All of
+// it is derived from the annotations, the pods and the content of the ConfigMap, so that a new leader goes on.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/pass.h"
+
+namespace gso {
+
+namespace {
+
+// How long plugin and GFD may take to reload by themselves after a label changed, before their pods are replaced.
+constexpr Duration kReloadGrace = std::chrono::minutes(2);
+
+class FlightPlan {
+ public:
+  FlightPlan(Pass& pass, const Node& node, const NodeAssessment& assessment)
+      : pass_(pass),
+        node_(node),
+        a_(assessment),
+        flight_(*assessment.flight),
+        rollout_(pass.index.policy(pass.s.world, assessment.policy.view()).rollout),
+        pods_(sort_pods(pass.index.set_of(assessment), pass.index.pods_of(pass.s.world, node.meta.name))) {
+    same_target_ = a_.profile && a_.profile->valid && flight_.target == a_.target.view();
+    target_ = same_target_ ? a_.profile : pass.index.book.by_revision(flight_.target);
+    transition_ = flight_transition(flight_, target_ ? &target_->profile() : nullptr);
+  }
+
+  void run() {
+    if (a_.held || !foreign_holder(node_, pass_.index.set_of(a_)).empty()) return;
+    if (flight_.failed) {
+      if (all_replaced() && shows_what_it_loaded()) finish("Recovered");
+      return;
+    }
+    if (!same_target_ && !touched()) return back_out("Superseded", "the profile changed before any pod was restarted");
+    if (!same_target_ && anything_listed_left()) return retarget();
+    if (before_first_pods()) return;
+    const std::string verifying = fmt::format("verifying/{}/{}", node(), flight_.target);
+    const bool expired = pass_.held_for(verifying, rollout_.verify_timeout);
+    if (any_left(first_components(a_, transition_))) {
+      // Terminating: they take the grace period that they need.
+      if (expired) fail("pods of the first step are still terminating");
+      return;
+    }
+    if (any_deletable(steps_for(transition_).last)) {
+      if (ready_for_last()) return delete_last();
+      if (expired) fail(waiting_for());
+      return;
+    }
+    if (all_replaced() && shows_what_it_loaded()) return finish("Verified");
+    if (expired) return give_up();
+    if (reloads_by_itself() && pass_.held_for(fmt::format("reloading/{}/{}", node(), flight_.target), kReloadGrace)) {
+      heal_reload();
+    }
+  }
+
+ private:
+  [[nodiscard]] const std::string& node() const { return node_.meta.name; }
+
+  // --- The listed pods.
+
+  [[nodiscard]] const std::set<std::string>* listed(Component component) const {
+    auto it = flight_.replace.find(component);
+    return it == flight_.replace.end() ? nullptr : &it->second;
+  }
+  [[nodiscard]] bool any_left(const std::vector<Component>& components) const {
+    return std::ranges::any_of(components, [&](Component component) { return count_left(component, true) > 0; });
+  }
+  [[nodiscard]] bool any_deletable(const std::vector<Component>& components) const {
+    return std::ranges::any_of(components, [&](Component component) { return count_left(component, false) > 0; });
+  }
+  [[nodiscard]] std::size_t count_left(Component component, bool terminating_too) const {
+    const auto* uids = listed(component);
+    if (uids == nullptr) return 0;
+    return static_cast<std::size_t>(std::ranges::count_if(pods_.of(component), [&](const Pod* pod) {
+      return uids->contains(pod->meta.uid) && (terminating_too || !pod->meta.deletion_timestamp);
+    }));
+  }
+  [[nodiscard]] bool anything_listed_left() const {
+    return any_deletable({Component::plugin, Component::gfd, Component::mps});
+  }
+  // Something of this change has happened to the node: a listed pod is gone or going, or the label was written.
+  [[nodiscard]] bool touched() const {
+    std::size_t uids = 0;
+    for (const auto& [component, set] : flight_.replace) {
+      uids += set.size();
+      if (count_left(component, false) < set.size()) return true;
+    }
+    return uids == 0 && !a_.label;
+  }
+  [[nodiscard]] bool all_replaced() const {
+    return !any_left({Component::plugin, Component::gfd, Component::mps});
+  }
+  [[nodiscard]] bool reloads_by_itself() const {
+    return same_target_ && !a_.label && !flight_.replace.contains(Component::plugin);
+  }
+
+  // --- Before the first pod goes: workloads.
+
+  // True while there is something to do or to wait for before the first pods have been deleted.
+  bool before_first_pods() {
+    const auto first = first_components(a_, transition_);
+    if (!any_deletable(first) && !a_.label) return false;
+    const Drain drain = drain_for(a_, transition_, rollout_.workloads);
+    if (drain != Drain::nothing && !is_drained(drain)) return true;
+    if (a_.label) write_label();
+    delete_pods(pass_, node(), pods_, first, flight_.replace, fmt::format("to {}", flight_.target));
+    return true;
+  }
+
+  bool is_drained(Drain drain) {
+    const std::string draining = fmt::format("draining/{}/{}", node(), flight_.target);
+    const WallTime since = pass_.since(draining);
+    const Duration waited = pass_.age(draining);
+    const NodeUse use = use_of(pass_.s, node(), since);
+    if (drained(drain, use, a_)) return true;
+    if (!use.fresh) {
+      pass_.plan.consumers_wanted.insert(node());
+      pass_.look_again_in(std::chrono::seconds(10));
+      return false;
+    }
+    if (waited >= rollout_.idle_timeout) {
+      pass_.plan.conditions.push_back(fmt::format("deferred/{}/{}", node(), flight_.target));
+      back_out(kWaitingForWorkloads, fmt::format("still in use after {}: {}",
+                                                 k8s::format_go_duration(rollout_.idle_timeout), use.names()));
+      return false;
+    }
+    pass_.look_again_in(std::min<Duration>(std::chrono::seconds(10), rollout_.idle_timeout - waited));
+    pass_.finding(Severity::info, node_ref(node()), kWaitingForWorkloads, fmt::format("waits for {}", use.names()));
+    if (rollout_.workloads == WorkloadMode::evict) evict(use);
+    return false;
+  }
+
+  void evict(const NodeUse& use) {
+    for (const Pod* pod : use.waiting) {
+      const auto& annotations = pod->meta.annotations;
+      const bool refuses = annotations.get("karpenter.sh/do-not-disrupt") == "true" ||
+                           annotations.get(kDoNotDisruptAnnotation) == "true" ||
+                           annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict") == "false";
+      if (pod->meta.deletion_timestamp || refuses) continue;
+      pass_.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
+                fmt::format("{} uses the GPUs of node {}, whose sharing changes", pod->meta.name, node()), true, node());
+    }
+  }
+
+  void write_label() {
+    PatchNode patch;
+    patch.name = node();
+    patch.resource_version = node_.meta.resource_version;
+    add_to(patch, claim_label(node_, config_label(pass_, node_, a_), *a_.label));
+    pass_.add(std::move(patch), "Relabel", fmt::format("policy {} selects profile {}", a_.policy.view(), *a_.label), true,
+              node());
+  }
+
+  // --- Between first and last.
+
+  [[nodiscard]] bool serving(Component component) const {
+    const auto* uids = listed(component);
+    return std::ranges::any_of(pods_.of(component), [&](const Pod* pod) {
+      return is_serving(*pod) && (uids == nullptr || !uids->contains(pod->meta.uid));
+    });
+  }
+  [[nodiscard]] bool ready_for_last() const { return waiting_for().empty(); }
+  [[nodiscard]] std::string waiting_for() const {
+    const Steps steps = steps_for(transition_);
+    if (steps.wait == Steps::Wait::mps_ready && !serving(Component::mps)) return "the new MPS control daemon is not Ready";
+    if (steps.wait == Steps::Wait::mps_gone && count_left(Component::mps, true) > 0) return "the MPS control daemon is still there";
+    for (Component component : first_components(a_, transition_)) {
+      const bool returns = component != Component::mps || steps.wait == Steps::Wait::mps_ready;
+      if (returns && listed(component) != nullptr && !serving(component)) {
+        return fmt::format("the new {} pod is not Ready", to_string(component));
+      }
+    }
+    return {};
+  }
+  void delete_last() {
+    delete_pods(pass_, node(), pods_, steps_for(transition_).last, flight_.replace,
+                fmt::format("last step to {}", flight_.target));
+  }
+
+  // --- After the last.
+
+  // The content may have changed again meanwhile: what counts is what these pods have loaded.
+  [[nodiscard]] bool loaded_present_content() const { return same_target_ || a_.fresh_pods; }
+
+  [[nodiscard]] Verification verification() const {
+    if (loaded_present_content()) return a_.verified;
+    Verification out;
+    if (target_) {
+      const Operand* plugin = pass_.index.set_of(a_).find(Component::plugin, node_);
+      const std::string_view env = plugin ? std::string_view(plugin->mig_strategy) : std::string_view();
+      return verify(expect_on_node(target_->profile(), facts_of(node_), env), node_, a_.gfd);
+    }
+    // Nobody knows that text any more: serving is all that can be asked.
+    out.ok = out.serving = std::ranges::any_of(node_.allocatable, [](const auto& entry) { return entry.second > 0; });
+    if (!out.ok) out.mismatch = "nothing is allocatable";
+    return out;
+  }
+  [[nodiscard]] bool shows_what_it_loaded() const {
+    if (loaded_present_content() && !(a_.profile && a_.profile->valid)) return false;
+    return a_.pods_ready && verification().ok;
+  }
+
+  void finish(std::string_view reason) {
+    const Verification shown = verification();
+    PatchNode patch = patch_out(pass_, node_, a_);
+    const bool present = loaded_present_content();
+    const std::string revision = present ? std::string(a_.target.view()) : flight_.target;
+    record_on(patch, revision, a_.profile_ref);
+    if (present && a_.expectation) {
+      add_to(patch, label_change_to(node_, *a_.expectation, a_.gfd, pass_.s.settings));
+    }
+    pass_.add(std::move(patch), reason, fmt::format("runs {}", revision), false, node());
+    if (shown.unhealthy || !shown.ok) {
+      pass_.finding(Severity::warning, node_ref(node()), kUnhealthyDevices,
+                    shown.ok ? "allocatable is below capacity: a device is unhealthy" : shown.mismatch);
+    }
+  }
+
+  void give_up() {
+    const Verification shown = verification();
+    if (all_replaced() && a_.pods_ready && shown.shortfall) return finish("VerifiedDegraded");
+    std::string why = shown.ok ? "" : shown.mismatch;
+    if (!a_.pods_ready) why = pods_problem();
+    fail(why.empty() ? "did not verify" : why);
+  }
+
+  [[nodiscard]] std::string pods_problem() const {
+    for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
+      for (const Pod* pod : pods_.of(component)) {
+        if (is_serving(*pod) || pod->meta.deletion_timestamp) continue;
+        for (const auto* statuses : {&pod->init_containers, &pod->containers}) {
+          for (const ContainerStatus& container : *statuses) {
+            if (container.waiting_reason.empty() && container.last_message.empty()) continue;
+            return fmt::format("pod {} container {}: {} {}", pod->meta.name, container.name.view(),
+                               container.waiting_reason.view(), container.last_message);
+          }
+        }
+        return fmt::format("pod {} is not Ready", pod->meta.name);
+      }
+    }
+    return "a pod of the plugin, GFD or MPS is missing";
+  }
+
+  void fail(const std::string& why) {
+    PatchNode patch;
+    patch.name = node();
+    patch.set[std::string(kStateLabel)] = kStateFailed;
+    const std::string message = fmt::format("{} did not verify within {}: {}", flight_.target,
+                                            k8s::format_go_duration(rollout_.verify_timeout), why);
+    patch.set_annotations[std::string(kMessageAnnotation)] = message;
+    pass_.add(std::move(patch), kVerificationFailed, message, false, node());
+    pass_.event(node_ref(node()), true, kVerificationFailed, "Verify", message);
+  }
+
+  void back_out(std::string_view reason, std::string message) {
+    pass_.add(patch_out(pass_, node_, a_), reason, std::move(message), false, node());
+  }
+
+  // Half-way, and the content has moved on: nothing more is restarted into what nobody asked for. A valid new content
+  // becomes the target (the node is out of service already); an invalid one is waited out.
+  void retarget() {
+    if (!a_.profile || !a_.profile->valid) {
+      pass_.finding(Severity::error, node_ref(node()), kConfigInvalid, a_.message);
+      return;
+    }
+    NodeAssessment next = a_;
+    next.transition = transition_from(observed_shape(node_, !pods_.mps.empty()), a_.profile->profile());
+    if (next.transition == Transition::enter_mps && !pods_.mps.empty()) next.transition = Transition::change_mps;
+    next.way = WayIn::edited;
+    PatchNode patch = patch_into(pass_, node_, next, steps_for(next.transition).disruptive, false);
+    pass_.add(std::move(patch), "Superseded", fmt::format("half-way to {}; goes on to {}", flight_.target, a_.target.view()),
+              true, node());
+  }
+
+  // The sidecars did not bring the label's profile in by themselves.
+  void heal_reload() {
+    NodeAssessment next = a_;
+    next.way = WayIn::moved;
+    next.transition = transition_ == Transition::none ? Transition::reshare : transition_;
+    PatchNode patch = patch_into(pass_, node_, next, false, false);
+    pass_.add(std::move(patch), "ReloadFailed",
+              fmt::format("not reloaded within {}: {}", k8s::format_go_duration(kReloadGrace), a_.verified.mismatch), true,
+              node());
+  }
+
+  Pass& pass_;
+  const Node& node_;
+  const NodeAssessment& a_;
+  const Flight& flight_;
+  const RolloutSpec& rollout_;
+  NodePods pods_;
+  bool same_target_ = false;
+  ProfilePtr target_;
+  Transition transition_ = Transition::none;
+};
+
+}  // namespace
+
+void plan_nodes_in_flight(Pass& pass) {
+  for (const auto* names : {&pass.index.in_flight, &pass.index.failed}) {
+    for (const std::string& name : *names) {
+      const Node* node = pass.s.world.nodes.find(name);
+      const NodeAssessment* assessment = pass.index.find(name);
+      if (node == nullptr || assessment == nullptr || !assessment->flight || !pass.plannable(*assessment)) continue;
+      FlightPlan(pass, *node, *assessment).run();
+    }
+  }
+}
+
+void plan_nodes_to_record(Pass& pass) {
+  for (const std::string& name : pass.index.to_record) {
+    const Node* node = pass.s.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
+    if (!a->matches) {
+      const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
+      const Duration grace = a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
+      // Afterwards it is a candidate for a restart (plan_starts asks the same condition).
+      (void)pass.held_for(loading_condition(name, *a), grace);
+      continue;
+    }
+    PatchNode patch = patch_out(pass, *node, *a);
+    record_on(patch, std::string(a->target.view()), a->profile_ref);
+    add_to(patch, label_change_to(*node, *a->expectation, a->gfd, pass.s.settings));
+    const bool ungated = a->way == WayIn::edited;
+    pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false, name);
+    if (ungated) {
+      pass.event(node_ref(name), true, kLoadedUngated, "Verify",
+                 fmt::format("pods were restarted by somebody else and loaded {} ({}) outside a rollout; it is verified",
+                             a->target.view(), a->profile_ref));
+    }
+  }
+}
+
+std::string loading_condition(const std::string& node, const NodeAssessment& assessment) {
+  return fmt::format("loading/{}/{}", node, assessment.target.view());
+}
+
+bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& a) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
+  const Duration grace = a.way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
+  return pass.s.now - pass.since(loading_condition(node, a)) >= grace;
+}
+
+void plan_node_states(Pass& pass) {
+  for (const std::string& name : pass.index.written_blocked) {
+    const Node* node = pass.s.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
+    PatchNode patch;
+    patch.name = name;
+    if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
+    patch.set_annotations[std::string(kMessageAnnotation)] = a->message;
+    pass.add(std::move(patch), a->reason, a->message, false, name);
+    pass.event(node_ref(name), true, a->reason, "Block", a->message);
+  }
+  for (const std::string& name : pass.index.stale) {
+    const Node* node = pass.s.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || a->situation == Situation::first_seen || !pass.plannable(*a)) continue;
+    PatchNode patch = patch_out(pass, *node, *a);
+    const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
+    if (!nothing) pass.add(std::move(patch), "Released", "nothing of a change is left on the node", false, name);
+  }
+}
+
+}  // namespace gso

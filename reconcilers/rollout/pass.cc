@@ -1,0 +1,256 @@
+// Conditions, consumers, and the patches of a change.
+#include "reconcilers/rollout/pass.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+namespace {
+// A listing older than this says nothing about now.
+constexpr Duration kListingFresh = std::chrono::seconds(10);
+}  // namespace
+
+WallTime Pass::since(const std::string& condition) const {
+  auto it = s.observed.find(condition);
+  return it == s.observed.end() ? s.now : std::min(it->second, s.now);
+}
+
+Duration Pass::age(const std::string& condition) {
+  plan.conditions.push_back(condition);
+  return s.now - since(condition);
+}
+
+bool Pass::held_for(const std::string& condition, Duration wanted) {
+  const Duration age_now = age(condition);
+  if (age_now >= wanted) return true;
+  look_again_in(wanted - age_now);
+  return false;
+}
+
+void Pass::look_again_in(Duration wait) {
+  plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, wait) : wait;
+}
+
+void Pass::add(Action action, std::string_view reason, std::string message, bool disruptive, std::string node) {
+  plan.actions.push_back({std::string(reconciler_), std::move(action), std::string(reason), std::move(message),
+                          disruptive, std::move(node)});
+}
+
+void Pass::event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action, std::string note) {
+  RecordEvent event{std::move(regarding), warning, std::string(reason), std::string(action), std::move(note)};
+  plan.actions.push_back({std::string(reconciler_), std::move(event), std::string(reason), {}, false, {}});
+}
+
+void Pass::finding(Severity severity, ObjectRef object, std::string_view reason, std::string message) {
+  plan.findings.push_back({severity, std::move(object), std::string(reason), std::move(message)});
+}
+
+bool Pass::plannable(const NodeAssessment& assessment) const {
+  return !s.world.unsynced_namespaces.contains(index.set_of(assessment).ns);
+}
+
+ObjectRef node_ref(const std::string& name) { return {"v1", "Node", "", name, ""}; }
+ObjectRef config_map_ref(const ObjectKey& key) { return {"v1", "ConfigMap", key.ns, key.name, ""}; }
+
+std::int64_t NodeUse::requested(std::string_view resource) const {
+  std::int64_t sum = 0;
+  for (const auto* pods : {&waiting, &daemonset_owned}) {
+    for (const Pod* pod : *pods) {
+      for (const auto& [name, count] : pod->gpu_requests) sum += name == resource ? count : 0;
+    }
+  }
+  return sum;
+}
+
+std::string NodeUse::names() const {
+  constexpr std::size_t kShown = 5;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(waiting.size(), kShown); ++i) {
+    out += fmt::format("{}{}", i == 0 ? "" : ", ", k8s::to_string(waiting[i]->meta.key()));
+  }
+  if (waiting.size() > kShown) out += fmt::format(" and {} more", waiting.size() - kShown);
+  return out;
+}
+
+NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since) {
+  NodeUse out;
+  auto it = snapshot.consumers.find(node);
+  if (it == snapshot.consumers.end()) return out;
+  out.fresh = it->second.listed_at >= needed_since && snapshot.now - it->second.listed_at <= kListingFresh;
+  for (const Pod& pod : it->second.pods) {
+    if (!is_gpu_consumer(pod, snapshot.world)) continue;
+    const auto* owner = pod.meta.controller();
+    // Mirror pods belong to the Node and cannot be moved either.
+    const bool stays = owner != nullptr && (owner->kind == "DaemonSet" || owner->kind == "Node");
+    (stays ? out.daemonset_owned : out.waiting).push_back(&pod);
+  }
+  auto by_name = [](const Pod* a, const Pod* b) { return a->meta.key() < b->meta.key(); };
+  std::ranges::sort(out.waiting, by_name);
+  std::ranges::sort(out.daemonset_owned, by_name);
+  return out;
+}
+
+Drain drain_for(const NodeAssessment& assessment, Transition transition, WorkloadMode mode) {
+  if (mode == WorkloadMode::interrupt) return Drain::nothing;
+  if (steps_for(transition).disruptive) return Drain::idle;
+  return assessment.shrinks ? Drain::fits : Drain::nothing;
+}
+
+bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment) {
+  if (drain == Drain::nothing) return true;
+  if (!use.fresh) return false;
+  if (drain == Drain::idle) return use.waiting.empty();
+  if (!assessment.expectation) return false;
+  return std::ranges::all_of(assessment.expectation->capacity, [&](const auto& entry) {
+    return use.requested(entry.first) <= entry.second;
+  });
+}
+
+std::vector<Component> first_components(const NodeAssessment& assessment, Transition transition) {
+  std::vector<Component> out = steps_for(transition).first;
+  if (assessment.gfd) return out;
+  std::erase(out, Component::gfd);
+  // Without GFD nobody else ends the MPS pod for us.
+  if (transition == Transition::leave_mps) out.push_back(Component::mps);
+  return out;
+}
+
+std::map<Component, std::set<std::string>> pods_to_replace(const Pass& pass, const Node& node,
+                                                           const NodeAssessment& a) {
+  const NodePods pods = sort_pods(pass.index.set_of(a), pass.index.pods_of(pass.s.world, node.meta.name));
+  std::map<Component, std::set<std::string>> out;
+  auto list = [&](Component component) {
+    auto& uids = out[component];
+    for (const Pod* pod : pods.of(component)) uids.insert(pod->meta.uid);
+  };
+  // By label plugin and GFD reload by themselves; only a running MPS daemon needs the full order of restarts.
+  const bool reloads = a.way == WayIn::relabel && a.transition != Transition::change_mps;
+  const Steps steps = steps_for(a.transition);
+  for (Component component : {Component::plugin, Component::gfd}) {
+    if (component == Component::gfd && !a.gfd) continue;
+    if (!reloads && (steps.replaces(component) || a.way == WayIn::on_delete)) list(component);
+  }
+  if (a.transition == Transition::enter_mps) out[Component::mps];
+  if (a.transition == Transition::change_mps || a.transition == Transition::leave_mps) list(Component::mps);
+  return out;
+}
+
+namespace {
+
+// Physical GPUs as the node shows them now, where GFD's label does not say the same.
+std::optional<std::int64_t> gpus_to_remember(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  const GpuFacts facts = facts_of(node);
+  if (facts.devices || a.unavailable) return std::nullopt;
+  const ProfilePtr before = pass.index.book.by_revision(a.loaded.revision);
+  std::int64_t replicas = 0;
+  if (before) {
+    replicas = before->profile().plugin_replicas(kGpuResource);
+  } else if (const Shape shape = observed_shape(node, false); shape.replicas.contains(std::string(kGpuResource))) {
+    replicas = shape.replicas.at(std::string(kGpuResource));
+  }
+  std::int64_t capacity = 0;
+  for (const auto& [resource, count] : node.allocatable) {
+    if ((resource == kGpuResource || resource == "nvidia.com/gpu.shared") && count > 0) {
+      auto it = node.capacity.find(resource);
+      capacity = std::max(capacity, it == node.capacity.end() ? count : it->second);
+    }
+  }
+  if (replicas < 1 || capacity < 1 || capacity % replicas != 0) return std::nullopt;
+  const std::int64_t gpus = capacity / replicas;
+  if (gpus == facts.count) return std::nullopt;
+  return gpus;
+}
+
+}  // namespace
+
+std::string config_label(const Pass& pass, const Node& node, const NodeAssessment& assessment) {
+  const Operand* plugin = pass.index.set_of(assessment).find(Component::plugin, node);
+  return plugin && !plugin->node_label.empty() ? plugin->node_label : std::string(kConfigLabel);
+}
+
+PatchNode patch_into(const Pass& pass, const Node& node, const NodeAssessment& a, bool cordon, bool with_label) {
+  PatchNode patch;
+  patch.name = node.meta.name;
+  patch.resource_version = node.meta.resource_version;
+  patch.set[std::string(kStateLabel)] = kStateUpdating;
+  patch.set_annotations[std::string(kTargetAnnotation)] = a.target.view();
+  patch.set_annotations[std::string(kReplaceAnnotation)] = print_replace(pods_to_replace(pass, node, a));
+  if (node.meta.annotations.contains(kMessageAnnotation)) patch.remove_annotations.insert(std::string(kMessageAnnotation));
+  if (auto gpus = gpus_to_remember(pass, node, a)) {
+    patch.set_annotations[std::string(kGpuCountAnnotation)] = std::to_string(*gpus);
+  }
+  if (cordon && !node.unschedulable) {
+    patch.unschedulable = true;
+    patch.set_annotations[std::string(kCordonedAnnotation)] = "true";
+  }
+  LabelChange labels;
+  if (with_label && a.label) labels = claim_label(node, config_label(pass, node, a), *a.label);
+  const Steps steps = steps_for(a.transition);
+  if (steps.touches_mps) {
+    const bool capable = a.transition != Transition::leave_mps;
+    labels = merged(node, std::move(labels), mps_capable_change(node, capable, a.gfd, pass.s.settings));
+  }
+  add_to(patch, labels);
+  return patch;
+}
+
+PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  PatchNode patch;
+  patch.name = node.meta.name;
+  auto drop = [&](std::string_view annotation) {
+    if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
+  };
+  if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
+  drop(kTargetAnnotation);
+  drop(kReplaceAnnotation);
+  drop(kMessageAnnotation);
+  // Kept where GFD's count says something else (two models) or nothing (no GFD).
+  if (node.meta.labels.get(kGpuCount) == node.meta.annotations.get(kGpuCountAnnotation)) drop(kGpuCountAnnotation);
+  // Another holder relies on the cordon: it stays, remembered as ours, until the holder is gone (S7).
+  const bool relied_on = a.held || !foreign_holder(node, pass.index.set_of(a)).empty();
+  if (node.meta.annotations.get(kCordonedAnnotation) == "true" && !relied_on) {
+    drop(kCordonedAnnotation);
+    if (node.unschedulable) {
+      patch.unschedulable = false;
+      patch.resource_version = node.meta.resource_version;
+    }
+  }
+  return patch;
+}
+
+void record_on(PatchNode& patch, const std::string& revision, const std::string& profile_ref) {
+  patch.set_annotations[std::string(kRevisionAnnotation)] = revision;
+  patch.set_annotations[std::string(kProfileAnnotation)] = profile_ref;
+}
+
+void delete_pods(Pass& pass, const std::string& node, const NodePods& pods, const std::vector<Component>& components,
+                 const std::map<Component, std::set<std::string>>& replace, std::string_view why) {
+  for (Component component : components) {
+    auto listed = replace.find(component);
+    if (listed == replace.end()) continue;
+    for (const Pod* pod : pods.of(component)) {
+      if (pod->meta.deletion_timestamp || !listed->second.contains(pod->meta.uid)) continue;
+      pass.add(DeletePod{pod->meta.key(), pod->meta.uid, std::nullopt, std::nullopt}, "Restart",
+               fmt::format("{} pod of node {}: {}", to_string(component), node, why), true, node);
+    }
+  }
+}
+
+WriteConfigMap write_state(const Snapshot& snapshot, std::map<std::string, std::string> keys) {
+  WriteConfigMap out;
+  out.config_map = {snapshot.settings.operator_namespace, snapshot.settings.state_config_map};
+  out.set = std::move(keys);
+  if (const ConfigMap* state = snapshot.world.configmaps.find(out.config_map)) {
+    for (std::string_view key : {kRecordKey, kStatusKey}) {
+      auto it = state->data.find(std::string(key));
+      if (it != state->data.end() && it->second) out.set.try_emplace(it->first, *it->second);
+    }
+  }
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,115 @@
+// One planning pass: the snapshot, the index, and the plan that grows. Time enters only here, as conditions.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/node_labels.h"
+#include "reconcilers/plan.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso {
+
+using Index = FleetIndex::Impl;
+
+// Why a unit starts no node now; empty reason: it may.
+struct Gate {
+  std::string reason;   // CamelCase.
+  std::string message;
+  [[nodiscard]] bool open() const { return reason.empty(); }
+};
+
+class Pass {
+ public:
+  Pass(const Snapshot& snapshot, Index& fleet, std::string_view reconciler)
+      : s(snapshot), index(fleet), reconciler_(reconciler) {}
+
+  const Snapshot& s;
+  Index& index;
+  Plan plan;
+
+  // Names the condition as seen now, and says for how long it has held (zero when it is new).
+  Duration age(const std::string& condition);
+  // The same: true once it has held for `wanted`; else the pass asks to be run again when it will have.
+  bool held_for(const std::string& condition, Duration wanted);
+  // Since when it has held; now when it is new.
+  [[nodiscard]] WallTime since(const std::string& condition) const;
+  void look_again_in(Duration wait);
+
+  void add(Action action, std::string_view reason, std::string message, bool disruptive = false, std::string node = {});
+  void event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action, std::string note);
+  void finding(Severity severity, ObjectRef object, std::string_view reason, std::string message);
+
+  [[nodiscard]] bool plannable(const NodeAssessment& assessment) const;  // Its namespace has synced.
+
+ private:
+  std::string_view reconciler_;
+};
+
+[[nodiscard]] ObjectRef node_ref(const std::string& name);
+[[nodiscard]] ObjectRef config_map_ref(const ObjectKey& key);
+
+// The GPU consumers of a node as last listed.
+struct NodeUse {
+  bool fresh = false;                        // Listed at or after `needed_since`, and not long ago.
+  std::vector<const Pod*> waiting;           // Those that a disruption would break and that can leave.
+  std::vector<const Pod*> daemonset_owned;   // Reported, neither waited for nor evicted.
+  [[nodiscard]] std::int64_t requested(std::string_view resource) const;
+  [[nodiscard]] std::string names() const;   // "ns/a, ns/b and 3 more"
+};
+[[nodiscard]] NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since);
+
+// What must be true of a node's consumers before its first pods go.
+enum class Drain {
+  nothing,
+  fits,  // What they request of each resource must still be there afterwards.
+  idle,  // None is left.
+};
+[[nodiscard]] Drain drain_for(const NodeAssessment& assessment, Transition transition, WorkloadMode mode);
+[[nodiscard]] bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment);
+
+// Patches into and out of a disruption, and the deletions between them.
+[[nodiscard]] PatchNode patch_into(const Pass& pass, const Node& node, const NodeAssessment& assessment, bool cordon,
+                                   bool with_label);
+// The pods that a start lists for replacement.
+[[nodiscard]] std::map<Component, std::set<std::string>> pods_to_replace(const Pass& pass, const Node& node,
+                                                                         const NodeAssessment& assessment);
+// Takes everything of a change off the node; a revision is recorded by record_on().
+[[nodiscard]] PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& assessment);
+void record_on(PatchNode& patch, const std::string& revision, const std::string& profile_ref);
+// Deletes the listed pods of these components that are still there.
+void delete_pods(Pass& pass, const std::string& node, const NodePods& pods, const std::vector<Component>& components,
+                 const std::map<Component, std::set<std::string>>& replace, std::string_view why);
+// The label that selects the node's profile, as its plugin's config-manager reads it.
+[[nodiscard]] std::string config_label(const Pass& pass, const Node& node, const NodeAssessment& assessment);
+[[nodiscard]] std::vector<Component> first_components(const NodeAssessment& assessment, Transition transition);
+
+// The planners of sharing.rollout and node.profile, in the order in which they are called.
+void plan_baseline(Pass& pass);
+void plan_verified_revisions(Pass& pass);
+void plan_nodes_in_flight(Pass& pass);
+void plan_nodes_to_record(Pass& pass);
+void plan_node_states(Pass& pass);  // Blocked written, stale states taken away.
+void plan_starts(Pass& pass);
+
+// How long a node that loads by itself may take before its pods are replaced: the condition, and whether it is over.
+[[nodiscard]] std::string loading_condition(const std::string& node, const NodeAssessment& assessment);
+[[nodiscard]] bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& assessment);
+
+// Shared with policy.status.
+[[nodiscard]] Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit);
+[[nodiscard]] std::string unit_target(const Unit& unit);  // The revision of most of its nodes; empty when none.
+[[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
+[[nodiscard]] bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+                                 const std::string& target);
+[[nodiscard]] std::string rollout_name(const UnitKey& key, std::string_view revision);
+[[nodiscard]] ObjectRef rollout_ref(const std::string& name);
+// The state ConfigMap with these keys changed and all others kept.
+[[nodiscard]] WriteConfigMap write_state(const Snapshot& snapshot, std::map<std::string, std::string> keys);
+
+}  // namespace gso

@@ -1,0 +1,389 @@
+// policy.status: the default policy, the status of every policy, the Events that go with its changes, and findings.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/status.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+namespace {
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+const Json* find_condition(const Json& status, std::string_view type) {
+  auto list = status.find("conditions");
+  if (list == status.end() || !list->is_array()) return nullptr;
+  for (const Json& condition : *list) {
+    if (condition.is_object() && condition.value("type", "") == type) return &condition;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before, std::int64_t generation,
+                    WallTime now) {
+  const Json old = Json::parse(before, nullptr, false);
+  Json out = Json::array();
+  for (const StatusCondition& condition : conditions) {
+    const std::string status = condition.holds ? "True" : "False";
+    std::string since = k8s::format_time(now);
+    const Json* known = old.is_object() ? find_condition(old, condition.type) : nullptr;
+    if (known && known->value("status", "") == status) since = known->value("lastTransitionTime", since);
+    Json entry = {{"type", condition.type},
+                  {"status", status},
+                  {"reason", condition.reason},
+                  {"message", condition.message},
+                  {"lastTransitionTime", since}};
+    if (generation > 0) entry["observedGeneration"] = generation;
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+std::string false_condition(std::string_view status, std::string_view type) {
+  const Json old = Json::parse(status, nullptr, false);
+  const Json* known = old.is_object() ? find_condition(old, type) : nullptr;
+  if (known == nullptr || known->value("status", "") == "True") return {};
+  return known->value("reason", "") + ": " + known->value("message", "");
+}
+
+namespace {
+
+// What one policy's units add up to.
+struct PolicySum {
+  const SharingPolicy* policy = nullptr;
+  std::map<Situation, std::int64_t> counts;
+  std::int64_t total = 0, settled = 0, held = 0;
+  std::map<std::string, std::set<std::string>> blocked;
+  std::set<std::string> targets;
+  std::set<std::string> failed;
+  std::vector<std::pair<UnitKey, Gate>> closed;  // Units with work and a closed gate.
+  std::vector<std::string> invalid;              // Messages of profiles that do not parse.
+  std::vector<ObjectKey> invalid_maps;
+  std::vector<std::string> breaking;             // Nodes that would break.
+  std::string break_reason;
+  std::string unstaged;                          // Why a change goes round the waves.
+  std::string unstaged_owner;                    // ClusterPolicy.
+  std::string rollout;
+  [[nodiscard]] std::int64_t count(Situation situation) const {
+    auto it = counts.find(situation);
+    return it == counts.end() ? 0 : it->second;
+  }
+};
+
+constexpr std::size_t kNamesShown = 20;
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) out += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
+  return out;
+}
+
+class PolicyStatuses {
+ public:
+  explicit PolicyStatuses(Pass& pass) : pass_(pass) { sum_up(); }
+
+  void run() {
+    if (pass_.s.world.policies_served) {
+      for (auto& [name, sum] : sums_) patch_status(name, sum);
+    } else {
+      write_status_text();
+    }
+  }
+
+ private:
+  void sum_up() {
+    if (pass_.s.world.policies_served) {
+      for (const auto& [key, policy] : pass_.s.world.policies.all()) sums_[key.name].policy = policy.get();
+    } else {
+      sums_[std::string(kDefaultPolicy)].policy = &pass_.index.built_in_policy;
+    }
+    for (const auto& [key, unit] : pass_.index.units) {
+      if (auto it = sums_.find(key.policy); it != sums_.end()) add_unit(key, unit, it->second);
+    }
+    for (const std::string& name : pass_.index.breaking) {
+      const NodeAssessment* a = pass_.index.find(name);
+      auto it = sums_.find(std::string(a->policy.view()));
+      if (it == sums_.end()) continue;
+      it->second.breaking.push_back(name);
+      it->second.break_reason = a->would_break;
+      it->second.unstaged_owner = pass_.index.set_of(*a).owner;
+    }
+  }
+
+  void add_unit(const UnitKey& key, const Unit& unit, PolicySum& sum) {
+    sum.total += unit.total;
+    sum.held += unit.held;
+    for (const auto& [situation, count] : unit.counts) sum.counts[situation] += count;
+    for (const auto& [product, group] : unit.groups) sum.settled += group.settled;
+    for (const auto& [reason, nodes] : unit.blocked) sum.blocked[reason].insert(nodes.begin(), nodes.end());
+    sum.failed.insert(unit.failed.begin(), unit.failed.end());
+    const std::string target = unit_target(unit);
+    sum.targets.insert(target);
+    const OperandSet& set = pass_.index.discovery.sets[unit.set];
+    if (auto invalid = unit.blocked.find(std::string(kConfigInvalid)); invalid != unit.blocked.end()) {
+      sum.invalid.push_back(pass_.index.find(*invalid->second.begin())->message);
+      sum.invalid_maps.push_back(set.config_map_key());
+    }
+    const std::int64_t pending = count_of(unit, Situation::change);
+    const std::int64_t moving = count_of(unit, Situation::in_flight);
+    if (pending > 0) {
+      Gate gate = gate_of(pass_, key, unit);
+      if (!gate.open() && gate.reason != "Settling") sum.closed.emplace_back(key, std::move(gate));
+    }
+    if (pending + moving > 0) sum.rollout = rollout_name(key, target);
+    const std::int64_t following = count_of(unit, Situation::following);
+    if (set.announced || following > 0) {
+      sum.unstaged_owner = set.owner;
+      sum.unstaged = set.announced ? fmt::format("ClusterPolicy {} announces config {} default {}", set.owner,
+                                                 set.announced_config_map, set.announced_default)
+                                   : fmt::format("the DaemonSets in {} roll to a new template by themselves", set.ns);
+    }
+  }
+
+  static std::int64_t count_of(const Unit& unit, Situation situation) {
+    auto it = unit.counts.find(situation);
+    return it == unit.counts.end() ? 0 : it->second;
+  }
+
+  // --- Conditions.
+
+  static StatusCondition config_valid(const PolicySum& sum) {
+    if (sum.invalid.empty()) return {"ConfigValid", true, "Valid", "every profile in use parses"};
+    std::string message;
+    for (const std::string& text : sum.invalid) message += (message.empty() ? "" : "; ") + text;
+    return {"ConfigValid", false, std::string(kConfigInvalid), message};
+  }
+
+  static StatusCondition progressing(const PolicySum& sum) {
+    const std::int64_t moving = sum.count(Situation::in_flight) + sum.count(Situation::to_record) +
+                                sum.count(Situation::following);
+    const std::int64_t waiting = sum.count(Situation::change);
+    if (!sum.closed.empty()) {
+      const auto& [key, gate] = sum.closed.front();
+      if (moving == 0) return {"Progressing", false, gate.reason, fmt::format("key {}: {}", key.key, gate.message)};
+    }
+    if (moving + waiting == 0) return {"Progressing", false, "Settled", "nothing is being changed"};
+    return {"Progressing", true, "RollingOut", "nodes are being taken to their revision"};
+  }
+
+  static StatusCondition degraded(const PolicySum& sum) {
+    if (!sum.failed.empty()) {
+      return {"Degraded", true, std::string(kVerificationFailed),
+              "failed: " + join_names({sum.failed.begin(), sum.failed.end()})};
+    }
+    return {"Degraded", false, "AsExpected", "no node failed"};
+  }
+
+  static StatusCondition ready(const PolicySum& sum) {
+    if (sum.total == 0) {
+      return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all that it selects"};
+    }
+    if (sum.settled == sum.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
+    for (const auto& [reason, nodes] : sum.blocked) {
+      return {"Ready", false, reason, "blocked: " + join_names({nodes.begin(), nodes.end()})};
+    }
+    if (!sum.failed.empty()) return {"Ready", false, std::string(kVerificationFailed), "nodes failed to verify"};
+    const bool work = sum.count(Situation::change) + sum.count(Situation::in_flight) + sum.count(Situation::to_record) +
+                          sum.count(Situation::following) > 0;
+    return {"Ready", false, work ? "Updating" : std::string(kDrift),
+            work ? "nodes are not up to date yet" : "nodes do not show what they run"};
+  }
+
+  static std::optional<StatusCondition> staged(const PolicySum& sum, std::string_view before) {
+    if (!sum.breaking.empty()) {
+      return StatusCondition{"Staged", false, std::string(kNodesWouldBreak),
+                             fmt::format("{}; nodes that this will break: {}", sum.break_reason, join_names(sum.breaking))};
+    }
+    if (!sum.unstaged.empty()) {
+      return StatusCondition{"Staged", false, std::string(kUnstagedClusterPolicy),
+                             sum.unstaged + ": it is followed and verified, not staged"};
+    }
+    if (before.find("\"Staged\"") == std::string_view::npos) return std::nullopt;
+    return StatusCondition{"Staged", true, "Staged", "changes go through the policy's waves"};
+  }
+
+  Json status_of(const PolicySum& sum, std::string_view before) {
+    const std::int64_t generation = sum.policy->meta.generation;
+    std::vector<StatusCondition> conditions{ready(sum), progressing(sum), degraded(sum), config_valid(sum)};
+    if (auto condition = staged(sum, before)) conditions.push_back(std::move(*condition));
+    Json out = {{"nodes",
+                 {{"total", sum.total},
+                  {"upToDate", sum.settled},
+                  {"pending", sum.count(Situation::change)},
+                  {"updating", sum.count(Situation::in_flight) + sum.count(Situation::to_record) +
+                                   sum.count(Situation::following)},
+                  {"blocked", sum.count(Situation::blocked)},
+                  {"failed", sum.count(Situation::failed)},
+                  {"held", sum.held}}},
+                {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
+    if (generation > 0) out["observedGeneration"] = generation;
+    if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
+    if (sum.targets.size() == 1 && sum.settled == sum.total && sum.total > 0) out["verifiedRevision"] = *sum.targets.begin();
+    for (const auto& [reason, nodes] : sum.blocked) {
+      constexpr std::size_t kNodes = 5;
+      constexpr std::size_t kText = 1024;
+      Json names = Json::array();
+      for (const std::string& name : nodes) {
+        if (names.size() < kNodes) names.push_back(name);
+      }
+      out["blocked"].push_back({{"reason", reason},
+                                {"count", nodes.size()},
+                                {"nodes", std::move(names)},
+                                {"message", pass_.index.find(*nodes.begin())->message.substr(0, kText)}});
+    }
+    return out;
+  }
+
+  // --- Writing.
+
+  // Events go with the change of a condition, so that they are said once.
+  void tell_changes(const PolicySum& sum, std::string_view before, const std::string& after) {
+    const std::string invalid = false_condition(after, "ConfigValid");
+    if (!invalid.empty() && invalid != false_condition(before, "ConfigValid")) {
+      for (std::size_t i = 0; i < sum.invalid.size(); ++i) {
+        pass_.event(config_map_ref(sum.invalid_maps[i]), true, kConfigInvalid, "Refuse",
+                    sum.invalid[i] + ". Nothing is restarted into it");
+      }
+    }
+    const std::string unstaged = false_condition(after, "Staged");
+    if (unstaged.empty() || unstaged == false_condition(before, "Staged")) return;
+    const bool breaks = unstaged.starts_with(kNodesWouldBreak);
+    const std::string note = unstaged.substr(unstaged.find(": ") + 2);
+    ObjectRef about = sum.unstaged_owner.empty() ? config_map_ref({pass_.s.settings.operator_namespace, pass_.s.settings.state_config_map})
+                                                 : ObjectRef{"nvidia.com/v1", "ClusterPolicy", "", sum.unstaged_owner, ""};
+    if (const ClusterPolicy* owner = pass_.s.world.clusterpolicies.find(sum.unstaged_owner)) about.uid = owner->meta.uid;
+    pass_.event(std::move(about), breaks, breaks ? kNodesWouldBreak : kUnstagedClusterPolicy, "Verify", note);
+  }
+
+  void patch_status(const std::string& name, const PolicySum& sum) {
+    const std::string& before = sum.policy->status_json;
+    std::string after = dump(status_of(sum, before));
+    if (after == before) return;
+    tell_changes(sum, before, after);
+    ObjectRef ref{std::string(kApiVersion), "SharingPolicy", "", name, sum.policy->meta.uid};
+    pass_.add(PatchStatus{std::move(ref), std::move(after)}, "StatusChanged", "");
+  }
+
+  // Without our CRDs the same text stands in the state ConfigMap, written every few seconds at most.
+  void write_status_text() {
+    constexpr Duration kInterval = std::chrono::seconds(5);
+    const PolicySum& sum = sums_.begin()->second;
+    const ConfigMap* state =
+        pass_.s.world.configmaps.find({pass_.s.settings.operator_namespace, pass_.s.settings.state_config_map});
+    Json before = Json::object();
+    if (state) {
+      auto it = state->data.find(std::string(kStatusKey));
+      if (it != state->data.end() && it->second) before = Json::parse(*it->second, nullptr, false);
+    }
+    const Json old_policy = before.is_object() ? before.value("policy", Json::object()) : Json::object();
+    const std::string old_text = dump(old_policy);
+    const Json policy = status_of(sum, old_text);
+    const std::string new_text = dump(policy);
+    if (new_text == old_text) return;
+    const auto written = before.is_object() ? k8s::parse_rfc3339(before.value("updatedAt", "")) : std::nullopt;
+    const bool conditions_differ = old_policy.value("conditions", Json()) != policy.value("conditions", Json());
+    if (written && !conditions_differ && pass_.s.now - *written < kInterval) {
+      pass_.look_again_in(kInterval - (pass_.s.now - *written));
+      return;
+    }
+    tell_changes(sum, old_text, new_text);
+    const Json text = {{"version", 1}, {"updatedAt", k8s::format_time(pass_.s.now)}, {"policy", policy}};
+    pass_.add(write_state(pass_.s, {{std::string(kStatusKey), dump(text)}}), "StatusChanged", "");
+  }
+
+  Pass& pass_;
+  std::map<std::string, PolicySum> sums_;
+};
+
+}  // namespace
+
+void plan_policy_statuses(Pass& pass) { PolicyStatuses(pass).run(); }
+
+void plan_default_policy(Pass& pass) {
+  const World& world = pass.s.world;
+  if (!world.policies_served || !world.policies.synced() || world.policies.find(kDefaultPolicy) != nullptr) return;
+  const RolloutSpec& rollout = pass.s.settings.rollout;
+  auto count = [](const IntOrPercent& value) { return value.percent ? Json(value.to_string()) : Json(value.value); };
+  auto workloads = [](WorkloadMode mode) {
+    return mode == WorkloadMode::evict ? "Evict" : mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
+  };
+  const PolicyMode mode = pass.s.settings.mode;
+  Json spec = {{"nodeSelector", Json::object()},
+               {"priority", -1000},
+               {"mode", mode == PolicyMode::observe ? "Observe" : mode == PolicyMode::approve ? "Approve" : "Enforce"},
+               {"rollout",
+                {{"maxUnavailable", count(rollout.max_unavailable)},
+                 {"maxUnavailablePerGroup", count(rollout.max_unavailable_per_group)},
+                 {"canary",
+                  {{"nodesPerGroup", rollout.canary_nodes_per_group},
+                   {"soak", k8s::format_go_duration(rollout.canary_soak)}}},
+                 {"workloads", workloads(rollout.workloads)},
+                 {"idleTimeout", k8s::format_go_duration(rollout.idle_timeout)},
+                 {"verifyTimeout", k8s::format_go_duration(rollout.verify_timeout)},
+                 {"maxFailures", rollout.max_failures}}}};
+  if (rollout.cordon) spec["rollout"]["cordon"] = *rollout.cordon;
+  if (rollout.paused) spec["rollout"]["paused"] = true;
+  const Json object = {{"apiVersion", kApiVersion},
+                       {"kind", "SharingPolicy"},
+                       {"metadata", {{"name", kDefaultPolicy}}},
+                       {"spec", std::move(spec)}};
+  ObjectRef ref{std::string(kApiVersion), "SharingPolicy", "", std::string(kDefaultPolicy), ""};
+  pass.add(CreateObject{std::move(ref), dump(object)}, "DefaultPolicy", "there is always a policy to read, pause and tune");
+}
+
+void plan_findings(Pass& pass) {
+  constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
+  const Index& index = pass.index;
+  if (!index.record_problem.empty()) {
+    pass.finding(Severity::error, config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map}),
+                 "RecordUnreadable", index.record_problem + ". Nothing is rolled until it is readable or removed");
+  }
+  std::size_t shown = 0;
+  for (const std::string& name : index.drifting) {
+    if (++shown > kMost) break;
+    pass.finding(Severity::warning, node_ref(name), kDrift, index.find(name)->verified.mismatch.empty()
+                     ? "a pod of the plugin, GFD or MPS is not Ready" : index.find(name)->verified.mismatch);
+  }
+  for (const auto& [key, unit] : index.units) {
+    for (const auto& [reason, nodes] : unit.blocked) {
+      if (reason == kConfigInvalid) {
+        const OperandSet& set = index.discovery.sets[unit.set];
+        pass.finding(Severity::error, config_map_ref(set.config_map_key()), kConfigInvalid,
+                     index.find(*nodes.begin())->message);
+        continue;
+      }
+      shown = 0;
+      for (const std::string& name : nodes) {
+        if (++shown > kMost) break;
+        pass.finding(Severity::warning, node_ref(name), reason, index.find(name)->message);
+      }
+    }
+  }
+  shown = 0;
+  for (const std::string& name : index.breaking) {
+    if (++shown > kMost) break;
+    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
+  }
+  for (const std::string& complaint : index.discovery.complaints) {
+    pass.finding(Severity::warning, {"apps/v1", "DaemonSet", "", "", ""}, kProviderUnsupported, complaint);
+  }
+  if (index.record) {
+    shown = 0;
+    for (const std::string& name : index.record->preexisting_drift) {
+      const NodeAssessment* a = index.find(name);
+      if (a && a->situation == Situation::current && !a->matches && ++shown <= kMost) {
+        pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, a->verified.mismatch);
+      }
+    }
+  }
+}
+
+}  // namespace gso

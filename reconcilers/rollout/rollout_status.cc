@@ -1,0 +1,161 @@
+// Status of the SharingRollouts: phase, counts, who is blocked or failed. And the history that is kept.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/status.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+namespace {
+
+struct Phase {
+  std::string name;
+  std::string reason;
+  std::string message;
+};
+
+bool is_terminal(std::string_view phase) {
+  return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack";
+}
+
+std::int64_t count_of(const Unit& unit, Situation situation) {
+  auto it = unit.counts.find(situation);
+  return it == unit.counts.end() ? 0 : it->second;
+}
+
+std::int64_t settled_of(const Unit& unit) {
+  std::int64_t settled = 0;
+  for (const auto& [product, group] : unit.groups) settled += group.settled;
+  return settled;
+}
+
+Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
+  if (rollout.aborted) return {"Failed", "Aborted", "spec.aborted is set: the remaining nodes stay as they are"};
+  const std::int64_t pending = count_of(unit, Situation::change);
+  const std::int64_t moving = count_of(unit, Situation::in_flight);
+  const std::int64_t other = count_of(unit, Situation::to_record) + count_of(unit, Situation::following);
+  if (pending + moving == 0 && unit.failed.empty()) {
+    // A node that joined, or drifted, later does not open what was completed.
+    if (other == 0 || rollout.phase == "Completed") return {"Completed", "Completed", "every node that can be is at the revision"};
+  }
+  const Gate gate = gate_of(pass, key, unit);
+  if (gate.reason == "AwaitingApproval") return {"AwaitingApproval", gate.reason, gate.message};
+  if (gate.reason == kMaxFailures || gate.reason == "Paused" || gate.reason == "Observe") {
+    return {"Paused", gate.reason, gate.message};
+  }
+  if (pending + moving == 0 && !unit.failed.empty()) return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
+  return {"Progressing", gate.open() ? "RollingOut" : gate.reason, gate.message};
+}
+
+// 0 while the canary is under way, then the number of budgets' worth of nodes that are done.
+std::int64_t wave_of(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
+  for (const auto& [product, group] : unit.groups) {
+    if (!group.pending.empty() && !canary_passed(pass, key, unit, product, target)) return 0;
+  }
+  const auto& sums = pass.index.policies.at(key.policy);
+  const std::int64_t budget = std::max<std::int64_t>(
+      1, pass.index.policy(pass.s.world, key.policy).rollout.max_unavailable.of(sums.total));
+  return 1 + settled_of(unit) / budget;
+}
+
+Json nodes_of(const Pass& pass, const Unit& unit) {
+  constexpr std::size_t kMost = 50;
+  constexpr std::size_t kText = 1024;
+  Json out = Json::array();
+  auto add = [&](const std::string& name, std::string_view state, std::string_view reason, std::string_view message) {
+    if (out.size() >= kMost) return;
+    out.push_back({{"name", name}, {"state", state}, {"reason", reason}, {"message", message.substr(0, kText)}});
+  };
+  for (const std::string& name : unit.failed) {
+    const Node* node = pass.s.world.nodes.find(name);
+    add(name, kStateFailed, kVerificationFailed,
+        node ? node->meta.annotations.get(kMessageAnnotation).value_or("") : std::string_view());
+  }
+  for (const auto& [reason, names] : unit.blocked) {
+    for (const std::string& name : names) {
+      if (!unit.failed.contains(name)) add(name, kStateBlocked, reason, pass.index.find(name)->message);
+    }
+  }
+  return out;
+}
+
+void plan_status(Pass& pass, const SharingRollout& rollout) {
+  const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
+  auto at = pass.index.units.find(key);
+  const Json old = Json::parse(rollout.status_json, nullptr, false);
+  Json status = old.is_object() ? old : Json::object();
+  Phase phase{"Superseded", "Superseded", "the profile has changed again, or no node of the policy uses it any more"};
+  if (at != pass.index.units.end() && unit_target(at->second) == rollout.to_revision) {
+    const Unit& unit = at->second;
+    phase = phase_of(pass, key, unit, rollout);
+    if (phase.name == rollout.phase && is_terminal(phase.name)) return;
+    status["counts"] = {{"total", unit.total},
+                        {"updated", settled_of(unit)},
+                        {"inFlight", count_of(unit, Situation::in_flight)},
+                        {"pending", count_of(unit, Situation::change)},
+                        {"blocked", count_of(unit, Situation::blocked)},
+                        {"failed", static_cast<std::int64_t>(unit.failed.size())}};
+    if (!is_terminal(phase.name)) status["wave"] = wave_of(pass, key, unit, rollout.to_revision);
+    status.erase("nodes");
+    if (Json nodes = nodes_of(pass, unit); !nodes.empty()) status["nodes"] = std::move(nodes);
+  } else if (is_terminal(rollout.phase)) {
+    return;
+  }
+  const std::string now = k8s::format_time(pass.s.now);
+  if (!status.contains("startedAt")) status["startedAt"] = now;
+  if (phase.name == "Completed" && !status.contains("completedAt")) status["completedAt"] = now;
+  if (phase.name != "Completed") status.erase("completedAt");
+  status["phase"] = phase.name;
+  const bool done = phase.name == "Completed";
+  status["conditions"] = condition_list(
+      {{"Ready", done, phase.reason, phase.message},
+       {"Progressing", phase.name == "Progressing", phase.reason, phase.message}},
+      rollout.status_json, rollout.meta.generation, pass.s.now);
+  if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
+  std::string text = status.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text == rollout.status_json) return;
+  ObjectRef ref = rollout_ref(rollout.meta.name);
+  ref.uid = rollout.meta.uid;
+  if (phase.name != rollout.phase) {
+    const bool bad = phase.name == "Failed" || phase.reason == kMaxFailures;
+    pass.event(ref, bad, phase.reason, "Rollout", fmt::format("{} to {}: {}{}{}", rollout.key, rollout.to_revision,
+                                                             phase.name, phase.message.empty() ? "" : ": ", phase.message));
+  }
+  pass.add(PatchStatus{std::move(ref), std::move(text)}, phase.name, phase.message);
+}
+
+// Finished rollouts beyond the limit go, oldest first, policy by policy.
+void plan_history(Pass& pass) {
+  std::map<std::string_view, std::vector<const SharingRollout*>> finished;
+  for (const auto& [key, rollout] : pass.s.world.rollouts.all()) {
+    if (is_terminal(rollout->phase) && !rollout->meta.deletion_timestamp) finished[rollout->policy].push_back(rollout.get());
+  }
+  const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(0, pass.s.settings.revision_history_limit));
+  for (auto& [policy, rollouts] : finished) {
+    if (rollouts.size() <= limit) continue;
+    std::ranges::sort(rollouts, [](const SharingRollout* a, const SharingRollout* b) {
+      return std::tie(a->meta.creation_timestamp, a->meta.name) < std::tie(b->meta.creation_timestamp, b->meta.name);
+    });
+    for (std::size_t i = 0; i + limit < rollouts.size(); ++i) {
+      ObjectRef ref = rollout_ref(rollouts[i]->meta.name);
+      ref.uid = rollouts[i]->meta.uid;
+      pass.add(DeleteObject{std::move(ref)}, "HistoryLimit", fmt::format("more than {} finished rollouts", limit));
+    }
+  }
+}
+
+}  // namespace
+
+void plan_rollout_statuses(Pass& pass) {
+  std::map<std::string_view, const SharingRollout*> sorted;
+  for (const auto& [key, rollout] : pass.s.world.rollouts.all()) sorted.emplace(key.name, rollout.get());
+  for (const auto& [name, rollout] : sorted) plan_status(pass, *rollout);
+  plan_history(pass);
+}
+
+}  // namespace gso

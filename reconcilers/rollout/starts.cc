@@ -1,0 +1,319 @@
+// Which nodes start now: gates of a unit, canary, budgets. A unit is one policy taking one profile key to its present
+// revision; it starts nodes while every gate is open and a slot is free in fleet, group and cluster.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/pass.h"
+
+namespace gso {
+
+std::string unit_target(const Unit& unit) {
+  const auto most = std::ranges::max_element(unit.targets, {}, [](const auto& entry) { return entry.second; });
+  return most == unit.targets.end() ? std::string() : most->first;
+}
+
+std::string rollout_name(const UnitKey& key, std::string_view revision) {
+  constexpr std::size_t kMaxName = 63;
+  auto sanitised = [](std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      out += std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-';
+    }
+    return out;
+  };
+  // The set is part of the identity (two ConfigMaps may have equal keys), so it goes into the hash.
+  const std::string hash = short_hash(fmt::format("{}|{}|{}|{}", key.policy, key.set, key.key, revision)).substr(0, 10);
+  std::string head = fmt::format("{}-{}", sanitised(key.policy), sanitised(key.key.empty() ? "unshared" : key.key));
+  head = head.substr(0, kMaxName - hash.size() - 1);
+  while (head.ends_with('-')) head.pop_back();
+  return fmt::format("{}-{}", head, hash);
+}
+
+ObjectRef rollout_ref(const std::string& name) { return {std::string(kApiVersion), "SharingRollout", "", name, ""}; }
+
+std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
+  return std::ranges::count_if(unit.failed, [&](const std::string& name) {
+    const NodeAssessment* a = index.find(name);
+    return a != nullptr && a->flight && a->flight->target == target;
+  });
+}
+
+namespace {
+
+// The last verified revision of the key is known good: going (back) to it needs no canary.
+bool is_verified(const Index& index, const UnitKey& key, std::string_view target) {
+  if (!index.record) return false;
+  auto it = index.record->verified.find(key.set + "/" + key.key);
+  return it != index.record->verified.end() && it->second == target;
+}
+
+bool all_canaries_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
+  return std::ranges::all_of(unit.groups, [&](const auto& group) {
+    return group.second.pending.empty() || canary_passed(pass, key, unit, group.first, target);
+  });
+}
+
+}  // namespace
+
+bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+                   const std::string& target) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
+  if (rollout.canary_nodes_per_group <= 0 || is_verified(pass.index, key, target)) return true;
+  const Group& group = unit.groups.at(product);
+  if (group.settled < std::min(rollout.canary_nodes_per_group, group.total)) return false;
+  return pass.held_for(fmt::format("soaking/{}/{}", rollout_name(key, target), product), rollout.canary_soak);
+}
+
+Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
+  const Snapshot& s = pass.s;
+  const SharingPolicy& policy = pass.index.policy(s.world, key.policy);
+  const OperandSet& set = pass.index.discovery.sets[unit.set];
+  const std::string target = unit_target(unit);
+  if (policy.mode == PolicyMode::observe) return {"Observe", "the policy's mode is Observe: nothing is changed"};
+  if (policy.rollout.paused) return {"Paused", "spec.rollout.paused of the policy is set"};
+  const ConfigMap* config_map = s.world.configmaps.find(set.config_map_key());
+  if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
+    return {"Paused", fmt::format("ConfigMap {} carries {}=true", set.id(), kPausedAnnotation)};
+  }
+  if (const SharingRollout* rollout = s.world.rollouts.find(rollout_name(key, target))) {
+    if (rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};
+    if (rollout->paused) return {"Paused", "spec.paused of the rollout is set"};
+    if (policy.mode == PolicyMode::approve && !rollout->approved) return {"AwaitingApproval", "waits for spec.approved"};
+  } else if (policy.mode == PolicyMode::approve) {
+    return {"AwaitingApproval", "waits for spec.approved of its SharingRollout"};
+  }
+  if (set.announced) {
+    return {std::string(kGpuOperatorUpdating),
+            fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet", set.owner,
+                        set.announced_config_map, set.announced_default)};
+  }
+  const std::int64_t failures = failures_of(pass.index, unit, target);
+  if (failures > 0) {
+    const bool canary = !all_canaries_passed(pass, key, unit, target);
+    if (canary || failures >= policy.rollout.max_failures) {
+      return {std::string(kMaxFailures), fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
+                                                     canary ? " in the canary" : "")};
+    }
+  }
+  const std::string settled = fmt::format("settled/{}/{}", set.id(), pass.index.signatures[unit.set]);
+  if (!pass.held_for(settled, s.settings.settle)) return {"Settling", "the inputs changed a moment ago"};
+  return {};
+}
+
+namespace {
+
+class Starter {
+ public:
+  explicit Starter(Pass& pass) : pass_(pass) {
+    keep_deferred();
+    for (const std::string& name : pass.index.in_flight) draining_ += is_waiting(name) ? 1 : 0;
+  }
+
+  void run() {
+    collect_reloads();
+    for (const auto& [key, unit] : pass_.index.units) start_unit(key, unit);
+  }
+
+ private:
+  // Nodes that gave up waiting for their workloads keep their place at the back of the queue.
+  void keep_deferred() {
+    constexpr std::string_view kPrefix = "deferred/";
+    for (auto it = pass_.s.observed.lower_bound(std::string(kPrefix)); it != pass_.s.observed.end(); ++it) {
+      if (!it->first.starts_with(kPrefix)) break;
+      const std::string_view rest = std::string_view(it->first).substr(kPrefix.size());
+      const std::string_view name = rest.substr(0, rest.find('/'));
+      const NodeAssessment* a = pass_.index.find(name);
+      if (a == nullptr || a->situation != Situation::change || !rest.ends_with(a->target.view())) continue;
+      deferred_.emplace(name, pass_.age(it->first));
+    }
+  }
+
+  // Nodes whose own reload (or first start) did not bring the profile in: restarted like an edited one.
+  void collect_reloads() {
+    for (const std::string& name : pass_.index.to_record) {
+      const NodeAssessment* a = pass_.index.find(name);
+      if (a == nullptr || a->matches || a->held || !loading_expired(pass_, name, *a)) continue;
+      reloads_[{std::string(a->policy.view()), pass_.index.set_of(*a).id(), std::string(a->key.view())}].insert(name);
+    }
+  }
+
+  [[nodiscard]] bool is_waiting(const std::string& name) const {
+    const NodeAssessment* a = pass_.index.find(name);
+    return a && a->flight && a->flight->cordoned &&
+           pass_.s.observed.contains(fmt::format("draining/{}/{}", name, a->flight->target));
+  }
+
+  void start_unit(const UnitKey& key, const Unit& unit) {
+    const auto reloads = reloads_.find(key);
+    const bool pending = std::ranges::any_of(unit.groups, [](const auto& group) { return !group.second.pending.empty(); });
+    if ((!pending && reloads == reloads_.end()) || pass_.s.world.unsynced_namespaces.contains(
+                                                       pass_.index.discovery.sets[unit.set].ns)) {
+      return;
+    }
+    const std::string target = unit_target(unit);
+    const Gate gate = gate_of(pass_, key, unit);
+    if (gate.reason == "AwaitingApproval" && pending) ensure_rollout(key, unit, target);
+    if (!gate.open()) return;
+    if (reloads != reloads_.end()) {
+      for (const std::string& name : reloads->second) try_start(key, unit, name);
+    }
+    for (const auto& [product, group] : unit.groups) start_group(key, unit, product, group, target);
+  }
+
+  void start_group(const UnitKey& key, const Unit& unit, const std::string& product, const Group& group,
+                   const std::string& target) {
+    if (group.pending.empty()) return;
+    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
+    std::int64_t may_start = group.total;
+    if (!canary_passed(pass_, key, unit, product, target)) {
+      may_start = rollout.canary_nodes_per_group - group.settled - in_flight_to(key, product, target);
+    }
+    for (const bool back_of_queue : {false, true}) {
+      for (const auto& [available, name] : group.pending) {
+        if (may_start <= 0) return;
+        const auto deferred = deferred_.find(name);
+        if (back_of_queue != (deferred != deferred_.end())) continue;
+        if (back_of_queue && deferred->second < rollout.idle_timeout) {
+          pass_.look_again_in(rollout.idle_timeout - deferred->second);
+          continue;
+        }
+        const Outcome outcome = try_start(key, unit, name);
+        if (outcome == Outcome::no_slot) return;
+        if (outcome == Outcome::started) --may_start;
+      }
+      // Those who waited in vain come again only when nobody else is left.
+      if (!back_of_queue && std::ranges::any_of(group.pending, [&](const auto& entry) {
+            return !deferred_.contains(entry.second);
+          })) {
+        break;
+      }
+    }
+  }
+
+  [[nodiscard]] std::int64_t in_flight_to(const UnitKey& key, const std::string& product,
+                                          const std::string& target) const {
+    return std::ranges::count_if(pass_.index.in_flight, [&](const std::string& name) {
+      const NodeAssessment* a = pass_.index.find(name);
+      return a && a->flight && a->flight->target == target && a->product == product && a->policy == key.policy &&
+             a->key == key.key;
+    });
+  }
+
+  enum class Outcome { started, no_slot, skipped };
+
+  Outcome try_start(const UnitKey& key, const Unit& unit, const std::string& name) {
+    const Node* node = pass_.s.world.nodes.find(name);
+    const NodeAssessment* a = pass_.index.find(name);
+    if (node == nullptr || a == nullptr || a->held || !node->ready) return Outcome::skipped;
+    if (!a->unavailable && !slot_is_free(key, unit, *a)) return Outcome::no_slot;
+    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
+    const Drain drain = drain_for(*a, a->transition, rollout.workloads);
+    bool live = drain == Drain::nothing;
+    if (drain == Drain::fits) {
+      const NodeUse use = use_of(pass_.s, name, WallTime::min());
+      if (!use.fresh) {
+        // The slot is kept for it, so that no more nodes are listed than could start.
+        pass_.plan.consumers_wanted.insert(name);
+        take_slot(key, *a);
+        return Outcome::started;
+      }
+      live = drained(drain, use, *a);
+    }
+    if (!live && !a->unavailable && draining_ >= most_draining(key)) return Outcome::no_slot;
+    if (!live) ++draining_;
+    take_slot(key, *a);
+    ensure_rollout(key, unit, std::string(a->target.view()));
+    start(*node, *a, rollout, live);
+    return Outcome::started;
+  }
+
+  void start(const Node& node, const NodeAssessment& a, const RolloutSpec& rollout, bool live) {
+    const std::string& name = node.meta.name;
+    // Clients of MPS break whether or not somebody waits for them: no new ones meanwhile.
+    const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);
+    pass_.add(patch_into(pass_, node, a, cordon, live), "Update",
+              fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision, a.target.view(),
+                          to_string(a.way), to_string(a.transition)),
+              true, name);
+    if (!live) {
+      pass_.plan.consumers_wanted.insert(name);
+      pass_.plan.conditions.push_back(fmt::format("draining/{}/{}", name, a.target.view()));
+      return;
+    }
+    const NodePods pods = sort_pods(pass_.index.set_of(a), pass_.index.pods_of(pass_.s.world, name));
+    delete_pods(pass_, name, pods, first_components(a, a.transition), pods_to_replace(pass_, node, a),
+                fmt::format("to {}", a.target.view()));
+    pass_.plan.conditions.push_back(fmt::format("verifying/{}/{}", name, a.target.view()));
+  }
+
+  // --- Budgets (S1): what is busy, whoever caused it, plus this one.
+
+  struct Taken {
+    std::map<std::string, std::int64_t> policies;
+    std::map<std::pair<UnitKey, std::string>, std::int64_t> groups;
+    std::int64_t cluster = 0;
+  };
+
+  [[nodiscard]] std::int64_t policy_budget(const UnitKey& key) const {
+    const Sums& sums = pass_.index.policies.at(key.policy);
+    return pass_.index.policy(pass_.s.world, key.policy).rollout.max_unavailable.of(sums.total);
+  }
+
+  bool slot_is_free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) {
+    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
+    const std::string product(a.product.view());
+    const Group& group = unit.groups.at(product);
+    auto fits = [](std::int64_t busy, std::int64_t taken, std::int64_t budget) { return busy + taken + 1 <= budget; };
+    return fits(pass_.index.cluster.busy, taken_.cluster,
+                pass_.s.settings.cluster_max_unavailable.of(pass_.index.cluster.total)) &&
+           fits(pass_.index.policies.at(key.policy).busy, taken_.policies[key.policy], policy_budget(key)) &&
+           fits(group.busy, taken_.groups[{key, product}], rollout.max_unavailable_per_group.of(group.total));
+  }
+
+  void take_slot(const UnitKey& key, const NodeAssessment& a) {
+    if (a.unavailable) return;  // Counted as busy already.
+    ++taken_.cluster;
+    ++taken_.policies[key.policy];
+    ++taken_.groups[{key, std::string(a.product.view())}];
+  }
+
+  // At most half of the slots wait for workloads, so that a few busy nodes do not stop the rest.
+  [[nodiscard]] std::int64_t most_draining(const UnitKey& key) const {
+    return std::max<std::int64_t>(1, (policy_budget(key) + 1) / 2);
+  }
+
+  void ensure_rollout(const UnitKey& key, const Unit& unit, const std::string& target) {
+    const std::string name = rollout_name(key, target);
+    if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(name) != nullptr || !made_.insert(name).second) return;
+    constexpr std::size_t kMaxText = 64 << 10;
+    nlohmann::ordered_json spec = {
+        {"policy", key.policy}, {"configMap", key.set}, {"key", key.key}, {"toRevision", target}};
+    const OperandSet& set = pass_.index.discovery.sets[unit.set];
+    if (const ConfigMap* config_map = pass_.s.world.configmaps.find(set.config_map_key())) {
+      auto text = config_map->data.find(key.key);
+      if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText) spec["profile"] = *text->second;
+    }
+    const nlohmann::ordered_json object = {
+        {"apiVersion", kApiVersion}, {"kind", "SharingRollout"}, {"metadata", {{"name", name}}}, {"spec", std::move(spec)}};
+    pass_.add(CreateObject{rollout_ref(name), object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)},
+              "RolloutStarted", fmt::format("policy {} takes {} key {} to {}", key.policy, key.set, key.key, target));
+  }
+
+  Pass& pass_;
+  Taken taken_;
+  std::map<std::string, Duration, std::less<>> deferred_;
+  std::map<UnitKey, std::set<std::string>> reloads_;
+  std::set<std::string> made_;
+  std::int64_t draining_ = 0;
+};
+
+}  // namespace
+
+void plan_starts(Pass& pass) { Starter(pass).run(); }
+
+}  // namespace gso

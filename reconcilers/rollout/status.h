@@ -1,0 +1,34 @@
+// Status of SharingPolicy and SharingRollout: JSON texts that change only when what they say changes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "reconcilers/rollout/pass.h"
+
+namespace gso {
+
+// metav1.Condition without its times.
+struct StatusCondition {
+  std::string type;
+  bool holds = false;
+  std::string reason;
+  std::string message;
+};
+
+// conditions[] with lastTransitionTime kept from `before` (a status text) where the status did not flip.
+[[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before,
+                                            std::int64_t generation, WallTime now);
+// The condition of that type in a status text as "reason: message", or empty when there is none or it is True.
+[[nodiscard]] std::string false_condition(std::string_view status, std::string_view type);
+
+// The planners of policy.status and of the SharingRollouts' status.
+void plan_default_policy(Pass& pass);
+void plan_policy_statuses(Pass& pass);
+void plan_rollout_statuses(Pass& pass);
+void plan_findings(Pass& pass);
+
+}  // namespace gso
