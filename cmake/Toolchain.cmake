@@ -7,6 +7,10 @@ target_compile_options(gso_options INTERFACE
   -Wconversion -Wno-sign-conversion -Wnull-dereference -Wformat=2 -Wimplicit-fallthrough -Wextra-semi)
 # g++ 12 reports these two inside libstdc++, fmt and Asio coroutine frames at -O2, for code that is correct.
 target_compile_options(gso_options INTERFACE -Wno-null-dereference -Wno-maybe-uninitialized)
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" OR GSO_SANITIZE)
+  # The same for the frames of coroutines, as soon as it inlines.
+  target_compile_options(gso_options INTERFACE -Wno-mismatched-new-delete)
+endif()
 if(GSO_WERROR)
   target_compile_options(gso_options INTERFACE -Werror)
 endif()
