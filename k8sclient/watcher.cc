@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
@@ -69,6 +70,9 @@ void Watcher::retry_now() {
 }
 
 asio::awaitable<void> Watcher::loop() {
+  // Asio 1.26: a co_spawned coroutine that is cancelled and ends before its first suspension throws out of the
+  // io_context. A sink may call stop() that early.
+  co_await asio::post(asio::use_awaitable);
   while (!stopping_) {
     std::optional<WatchInput> input = buffered_event();
     if (!input) input = co_await perform(next_ask(state_, rules_));

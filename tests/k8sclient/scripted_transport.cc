@@ -9,9 +9,12 @@ namespace asio = boost::asio;
 
 class ScriptedStream final : public ByteStream {
  public:
-  ScriptedStream(gso::sim::SimClock* clock, Answer answer, int* open) : clock_(clock), answer_(std::move(answer)), open_(open) {
+  ScriptedStream(gso::sim::SimClock* clock, Answer answer, int* open)
+      : clock_(clock), answer_(std::move(answer)), open_(open) {
     ++*open_;
-    if (answer_.stream.empty() && !answer_.body.empty()) answer_.stream = {{{}, answer_.body}, {{}, ""}};
+    if (answer_.status < 300) return;
+    if (!answer_.body.empty()) answer_.stream.push_back({{}, answer_.body});
+    answer_.stream.push_back({});
   }
   ~ScriptedStream() override { --*open_; }
 
