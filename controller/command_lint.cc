@@ -54,11 +54,14 @@ struct Totals {
   std::size_t documents = 0;
   std::size_t invalid = 0;
   std::size_t warnings = 0;
+  std::size_t not_checked = 0;
 };
 
 std::string summary(const Totals& totals) {
-  return fmt::format("{} {}: {} with errors, {} with warnings\n", totals.documents, totals.documents == 1 ? "document" : "documents",
-                     totals.invalid, totals.warnings);
+  const std::string skipped =
+      totals.not_checked == 0 ? "" : fmt::format("; {} of kinds that lint does not check", totals.not_checked);
+  return fmt::format("{} {}: {} with errors, {} with warnings{}\n", totals.documents,
+                     totals.documents == 1 ? "document" : "documents", totals.invalid, totals.warnings, skipped);
 }
 
 }  // namespace
@@ -83,13 +86,15 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
     for (LintedDocument& document : lint_text(file, *text, rules)) {
       const bool warned = std::any_of(document.diagnostics.begin(), document.diagnostics.end(),
                                       [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::warning; });
+      const bool skipped = !document.diagnostics.empty() && document.diagnostics.front().code == kNotChecked;
       ++totals.documents;
+      totals.not_checked += skipped ? 1 : 0;
       totals.invalid += document.valid() ? 0 : 1;
       totals.warnings += warned ? 1 : 0;
       if (options.json) {
         document.value.clear();  // Texts are for people only.
         all.push_back(std::move(document));
-      } else {
+      } else if (!skipped) {
         out << lint_report(document, *text);
       }
     }

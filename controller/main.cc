@@ -1,2 +1,25 @@
 // Entry point of the gpu-sharing-operator binary: see cli.h for the commands.
-int main() { return 0; }
+#include <malloc.h>
+
+#include <csignal>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "controller/cli.h"
+
+int main(int argc, char** argv) {
+  // A peer that closes its end is an error of one request, not of the process.
+  std::signal(SIGPIPE, SIG_IGN);
+  // One thread allocates; libcurl's resolver threads must not each keep an arena. Buffers of lists go back at once.
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+  mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+  try {
+    return gso::run_cli(std::vector<std::string>(argv + 1, argv + argc), std::cin, std::cout, std::cerr);
+  } catch (const std::exception& e) {
+    std::cerr << "gpu-sharing-operator: internal error: " << e.what() << "\n";
+    return 1;
+  }
+}

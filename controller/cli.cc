@@ -1,0 +1,233 @@
+// The arguments, with CLI11.
+#include "controller/cli.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <utility>
+
+#include "controller/command_run.h"
+#include "controller/version.h"
+
+namespace gso {
+namespace {
+
+constexpr int kUsage = 2;
+
+// The settings of one subcommand as CLI11 options. Values stay text until every source is known.
+class Settings {
+ public:
+  // All settings, or only those that `wanted` chooses.
+  void add_to(CLI::App* app, const std::function<bool(const OptionSpec&)>& wanted) {
+    for (const OptionSpec& spec : option_specs()) {
+      if (!wanted(spec)) continue;
+      std::string& value = values_[spec.name];
+      const std::string flag = "--" + spec.name;
+      CLI::Option* option = spec.flag ? app->add_flag(flag, value, spec.doc) : app->add_option(flag, value, spec.doc);
+      option->envname(spec.environment())->group(spec.group);
+      if (!spec.flag) option->type_name(spec.type);
+      const std::string fallback = spec.get(Options());
+      if (!fallback.empty()) option->default_str(fallback);
+      options_.emplace_back(&spec, option);
+    }
+  }
+  void add_config_to(CLI::App* app) {
+    config_ = app->add_option("--config", config_file_, "YAML file with any of these settings, by the same names")
+                  ->envname("GSO_CONFIG")
+                  ->type_name("FILE");
+  }
+
+  // Flags and environment over the file over the defaults. Errors: `invalid`.
+  k8s::Result<Options> resolve() const {
+    Options out;
+    std::vector<std::string> given;
+    for (const auto& [spec, option] : options_) {
+      if (option->count() == 0) continue;
+      given.push_back(spec->name);
+      const std::string wrong = spec->set(out, option->results().back());
+      if (!wrong.empty()) {
+        return std::unexpected(k8s::Error{
+            k8s::Reason::invalid, 0, fmt::format("--{} (or {}): {}", spec->name, spec->environment(), wrong)});
+      }
+    }
+    if (config_ == nullptr || config_->count() == 0) return out;
+    out.config = config_file_;
+    std::ifstream file(config_file_);
+    if (!file) {
+      return std::unexpected(
+          k8s::Error{k8s::Reason::invalid, 0, fmt::format("--config {}: cannot be read", config_file_)});
+    }
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    const k8s::Result<void> applied = apply_config_file(out, config_file_, text, given);
+    if (!applied) return std::unexpected(applied.error());
+    return out;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+  std::vector<std::pair<const OptionSpec*, CLI::Option*>> options_;
+  CLI::Option* config_ = nullptr;
+  std::string config_file_;
+};
+
+bool is_connection(const OptionSpec& spec) { return spec.group == "Connection"; }
+bool is_planning(const OptionSpec& spec) { return spec.group.starts_with("Planning") || spec.name == "namespace"; }
+
+void add_output(CLI::App* app, std::string& output) {
+  app->add_option("-o,--output", output, "Form of the output")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text")
+      ->type_name("text|json");
+}
+
+struct Commands {
+  CLI::App app{"Keeps GPU sharing (MPS, time-slicing) in step with its configuration, node by node."};
+  CLI::App* run = nullptr;
+  CLI::App* lint = nullptr;
+  CLI::App* expect = nullptr;
+  CLI::App* plan = nullptr;
+  CLI::App* status = nullptr;
+  CLI::App* version_command = nullptr;
+  Settings run_settings;
+  Settings plan_settings;
+  Settings status_settings;
+  std::string output = "text";
+  std::string kai_sharing;
+  std::string assume_observed_for;
+};
+
+void describe(Commands& c, Invocation& out) {
+  c.app.name("gpu-sharing-operator");
+  c.app.require_subcommand(1);
+  c.app.set_version_flag("--version", version());
+  c.app.footer("Exit status: 0 fine, 1 a finding of severity error, 2 wrong usage or unreadable input.");
+
+  c.run = c.app.add_subcommand("run", "Run the controller");
+  c.run_settings.add_config_to(c.run);
+  c.run_settings.add_to(c.run, [](const OptionSpec&) { return true; });
+  c.run->footer("Every setting can also come from the environment (the name in brackets) and from --config.\n"
+                "A flag wins over the environment, that over the file.");
+
+  c.lint = c.app.add_subcommand("lint", "Check profiles, ConfigMaps that hold them, SharingPolicies and Pods");
+  c.lint->add_option("FILE", out.lint.files, "YAML or JSON files, folders, or - for stdin")->required();
+  c.lint->add_option("--kai-gpu-sharing", c.kai_sharing, "Whether KAI's GPU sharing is on, for Pods")
+      ->check(CLI::IsMember({"true", "false"}))
+      ->type_name("true|false");
+  add_output(c.lint, c.output);
+
+  c.expect = c.app.add_subcommand("expect", "Labels and allocatable that a profile must produce on a node");
+  c.expect->add_option("--config", out.expect.config, "Profile document, or a ConfigMap with one key")
+      ->required()
+      ->type_name("FILE");
+  auto* devices = c.expect->add_option("--devices", out.expect.devices, "JSON array of GPUs")->type_name("FILE");
+  auto* node = c.expect->add_option("--node", out.expect.node, "Node manifest")->type_name("FILE");
+  devices->excludes(node);
+  add_output(c.expect, c.output);
+
+  c.plan = c.app.add_subcommand("plan", "What the operator would do now, over manifests (an offline dry run)");
+  c.plan->add_option("FILE", out.plan.files, "Manifests as YAML or JSON, or - for stdin")->required();
+  c.plan->add_option("--now", out.plan.now, "The present, RFC 3339")->type_name("TIME");
+  c.plan->add_option("--assume-observed-for", c.assume_observed_for, "Conditions count as having held for this long")
+      ->type_name("DURATION");
+  c.plan->add_option("--only", out.plan.only, "Limit the plan to one reconciler")->type_name("RECONCILER");
+  add_output(c.plan, c.output);
+  c.plan_settings.add_config_to(c.plan);
+  c.plan_settings.add_to(c.plan, is_planning);
+
+  c.status = c.app.add_subcommand("status", "Where every GPU node stands, read from the live cluster");
+  add_output(c.status, c.output);
+  c.status_settings.add_to(c.status, is_connection);
+
+  c.version_command = c.app.add_subcommand("version", "Print the version");
+}
+
+// What the chosen subcommand needs beyond CLI11's own checks. Errors: `invalid`.
+k8s::Result<void> complete(Commands& c, Invocation& out) {
+  const bool json = c.output == "json";
+  const auto settings = [&](const Settings& from) -> k8s::Result<void> {
+    k8s::Result<Options> resolved = from.resolve();
+    if (!resolved) return std::unexpected(resolved.error());
+    out.options = *std::move(resolved);
+    return {};
+  };
+  k8s::Result<void> fine;
+  if (c.run->parsed()) {
+    out.command = Invocation::Command::run;
+    fine = settings(c.run_settings);
+    if (fine) fine = validate(out.options);
+  } else if (c.lint->parsed()) {
+    out.command = Invocation::Command::lint;
+    out.lint.json = json;
+    if (!c.kai_sharing.empty()) out.lint.kai_gpu_sharing = c.kai_sharing == "true";
+  } else if (c.expect->parsed()) {
+    out.command = Invocation::Command::expect;
+    out.expect.json = json;
+    if (out.expect.devices.empty() == out.expect.node.empty()) {
+      fine = k8s::fail(k8s::Reason::invalid, "expect needs exactly one of --devices and --node");
+    }
+  } else if (c.plan->parsed()) {
+    out.command = Invocation::Command::plan;
+    out.plan.json = json;
+    fine = settings(c.plan_settings);
+    out.plan.settings = out.options.planner_settings();
+    if (!c.assume_observed_for.empty()) {
+      const auto parsed = k8s::parse_go_duration(c.assume_observed_for);
+      if (!parsed) {
+        return k8s::fail(k8s::Reason::invalid, fmt::format("--assume-observed-for: '{}' is not a duration such as 10m",
+                                                           c.assume_observed_for));
+      }
+      out.plan.assume_observed_for = *parsed;
+    }
+  } else if (c.status->parsed()) {
+    out.command = Invocation::Command::status;
+    out.status.json = json;
+    fine = settings(c.status_settings);
+  } else {
+    out.command = Invocation::Command::version;
+  }
+  return fine;
+}
+
+}  // namespace
+
+Invocation parse_arguments(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+  Invocation invocation;
+  const auto commands = std::make_unique<Commands>();
+  describe(*commands, invocation);
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // As CLI11 wants them.
+    commands->app.parse(reversed);
+  } catch (const CLI::ParseError& e) {
+    invocation.exit_code = commands->app.exit(e, out, err) == 0 ? 0 : kUsage;
+    return invocation;
+  }
+  const k8s::Result<void> fine = complete(*commands, invocation);
+  if (!fine) {
+    err << "gpu-sharing-operator: " << fine.error().message << "\n";
+    invocation.exit_code = kUsage;
+  }
+  return invocation;
+}
+
+int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err) {
+  Invocation invocation = parse_arguments(arguments, out, err);
+  if (invocation.exit_code) return *invocation.exit_code;
+  switch (invocation.command) {
+    case Invocation::Command::run: return run_controller(std::move(invocation.options), err);
+    case Invocation::Command::lint: return run_lint(invocation.lint, in, out, err);
+    case Invocation::Command::expect: return run_expect(invocation.expect, in, out, err);
+    case Invocation::Command::plan: return run_plan(invocation.plan, in, out, err);
+    case Invocation::Command::status: return run_status(invocation.status, invocation.options, out, err);
+    case Invocation::Command::version: out << "gpu-sharing-operator " << version() << "\n"; return 0;
+    case Invocation::Command::none: break;
+  }
+  return kUsage;
+}
+
+}  // namespace gso
