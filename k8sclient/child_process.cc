@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,7 +194,8 @@ Result<std::shared_ptr<Child>> start(const ProcessSpec& spec, const asio::any_io
   const int error = posix_spawnp(&pid, spec.program.c_str(), &settings.actions, &settings.attributes,
                                  pointers(arguments).data(), pointers(environment).data());
   if (error != 0) return problem(error);
-  const int pid_descriptor = pidfd_open(pid, 0);
+  // Not <sys/pidfd.h>: glibc 2.36 forgot its extern "C".
+  const int pid_descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (pid_descriptor < 0) {
     const int why = errno;
     kill(-pid, SIGKILL);
