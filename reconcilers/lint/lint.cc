@@ -129,10 +129,10 @@ class Linter {
     } else if (kind == "SharingPolicy") {
       check_policy(value, linted.diagnostics);
     } else {
-      linted.diagnostics.push_back({Diagnostic::Severity::info, "NotChecked", "kind", value.at.line, value.at.column,
+      linted.diagnostics.push_back({Diagnostic::Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
                                     fmt::format("{} is not checked; profiles, ConfigMaps, SharingPolicies and Pods are", kind)});
     }
-    sort_by_position(linted.diagnostics);
+    sort_and_limit(linted.diagnostics);
   }
 
   // `only`: nothing else is in the file, so somebody means this ConfigMap, whatever it holds.

@@ -36,6 +36,9 @@ struct LintedDocument {
   [[nodiscard]] bool valid() const;  // No diagnostic of severity error.
 };
 
+// Code of the one info that a document of another kind gets.
+inline constexpr std::string_view kNotChecked = "NotChecked";
+
 // All documents of a text. Never empty: an empty text is a profile without sharing. A document that does not parse is a
 // Profile with one error; those after it are read all the same.
 [[nodiscard]] std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const LintRules& rules);

@@ -66,7 +66,7 @@ std::string padding(std::string_view line, int column) {
 constexpr std::size_t kShownColumns = 160;
 
 struct Shown {
-  std::string place;      // "file.yaml:7:17", or "file.yaml[key]:3:5" inside a value.
+  std::string place;      // "file.yaml:7:17", or "file.yaml[key], line 3 of the value, column 5".
   std::string_view line;  // The source line, empty for none.
   int number = 0;
   int column = 0;
@@ -90,7 +90,13 @@ Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, std
     shown.line = line_of(document.value, diagnostic.line);
   }
   const std::string where = document.key.empty() ? file : fmt::format("{}[{}]", file, document.key);
-  shown.place = diagnostic.line == 0 ? where : fmt::format("{}:{}:{}", where, shown.number, shown.column);
+  if (diagnostic.line == 0) {
+    shown.place = where;
+  } else if (document.placement) {
+    shown.place = fmt::format("{}:{}:{}", file, shown.number, shown.column);
+  } else {
+    shown.place = fmt::format("{}, line {} of the value, column {}", where, shown.number, shown.column);
+  }
   if (diagnostic.line == 0 || shown.line.size() > kShownColumns) {
     shown.line = {};
   }

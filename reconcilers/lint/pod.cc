@@ -224,10 +224,21 @@ class PodCheck {
     if (mps == nullptr || mps->text != "true" || (annotation(kFraction) == nullptr && annotation(kMemory) == nullptr)) {
       return;
     }
+    if (const DocumentValue* selector = spec_->find("nodeSelector"); selector != nullptr) {
+      const DocumentValue* enabled = selector->find("nvidia.mps/enabled");
+      if (enabled != nullptr && !enabled->is_string()) {
+        error("SelectorNoString", "spec.nodeSelector[nvidia.mps/enabled]", enabled->at,
+              "a label's value is a string, and the API server refuses anything else; write \"true\" in quotes");
+      }
+    }
     bool volume = false;
     const DocumentValue* volumes = spec_->find("volumes");
     for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
       const DocumentValue* host = volumes->items[i].find("hostPath");
+      if (host != nullptr && host->string_at("path") == "/tmp/nvidia-smp") {
+        warning("PipeDirectoryMisspelt", fmt::format("spec.volumes[{}].hostPath.path", i), host->find("path")->at,
+                "the MPS daemon's directory is /tmp/nvidia-mps, not /tmp/nvidia-smp");
+      }
       volume = volume || (host != nullptr && host->string_at("path").find("mps") != std::string_view::npos);
     }
     if (!volume) {

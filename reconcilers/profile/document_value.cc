@@ -22,6 +22,8 @@ namespace {
 // Upstream lets aliases make up 99 % of what is decoded; a document of 1 MiB has no honest use for this many.
 constexpr int kMaxExpandedNodes = 100'000;
 
+constexpr int kMaxOfASeverity = 500;
+
 // The library's rule against alias bombs, for documents of the size that the limit above lets through.
 bool excessive_aliasing(int expanded, int decoded) {
   return expanded > 100 && decoded > 1000 && static_cast<double>(expanded) / decoded > 0.99;
@@ -75,6 +77,10 @@ class Converter {
   using Members = std::map<std::string, Entry>;
 
   void add(Diagnostic::Severity severity, std::string code, Position at, std::string message) {
+    int& count = severity == Diagnostic::Severity::error ? errors_ : warnings_;
+    if (++count > kMaxOfASeverity) {
+      return;  // Nobody reads so many.
+    }
     Diagnostic found{severity, std::move(code), path_, at.line, at.column, std::move(message)};
     if (std::find(diagnostics_.begin(), diagnostics_.end(), found) == diagnostics_.end()) {
       diagnostics_.push_back(std::move(found));
@@ -314,6 +320,8 @@ class Converter {
   std::string path_;
   std::set<const YamlNode*> aliases_;  // Being expanded.
   int merge_depth_ = 0;
+  int errors_ = 0;
+  int warnings_ = 0;
   int decoded_ = 1;   // Upstream counts the document itself.
   int expanded_ = 0;  // Of these, below an alias.
   bool too_many_ = false;

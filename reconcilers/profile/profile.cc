@@ -111,7 +111,7 @@ ParsedProfile parse_profile_node(const YamlNode& root) {
     parsed.accepted = !has_errors(parsed.diagnostics);
     parsed.profile = check_profile(raw, parsed.diagnostics);
   }
-  sort_by_position(parsed.diagnostics);
+  sort_and_limit(parsed.diagnostics);
   return parsed;
 }
 
@@ -119,13 +119,28 @@ Diagnostic to_diagnostic(const YamlError& error) {
   return {Diagnostic::Severity::error, error.code, "", error.at.line, error.at.column, error.message};
 }
 
-void sort_by_position(std::vector<Diagnostic>& diagnostics) {
+void sort_and_limit(std::vector<Diagnostic>& diagnostics) {
+  constexpr int kMostOfAKind = 100;
   std::stable_sort(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& a, const Diagnostic& b) {
     return std::pair(a.line, a.column) < std::pair(b.line, b.column);
   });
+  int errors = 0;
+  int others = 0;
+  const auto dropped = std::erase_if(diagnostics, [&](const Diagnostic& d) {
+    return ++(d.severity == Diagnostic::Severity::error ? errors : others) > kMostOfAKind;
+  });
+  if (dropped > 0) {
+    diagnostics.push_back({Diagnostic::Severity::info, "MoreNotShown", "", 0, 0, fmt::format("{} more are not shown", dropped)});
+  }
 }
 
 ParsedProfile parse_profile(std::string_view text) {
+  if (const std::size_t read = length_read(text); read < text.size()) {
+    ParsedProfile parsed = parse_profile(text.substr(0, read));
+    parsed.diagnostics.push_back({Diagnostic::Severity::warning, "FurtherTextIgnored", "", 0, 0,
+                                  "the document begins with an empty {} or [], and nothing behind it is read"});
+    return parsed;
+  }
   YamlStream stream(text);
   const auto document = stream.next();
   if (!document) {

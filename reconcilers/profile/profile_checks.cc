@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -174,14 +175,14 @@ class Checker {
     SharingSection out;
     out.rename_by_default = raw.rename_by_default;
     out.fail_requests_greater_than_one = raw.fail_requests_greater_than_one;
+    std::map<std::string_view, int> first_lines;
     for (std::size_t i = 0; i < raw.resources.size(); ++i) {
       const RawEntry& entry = raw.resources[i];
-      const auto same = [&](const RawEntry& other) { return other.name == entry.name; };
-      const auto first = std::find_if(raw.resources.begin(), raw.resources.end(), same);
-      if (!entry.name.empty() && first->name_at.line != 0 && first != raw.resources.begin() + static_cast<std::ptrdiff_t>(i)) {
+      const auto [first, fresh] = first_lines.try_emplace(entry.name, entry.name_at.line);
+      if (!fresh && !entry.name.empty()) {
         add(Diagnostic::Severity::warning, "DuplicateEntry", fmt::format("{}.resources[{}].name", path, i), entry.name_at,
             fmt::format("{} has an entry in line {} already: GFD labels by the first, the plugin takes the largest; keep one",
-                        entry.name, first->name_at.line));
+                        entry.name, first->second));
       }
       out.resources.push_back({entry.name, entry.replicas});
     }

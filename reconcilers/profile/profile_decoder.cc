@@ -50,6 +50,10 @@ bool ProfileDecoder::expect_object(const DocumentValue& value) {
 }
 
 void ProfileDecoder::unknown_field(const DocumentMember& member, Fields fields) {
+  constexpr int kMostReported = 500;  // Advice is not free, and nobody reads so much of it.
+  if (++unknown_fields_ > kMostReported) {
+    return;
+  }
   const PathStep step(path_, member.key);
   for (const std::string_view field : fields) {
     if (equal_fold(member.key, field)) {

@@ -94,6 +94,7 @@ class ProfileDecoder {
 
   std::vector<Diagnostic>& diagnostics_;
   std::string path_;
+  int unknown_fields_ = 0;
   RawProfile raw_;
 };
 

@@ -13,7 +13,8 @@ namespace gso {
 
 [[nodiscard]] Diagnostic to_diagnostic(const YamlError& error);
 
-// By line and column; equal places keep their order.
-void sort_by_position(std::vector<Diagnostic>& diagnostics);
+// By line and column; equal places keep their order. Of a flood, the first hundred errors and the first hundred others
+// stay, and an info says how many do not.
+void sort_and_limit(std::vector<Diagnostic>& diagnostics);
 
 }  // namespace gso

@@ -53,6 +53,30 @@ std::string release_held(std::string scalar) {
   return replace_all(replace_all(std::move(scalar), kHeldColon, ":", 0), kHeldMark, kByteOrderMark, 0);
 }
 
+std::size_t length_read(std::string_view text) {
+  std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  while (at < text.size()) {
+    at = std::min(text.find_first_not_of(kBlanks, at), text.size());
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with('#') || rest.starts_with('%')) {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (rest.starts_with("---") && rest.size() > 3 && is_blank(rest[3])) {
+      at += 3;
+    } else {
+      break;
+    }
+  }
+  const char open = at < text.size() ? text[at] : ' ';
+  const std::size_t close = open == '{' || open == '[' ? text.find_first_not_of(kBlanks, at + 1) : std::string_view::npos;
+  const bool empty = close != std::string_view::npos && text[close] == (open == '{' ? '}' : ']');
+  if (!empty) {
+    return text.size();
+  }
+  const auto behind = text.find_first_not_of(" \t", close + 1);
+  const bool nothing = behind == std::string_view::npos || text[behind] == '\n' || text[behind] == '\r' || text[behind] == '#';
+  return nothing ? text.size() : close + 1;
+}
+
 std::size_t offset_of(std::string_view text, int line, int column) {
   std::size_t at = 0;
   for (int i = 1; i < line && at < text.size(); ++i) {

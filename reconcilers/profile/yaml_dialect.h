@@ -34,6 +34,10 @@ enum class Stumble { none, colon, tag };
 // plugin's library reads another tag. nullopt where it does not.
 [[nodiscard]] std::optional<std::size_t> tag_running_into_indicator(std::string_view text, int line, int column);
 
+// How much of the text the plugin's library reads where the document is an empty {} or [] with something behind it in the
+// same line: it never looks at what follows, so that "{}version: v1" is an empty document. Else the whole length.
+[[nodiscard]] std::size_t length_read(std::string_view text);
+
 // The offset of a place in the text (from 1, columns in code points).
 [[nodiscard]] std::size_t offset_of(std::string_view text, int line, int column);
 
