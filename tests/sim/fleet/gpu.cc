@@ -45,11 +45,13 @@ std::string family(int major, int minor) {
   }
 }
 
-std::string mig_resource(const std::string& profile) {
-  std::string name = "nvidia.com/mig-" + profile;
-  std::ranges::replace(name, '+', '.');
-  return name;
+// "1g.5gb+me" as resource names and labels spell it.
+std::string dotted(std::string profile) {
+  std::ranges::replace(profile, '+', '.');
+  return profile;
 }
+
+std::string mig_resource(const std::string& profile) { return "nvidia.com/mig-" + dotted(profile); }
 
 // product, count, replicas and sharing-strategy of one resource.
 void put_resource(Labels& labels, const PluginConfig& config, const std::string& resource, const std::string& product,
@@ -76,7 +78,7 @@ void put_full_gpu(Labels& labels, const PluginConfig& config, const std::vector<
 
 void put_slice(Labels& labels, const PluginConfig& config, const std::string& resource, const Gpu& gpu,
                const MigSlice& slice, std::int64_t count) {
-  put_resource(labels, config, resource, product_label(gpu.product) + "-MIG-" + product_label(slice.profile), count,
+  put_resource(labels, config, resource, product_label(gpu.product) + "-MIG-" + dotted(slice.profile), count,
                false);
   labels[resource + ".memory"] = std::to_string(slice.memory_mib);
   labels[resource + ".multiprocessors"] = std::to_string(slice.multiprocessors);

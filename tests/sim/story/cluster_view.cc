@@ -1,153 +1,223 @@
 #include "tests/sim/story/cluster_view.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "reconcilers/model/project.h"
+#include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
+
+using nlohmann::json;
+
 namespace {
 
-// Conditions that no watched object shows (an Event, the passing of time) are looked at this often.
-constexpr k8s::Duration kPoll = std::chrono::milliseconds(200);
+namespace asio = boost::asio;
 
-std::int64_t count(const std::map<k8s::Interned, std::int64_t>& resources, std::string_view name) {
-  auto it = resources.find(k8s::Interned(name));
-  return it == resources.end() ? 0 : it->second;
+const json kEmpty = json::object();
+
+const json& member(const json& object, const char* name) {
+  auto it = object.find(name);
+  return it == object.end() || it->is_null() ? kEmpty : *it;
 }
 
-bool serving(const Node& node) {
-  return node.ready && !node.unschedulable &&
-         std::any_of(node.allocatable.begin(), node.allocatable.end(), [](const auto& r) { return r.second > 0; });
+std::map<std::string, std::int64_t> gpu_resources(const json& quantities) {
+  std::map<std::string, std::int64_t> gpus;
+  for (const auto& [name, amount] : quantities.items()) {
+    if (!name.starts_with("nvidia.com/")) continue;
+    gpus[name] = amount.is_string() ? std::strtoll(amount.get_ref<const std::string&>().c_str(), nullptr, 10)
+                                    : amount.get<std::int64_t>();
+  }
+  return gpus;
+}
+
+bool condition_true(const json& object, const std::string& type) {
+  auto conditions = member(object, "status").find("conditions");
+  if (conditions == member(object, "status").end()) return false;
+  return std::ranges::any_of(*conditions, [&type](const json& condition) {
+    return condition.value("type", "") == type && condition.value("status", "") == "True";
+  });
+}
+
+// Which of NVIDIA's three a pod is, by its first container; empty for other pods.
+std::string component_of(const json& pod) {
+  const json& spec = member(pod, "spec");
+  if (!spec.contains("containers") || spec["containers"].empty()) return {};
+  std::string name = spec["containers"][0].value("name", "");
+  if (name.ends_with("-ctr")) name.resize(name.size() - 4);
+  static constexpr std::array<std::string_view, 3> kComponents{"nvidia-device-plugin", "gpu-feature-discovery",
+                                                               "mps-control-daemon"};
+  return std::ranges::find(kComponents, name) != kComponents.end() ? name : std::string();
+}
+
+asio::awaitable<void> watch_until_stopped(k8s::Watcher* watcher, std::size_t* running, k8s::Signal* ended) {
+  co_await watcher->run();
+  --*running;
+  ended->notify();
 }
 
 }  // namespace
 
-std::string component_of(const Pod& pod) {
-  const k8s::OwnerReference* owner = pod.meta.controller();
-  if (owner == nullptr || owner->kind != "DaemonSet") return {};
-  const std::string_view name = owner->name.view();
-  if (name.find("mps-control-daemon") != std::string_view::npos) return "mps";
-  if (name.find("feature-discovery") != std::string_view::npos) return "gfd";
-  return name.find("device-plugin") != std::string_view::npos ? "plugin" : "";
+ClusterView::ClusterView(k8s::ApiClient* client, k8s::Clock* clock)
+    : client_(client),
+      clock_(clock),
+      change_(clock->make_signal()),
+      stop_(clock->make_signal()),
+      ended_(clock->make_signal()) {
+  nodes.add_listener([this](const k8s::ObjectKey& key, const JsonPtr&, const JsonPtr& after) { on_node(key, after); });
+  pods.add_listener([this](const k8s::ObjectKey&, const JsonPtr&, const JsonPtr& after) { on_pod(after); });
+  for (Mirror* mirror : {&nodes, &pods, &daemonsets, &configmaps, &clusterpolicies, &policies, &rollouts, &events}) {
+    mirror->add_listener([this](const k8s::ObjectKey&, const JsonPtr&, const JsonPtr&) { change_->notify(); });
+  }
 }
 
-ClusterView::ClusterView(k8s::ApiClient* client, k8s::Clock* clock, std::string ns)
-    : client_(client), clock_(clock), ns_(std::move(ns)), changed_(clock->make_signal()) {
-  nodes_.add_listener([this](const auto&, const auto&, const auto& after) {
-    most_out_ = std::max(most_out_, out_of_service());
-    if (after != nullptr && node_listener_) node_listener_(*after);
-    changed_->notify();
-  });
-  pods_.add_listener([this](const auto&, const auto&, const auto& after) {
-    if (after != nullptr) pod_changed(*after);
-    changed_->notify();
-  });
-  policies_.add_listener([this](const auto&, const auto&, const auto&) { changed_->notify(); });
-  rollouts_.add_listener([this](const auto&, const auto&, const auto&) { changed_->notify(); });
-}
+ClusterView::~ClusterView() = default;
 
-void ClusterView::start(boost::asio::any_io_executor executor) {
-  auto errors = [this](const k8s::Error& error) { last_error_ = error.message; };
-  auto add = [&]<class T>(k8s::Store<T>* store, typename k8s::StoreSink<T>::Projector project, k8s::Gvr gvr,
-                          std::string ns) {
-    sinks_.push_back(std::make_unique<k8s::StoreSink<T>>(store, project, errors));
-    watch(executor, std::move(gvr), std::move(ns), sinks_.back().get());
-  };
-  add(&nodes_, &project_node, {"", "v1", "nodes"}, "");
-  add(&pods_, &project_pod, {"", "v1", "pods"}, ns_);
-  add(&policies_, &project_sharing_policy, {"gpusharing.dev", "v1alpha1", "sharingpolicies"}, "");
-  add(&rollouts_, &project_sharing_rollout, {"gpusharing.dev", "v1alpha1", "sharingrollouts"}, "");
-}
-
-void ClusterView::watch(boost::asio::any_io_executor executor, k8s::Gvr gvr, std::string ns, k8s::WatchSink* sink) {
+void ClusterView::watch(const k8s::Gvr& gvr, Mirror* mirror) {
   k8s::WatcherOptions options;
-  options.ns = std::move(ns);
+  options.first_backoff = std::chrono::milliseconds(100);
+  options.last_backoff = std::chrono::seconds(1);
   options.slow_retry = std::chrono::seconds(1);
-  watchers_.push_back(std::make_unique<k8s::Watcher>(client_, std::move(gvr), options, sink));
-  ++running_;
-  boost::asio::co_spawn(executor, run(watchers_.back().get()), boost::asio::detached);
+  watchers_.push_back(std::make_unique<k8s::Watcher>(client_, gvr, std::move(options), mirror));
+  watched_.emplace_back(gvr.resource, mirror);
 }
 
-boost::asio::awaitable<void> ClusterView::run(k8s::Watcher* watcher) {
-  co_await watcher->run();
-  --running_;
-}
-
-void ClusterView::stop() {
+asio::awaitable<void> ClusterView::run() {
+  const auto executor = co_await asio::this_coro::executor;
+  watch(kNodes, &nodes);
+  watch(kPods, &pods);
+  watch(kDaemonSets, &daemonsets);
+  watch(kConfigMaps, &configmaps);
+  watch(kClusterPolicies, &clusterpolicies);
+  watch({"gpusharing.dev", "v1alpha1", "sharingpolicies"}, &policies);
+  watch({"gpusharing.dev", "v1alpha1", "sharingrollouts"}, &rollouts);
+  watch({"events.k8s.io", "v1", "events"}, &events);
+  for (auto& watcher : watchers_) {
+    ++running_;
+    asio::co_spawn(executor, watch_until_stopped(watcher.get(), &running_, ended_.get()), asio::detached);
+  }
+  const bool stopped = co_await stop_->wait_until(k8s::MonoTime::never());
+  (void)stopped;
   for (auto& watcher : watchers_) watcher->stop();
+  while (running_ > 0) {
+    const bool one_ended = co_await ended_->wait_until(k8s::MonoTime::never());
+    (void)one_ended;
+  }
 }
+
+void ClusterView::stop() { stop_->notify(); }
 
 bool ClusterView::synced() const {
-  return nodes_.synced() && pods_.synced() && policies_.synced() && rollouts_.synced();
+  return !watched_.empty() &&
+         std::ranges::all_of(watched_, [](const auto& entry) { return entry.second->synced(); });
 }
 
-boost::asio::awaitable<bool> ClusterView::wait_for(std::function<bool()> holds, k8s::Duration limit) {
-  const k8s::MonoTime deadline = clock_->monotonic() + limit;
-  while (!holds()) {
-    const k8s::MonoTime now = clock_->monotonic();
-    if (now >= deadline) co_return false;
-    const bool notified = co_await changed_->wait_until(std::min(deadline, now + kPoll));
-    (void)notified;
-  }
-  co_return true;
-}
-
-std::string ClusterView::label(std::string_view name, std::string_view key) const {
-  const Node* found = node(name);
-  return found == nullptr ? "" : std::string(found->meta.labels.get(key).value_or(""));
-}
-
-std::string ClusterView::annotation(std::string_view name, std::string_view key) const {
-  const Node* found = node(name);
-  return found == nullptr ? "" : std::string(found->meta.annotations.get(key).value_or(""));
-}
-
-std::int64_t ClusterView::allocatable(std::string_view name, std::string_view resource) const {
-  const Node* found = node(name);
-  return found == nullptr ? 0 : count(found->allocatable, resource);
-}
-
-std::int64_t ClusterView::capacity(std::string_view name, std::string_view resource) const {
-  const Node* found = node(name);
-  return found == nullptr ? 0 : count(found->capacity, resource);
-}
-
-std::string ClusterView::pod(std::string_view name, std::string_view component) const {
-  for (const auto& [key, pod] : pods_.all()) {
-    if (pod->node_name == name && !pod->meta.deletion_timestamp && component_of(*pod) == component) return pod->meta.uid;
+std::string ClusterView::trouble() const {
+  for (const auto& [name, mirror] : watched_) {
+    if (!mirror->synced()) return "the watch of " + name + " has not synced: " + mirror->last_error();
   }
   return {};
 }
 
-bool ClusterView::pod_ready(std::string_view name, std::string_view component) const {
-  return std::any_of(pods_.all().begin(), pods_.all().end(), [&](const auto& entry) {
-    const Pod& pod = *entry.second;
-    return pod.node_name == name && pod.ready && !pod.meta.deletion_timestamp && component_of(pod) == component;
-  });
+std::string ClusterView::label(const std::string& node, const std::string& key) const {
+  const JsonPtr object = nodes.find({"", node});
+  return object == nullptr ? "" : member((*object)["metadata"], "labels").value(key, "");
 }
 
-void ClusterView::pod_changed(const Pod& pod) {
-  const std::string component = component_of(pod);
-  if (component.empty() || pod.node_name.empty()) return;
-  history_[std::string(pod.node_name.view())][component].insert(pod.meta.uid);
+std::string ClusterView::annotation(const std::string& node, const std::string& key) const {
+  const JsonPtr object = nodes.find({"", node});
+  return object == nullptr ? "" : member((*object)["metadata"], "annotations").value(key, "");
 }
 
-std::size_t ClusterView::new_pods(const PodHistory& mark, const std::string& node_name,
-                                  const std::string& component) const {
-  auto count_of = [&](const PodHistory& history) -> std::size_t {
-    auto by_node = history.find(node_name);
-    if (by_node == history.end()) return 0;
-    auto uids = by_node->second.find(component);
-    return uids == by_node->second.end() ? 0 : uids->second.size();
-  };
-  return count_of(history_) - count_of(mark);
+std::map<std::string, std::int64_t> ClusterView::capacity(const std::string& node) const {
+  const JsonPtr object = nodes.find({"", node});
+  if (object == nullptr) return {};
+  return gpu_resources(member(member(*object, "status"), "capacity"));
 }
 
-std::size_t ClusterView::out_of_service() const {
-  return static_cast<std::size_t>(std::count_if(nodes_.all().begin(), nodes_.all().end(),
-                                                [](const auto& entry) { return !serving(*entry.second); }));
+std::map<std::string, std::int64_t> ClusterView::allocatable(const std::string& node) const {
+  const JsonPtr object = nodes.find({"", node});
+  if (object == nullptr) return {};
+  return gpu_resources(member(member(*object, "status"), "allocatable"));
+}
+
+bool ClusterView::schedulable(const std::string& node) const {
+  const JsonPtr object = nodes.find({"", node});
+  return object != nullptr && !member(*object, "spec").value("unschedulable", false) && condition_true(*object, "Ready");
+}
+
+void ClusterView::on_node(const k8s::ObjectKey& key, const JsonPtr& after) {
+  if (after == nullptr) {
+    unavailable_.erase(key.name);
+    return;
+  }
+  std::int64_t usable = 0;
+  for (const auto& [resource, count] : allocatable(key.name)) usable += count;
+  bool& served = served_[key.name];
+  if (usable > 0) served = true;
+  if (served && (usable == 0 || !schedulable(key.name))) {
+    unavailable_.insert(key.name);
+  } else {
+    unavailable_.erase(key.name);
+  }
+  peak_ = std::max(peak_, unavailable_.size());
+}
+
+void ClusterView::on_pod(const JsonPtr& after) {
+  if (after == nullptr) return;
+  const std::string component = component_of(*after);
+  const std::string node = member(*after, "spec").value("nodeName", "");
+  if (component.empty() || node.empty()) return;
+  auto& uids = seen_[component][node];
+  const std::string uid = (*after)["metadata"].value("uid", "");
+  if (std::ranges::find(uids, uid) == uids.end()) uids.push_back(uid);
+}
+
+const ClusterView::Pods& ClusterView::pods_seen(const std::string& component) const {
+  static const Pods kNone;
+  auto it = seen_.find(component);
+  return it == seen_.end() ? kNone : it->second;
+}
+
+std::map<std::string, std::size_t> ClusterView::restarted(const std::string& component, const Pods& before) const {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& [node, uids] : pods_seen(component)) {
+    auto old = before.find(node);
+    const std::size_t had = old == before.end() ? 0 : old->second.size();
+    if (uids.size() > had) counts[node] = uids.size() - had;
+  }
+  return counts;
+}
+
+std::size_t ClusterView::ready_pods(const std::string& component, const std::string& node) const {
+  std::size_t count = 0;
+  for (const auto& [key, pod] : pods.all()) {
+    if (component_of(*pod) != component || member(*pod, "spec").value("nodeName", "") != node) continue;
+    if (!(*pod)["metadata"].contains("deletionTimestamp") && condition_true(*pod, "Ready")) ++count;
+  }
+  return count;
+}
+
+std::vector<std::string> ClusterView::event_notes(const std::string& reason, k8s::WallTime since) const {
+  std::vector<std::pair<k8s::WallTime, std::string>> found;
+  for (const auto& [key, event] : events.all()) {
+    if (event->value("reason", "") != reason) continue;
+    // A repeated Event is a series; its last time counts.
+    std::string text = member(*event, "series").value("lastObservedTime", "");
+    if (text.empty()) text = event->contains("eventTime") && (*event)["eventTime"].is_string() ? event->value("eventTime", "") : "";
+    if (text.empty()) text = (*event)["metadata"].value("creationTimestamp", "");
+    const auto time = k8s::parse_rfc3339(text).value_or(k8s::WallTime{});
+    if (time + std::chrono::seconds(1) >= since) found.emplace_back(time, event->value("note", ""));
+  }
+  std::ranges::sort(found);
+  std::vector<std::string> notes;
+  for (auto& [time, note] : found) notes.push_back(std::move(note));
+  return notes;
 }
 
 }  // namespace gso::sim

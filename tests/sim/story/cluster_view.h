@@ -1,9 +1,7 @@
-// ClusterView: what a person with `kubectl get --watch` would see of the fleet, kept in step by watches, with the three
-// measures the story judges by: which pods were ever there (restarts), how many nodes were out of service at once, and
-// what each node shows now.
+// ClusterView: what anybody with kubectl can see of the cluster, kept up to date by watches, with a memory: which pods
+// each node has run, and how many nodes were out of service at once. The story judges by this and by nothing else.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <functional>
@@ -11,87 +9,73 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "k8sclient/client.h"
 #include "k8sclient/clock.h"
-#include "k8sclient/store_sink.h"
-#include "reconcilers/model/objects.h"
-#include "reconcilers/model/policy.h"
+#include "k8sclient/watcher.h"
+#include "tests/sim/fleet/mirror.h"
 
 namespace gso::sim {
 
-// The operand pods that a node has ever had, by component ("plugin", "gfd", "mps").
-using PodHistory = std::map<std::string, std::map<std::string, std::set<std::string>>>;  // node -> component -> uids
-
 class ClusterView {
  public:
-  // Watches `ns` for operand pods, and the cluster for Nodes, SharingPolicies and SharingRollouts. `client` and `clock`
-  // must outlive the view, the view its watches (stop(), then run the executor until stopped()).
-  ClusterView(k8s::ApiClient* client, k8s::Clock* clock, std::string ns);
+  using Pods = std::map<std::string, std::vector<std::string>>;  // By node: uids in order of appearance.
 
-  void start(boost::asio::any_io_executor executor);
+  ClusterView(k8s::ApiClient* client, k8s::Clock* clock);
+  ~ClusterView();
+
+  // Watches until stop().
+  boost::asio::awaitable<void> run();
   void stop();
-  [[nodiscard]] bool stopped() const { return running_ == 0; }
+  // Waits for the next change of anything, or until `deadline`. False when the deadline passed.
+  boost::asio::awaitable<bool> changed(k8s::MonoTime deadline) { return change_->wait_until(deadline); }
   [[nodiscard]] bool synced() const;
+  // Names the watch that does not sync and why, or is empty.
+  [[nodiscard]] std::string trouble() const;
 
-  // True as soon as `holds` does; false when `limit` has passed. Checked at every change, and every `poll`.
-  boost::asio::awaitable<bool> wait_for(std::function<bool()> holds, k8s::Duration limit);
+  Mirror nodes, pods, daemonsets, configmaps, clusterpolicies, policies, rollouts, events;
 
-  [[nodiscard]] const Node* node(std::string_view name) const { return nodes_.find(name); }
-  [[nodiscard]] const k8s::Store<Node>& nodes() const { return nodes_; }
-  [[nodiscard]] const k8s::Store<SharingPolicy>& policies() const { return policies_; }
-  [[nodiscard]] const k8s::Store<SharingRollout>& rollouts() const { return rollouts_; }
+  // Labels and annotations; empty when absent.
+  [[nodiscard]] std::string label(const std::string& node, const std::string& key) const;
+  [[nodiscard]] std::string annotation(const std::string& node, const std::string& key) const;
+  // GPU resources (nvidia.com/*) of a node.
+  [[nodiscard]] std::map<std::string, std::int64_t> capacity(const std::string& node) const;
+  [[nodiscard]] std::map<std::string, std::int64_t> allocatable(const std::string& node) const;
+  [[nodiscard]] bool schedulable(const std::string& node) const;
 
-  // A label's value or "".
-  [[nodiscard]] std::string label(std::string_view node, std::string_view key) const;
-  [[nodiscard]] std::string annotation(std::string_view node, std::string_view key) const;
-  // Allocatable and capacity of a resource; 0 when absent.
-  [[nodiscard]] std::int64_t allocatable(std::string_view node, std::string_view resource) const;
-  [[nodiscard]] std::int64_t capacity(std::string_view node, std::string_view resource) const;
-  // The uid of the pod of that component that is on the node now and not on its way out, or "".
-  [[nodiscard]] std::string pod(std::string_view node, std::string_view component) const;
-  [[nodiscard]] bool pod_ready(std::string_view node, std::string_view component) const;
+  // Every pod that a DaemonSet ever had, by node. `component` is a container's name prefix: "nvidia-device-plugin",
+  // "gpu-feature-discovery", "mps-control-daemon".
+  [[nodiscard]] const Pods& pods_seen(const std::string& component) const;
+  // Nodes on which new pods of the component appeared since `before` was taken, with how many.
+  [[nodiscard]] std::map<std::string, std::size_t> restarted(const std::string& component, const Pods& before) const;
+  // Pods of the component on a node that are Ready and not going away.
+  [[nodiscard]] std::size_t ready_pods(const std::string& component, const std::string& node) const;
 
-  [[nodiscard]] const PodHistory& history() const { return history_; }
-  // New pods of a component on a node since `mark` was taken.
-  [[nodiscard]] std::size_t new_pods(const PodHistory& mark, const std::string& node,
-                                     const std::string& component) const;
+  // Nodes out of service now: cordoned, NotReady, or 0 allocatable GPUs where there were some before.
+  [[nodiscard]] const std::set<std::string>& unavailable() const { return unavailable_; }
+  // The most of them at once since reset_peak().
+  [[nodiscard]] std::size_t peak_unavailable() const { return peak_; }
+  void reset_peak() { peak_ = unavailable_.size(); }
 
-  // Out of service: cordoned, NotReady, or without a single allocatable GPU resource.
-  [[nodiscard]] std::size_t out_of_service() const;
-  // The most that were out of service at once since the last reset.
-  [[nodiscard]] std::size_t most_out_of_service() const { return most_out_; }
-  void reset_most_out_of_service() { most_out_ = out_of_service(); }
-
-  // Called at every change of a node, for the live progress.
-  void on_node_change(std::function<void(const Node&)> listener) { node_listener_ = std::move(listener); }
-  [[nodiscard]] std::string last_error() const { return last_error_; }
+  // Notes of Events with this reason that appeared at or after `since`, newest last.
+  [[nodiscard]] std::vector<std::string> event_notes(const std::string& reason, k8s::WallTime since) const;
 
  private:
-  boost::asio::awaitable<void> run(k8s::Watcher* watcher);
-  void watch(boost::asio::any_io_executor executor, k8s::Gvr gvr, std::string ns, k8s::WatchSink* sink);
-  void pod_changed(const Pod& pod);
+  void on_node(const k8s::ObjectKey& key, const JsonPtr& after);
+  void on_pod(const JsonPtr& after);
+  void watch(const k8s::Gvr& gvr, Mirror* mirror);
 
   k8s::ApiClient* client_;
   k8s::Clock* clock_;
-  std::string ns_;
-  std::unique_ptr<k8s::Signal> changed_;
-  k8s::Store<Node> nodes_;
-  k8s::Store<Pod> pods_;
-  k8s::Store<SharingPolicy> policies_;
-  k8s::Store<SharingRollout> rollouts_;
-  std::vector<std::unique_ptr<k8s::WatchSink>> sinks_;
+  std::unique_ptr<k8s::Signal> change_, stop_, ended_;
   std::vector<std::unique_ptr<k8s::Watcher>> watchers_;
-  PodHistory history_;
-  std::function<void(const Node&)> node_listener_;
-  std::string last_error_;
-  std::size_t most_out_ = 0;
-  int running_ = 0;
+  std::vector<std::pair<std::string, Mirror*>> watched_;
+  std::map<std::string, Pods> seen_;
+  std::map<std::string, bool> served_;  // Nodes that had allocatable GPUs once.
+  std::set<std::string> unavailable_;
+  std::size_t peak_ = 0;
+  std::size_t running_ = 0;
 };
-
-// Which operand a pod belongs to, by its owner's name; "" for none.
-[[nodiscard]] std::string component_of(const Pod& pod);
 
 }  // namespace gso::sim

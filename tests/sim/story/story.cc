@@ -1,11 +1,15 @@
+// How the story acts and waits; what happens in it is in story_steps.cc and story_profiles.cc.
 #include "tests/sim/story/story.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "reconcilers/labels.h"
+#include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
 
@@ -13,245 +17,287 @@ using nlohmann::json;
 
 namespace {
 
-const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
-const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
+namespace asio = boost::asio;
 
-// Sharing labels and our annotations say more than allocatable alone, so all are compared.
-std::string suffix(const Shown& shown) { return shown.replicas > 1 && !shown.renamed ? "-SHARED" : ""; }
+std::unexpected<k8s::Error> broken(std::string why) { return k8s::fail(k8s::Reason::invalid, std::move(why)); }
 
-std::string resource(const Shown& shown) { return shown.renamed ? "nvidia.com/gpu.shared" : "nvidia.com/gpu"; }
+std::string seconds(k8s::Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
+  return text;
+}
 
 }  // namespace
 
-std::string mps_profile(std::int64_t replicas, bool rename, std::optional<bool> fail_requests) {
+std::string mps_profile(int replicas, bool rename, std::optional<bool> fail_above_one) {
   std::string text = "version: v1\nsharing:\n  mps:\n";
   if (rename) text += "    renameByDefault: true\n";
-  if (fail_requests) text += fmt::format("    failRequestsGreaterThanOne: {}\n", *fail_requests);
-  return text + fmt::format("    resources:\n    - name: nvidia.com/gpu\n      replicas: {}\n", replicas);
+  if (fail_above_one) text += std::string("    failRequestsGreaterThanOne: ") + (*fail_above_one ? "true" : "false") + "\n";
+  return text + "    resources:\n    - name: nvidia.com/gpu\n      replicas: " + std::to_string(replicas) + "\n";
 }
 
-std::string time_slicing_profile(std::int64_t replicas, bool mig_single) {
-  std::string text = "version: v1\n";
-  if (mig_single) text += "flags:\n  migStrategy: single\n";
-  return text + fmt::format("sharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: {}\n",
-                            replicas);
+std::string time_slicing_profile(int replicas) {
+  return "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: " +
+         std::to_string(replicas) + "\n";
 }
 
-Story::Story(k8s::ApiClient* client, k8s::Clock* clock, OperatorControl* control, Narrator* narrator,
-             StorySettings settings)
+Story::Story(k8s::ApiClient* client, k8s::Clock* clock, OperatorControl* op, StoryOptions options)
     : client_(client),
       clock_(clock),
-      control_(control),
-      narrator_(narrator),
-      settings_(std::move(settings)),
-      view_(client, clock, settings_.ns) {}
+      operator_(op),
+      options_(std::move(options)),
+      view_(client, clock),
+      nodes_(*topology("demo")) {
+  install_.plugin_version = options_.plugin_version;
+}
 
-boost::asio::awaitable<bool> Story::run(boost::asio::any_io_executor executor) {
-  using Step = boost::asio::awaitable<bool> (Story::*)();
-  const std::vector<Step> steps{&Story::prepare,         &Story::install,      &Story::mig_is_refused,
-                                &Story::edit_replicas,   &Story::edit_without_label, &Story::rename,
-                                &Story::broken_edit,     &Story::label_one_node, &Story::mps_by_label,
-                                &Story::patch_cluster_policy, &Story::kill_in_the_middle};
-  view_.start(executor);
-  view_.on_node_change([this](const Node& node) { progress(node); });
-  bool held = true;
-  for (Step step : steps) {
-    held = co_await (this->*step)();
-    if (!held) break;
-  }
-  print_nodes();
-  if (!held) {
-    const std::string evidence = control_->evidence();
-    if (!evidence.empty()) narrator_->note("the operator's last words:\n" + evidence);
+k8s::Duration Story::scaled(k8s::Duration real) const {
+  return std::chrono::duration_cast<k8s::Duration>(std::chrono::duration<double>(real) * options_.time_scale);
+}
+
+bool Story::default_first() const { return PluginVersion::of_image(options_.plugin_version).default_first(); }
+
+asio::awaitable<std::vector<StoryStep>> Story::run() {
+  const auto executor = co_await asio::this_coro::executor;
+  asio::co_spawn(executor, view_.run(), asio::detached);
+  struct Chapter {
+    const char* title;
+    asio::awaitable<Held> (Story::*tell)();
+  };
+  static constexpr Chapter kChapters[] = {
+      {"A running fleet: MPS with 4 replicas by default, time-slicing on the MIG node", &Story::running_fleet},
+      {"The operator is installed and disturbs nothing", &Story::install},
+      {"A policy that would put the MIG node on MPS is blocked", &Story::refuse_mps_on_mig},
+      {"The profile is edited to 8 replicas: canary, then waves within the budget", &Story::more_replicas},
+      {"An edit that no label shows is rolled too", &Story::invisible_edit},
+      {"renameByDefault: nvidia.com/gpu.shared takes over from nvidia.com/gpu", &Story::rename},
+      {"A broken edit is refused, and its repair is rolled", &Story::broken_edit},
+      {"One node labelled with another profile moves alone", &Story::one_node_by_label},
+      {"A policy asks for another MPS profile by label", &Story::mps_by_label},
+      {"The ClusterPolicy gets another default", &Story::new_default},
+      {"The operator is killed in the middle of a rollout", &Story::killed_in_between},
+  };
+  std::vector<StoryStep> steps;
+  for (const Chapter& chapter : kChapters) {
+    StoryStep step;
+    step.title = chapter.title;
+    say("· " + step.title);
+    const auto begun = clock_->monotonic();
+    const Held held = co_await (this->*chapter.tell)();
+    step.took = clock_->monotonic() - begun;
+    step.held = held.has_value();
+    if (!held) step.why = held.error().message;
+    say((step.held ? "✓ " : "✗ ") + step.title + " (" + seconds(step.took) + ")" + (step.held ? "" : "\n  " + step.why));
+    steps.push_back(step);
+    if (!step.held) break;
   }
   view_.stop();
-  while (!view_.stopped()) co_await clock_->sleep_for(std::chrono::milliseconds(1));
-  co_return held;
+  co_return steps;
 }
 
-bool Story::check(bool held, std::string_view what, std::string_view detail) {
-  narrator_->check(held, what, detail);
-  return held;
+asio::awaitable<Story::Held> Story::apply(k8s::Gvr gvr, k8s::ObjectKey key, std::string object) {
+  auto created = co_await client_->create(gvr, key.ns, object);
+  if (created) co_return Held{};
+  if (created.error().reason != k8s::Reason::already_exists) co_return std::unexpected(created.error());
+  auto patched = co_await client_->merge_patch(gvr, key, object);
+  if (!patched) co_return std::unexpected(patched.error());
+  co_return Held{};
 }
 
-boost::asio::awaitable<bool> Story::expect(std::string what, std::function<bool()> holds,
-                                           std::function<std::string()> seen) {
-  const bool held = co_await view_.wait_for(std::move(holds), settings_.patience);
-  co_return check(held, what, held ? "" : seen());
+asio::awaitable<Story::Held> Story::patch(k8s::Gvr gvr, k8s::ObjectKey key, std::string body) {
+  auto patched = co_await client_->merge_patch(gvr, key, body);
+  if (!patched) co_return std::unexpected(patched.error());
+  co_return Held{};
 }
 
-boost::asio::awaitable<bool> Story::expect_shown(std::string what, Shown shown) {
-  auto all = [this, shown] {
-    return std::ranges::all_of(governed(), [&](const StoryNode* node) { return shows(*node, shown) && settled(*node); });
+asio::awaitable<Story::Held> Story::edit_profile(std::string key, std::string text) {
+  profiles_[key] = text;
+  json body;
+  body["data"][key] = text;
+  const Held edited = co_await patch(kConfigMaps, {install_.ns, install_.config_map}, body.dump());
+  co_return edited;
+}
+
+asio::awaitable<Story::Held> Story::label_node(std::string node, std::string key, std::optional<std::string> value) {
+  json body;
+  body["metadata"]["labels"][key] = value ? json(*value) : json();
+  if (key == kConfigLabel && value) node_labels_[node] = *value;
+  if (key == kConfigLabel && !value) node_labels_.erase(node);
+  const Held labelled = co_await patch(kNodes, {"", node}, body.dump());
+  co_return labelled;
+}
+
+asio::awaitable<Story::Held> Story::start_operator() {
+  const auto text = [this](k8s::Duration real) {
+    return k8s::format_go_duration(std::max<k8s::Duration>(scaled(real), std::chrono::milliseconds(20)));
   };
-  const bool held = co_await expect(std::move(what), all, [this, shown] { return describe_missing(shown); });
+  OperatorSettings settings{{"settle", text(std::chrono::seconds(10))},
+                            {"canary-soak", text(std::chrono::seconds(60))},
+                            {"verify-timeout", text(std::chrono::minutes(10) + options_.slack * 10)},
+                            {"max-unavailable", std::to_string(options_.max_unavailable)},
+                            {"max-unavailable-per-group", std::to_string(options_.max_unavailable)},
+                            {"cluster-max-unavailable", std::to_string(options_.max_unavailable)}};
+  settings.insert(settings.end(), options_.operator_settings.begin(), options_.operator_settings.end());
+  running_ = true;
+  co_return operator_->start(settings);
+}
+
+asio::awaitable<Story::Held> Story::await(std::string what, k8s::Duration bound, Check check) {
+  const k8s::MonoTime deadline = clock_->monotonic() + scaled(bound) + options_.slack;
+  while (true) {
+    if (const std::string why = invariant(); !why.empty()) co_return broken(why);
+    const std::string missing = check();
+    if (missing.empty()) co_return Held{};
+    if (const std::string why = running_ ? operator_->trouble() : ""; !why.empty()) {
+      co_return broken("while waiting for " + what + ": " + why);
+    }
+    if (clock_->monotonic() >= deadline) {
+      co_return broken("waited " + seconds(scaled(bound) + options_.slack) + " for " + what + "; but " + missing);
+    }
+    // Also without a change: the check may depend on time, and the operator may have ended.
+    const bool something = co_await view_.changed(std::min(deadline, clock_->monotonic() + std::chrono::seconds(1)));
+    (void)something;
+  }
+}
+
+asio::awaitable<Story::Held> Story::holds_for(std::string what, k8s::Duration duration, Check check) {
+  const k8s::MonoTime end = clock_->monotonic() + scaled(duration);
+  while (true) {
+    const std::string wrong = check();
+    if (!wrong.empty()) co_return broken(what + "; but " + wrong);
+    if (const std::string why = invariant(); !why.empty()) co_return broken(why);
+    if (clock_->monotonic() >= end) co_return Held{};
+    const bool something = co_await view_.changed(end);
+    (void)something;
+  }
+}
+
+std::string Story::effective_key(const NodeSpec& node) const {
+  auto label = node_labels_.find(node.name);
+  if (label != node_labels_.end()) return label->second;
+  return node.nfd ? default_key_ : install_.default_key;
+}
+
+std::string Story::node_problem(const NodeSpec& node) const {
+  const std::string key = effective_key(node);
+  auto profile = profiles_.find(key);
+  if (profile == profiles_.end()) return node.name + ": the story has no profile '" + key + "'";
+  const auto expectation = expect_node(node, profile->second, options_.plugin_version, "single");
+  if (!expectation) return node.name + ": profile '" + key + "' cannot work there";
+  const std::string differs = difference(view_, node.name, *expectation);
+  return differs.empty() ? "" : node.name + ": " + differs;
+}
+
+std::string Story::fleet_problem() {
+  std::string first;
+  std::size_t wrong = 0;
+  for (const NodeSpec& node : nodes_) {
+    const std::string problem = node_problem(node);
+    if (problem.empty()) {
+      if (told_.insert(node.name).second) say("    " + node.name + "  " + shown(view_, node.name));
+      continue;
+    }
+    told_.erase(node.name);
+    if (++wrong == 1) first = problem;
+  }
+  if (wrong == 0) return {};
+  const std::string message = view_.annotation(first.substr(0, first.find(':')), "gpusharing.dev/message");
+  return first + (message.empty() ? "" : " (the operator says: " + message + ")") +
+         (wrong > 1 ? ", and " + std::to_string(wrong - 1) + " more" : "");
+}
+
+asio::awaitable<Story::Held> Story::await_fleet(std::string what, k8s::Duration bound) {
+  // Only nodes that change are reported.
+  told_.clear();
+  for (const NodeSpec& node : nodes_) {
+    if (node_problem(node).empty()) told_.insert(node.name);
+  }
+  const Held held = co_await await(std::move(what), bound, [this] { return fleet_problem(); });
   co_return held;
 }
 
-boost::asio::awaitable<bool> Story::expect_no_restart(std::string what, PodHistory mark) {
-  const bool changed = co_await view_.wait_for([this, &mark] { return view_.history() != mark; }, settings_.quiet);
-  co_return check(!changed, what, "a plugin, GFD or MPS pod was replaced");
-}
-
-boost::asio::awaitable<bool> Story::apply(k8s::Gvr gvr, k8s::ObjectKey key, std::string text) {
-  k8s::WriteOptions options;
-  options.field_manager = "story";
-  options.force = true;
-  const auto applied = co_await client_->apply(std::move(gvr), key, std::move(text), options);
-  if (!applied) check(false, "apply " + k8s::to_string(key), applied.error().message);
-  co_return applied.has_value();
-}
-
-boost::asio::awaitable<bool> Story::patch(k8s::Gvr gvr, k8s::ObjectKey key, std::string merge_patch) {
-  k8s::WriteOptions options;
-  options.field_manager = "kubectl-patch";
-  const auto patched = co_await client_->merge_patch(std::move(gvr), key, std::move(merge_patch), options);
-  if (!patched) check(false, "patch " + k8s::to_string(key), patched.error().message);
-  co_return patched.has_value();
-}
-
-boost::asio::awaitable<bool> Story::edit_config(std::string key, std::string profile) {
-  const json body{{"data", {{key, profile}}}};
-  k8s::WriteOptions options;
-  options.field_manager = "kubectl-edit";
-  const auto patched = co_await client_->merge_patch(kConfigMaps, {settings_.ns, "mps-config"}, body.dump(), options);
-  if (!patched) check(false, "edit mps-config", patched.error().message);
-  co_return patched.has_value();
-}
-
-boost::asio::awaitable<std::string> Story::events(std::string reason) {
-  std::string notes;
-  k8s::ItemFunction sink([&](std::optional<std::string_view> item) -> k8s::Result<void> {
-    if (!item) {
-      notes.clear();
-      return {};
-    }
-    const json event = json::parse(*item, nullptr, false);
-    if (event.is_object() && event.value("reason", "") == reason) notes += event.value("note", "") + "\n";
-    return {};
-  });
-  const auto listed = co_await client_->list(kEvents, {}, &sink);
-  if (!listed) notes = "events could not be listed: " + listed.error().message;
-  co_return notes;
-}
-
-boost::asio::awaitable<bool> Story::expect_event(std::string what, std::string reason, std::vector<std::string> words) {
-  const k8s::MonoTime deadline = clock_->monotonic() + settings_.patience;
-  std::string notes;
-  bool found = false;
-  while (!found && clock_->monotonic() < deadline) {
-    notes = co_await events(reason);
-    found = !notes.empty() && std::ranges::all_of(words, [&](const std::string& word) {
-      return notes.find(word) != std::string::npos;
-    });
-    if (!found) co_await clock_->sleep_for(std::chrono::milliseconds(200));
+std::string Story::settled_problem() const {
+  const JsonPtr policy = view_.policies.find({"", "default"});
+  if (policy == nullptr) return "there is no SharingPolicy 'default'";
+  const json status = policy->value("status", json::object());
+  const json counts = status.value("nodes", json::object());
+  const auto total = counts.value("total", std::int64_t{0});
+  const auto fine = counts.value("upToDate", std::int64_t{0});
+  if (total != static_cast<std::int64_t>(nodes_.size()) || fine != total) {
+    return "the SharingPolicy 'default' counts " + std::to_string(fine) + " of " + std::to_string(total) +
+           " nodes as up to date, not " + std::to_string(nodes_.size()) + ": " + status.dump();
   }
-  co_return check(found, what,
-                  fmt::format("no Event {} with the words [{}]; those seen: {}", reason, fmt::join(words, ", "),
-                              notes.empty() ? "none" : notes));
-}
-
-bool Story::shows(const StoryNode& node, const Shown& shown) const {
-  const std::string name = resource(shown);
-  const std::string other = shown.renamed ? "nvidia.com/gpu" : "nvidia.com/gpu.shared";
-  return view_.allocatable(node.name, name) == node.gpus * shown.replicas && view_.allocatable(node.name, other) == 0 &&
-         view_.label(node.name, kGpuReplicas) == std::to_string(shown.replicas) &&
-         view_.label(node.name, kSharingStrategy) == shown.strategy &&
-         view_.label(node.name, kGpuProduct) == node.product + suffix(shown);
-}
-
-bool Story::settled(const StoryNode& node) const {
-  const Node* found = view_.node(node.name);
-  return found != nullptr && !found->unschedulable && view_.label(node.name, kStateLabel).empty() &&
-         view_.annotation(node.name, kReplaceAnnotation).empty();
-}
-
-std::string Story::describe(const StoryNode& node) const {
-  const std::string state = view_.label(node.name, kStateLabel);
-  const Node* found = view_.node(node.name);
-  return fmt::format("{}: gpu={} gpu.shared={} replicas={} strategy={} product={}{}{}{}", node.name,
-                     view_.allocatable(node.name, "nvidia.com/gpu"),
-                     view_.allocatable(node.name, "nvidia.com/gpu.shared"), view_.label(node.name, kGpuReplicas),
-                     view_.label(node.name, kSharingStrategy), view_.label(node.name, kGpuProduct),
-                     state.empty() ? "" : " state=" + state,
-                     found != nullptr && found->unschedulable ? " cordoned" : "",
-                     view_.annotation(node.name, kMessageAnnotation).empty()
-                         ? ""
-                         : " (" + view_.annotation(node.name, kMessageAnnotation) + ")");
-}
-
-std::string Story::describe_missing(const Shown& shown) const {
-  std::string text = fmt::format("expected GPUs x {} {}{}; not there yet:", shown.replicas, shown.strategy,
-                                 shown.renamed ? ", renamed" : "");
-  for (const StoryNode* node : governed()) {
-    if (!shows(*node, shown) || !settled(*node)) text += "\n    " + describe(*node);
+  for (const auto& [key, rollout] : view_.rollouts.all()) {
+    const std::string phase = rollout->value("status", json::object()).value("phase", "");
+    if (phase != "Completed" && phase != "Superseded") return "SharingRollout '" + key.name + "' is '" + phase + "'";
   }
-  return text + "\n    default policy: " + policy_status("default");
-}
-
-std::vector<const StoryNode*> Story::governed() const {
-  std::vector<const StoryNode*> found;
-  for (const StoryNode& node : settings_.nodes) {
-    if (!node.mig && node.name != own_way_) found.push_back(&node);
-  }
-  return found;
-}
-
-const StoryNode* Story::mig_node() const {
-  auto it = std::ranges::find_if(settings_.nodes, &StoryNode::mig);
-  return it == settings_.nodes.end() ? nullptr : &*it;
-}
-
-std::string Story::policy_status(const std::string& name) const {
-  const SharingPolicy* policy = view_.policies().find(name);
-  if (policy == nullptr) return "there is no SharingPolicy " + name;
-  return policy->status_json.empty() ? "no status yet" : policy->status_json;
-}
-
-std::size_t Story::budget() const {
-  // maxUnavailable 10 % of the nodes, rounded up: the default.
-  return (settings_.nodes.size() + 9) / 10;
-}
-
-bool Story::restarted_once(const PodHistory& mark, const std::vector<std::string>& components, std::string& why) const {
-  why.clear();
-  for (const StoryNode* node : governed()) {
-    for (const std::string& component : components) {
-      if (component == "gfd" && node->unlabelled) continue;
-      const std::size_t fresh = view_.new_pods(mark, node->name, component);
-      if (fresh != 1) why += fmt::format("{} has had {} new {} pods; ", node->name, fresh, component);
+  for (const NodeSpec& node : nodes_) {
+    if (const std::string state = view_.label(node.name, "gpusharing.dev/state"); !state.empty()) {
+      return node.name + " is " + state + ": " + view_.annotation(node.name, "gpusharing.dev/message");
     }
   }
-  return why.empty();
+  return {};
 }
 
-void Story::progress(const Node& node) {
-  const std::string state(node.meta.labels.get(kStateLabel).value_or(""));
-  std::string& last = last_progress_[node.meta.name];
-  if (state == last) return;
-  if (state.empty()) {
-    narrator_->note(fmt::format("{} is done: nvidia.com/gpu={} nvidia.com/gpu.shared={}", node.meta.name,
-                                view_.allocatable(node.meta.name, "nvidia.com/gpu"),
-                                view_.allocatable(node.meta.name, "nvidia.com/gpu.shared")));
-  } else {
-    const std::string message(node.meta.annotations.get(kMessageAnnotation).value_or(""));
-    narrator_->note(fmt::format("{} is {}{}", node.meta.name, state, message.empty() ? "" : ": " + message));
-  }
-  last = state;
+asio::awaitable<Story::Held> Story::await_settled(k8s::Duration bound) {
+  const Held held = co_await await("every node counted as up to date", bound, [this] { return settled_problem(); });
+  co_return held;
 }
 
-void Story::print_nodes() {
-  narrator_->step("The nodes at the end");
-  std::vector<std::vector<std::string>> rows{
-      {"NODE", "GPU", "GPU.SHARED", "REPLICAS", "STRATEGY", "PRODUCT", "REVISION", "STATE"}};
-  for (const StoryNode& node : settings_.nodes) {
-    rows.push_back({node.name, std::to_string(view_.allocatable(node.name, "nvidia.com/gpu")),
-                    std::to_string(view_.allocatable(node.name, "nvidia.com/gpu.shared")),
-                    view_.label(node.name, kGpuReplicas), view_.label(node.name, kSharingStrategy),
-                    view_.label(node.name, kGpuProduct), view_.annotation(node.name, kRevisionAnnotation),
-                    view_.label(node.name, kStateLabel)});
+Story::Seen Story::seen() const {
+  return {view_.pods_seen("nvidia-device-plugin"), view_.pods_seen("gpu-feature-discovery"),
+          view_.pods_seen("mps-control-daemon")};
+}
+
+// Nobody but `nodes` got new pods, and these got exactly one plugin pod each (and one MPS pod, if `mps`).
+std::string Story::restarts_problem(const Seen& before, const std::set<std::string>& nodes, bool mps) const {
+  for (const auto& [component, old] : {std::pair{"nvidia-device-plugin", &before.plugin},
+                                       std::pair{"gpu-feature-discovery", &before.gfd},
+                                       std::pair{"mps-control-daemon", &before.mps}}) {
+    for (const auto& [node, count] : view_.restarted(component, *old)) {
+      if (!nodes.contains(node)) return std::string(component) + " was restarted on " + node + ", which is not concerned";
+      if (count > 1) {
+        return std::string(component) + " was restarted " + std::to_string(count) + " times on " + node + ", not once";
+      }
+    }
   }
-  narrator_->table(rows);
+  const auto plugins = view_.restarted("nvidia-device-plugin", before.plugin);
+  const auto daemons = view_.restarted("mps-control-daemon", before.mps);
+  for (const std::string& node : nodes) {
+    if (!plugins.contains(node)) return "the device plugin was not restarted on " + node;
+    if (mps && !daemons.contains(node)) return "the MPS daemon was not restarted on " + node;
+  }
+  return {};
+}
+
+std::set<std::string> Story::nodes_on(const std::string& key) const {
+  std::set<std::string> names;
+  for (const NodeSpec& node : nodes_) {
+    if (effective_key(node) == key) names.insert(node.name);
+  }
+  return names;
+}
+
+std::set<std::string> Story::all_nodes() const {
+  std::set<std::string> names;
+  for (const NodeSpec& node : nodes_) names.insert(node.name);
+  return names;
+}
+
+std::vector<std::vector<std::string>> Story::node_table() const {
+  std::vector<std::vector<std::string>> rows;
+  for (const NodeSpec& node : nodes_) {
+    std::string state = view_.label(node.name, "gpusharing.dev/state");
+    if (state.empty()) state = node_problem(node).empty() ? "UpToDate" : "Differs";
+    std::string gpus;
+    for (const auto& [resource, count] : view_.allocatable(node.name)) {
+      gpus += (gpus.empty() ? "" : " ") + resource + "=" + std::to_string(count);
+    }
+    rows.push_back({node.name, effective_key(node), view_.label(node.name, "nvidia.com/gpu.sharing-strategy"),
+                    view_.label(node.name, "nvidia.com/gpu.replicas"), view_.label(node.name, "nvidia.com/gpu.product"),
+                    gpus, state});
+  }
+  return rows;
 }
 
 }  // namespace gso::sim

@@ -1,136 +1,127 @@
-// The story of the product, once, for every cluster: a running fleet, the operator is installed and disturbs nothing,
-// mps-config is edited and the fleet converges, a broken edit is refused, one node goes its own way, the ClusterPolicy
-// is patched, and the operator is killed in the middle. Written against an API server, a clock and a way to start and
-// kill the operator; so it runs in process on simulated time (a test), over HTTP (the demo) and on a real API server
-// (conformance).
+// The story: what an administrator does with a fleet of twelve nodes, and what must come of it. Written once, told on
+// the simulated cluster in virtual time, over loopback HTTP with the real binary, and on a real API server.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "k8sclient/client.h"
 #include "k8sclient/clock.h"
-#include "k8sclient/error.h"
+#include "tests/sim/fleet/topology.h"
 #include "tests/sim/story/cluster_view.h"
-#include "tests/sim/story/narrator.h"
+#include "tests/sim/story/node_expectation.h"
+#include "tests/sim/story/operator_control.h"
 
 namespace gso::sim {
 
-// Starts and ends the operator, however it runs here.
-class OperatorControl {
- public:
-  virtual ~OperatorControl() = default;
-  virtual boost::asio::awaitable<k8s::Result<void>> start() = 0;
-  // As kill -9: no goodbye, the lease is not released.
-  virtual boost::asio::awaitable<void> kill() = 0;
-  [[nodiscard]] virtual bool running() const = 0;
-  // What a person would look at when a step fails, e.g. the end of the log.
-  [[nodiscard]] virtual std::string evidence() const { return {}; }
-};
-
-struct StoryNode {
-  std::string name;
-  std::int64_t gpus = 0;   // What the plugin registers without sharing (MIG devices for the MIG node).
-  std::string product;     // GFD's product without a suffix.
-  bool mig = false;        // Governed by its own label from the start.
-  bool unlabelled = false; // No feature discovery there: nobody owns its sharing labels.
-};
-
-struct StorySettings {
-  std::string ns = "gpu-operator";
-  std::string operator_ns = "gpu-sharing-operator";
+struct StoryOptions {
   std::string plugin_version = "v0.20.0";
-  std::vector<StoryNode> nodes;
-  // Manifests (JSON) that must be there before anything else: CRDs. Applied by server-side apply.
-  std::vector<std::string> crds;
-  // The longest wait of a step before it counts as failed, and how long "nothing happens" is watched.
-  k8s::Duration patience = std::chrono::seconds(60);
-  k8s::Duration quiet = std::chrono::seconds(2);
-  // Of the policies' rollouts: the story shortens them where the fleet's time is scaled.
-  std::string soak = "1s";
-  std::string verify_timeout = "5m";
-  // True where the chart has made the default policy and the namespaces already.
-  bool installed_by_chart = false;
+  // Of the fleet's time: the operator's own times (settle, soak, verification) and the story's patience shrink with it.
+  double time_scale = 1.0;
+  // Added to every bound: what the machines that run this take. 0 in virtual time.
+  k8s::Duration slack{0};
+  int max_unavailable = 3;  // The budget of the default policy.
+  std::vector<std::string> custom_resources;  // CustomResourceDefinitions to install, as JSON.
+  bool install_definitions = true;            // Also small ones of the GPU Operator's kinds where they are not served.
+  OperatorSettings operator_settings;         // Beside those that the story needs.
+  std::function<void(const std::string& line)> progress = [](const std::string&) {};
 };
 
-// One fleet state that every governed node shall show.
-struct Shown {
-  std::int64_t replicas = 1;
-  std::string strategy = "mps";
-  bool renamed = false;
-  friend bool operator==(const Shown&, const Shown&) = default;
+struct StoryStep {
+  std::string title;
+  bool held = false;
+  std::string why;  // What was expected and what the cluster showed, when it did not hold.
+  k8s::Duration took{0};
 };
 
 class Story {
  public:
-  Story(k8s::ApiClient* client, k8s::Clock* clock, OperatorControl* control, Narrator* narrator,
-        StorySettings settings);
+  // All must outlive the story. The fleet (of topology "demo") is attached by somebody else.
+  Story(k8s::ApiClient* client, k8s::Clock* clock, OperatorControl* op, StoryOptions options);
 
-  // Runs all steps, then prints the table of nodes. True when every check held. Stops at the first step that fails.
-  boost::asio::awaitable<bool> run(boost::asio::any_io_executor executor);
+  // Tells it, up to the first step that does not hold. Leaves the operator running.
+  boost::asio::awaitable<std::vector<StoryStep>> run();
+  [[nodiscard]] const ClusterView& view() const { return view_; }
+  // Name, what each node shows, and its state, for the table at the end.
+  [[nodiscard]] std::vector<std::vector<std::string>> node_table() const;
+  // Called between steps and while waiting; an invariant that broke ends the story.
+  std::function<std::string()> invariant = [] { return std::string(); };
 
  private:
-  // Steps; each returns false when one of its checks failed.
-  boost::asio::awaitable<bool> prepare();
-  boost::asio::awaitable<bool> install();
-  boost::asio::awaitable<bool> mig_is_refused();
-  boost::asio::awaitable<bool> edit_replicas();
-  boost::asio::awaitable<bool> edit_without_label();
-  boost::asio::awaitable<bool> rename();
-  boost::asio::awaitable<bool> broken_edit();
-  boost::asio::awaitable<bool> label_one_node();
-  boost::asio::awaitable<bool> mps_by_label();
-  boost::asio::awaitable<bool> patch_cluster_policy();
-  boost::asio::awaitable<bool> kill_in_the_middle();
-  void print_nodes();
+  using Held = k8s::Result<void>;
+  using Check = std::function<std::string()>;  // Empty: holds; else what is missing.
+  struct Seen {                                // Pods so far, to see what a step restarted.
+    ClusterView::Pods plugin, gfd, mps;
+  };
 
-  // Waits until `holds`, then checks it; `seen` says what was seen instead.
-  boost::asio::awaitable<bool> expect(std::string what, std::function<bool()> holds,
-                                      std::function<std::string()> seen);
-  boost::asio::awaitable<bool> expect_shown(std::string what, Shown shown);
-  // Watches for `settings.quiet` that nothing is restarted.
-  boost::asio::awaitable<bool> expect_no_restart(std::string what, PodHistory mark);
-  bool check(bool held, std::string_view what, std::string_view detail = "");
+  // Steps, in order (story_steps.cc, story_profiles.cc).
+  boost::asio::awaitable<Held> running_fleet();
+  boost::asio::awaitable<Held> install();
+  boost::asio::awaitable<Held> refuse_mps_on_mig();
+  boost::asio::awaitable<Held> more_replicas();
+  boost::asio::awaitable<Held> invisible_edit();
+  boost::asio::awaitable<Held> rename();
+  boost::asio::awaitable<Held> broken_edit();
+  boost::asio::awaitable<Held> one_node_by_label();
+  boost::asio::awaitable<Held> mps_by_label();
+  boost::asio::awaitable<Held> new_default();
+  boost::asio::awaitable<Held> killed_in_between();
 
-  boost::asio::awaitable<bool> apply(k8s::Gvr gvr, k8s::ObjectKey key, std::string json);
-  boost::asio::awaitable<bool> edit_config(std::string key, std::string profile);
-  boost::asio::awaitable<bool> patch(k8s::Gvr gvr, k8s::ObjectKey key, std::string merge_patch);
-  // Waits for an Event with this reason whose note holds every one of `words`.
-  boost::asio::awaitable<bool> expect_event(std::string what, std::string reason, std::vector<std::string> words);
-  boost::asio::awaitable<std::string> events(std::string reason);
+  // What an administrator does.
+  boost::asio::awaitable<Held> apply(k8s::Gvr gvr, k8s::ObjectKey key, std::string json);
+  boost::asio::awaitable<Held> patch(k8s::Gvr gvr, k8s::ObjectKey key, std::string json);
+  boost::asio::awaitable<Held> edit_profile(std::string key, std::string text);
+  boost::asio::awaitable<Held> label_node(std::string node, std::string key, std::optional<std::string> value);
+  boost::asio::awaitable<Held> apply_policy(std::string name, std::string node, std::string key);
+  boost::asio::awaitable<Held> await_block(std::string policy, std::string reason, std::string mention);
+  boost::asio::awaitable<Held> start_operator();
 
-  [[nodiscard]] bool shows(const StoryNode& node, const Shown& shown) const;
-  [[nodiscard]] bool settled(const StoryNode& node) const;  // No state of ours left on it, schedulable.
-  [[nodiscard]] std::string describe(const StoryNode& node) const;
-  [[nodiscard]] std::string describe_missing(const Shown& shown) const;
-  [[nodiscard]] std::vector<const StoryNode*> governed() const;  // Those that follow the default key.
-  [[nodiscard]] const StoryNode* mig_node() const;
-  [[nodiscard]] std::string policy_status(const std::string& policy) const;
-  [[nodiscard]] std::size_t budget() const;
-  [[nodiscard]] bool restarted_once(const PodHistory& mark, const std::vector<std::string>& components,
-                                    std::string& why) const;
-  void progress(const Node& node);
+  // Waits until `check` holds, at most `bound` (real time of a real cluster: scaled here).
+  boost::asio::awaitable<Held> await(std::string what, k8s::Duration bound, Check check);
+  // Fails as soon as `check` does not hold within `duration`.
+  boost::asio::awaitable<Held> holds_for(std::string what, k8s::Duration duration, Check check);
+  // Every node shows what its effective profile asks for.
+  boost::asio::awaitable<Held> await_fleet(std::string what, k8s::Duration bound);
+  // The policy `default` counts all its nodes as up to date, and its rollouts are done.
+  boost::asio::awaitable<Held> await_settled(k8s::Duration bound);
+  // An edit of the default key that rolls every node that uses it, within the budget, each once.
+  boost::asio::awaitable<Held> roll(std::string what, std::string text, bool mps_pods_too);
+
+  [[nodiscard]] std::string effective_key(const NodeSpec& node) const;
+  [[nodiscard]] std::string node_problem(const NodeSpec& node) const;
+  [[nodiscard]] std::string fleet_problem();
+  [[nodiscard]] std::string settled_problem() const;
+  [[nodiscard]] std::string restarts_problem(const Seen& before, const std::set<std::string>& nodes, bool mps) const;
+  [[nodiscard]] Seen seen() const;
+  [[nodiscard]] std::set<std::string> nodes_on(const std::string& key) const;
+  [[nodiscard]] std::set<std::string> all_nodes() const;
+  [[nodiscard]] bool default_first() const;
+  [[nodiscard]] k8s::Duration scaled(k8s::Duration real) const;
+  void say(const std::string& line) const { options_.progress(line); }
 
   k8s::ApiClient* client_;
   k8s::Clock* clock_;
-  OperatorControl* control_;
-  Narrator* narrator_;
-  StorySettings settings_;
+  OperatorControl* operator_;
+  StoryOptions options_;
   ClusterView view_;
-  std::string own_way_;  // The node that step 5 labelled by hand.
-  std::map<std::string, std::string> last_progress_;
+  std::vector<NodeSpec> nodes_;
+  PluginInstall install_;
+  // The administrator's memory of what was asked for.
+  std::map<std::string, std::string> profiles_;     // Key -> document.
+  std::map<std::string, std::string> node_labels_;  // Node -> key, where labelled.
+  std::string default_key_ = "any";
+  std::set<std::string> told_;  // Nodes whose arrival was reported in this wait.
+  bool running_ = false;
 };
 
-// The documents that the story edits mps-config with.
-[[nodiscard]] std::string mps_profile(std::int64_t replicas, bool rename = false,
-                                      std::optional<bool> fail_requests = std::nullopt);
-[[nodiscard]] std::string time_slicing_profile(std::int64_t replicas, bool mig_single = false);
+// The documents of the story.
+[[nodiscard]] std::string mps_profile(int replicas, bool rename = false, std::optional<bool> fail_above_one = {});
+[[nodiscard]] std::string time_slicing_profile(int replicas);
 
 }  // namespace gso::sim

@@ -1,0 +1,87 @@
+// gso-fleet: attaches a GPU fleet to an API server, the real one or a simulated one, until SIGTERM or SIGINT.
+#include <CLI/CLI.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <cstdio>
+#include <string>
+
+#include "k8sclient/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/curl_transport.h"
+#include "k8sclient/kubeconfig.h"
+#include "tests/sim/fleet/fleet.h"
+#include "tests/sim/fleet/topology.h"
+
+namespace {
+
+namespace asio = boost::asio;
+
+struct Settings {
+  std::string kubeconfig;
+  std::string context;
+  std::string topology = "demo";
+  double time_scale = 1.0;
+  std::uint64_t seed = 1;
+  bool controllers = false;
+  std::string gpu_operator_namespace = "gpu-operator";
+};
+
+int fail(const std::string& why) {
+  std::fprintf(stderr, "gso-fleet: %s\n", why.c_str());
+  return 2;
+}
+
+int attach(const Settings& settings) {
+  asio::io_context io(1);
+  const auto clock = k8s::make_real_clock(io.get_executor());
+  const auto config = k8s::load_kubeconfig({settings.kubeconfig}, k8s::MissingFile::error);
+  if (!config) return fail(config.error().message);
+  auto connection = k8s::connection_from(*config, settings.context, clock.get());
+  if (!connection) return fail(connection.error().message);
+  connection->user_agent = "gso-fleet";
+  const auto transport = k8s::make_curl_transport(io.get_executor(), *connection, clock.get());
+  k8s::ClientOptions client_options;
+  client_options.field_manager = "kubelet";
+  k8s::ApiClient client(transport.get(), clock.get(), client_options);
+  auto nodes = gso::sim::topology(settings.topology);
+  if (!nodes) {
+    return fail("there is no topology '" + settings.topology + "'; there are: " + std::string(gso::sim::kTopologies));
+  }
+  gso::sim::Fleet fleet(&client, clock.get(),
+                        {.nodes = *nodes,
+                         .timing = {.scale = settings.time_scale, .seed = settings.seed},
+                         .act_as_controllers = settings.controllers,
+                         .gpu_operator_namespace = settings.gpu_operator_namespace});
+  asio::signal_set signals(io, SIGTERM, SIGINT);
+  signals.async_wait([&fleet](const boost::system::error_code& error, int) {
+    if (!error) fleet.stop();
+  });
+  asio::co_spawn(io, fleet.run(), [&signals](const std::exception_ptr&) { signals.cancel(); });
+  std::printf("gso-fleet: %zu nodes of topology %s attached to %s\n", nodes->size(), settings.topology.c_str(),
+              connection->server.c_str());
+  std::fflush(stdout);
+  io.run();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Attaches an emulated GPU fleet to a Kubernetes API server.");
+  Settings settings;
+  app.add_option("--kubeconfig", settings.kubeconfig, "File that says where the server is")->required();
+  app.add_option("--context", settings.context, "Of the kubeconfig; its current-context when absent");
+  app.add_option("--topology", settings.topology, "Which nodes: " + std::string(gso::sim::kTopologies))->capture_default_str();
+  app.add_option("--time-scale", settings.time_scale, "Factor on every delay of the fleet")
+      ->check(CLI::Range(0.0001, 1000.0))
+      ->capture_default_str();
+  app.add_option("--seed", settings.seed, "Of the jitter of the delays")->capture_default_str();
+  app.add_flag("--controllers", settings.controllers,
+               "Be the DaemonSet controller and the node lifecycle controller, for a server without kube-controller-manager");
+  app.add_option("--gpu-operator-namespace", settings.gpu_operator_namespace, "Where the GPU Operator lives; empty: there is none")
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return attach(settings);
+}

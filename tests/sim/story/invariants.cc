@@ -1,0 +1,139 @@
+#include "tests/sim/story/invariants.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "tests/sim/fleet/kinds.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+
+namespace {
+
+const json kEmpty = json::object();
+
+const json& member(const json& object, const char* name) {
+  auto it = object.find(name);
+  return it == object.end() || it->is_null() ? kEmpty : *it;
+}
+
+const json& labels_of(const json& object) { return member(member(object, "metadata"), "labels"); }
+const json& annotations_of(const json& object) { return member(member(object, "metadata"), "annotations"); }
+
+// Keys whose value differs between two string maps.
+std::vector<std::string> differing(const json& before, const json& after) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : after.items()) {
+    if (!before.contains(key) || before[key] != value) keys.push_back(key);
+  }
+  for (const auto& [key, value] : before.items()) {
+    if (!after.contains(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
+bool nfd_owns(const json& node, const std::string& key) {
+  const std::string list = "," + annotations_of(node).value(kFeatureLabels, "") + ",";
+  return list.find("," + key + ",") != std::string::npos;
+}
+
+bool is_operand(const json& pod) {
+  static constexpr std::array<std::string_view, 6> kContainers{
+      "nvidia-device-plugin",  "nvidia-device-plugin-ctr",  "gpu-feature-discovery", "gpu-feature-discovery-ctr",
+      "mps-control-daemon-ctr", "mps-control-daemon"};
+  for (const json& container : member(pod, "spec").value("containers", json::array())) {
+    if (std::ranges::find(kContainers, container.value("name", "")) != kContainers.end()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Invariants::Invariants(ApiServer* server, InvariantOptions options) : server_(server), options_(std::move(options)) {
+  server_->add_audit_listener([this](const AuditEntry& entry) { on_write(entry); });
+}
+
+void Invariants::violated(const std::string& what) {
+  if (violation_.empty()) violation_ = what;
+}
+
+void Invariants::on_write(const AuditEntry& entry) {
+  if (entry.user != options_.operator_user || entry.dry_run || entry.status >= 300) return;
+  if (entry.gvr.resource == "leases") return;
+  ++writes_;
+  last_write_ = entry.verb + " " + entry.gvr.resource + " " + k8s::to_string(entry.key) + ": " + entry.body.substr(0, 400);
+  if (entry.gvr.resource == "pods") judge_pod_deletion(entry);
+  if (entry.gvr.resource == "nodes") judge_node_patch(entry);
+  if (entry.gvr.resource == "daemonsets" || entry.gvr.resource == "clusterpolicies") {
+    violated("S2: the operator wrote " + entry.gvr.resource + " " + k8s::to_string(entry.key));
+  }
+}
+
+// S2: only operand pods, by DELETE with a uid; never a consumer (the story's policies do not evict).
+void Invariants::judge_pod_deletion(const AuditEntry& entry) {
+  const std::string name = k8s::to_string(entry.key);
+  if (entry.verb != "delete") return violated("S2: the operator did '" + entry.verb + "' to pod " + name);
+  if (entry.before == nullptr) return;
+  if (!is_operand(*entry.before)) return violated("S2: the operator deleted pod " + name + ", which is no operand");
+  const json options = json::parse(entry.body, nullptr, false);
+  const bool has_uid = options.is_object() && !member(options, "preconditions").value("uid", "").empty();
+  if (!has_uid) violated("S2: pod " + name + " was deleted without a uid precondition");
+  judge_budget(member(*entry.before, "spec").value("nodeName", ""));
+}
+
+// S3: nobody else's labels and annotations. S7: only our own cordon is taken back.
+void Invariants::judge_node_patch(const AuditEntry& entry) {
+  ++node_patches_[entry.key.name];
+  if (entry.before == nullptr || entry.after == nullptr) {
+    return violated("S3: the operator created or deleted node " + entry.key.name);
+  }
+  for (const std::string& key : differing(labels_of(*entry.before), labels_of(*entry.after))) {
+    if (key.starts_with("gpusharing.dev/")) continue;
+    if (nfd_owns(*entry.before, key)) violated("S3: label " + key + " of " + entry.key.name + " is NFD's");
+    if (key.starts_with("nvidia.com/gpu.deploy.")) violated("S3: label " + key + " of " + entry.key.name + " is the GPU Operator's");
+    if (!key.starts_with("nvidia.com/")) violated("S3: label " + key + " of " + entry.key.name + " is none of ours");
+  }
+  for (const std::string& key : differing(annotations_of(*entry.before), annotations_of(*entry.after))) {
+    if (!key.starts_with("gpusharing.dev/")) violated("S3: annotation " + key + " of " + entry.key.name + " is not ours");
+  }
+  const bool was = member(*entry.before, "spec").value("unschedulable", false);
+  const bool is = member(*entry.after, "spec").value("unschedulable", false);
+  if (!was && is) {
+    cordoned_by_operator_.insert(entry.key.name);
+    judge_budget(entry.key.name);
+  }
+  if (was && !is && cordoned_by_operator_.erase(entry.key.name) == 0) {
+    violated("S7: " + entry.key.name + " was uncordoned, but somebody else had cordoned it");
+  }
+}
+
+std::set<std::string> Invariants::out_of_service() const {
+  std::set<std::string> nodes;
+  for (const json& node : server_->list(kNodes)) {
+    const json& allocatable = member(member(node, "status"), "allocatable");
+    std::int64_t usable = 0;
+    for (const auto& [resource, count] : allocatable.items()) {
+      if (resource.starts_with("nvidia.com/") && count != "0") ++usable;
+    }
+    const std::string state = labels_of(node).value("gpusharing.dev/state", "");
+    if (usable == 0 || member(node, "spec").value("unschedulable", false) || state == "Updating") {
+      nodes.insert(node["metadata"].value("name", ""));
+    }
+  }
+  return nodes;
+}
+
+// S1: with this node there are at most `budget` out of service. A node that is out already needs no slot.
+void Invariants::judge_budget(const std::string& node) {
+  std::set<std::string> out = out_of_service();
+  out.insert(node);
+  if (out.size() <= options_.budget) return;
+  std::string names;
+  for (const std::string& name : out) names += " " + name;
+  violated("S1: " + std::to_string(out.size()) + " nodes are out of service with a budget of " +
+           std::to_string(options_.budget) + ":" + names);
+}
+
+}  // namespace gso::sim

@@ -1,0 +1,51 @@
+// The safety invariants of the design, checked on the API server's audit log while the operator works. Attach one to a
+// simulated server; the first violation is kept.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "k8sclient/object.h"
+#include "tests/sim/apiserver/api_server.h"
+
+namespace gso::sim {
+
+struct InvariantOptions {
+  std::string operator_user;  // Whose writes are judged.
+  std::size_t budget = 3;     // S1: nodes out of service at once, over everything.
+};
+
+class Invariants {
+ public:
+  // `server` must outlive this object.
+  Invariants(ApiServer* server, InvariantOptions options);
+
+  // The first violation ("S2: …"), or empty.
+  [[nodiscard]] const std::string& violation() const { return violation_; }
+  // S6: the operator's writes so far, Leases not counted.
+  [[nodiscard]] std::uint64_t writes() const { return writes_; }
+  // What it wrote last, for messages.
+  [[nodiscard]] const std::string& last_write() const { return last_write_; }
+  // PATCHes per node so far, to see that an unchanged node gets none and a changed one at most two.
+  [[nodiscard]] const std::map<std::string, std::uint64_t>& node_patches() const { return node_patches_; }
+
+ private:
+  void on_write(const AuditEntry& entry);
+  void judge_pod_deletion(const AuditEntry& entry);
+  void judge_node_patch(const AuditEntry& entry);
+  void judge_budget(const std::string& node);
+  void violated(const std::string& what);
+  [[nodiscard]] std::set<std::string> out_of_service() const;
+
+  ApiServer* server_;
+  InvariantOptions options_;
+  std::string violation_, last_write_;
+  std::uint64_t writes_ = 0;
+  std::map<std::string, std::uint64_t> node_patches_;
+  std::set<std::string> cordoned_by_operator_;
+};
+
+}  // namespace gso::sim
