@@ -1,0 +1,145 @@
+// FleetModel: a small fleet under the GPU Operator's layout for planner tests. It holds the World that planners see,
+// does to it what a cluster would do after each action, and owns time. One second is one tick; nothing runs by itself.
+//
+//   FleetModel fleet(spec);             // a running fleet
+//   fleet.settle();                     // ticks until nothing is planned any more
+//   fleet.edit("any", "mps-8");
+//   Plan plan = fleet.plan();           // or fleet.tick(), which plans, applies and advances
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/fleet.h"
+#include "reconcilers/plan.h"
+#include "reconcilers/profile_book.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso::test {
+
+struct NodeSpec {
+  std::string name;
+  std::int64_t gpus = 2;
+  std::string product = "NVIDIA-A100-SXM4-40GB";
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  bool gfd = true;    // False: no GPU Feature Discovery there.
+  bool mig = false;   // MIG single: `gpus` MIG devices of profile 1g.5gb.
+  bool ready = true;
+  bool cordoned = false;
+};
+
+struct FleetSpec {
+  std::string plugin = "v0.20.0";
+  std::string default_key = "any";
+  // Texts, or short names: none, broken, mps-8, mps-8-renamed, mps-8-many, ts-4, ts-4-renamed.
+  std::map<std::string, std::string> profiles = {{"any", "mps-4"}};
+  std::vector<NodeSpec> nodes;
+  bool on_delete = false;
+  bool crds = true;
+  std::string mig_strategy;  // MIG_STRATEGY of the plugin.
+};
+
+[[nodiscard]] std::string profile_text(std::string_view name_or_text);
+// "n01" … with 2 GPUs each.
+[[nodiscard]] std::vector<NodeSpec> alike_nodes(int count, std::string_view product = "NVIDIA-A100-SXM4-40GB",
+                                                std::string_view prefix = "n");
+
+class FleetModel {
+ public:
+  explicit FleetModel(FleetSpec spec);
+
+  World world;
+  PlannerSettings settings;
+  std::map<std::string, NodeConsumers> consumers;  // As listed; `use` puts pods there.
+  std::map<std::string, WallTime> observed;
+  WallTime now;
+  FleetIndex index;
+
+  // Planning as the runtime does it: conditions are remembered for the next time. Applies nothing.
+  Plan plan();
+  // The same from an index that knows nothing yet.
+  [[nodiscard]] Plan plan_from_scratch() const;
+  void apply(const Plan& plan);
+  void apply(const PlannedAction& planned);
+  // Time passes, the cluster works: pods come and become Ready, reload, labels and capacity follow.
+  void advance(Duration duration);
+  // plan, apply, one second. Returns the plan.
+  Plan tick();
+  // Ticks until neither planner nor cluster has anything to do, at most `limit` ticks. True when quiet.
+  bool settle(int limit = 2000);
+  std::function<void(const Plan&)> on_plan;  // Called by tick() before applying.
+
+  // --- What people do.
+  void edit(const std::string& key, std::string_view profile);
+  void remove_key(const std::string& key);
+  void label(const std::string& node, const std::string& key, std::optional<std::string> value);
+  void annotate(const std::string& node, std::string_view key, std::optional<std::string> value);
+  void annotate_config_map(std::string_view key, std::optional<std::string> value);
+  void announce_default(const std::string& key);   // kubectl patch clusterpolicy
+  void roll_templates(const std::string& key);     // What the GPU Operator makes of it.
+  void policy(const std::string& yaml);            // kubectl apply
+  void remove_policy(const std::string& name);
+  void rollout_switch(const std::string& name, std::string_view field, bool value);
+  void use(const std::string& node, const std::string& pod, const std::string& resource, std::int64_t count);
+  void release(const std::string& node);
+  void set_ready(const std::string& node, bool ready);
+  void add_node(const NodeSpec& node);
+  void remove_node(const std::string& node);
+  void crash_pods(const std::string& node, bool crash);  // New plugin pods there crash-loop.
+  void delete_pod_of(const std::string& node, std::string_view component);
+  void restart_operator();  // A new index, nothing observed.
+
+  // --- What is seen.
+  [[nodiscard]] const Node& node(const std::string& name) const;
+  [[nodiscard]] std::int64_t allocatable(const std::string& node, std::string_view resource) const;
+  [[nodiscard]] std::string label_of(const std::string& node, std::string_view key) const;
+  [[nodiscard]] std::string annotation_of(const std::string& node, std::string_view key) const;
+  [[nodiscard]] std::vector<const Pod*> pods(const std::string& node, std::string_view component) const;
+  [[nodiscard]] int restarts(const std::string& node, std::string_view component) const;  // Pods made after the first.
+  [[nodiscard]] std::int64_t out_of_service() const;
+  [[nodiscard]] int patches(const std::string& node) const;
+  void forget_counts();
+  [[nodiscard]] std::string policy_status(const std::string& name) const;
+
+ private:
+  struct Machine {
+    NodeSpec spec;
+    std::string served;          // Text that the plugin serves; nothing while it is down.
+    bool plugin_up = false;
+    std::string plugin_text;     // Loaded by the pod that runs now.
+    std::string gfd_text;
+    bool crashes = false;
+    std::map<std::string, std::int64_t> resources;
+  };
+  void make_daemonsets();
+  void put_revision(std::string_view component);
+  void make_pod(const std::string& node, std::string_view component);
+  void boot(const NodeSpec& spec);
+  void run_machine(const std::string& name, Machine& machine);
+  void roll_daemonsets();  // RollingUpdate with maxUnavailable 1, each DaemonSet for itself.
+  void change_node(const std::string& name, const std::function<void(Node&)>& change);
+  [[nodiscard]] std::string effective_text(const Node& node) const;  // What a pod that starts now loads.
+  [[nodiscard]] const Profile* profile_of(const std::string& text);
+  void delete_pod(const ObjectKey& key, const std::string& uid);
+  void put_config_map();
+
+  FleetSpec spec_;
+  std::map<std::string, Machine> machines_;
+  std::map<std::string, std::string> data_;
+  WallTime data_changed_;
+  std::map<std::string, std::string> config_annotations_;
+  std::string template_default_;
+  int template_ = 1;
+  int serial_ = 0;
+  std::map<std::string, std::map<std::string, int, std::less<>>> made_;
+  std::map<std::string, int> patches_;
+  ProfileBook book_;
+};
+
+}  // namespace gso::test

@@ -1,0 +1,249 @@
+// Golden cases: each cases/<name>.yaml is a fleet and what happens to it; what the planner answers stands in
+// cases/<name>.golden. GSO_UPDATE_GOLDEN=1 writes the goldens anew; review the difference as code.
+//
+//   fleet: {plugin: v0.20.0, default: any, profiles: {any: mps-4}, nodes: [{name: n1, gpus: 2}, {count: 8, prefix: a}]}
+//   settings: {settle: 10s, cluster: 50%, adopt: true}
+//   do:
+//   - baseline                 # plans and applies until the fleet is quiet; prints nothing
+//   - edit: {any: mps-8}       # edit, label, annotate, announce, roll, use, release, ready, policy, …
+//   - advance: 10s
+//   - plan                     # prints the plan, applies nothing
+//   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
+//   - settle                   # until quiet; prints every action on the way
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/manifests.h"
+#include "tests/reconcilers/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+using Json = nlohmann::json;
+
+std::filesystem::path cases_dir() {
+  const char* root = std::getenv("GSO_SOURCE_DIR");
+  return std::filesystem::path(root ? root : ".") / "tests/reconcilers/cases";
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::map<std::string, std::string> string_map(const Json& json) {
+  std::map<std::string, std::string> out;
+  for (const auto& [key, value] : json.items()) out[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  return out;
+}
+
+NodeSpec node_spec(const Json& json) {
+  NodeSpec out;
+  out.name = json.value("name", "");
+  out.gpus = json.value("gpus", 2);
+  out.product = json.value("product", out.product);
+  out.labels = string_map(json.value("labels", Json::object()));
+  out.annotations = string_map(json.value("annotations", Json::object()));
+  out.gfd = json.value("gfd", true);
+  out.mig = json.value("mig", false);
+  out.ready = json.value("ready", true);
+  out.cordoned = json.value("cordoned", false);
+  return out;
+}
+
+FleetSpec fleet_spec(const Json& json) {
+  FleetSpec out;
+  out.plugin = json.value("plugin", out.plugin);
+  out.default_key = json.value("default", out.default_key);
+  if (json.contains("profiles")) out.profiles = string_map(json["profiles"]);
+  out.on_delete = json.value("onDelete", false);
+  out.crds = json.value("crds", true);
+  out.mig_strategy = json.value("migStrategy", "");
+  for (const Json& node : json.at("nodes")) {
+    if (!node.contains("count")) {
+      out.nodes.push_back(node_spec(node));
+      continue;
+    }
+    for (NodeSpec& made : alike_nodes(node["count"], "", node.value("prefix", "n"))) {
+      NodeSpec filled = node_spec(node);
+      filled.name = made.name;
+      out.nodes.push_back(std::move(filled));
+    }
+  }
+  return out;
+}
+
+class Script {
+ public:
+  explicit Script(const Json& spec) : fleet_(fleet_spec(spec.at("fleet"))) {
+    const Json settings = spec.value("settings", Json::object());
+    if (settings.contains("settle")) fleet_.settings.settle = *k8s::parse_go_duration(settings["settle"].get<std::string>());
+    if (settings.contains("cluster")) {
+      fleet_.settings.cluster_max_unavailable = *IntOrPercent::parse(settings["cluster"].get<std::string>());
+    } else {
+      fleet_.settings.cluster_max_unavailable = {100, true};
+    }
+    fleet_.settings.adopt_drift = settings.value("adopt", false);
+    if (settings.value("labels", "") == "verify") fleet_.settings.label_mode = PlannerSettings::LabelMode::verify;
+    fleet_.settings.rollout.canary_soak = std::chrono::seconds(5);
+  }
+
+  std::string run(const Json& steps) {
+    for (const Json& step : steps) {
+      if (step.is_string()) {
+        perform(step.get<std::string>(), nullptr);
+      } else {
+        for (const auto& [verb, argument] : step.items()) perform(verb, argument);
+      }
+    }
+    return out_;
+  }
+
+ private:
+  void perform(const std::string& verb, const Json& argument) {
+    if (verb == "baseline") {
+      ASSERT_TRUE(fleet_.settle()) << "the fleet did not come to rest";
+      // In this time the baseline's own second passes, so that later edits are newer.
+      fleet_.advance(std::chrono::seconds(5));
+      return;
+    }
+    if (verb == "plan") return show("plan", fleet_.plan(), true);
+    if (verb == "tick") {
+      for (int i = 0; i < (argument.is_number() ? argument.get<int>() : 1); ++i) show("tick", fleet_.tick(), false);
+      return;
+    }
+    if (verb == "settle") {
+      fleet_.on_plan = [this](const Plan& plan) { show("tick", plan, false); };
+      const bool quiet = fleet_.settle();
+      fleet_.on_plan = nullptr;
+      out_ += quiet ? "quiet\n" : "NOT QUIET\n";
+      return;
+    }
+    if (verb == "advance") return fleet_.advance(*k8s::parse_go_duration(argument.get<std::string>()));
+    out_ += fmt::format("-- {}{}\n", verb, argument.is_null() ? "" : " " + argument.dump());
+    happen(verb, argument);
+  }
+
+  void happen(const std::string& verb, const Json& argument) {
+    if (verb == "restart") return fleet_.restart_operator();
+    if (verb == "edit") {
+      for (const auto& [key, text] : string_map(argument)) fleet_.edit(key, text);
+    } else if (verb == "remove-key") {
+      fleet_.remove_key(argument);
+    } else if (verb == "label") {
+      for (const auto& [node, labels] : argument.items()) {
+        for (const auto& [key, value] : labels.items()) {
+          fleet_.label(node, key, value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
+        }
+      }
+    } else if (verb == "annotate") {
+      for (const auto& [node, annotations] : argument.items()) {
+        for (const auto& [key, value] : annotations.items()) {
+          fleet_.annotate(node, key, value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
+        }
+      }
+    } else if (verb == "annotate-configmap") {
+      for (const auto& [key, value] : argument.items()) {
+        fleet_.annotate_config_map(key, value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
+      }
+    } else if (verb == "announce") {
+      fleet_.announce_default(argument);
+    } else if (verb == "roll") {
+      fleet_.roll_templates(argument);
+    } else if (verb == "policy") {
+      fleet_.policy(argument.get<std::string>());
+    } else if (verb == "remove-policy") {
+      fleet_.remove_policy(argument);
+    } else if (verb == "rollout") {
+      for (const auto& [name, rollout] : fleet_.world.rollouts.all()) {
+        names_.push_back(name.name);
+      }
+      for (const auto& [field, value] : argument.items()) {
+        for (const std::string& name : names_) fleet_.rollout_switch(name, field, value);
+      }
+    } else if (verb == "use") {
+      for (const auto& [node, pod] : argument.items()) {
+        fleet_.use(node, pod.value("pod", "job"), pod.value("resource", "nvidia.com/gpu"), pod.value("count", 1));
+      }
+    } else if (verb == "release") {
+      fleet_.release(argument);
+    } else if (verb == "ready") {
+      for (const auto& [node, ready] : argument.items()) fleet_.set_ready(node, ready);
+    } else if (verb == "crash") {
+      for (const auto& [node, crash] : argument.items()) fleet_.crash_pods(node, crash);
+    } else if (verb == "add-node") {
+      fleet_.add_node(node_spec(argument));
+    } else if (verb == "remove-node") {
+      fleet_.remove_node(argument);
+    } else if (verb == "delete-pod") {
+      for (const auto& [node, component] : string_map(argument)) fleet_.delete_pod_of(node, component);
+    } else {
+      FAIL() << "no verb " << verb;
+    }
+  }
+
+  void show(std::string_view what, const Plan& plan, bool all) {
+    std::string text;
+    for (const PlannedAction& action : plan.actions) {
+      // Statuses are shown by their own tests; here they would hide the rest.
+      if (!all && std::holds_alternative<PatchStatus>(action.action)) continue;
+      text += "  " + print(action) + "\n";
+    }
+    if (all) {
+      for (const Finding& finding : plan.findings) text += "  finding " + print(finding) + "\n";
+      for (const std::string& name : plan.consumers_wanted) text += "  wants consumers of " + name + "\n";
+      if (plan.requeue_after) text += fmt::format("  again in {}\n", k8s::format_go_duration(*plan.requeue_after));
+      if (text.empty()) text = "  nothing\n";
+    }
+    if (!text.empty()) out_ += fmt::format("{} {}\n{}", k8s::format_time(fleet_.now).substr(11, 8), what, text);
+  }
+
+  FleetModel fleet_;
+  std::vector<std::string> names_;
+  std::string out_;
+};
+
+class PlannerCase : public testing::TestWithParam<std::string> {};
+
+TEST_P(PlannerCase, Answers) {
+  const auto path = cases_dir() / (GetParam() + ".yaml");
+  auto json = yaml_to_json(read_file(path));
+  ASSERT_TRUE(json) << json.error().message;
+  const Json spec = Json::parse(*json);
+  const std::string actual = Script(spec).run(spec.at("do"));
+  const auto golden = cases_dir() / (GetParam() + ".golden");
+  if (std::getenv("GSO_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(golden) << actual;
+    return;
+  }
+  EXPECT_EQ(actual, read_file(golden)) << "GSO_UPDATE_GOLDEN=1 takes this as the new answer";
+}
+
+std::vector<std::string> all_cases() {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(cases_dir())) {
+    if (entry.path().extension() == ".yaml") out.push_back(entry.path().stem());
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string out = info.param;
+  std::ranges::replace_if(out, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, PlannerCase, testing::ValuesIn(all_cases()), test_name);
+
+}  // namespace
+}  // namespace gso::test
