@@ -63,6 +63,9 @@ struct Child {
       kill(-pid, SIGKILL);
       while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
       }
+      // As process 1 of a container we also inherit its orphans.
+      while (waitpid(-pid, nullptr, WNOHANG) > 0) {
+      }
       boost::system::error_code ignored;
       exit.close(ignored);
       out.pipe.close(ignored);

@@ -29,7 +29,7 @@
 
 namespace k8s {
 
-// One finished exchange, for metrics. `status` is 0 when there was no HTTP answer.
+// One finished exchange, for metrics; the views live for the call only. `status` is 0 when there was no HTTP answer.
 struct RequestRecord {
   std::string_view verb;  // "GET", "LIST", "WATCH", "POST", "PUT", "PATCH", "APPLY", "DELETE"
   std::string_view resource;

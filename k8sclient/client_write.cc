@@ -96,7 +96,8 @@ asio::awaitable<Result<std::string>> ApiClient::json_patch(Gvr gvr, ObjectKey ke
 
 asio::awaitable<Result<std::string>> ApiClient::apply(Gvr gvr, ObjectKey key, std::string json, WriteOptions options) {
   Call call = object_call(Method::patch, "APPLY", "apply", gvr, key, options);
-  call.request.content_type = "application/apply-patch+yaml";  // JSON is YAML; the JSON type is newer than some servers.
+  // JSON is YAML; the JSON type is newer than some servers.
+  call.request.content_type = "application/apply-patch+yaml";
   call.request.body = std::move(json);
   Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
   co_return stored;

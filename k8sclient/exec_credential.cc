@@ -136,8 +136,8 @@ class ExecCredential final : public CredentialSource {
 Result<ExecStatus> decode_exec_credential(std::string_view json, std::string_view api_version) {
   const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) return fail(Reason::decode, "its output is not a JSON object");
-  if (text_at(root, "kind") != "ExecCredential") {
-    return fail(Reason::decode, fmt::format("its output has kind \"{}\", expected ExecCredential", text_at(root, "kind")));
+  if (const std::string kind = text_at(root, "kind"); kind != "ExecCredential") {
+    return fail(Reason::decode, fmt::format("its output has kind \"{}\", expected ExecCredential", kind));
   }
   if (text_at(root, "apiVersion") != api_version) {
     return fail(Reason::decode, fmt::format("its output has apiVersion \"{}\", the kubeconfig says {}",

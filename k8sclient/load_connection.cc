@@ -39,7 +39,8 @@ Result<Connection> load_connection(const ConnectionRequest& request, const Envir
   const std::string home = environment("HOME").value_or("");
   if (home.empty()) {
     return fail(Reason::invalid,
-                "no cluster is configured: give --kubeconfig, set KUBECONFIG, or run in a pod (HOME is not set either)");
+                "no cluster is configured: give --kubeconfig, set KUBECONFIG, or run in a pod (HOME is not set "
+                "either)");
   }
   Result<Connection> connection =
       from_files({home + "/.kube/config"}, MissingFile::error, request.context, clock);

@@ -15,7 +15,8 @@ bool alphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= '
 // [A-Za-z0-9] ends, [A-Za-z0-9._-] between.
 bool name_characters(std::string_view text) {
   return !text.empty() && alphanumeric(text.front()) && alphanumeric(text.back()) &&
-         std::all_of(text.begin(), text.end(), [](char c) { return alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 bool dns_subdomain(std::string_view text) {
@@ -158,7 +159,8 @@ std::string_view to_string(LabelOperator op) {
 }
 
 std::optional<LabelOperator> parse_label_operator(std::string_view text) {
-  for (const auto op : {LabelOperator::in, LabelOperator::not_in, LabelOperator::exists, LabelOperator::does_not_exist}) {
+  using enum LabelOperator;
+  for (const LabelOperator op : {in, not_in, exists, does_not_exist}) {
     if (to_string(op) == text) return op;
   }
   return std::nullopt;

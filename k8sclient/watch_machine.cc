@@ -38,7 +38,8 @@ WatchStep complete(WatchState next, const std::string& resource_version, const s
   if (older(resource_version, seen)) {
     out.report = Error{Reason::expired, 0,
                        fmt::format("the server went back in time: its list is at resourceVersion {}, {} was seen "
-                                   "before (a restored etcd?); the list is taken as the truth", resource_version, seen)};
+                                   "before (a restored etcd?); the list is taken as the truth",
+                                   resource_version, seen)};
   }
   return out;
 }

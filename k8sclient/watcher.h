@@ -2,8 +2,8 @@
 // LIST by pages or WatchList, then WATCH with bookmarks; relists when it must. The protocol's rules are in
 // watch_machine.h, this is the driver: requests, idle deadlines, backoff.
 //
-// Guarantees: the sink sees init, (init_apply|init_remove)*, init_done before anything else, and again at every relist; between an
-// init and its init_done nothing else. After stop(), no call. Errors never end it. Several watchers of one resource
+// Guarantees: the sink sees init, (init_apply|init_remove)*, init_done before anything else, and again at every
+// relist; between an init and its init_done no other change (on_error may come at any time). After stop(), no call. Errors never end it. Several watchers of one resource
 // with different scopes may coexist.
 #pragma once
 

@@ -24,13 +24,20 @@ const Gvr kNodes{"", "v1", "nodes"};
 const Gvr kSets{"apps", "v1", "daemonsets"};
 
 struct ClientTest : ClientFixture {
-  std::vector<RequestRecord> records;
+  struct Recorded {
+    std::string verb;
+    std::string resource;
+    bool retry = false;
+  };
+  std::vector<Recorded> records;
   ApiClient client{&transport, &clock, options()};
 
   ClientOptions options() {
     ClientOptions out;
     out.field_manager = "tester";
-    out.on_request = [this](const RequestRecord& record) { records.push_back(record); };
+    out.on_request = [this](const RequestRecord& record) { 
+      records.push_back({std::string(record.verb), std::string(record.resource), record.retry});
+    };
     return out;
   }
   std::vector<std::string> paths() const {
