@@ -8,29 +8,16 @@ shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # CRDs as their projects publish them, no part of this repository: used where they lie beside it.
 manifests=${GSO_MANIFESTS:-$here/../../../../shared/manifests}
-work=$(mktemp -d)
+# shellcheck source=tests/conformance/checks.sh
+source "$here/../checks.sh"
 one=$work/one two=$work/two
-passed=0 failed=0
 
 cluster() { "$here/cluster.sh" "$@"; }
 kubectl() { "$one/bin/kubectl" --kubeconfig "$one/admin.kubeconfig" "$@"; }
 
-finish() {
+tidy() {
   local dir
-  for dir in "$one" "$two" "$work/interrupted"; do cluster down --dir "$dir" 2>/dev/null || true; done
-  rm -rf "$work"
-}
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-
-# check SENTENCE COMMAND...: runs the command and counts; its output is shown only when it fails.
-check() {
-  local sentence=$1 began=${EPOCHREALTIME/[.,]/} result=ok
-  shift
-  if (set -e; "$@") >"$work/output" 2>&1; then passed=$((passed + 1)); else result=FAILED failed=$((failed + 1)); fi
-  printf '%-7s %5d ms  %s\n' "$result" $(((${EPOCHREALTIME/[.,]/} - began) / 1000)) "$sentence"
-  if [[ $result == FAILED ]]; then sed 's/^/    /' "$work/output"; fi
+  for dir in "$one" "$two" "$work/interrupted" "$work/api-only"; do cluster down --dir "$dir" 2>/dev/null || true; done
 }
 
 # Every process that names the test's folder, which each program of a cluster does; not this script's own.
@@ -135,6 +122,14 @@ up_replaces_a_broken_cluster() {
   cluster status --dir "$two"
 }
 
+api_only_starts_two_programs() {
+  local dir=$work/api-only
+  cluster up --dir "$dir" --api-only
+  cluster status --dir "$dir" >"$work/status"
+  [[ $(wc -l <"$work/status") == 2 ]]
+  cluster down --dir "$dir"
+}
+
 interrupted_up_leaves_no_process() {
   local dir=$work/interrupted pid
   "$here/cluster.sh" up --dir "$dir" &
@@ -161,9 +156,9 @@ check "the audit log names who asked" audit_log_names_who_asked
 if [[ -d $manifests ]]; then check "the published CRDs are accepted" published_crds_are_accepted; fi
 check "up on a running cluster changes nothing" up_again_changes_nothing
 check "up replaces a broken cluster" up_replaces_a_broken_cluster
+check "an API server alone starts and stops" api_only_starts_two_programs
 check "an interrupted up leaves no process" interrupted_up_leaves_no_process
 check "down of the first" cluster down --dir "$one"
 check "down of the second" cluster down --dir "$two"
 check "nothing is left" none_left "$work/one"
-printf '%d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+close_checks
