@@ -2,6 +2,7 @@
 // them, and none of them ever pauses a transfer (a pause is no back-pressure in HTTP/2: libcurl buffers on).
 #include "k8sclient/curl_easy.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -192,6 +193,8 @@ int CurlExchange::socket_options_callback(void* self, curl_socket_t fd, curlsock
   const auto timeout = static_cast<unsigned>(target.options.tcp_user_timeout.count());
   // Best effort: without it a dead peer is still found by keepalive and by our own deadlines.
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+  // libcurl 7.88 does not; an exec credential plugin must not inherit connections to the API server.
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
   ++target.stats->connections_opened;
   return CURL_SOCKOPT_OK;
 }
@@ -294,17 +297,12 @@ void CurlExchange::fail(Reason reason, std::string what) {
 }
 
 void CurlExchange::fail_overdue(std::chrono::milliseconds allowed) {
-  const auto passed = [this](CURLINFO info) {
-    curl_off_t microseconds = 0;
-    return curl_easy_getinfo(easy_, info, &microseconds) == CURLE_OK && microseconds > 0;
-  };
-  std::string_view waited_for = "no connection";
+  // libcurl does not tell the two halves of connecting apart while it is at it.
+  std::string_view waited_for = target_->tls ? "no connection (TCP and TLS)" : "no connection";
   if (headers_complete_) {
     waited_for = "the answer began but did not end";
   } else if (times_sent_ > 0) {
     waited_for = "no answer";
-  } else if (target_->tls && passed(CURLINFO_CONNECT_TIME_T)) {
-    waited_for = "no end of the TLS handshake";
   }
   connection_suspect_ = true;
   done_ = true;

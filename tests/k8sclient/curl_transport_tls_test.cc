@@ -1,5 +1,12 @@
 // Who is at the other end: certificates, names, proxies, addresses that lead nowhere, and libcurl's adapter itself.
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 #include "k8sclient/curl_easy.h"
 #include "scripted_tcp.h"
@@ -222,6 +229,47 @@ TEST_F(TlsTest, AKeptHttpConnectionThatTheServerClosedIsReplacedForReads) {
   connect(connection_to(local("http", server.port())));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(send(get("/x")));
   EXPECT_EQ(answered, 3);
+}
+
+// Our end of the connection to `port`, found among this process's descriptors.
+int socket_connected_to(std::uint16_t port) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    sockaddr_in remote{};
+    socklen_t size = sizeof remote;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&remote), &size) == 0 && ntohs(remote.sin_port) == port) return fd;
+  }
+  return -1;
+}
+
+int socket_option(int fd, int level, int name) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  getsockopt(fd, level, name, &value, &size);
+  return value;
+}
+
+TEST_F(TlsTest, SocketsNoticeDeadPeersAndAreNotInheritedByPlugins) {
+  connect(connection_to(peer.url()), {.tcp_keepalive_idle = std::chrono::seconds(31),
+                                      .tcp_keepalive_interval = std::chrono::seconds(11),
+                                      .tcp_user_timeout = milliseconds(29'000)});
+  peer.on_request([](const H2StreamPtr& stream) { stream->respond(200); });
+  ASSERT_TRUE(send(get("/x")));
+  const int fd = socket_connected_to(peer.port());
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(socket_option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(socket_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 31);
+  EXPECT_EQ(socket_option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 11);
+  EXPECT_EQ(socket_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 29'000);
+  EXPECT_NE(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST_F(TlsTest, ALoopbackServerIsReachedWithoutTheEnvironmentsProxy) {
+  peer.on_request([](const H2StreamPtr& stream) { stream->respond(200); });
+  setenv("https_proxy", "http://127.0.0.1:1", 1);
+  auto response = ask(connection_to(peer.url()));
+  unsetenv("https_proxy");
+  EXPECT_TRUE(response) << response.error().message;
 }
 
 // The multi adapter, with transfers of its own.

@@ -18,6 +18,7 @@ class UnaryTest : public TransportTest {
   void echo() {
     peer.on_request([](const H2StreamPtr& stream) { stream->respond(200, stream->path); });
   }
+  int accepted_ = 0;
 };
 
 TEST_F(UnaryTest, ARequestArrivesAsGivenAndItsAnswerComesBackWhole) {
@@ -218,6 +219,14 @@ INSTANTIATE_TEST_SUITE_P(Methods, WriteOnceTest,
                                          WriteCase{Method::put, false}, WriteCase{Method::del, false},
                                          WriteCase{Method::post, true}));
 
+TEST_F(UnaryTest, ManyRequestsToAnAddressWithNobodyBehindItAllFailAtOnce) {
+  peer.stop_listening();
+  connect();
+  std::vector<Pending<Response>> pending;
+  for (int i = 0; i < 20; ++i) pending.push_back(start(transport->send(get("/x"))));
+  for (auto& one : pending) EXPECT_FAILS(wait(one), Reason::transport, "Connection refused");
+}
+
 TEST_F(UnaryTest, AResetAfterTheRequestOnAFirstConnectionIsAnError) {
   connect();
   peer.on_request([](const H2StreamPtr& stream) { stream->connection.lock()->close_rst(); });
@@ -245,6 +254,7 @@ TEST_F(UnaryTest, AStalledServerIsATimeoutAndTheNextRequestDoesNotTrustItsConnec
       stream->respond(200);
     }
   });
+  ASSERT_TRUE(send(get("/warm-up")));
   EXPECT_FAILS(send(get("/stall", milliseconds(100))), Reason::timeout, "no answer within 100ms");
   EXPECT_TRUE(send(get("/next")));
   EXPECT_EQ(peer.connections().size(), 2U);
@@ -265,7 +275,89 @@ TEST_F(UnaryTest, ATimeoutOfOneRequestLeavesTheOthersOfItsConnectionAlone) {
 TEST_F(UnaryTest, AServerThatNeverAcceptsTlsIsATimeoutThatSaysSo) {
   TcpServer silent(io, [](const TcpConnectionPtr&) {});
   connect(connection_to("https://127.0.0.1:" + std::to_string(silent.port())));
-  EXPECT_FAILS(send(get("/x", milliseconds(100))), Reason::timeout, "");
+  EXPECT_FAILS(send(get("/x", milliseconds(100))), Reason::timeout, "no connection (TCP and TLS) within 100ms");
+}
+
+TEST_F(UnaryTest, ALeaseRenewalAfterATimeoutTravelsOnANewConnection) {
+  connect();
+  peer.on_request([this](const H2StreamPtr& stream) {
+    if (peer.requests().size() == 1) {
+      stream->connection.lock()->freeze();
+    } else {
+      stream->respond(200);
+    }
+  });
+  HttpRequest renew = write(Method::put, "/lease", "{}");
+  renew.channel = Channel::lease;
+  renew.timeout = milliseconds(200);
+  EXPECT_FAILS(send(renew), Reason::timeout, "PUT /lease");
+  renew.timeout = milliseconds(20'000);
+  EXPECT_TRUE(send(renew));
+}
+
+TEST_F(UnaryTest, RequestsBehindAConnectionThatNeverOpensGetAnotherWhenItsRequestGivesUp) {
+  TcpServer gate(io, [this](const TcpConnectionPtr& client) {
+    if (++accepted_ > 1) relay(io, client, peer.port());
+  });
+  echo();
+  connect(connection_to("https://127.0.0.1:" + std::to_string(gate.port())));
+  auto stuck = start(transport->send(get("/stuck", milliseconds(100))));
+  run_until([&] { return gate.connections().size() == 1; });
+  std::vector<Pending<Response>> behind;
+  for (int i = 0; i < 3; ++i) behind.push_back(start(transport->send(get("/behind"))));
+  EXPECT_FAILS(wait(stuck), Reason::timeout, "no connection (TCP and TLS) within 100ms");
+  for (auto& one : behind) EXPECT_EQ(wait(one)->body, "/behind");
+}
+
+TEST_F(UnaryTest, AConnectionThatNeverOpensIsGivenUpAfterTheConnectTimeout) {
+  TcpServer silent(io, [](const TcpConnectionPtr&) {});
+  connect(connection_to("https://127.0.0.1:" + std::to_string(silent.port())), {.connect_timeout = milliseconds(50)});
+  EXPECT_FAILS(send(get("/x")), Reason::transport, "no connection in time");
+}
+
+TEST_F(UnaryTest, LargeBodiesTravelBothWaysAtOnce) {
+  peer.on_request([](const H2StreamPtr& stream) { stream->respond(200, stream->body); });
+  connect();
+  std::vector<Pending<Response>> pending;
+  const auto body_of = [](int i) { return std::string(3U << 20U, static_cast<char>('a' + i)); };
+  for (int i = 0; i < 6; ++i) pending.push_back(start(transport->send(write(Method::put, "/x", body_of(i)))));
+  for (int i = 0; i < 6; ++i) {
+    auto response = wait(pending[static_cast<std::size_t>(i)]);
+    ASSERT_TRUE(response) << response.error().message;
+    EXPECT_TRUE(response->body == body_of(i)) << "body " << i << " has " << response->body.size() << " bytes";
+  }
+  EXPECT_EQ(peer.connections().size(), 1U);
+}
+
+TEST_F(UnaryTest, APackedAnswerIsUnpackedAndItsLimitCountsUnpackedBytes) {
+  // gzip of 5000 times 'x'.
+  static constexpr char kBytes[] =
+      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff\xed\xc1\x31\x01\x00\x00\x00\xc2\xa0\xda\x8b\x6f\x0a\x3f\xa0\x00"
+      "\x00\x00\x00\x80\xb7\x01\x26\xf0\xdb\x00\x88\x13\x00\x00";
+  static constexpr std::string_view kPacked(kBytes, sizeof kBytes - 1);
+  peer.on_request([](const H2StreamPtr& stream) {
+    stream->respond(200, std::string(kPacked), {{"content-encoding", "gzip"}});
+  });
+  connect();
+  auto response = send(get("/x"));
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->body, std::string(5000, 'x'));
+  connect(connection_to(peer.url()), {.max_body_bytes = 4999});
+  EXPECT_FAILS(send(get("/x")), Reason::decode, "larger than 4999 bytes");
+}
+
+TEST_F(UnaryTest, InterimAnswersAreNotTheAnswer) {
+  TcpServer server(io, [](const TcpConnectionPtr& client) {
+    client->on_data = [](TcpConnection& from) {
+      if (take_request_head(from).empty()) return;
+      from.write("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    };
+  });
+  connect(connection_to("http://127.0.0.1:" + std::to_string(server.port())));
+  auto response = send(get("/x"));
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(response->header("link"), "");
 }
 
 TEST_F(UnaryTest, ABodyThatDripsInByteByByteArrivesWhole) {

@@ -78,6 +78,17 @@ std::string take_request_head(TcpConnection& connection) {
   return head;
 }
 
+void relay(asio::io_context& io, const TcpConnectionPtr& client, std::uint16_t port) {
+  tcp::socket socket(io);
+  socket.connect({asio::ip::address_v4::loopback(), port});
+  const auto upstream = std::make_shared<TcpConnection>(std::move(socket));
+  upstream->on_data = [client](TcpConnection& up) { client->write(std::exchange(up.received, {})); };
+  upstream->on_end = [client] { client->close(); };
+  client->on_data = [upstream](TcpConnection& down) { upstream->write(std::exchange(down.received, {})); };
+  client->on_end = [upstream] { upstream->close(); };
+  upstream->start();
+}
+
 ConnectProxy::ConnectProxy(asio::io_context& io, std::string refusal)
     : io_(io), refusal_(std::move(refusal)), server_(io, [this](const TcpConnectionPtr& client) { handle(client); }) {}
 
@@ -92,16 +103,8 @@ void ConnectProxy::handle(const TcpConnectionPtr& client) {
     }
     const auto colon = head.find(':');  // "CONNECT host:port HTTP/1.1": everything is on loopback here.
     const auto port = static_cast<std::uint16_t>(std::stoi(head.substr(colon + 1)));
-    tcp::socket socket(io_);
-    socket.connect({asio::ip::address_v4::loopback(), port});
-    const auto client_ptr = from.shared_from_this();
-    const auto upstream = std::make_shared<TcpConnection>(std::move(socket));
-    upstream->on_data = [client_ptr](TcpConnection& up) { client_ptr->write(std::exchange(up.received, {})); };
-    upstream->on_end = [client_ptr] { client_ptr->close(); };
-    client_ptr->on_end = [upstream] { upstream->close(); };
-    upstream->start();
     from.write("HTTP/1.1 200 Connection established\r\n\r\n");
-    from.on_data = [upstream](TcpConnection& down) { upstream->write(std::exchange(down.received, {})); };
+    relay(io_, from.shared_from_this(), port);
   };
 }
 

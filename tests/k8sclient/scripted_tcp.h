@@ -56,6 +56,9 @@ class TcpServer {
 // Takes one HTTP/1.1 request without a body out of `received`; empty when it is not complete yet.
 [[nodiscard]] std::string take_request_head(TcpConnection& connection);
 
+// From now on everything goes through to a loopback port, and back.
+void relay(boost::asio::io_context& io, const TcpConnectionPtr& client, std::uint16_t port);
+
 // An HTTP proxy for CONNECT to loopback ports. Every request head it saw is in `heads`.
 class ConnectProxy {
  public:
