@@ -200,6 +200,15 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, std::ostre
   Invocation invocation;
   const auto commands = std::make_unique<Commands>();
   describe(*commands, invocation);
+  const auto known = commands->app.get_subcommands([](const CLI::App*) { return true; });
+  if (!arguments.empty() && !arguments.front().starts_with('-') &&
+      std::none_of(known.begin(), known.end(), [&](const CLI::App* c) { return c->get_name() == arguments.front(); })) {
+    err << fmt::format("gpu-sharing-operator: unknown command '{}': there is", arguments.front());
+    for (const CLI::App* command : known) err << (command == known.front() ? " " : ", ") << command->get_name();
+    err << "\n";
+    invocation.exit_code = kUsage;
+    return invocation;
+  }
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // As CLI11 wants them.
     commands->app.parse(reversed);

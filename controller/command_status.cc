@@ -51,7 +51,8 @@ asio::awaitable<k8s::Result<bool>> list_if_served(k8s::ApiClient* client, k8s::G
   store->mark_absent();
   const k8s::Result<bool> served = co_await client->served(gvr);
   if (!served || !*served) co_return served;
-  const k8s::Result<void> listed = co_await list_into<T>(client, gvr, {}, project, store);
+  const k8s::ListOptions everything;
+  const k8s::Result<void> listed = co_await list_into<T>(client, gvr, everything, project, store);
   if (!listed) co_return std::unexpected(listed.error());
   co_return true;
 }
@@ -144,9 +145,10 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
   world->operand_pods.mark_absent();
   world->configmaps.mark_absent();
   world->revisions.mark_absent();
-  k8s::Result<void> listed = co_await list_into<Node>(client, nodes, {}, &project_node, &world->nodes);
+  const k8s::ListOptions everything;
+  k8s::Result<void> listed = co_await list_into<Node>(client, nodes, everything, &project_node, &world->nodes);
   if (!listed) co_return listed;
-  listed = co_await list_into<DaemonSet>(client, daemonsets, {}, &project_daemonset, &world->daemonsets);
+  listed = co_await list_into<DaemonSet>(client, daemonsets, everything, &project_daemonset, &world->daemonsets);
   if (!listed) co_return listed;
   const auto note = [&](const k8s::Result<bool>& served, const char* kind) {
     if (!served) incomplete->push_back(fmt::format("{}: {}", kind, served.error().message));

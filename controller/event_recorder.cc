@@ -172,8 +172,8 @@ boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(std::s
   options.deadline = clock_->monotonic() + std::chrono::seconds(10);
   if (known.created) {
     const std::string body = series_json(known);
-    k8s::Result<std::string> patched =
-        co_await client_->merge_patch(kEvents, k8s::ObjectKey{ns, known.name}, body, options);
+    const k8s::ObjectKey key{ns, known.name};
+    k8s::Result<std::string> patched = co_await client_->merge_patch(kEvents, key, body, options);
     if (patched || patched.error().reason != k8s::Reason::not_found) co_return patched;
     // The Event's hour is over and it was collected: the occurrence is told by a new one of the same name.
   }

@@ -186,10 +186,10 @@ asio::awaitable<void> HealthServer::serve(std::shared_ptr<Connection> connection
     parser.header_limit(kHeaderLimit);
     parser.body_limit(0);
     auto [read_error, bytes] = co_await http::async_read(connection->socket, buffer, parser, kAsTuple);
-    if (read_error == http::error::end_of_stream || read_error.category() == asio::error::get_system_category() ||
-        read_error == asio::error::eof) {
-      break;
-    }
+    // Anything but a malformed request means that nobody is there to be told.
+    const bool gone = read_error == http::error::end_of_stream || read_error == asio::error::eof ||
+                      (read_error && read_error.category() == asio::error::get_system_category());
+    if (gone) break;
     Answer answer = read_error ? text_answer(http::status::bad_request, read_error.message() + "\n")
                                : route(routes_, parser.get());
     keep = !read_error && parser.get().keep_alive();
