@@ -67,17 +67,19 @@ class Linter {
       return text.size();
     }
     const YamlError& error = *stream.error();
-    LintedDocument& broken = add("Profile");
-    broken.diagnostics.push_back(to_diagnostic(error));
+    if (!last_error_ || !(*last_error_ == error.at)) {  // Else the text was taken up again at the broken document.
+      add("Profile").diagnostics.push_back(to_diagnostic(error));
+    }
+    last_error_ = error.at;
     return error.code == "TooLarge" ? text.size() : next_document(text, error.at.line - first_line);
   }
 
-  // The offset of the first line after `skip` others that begins a document.
+  // The offset of the first line, after `skip` others and not at the beginning of the text, that begins a document.
   static std::size_t next_document(std::string_view text, int skip) {
     std::size_t at = 0;
     for (int line = 0; at < text.size(); ++line) {
       const std::string_view rest = text.substr(at);
-      if (line > skip && rest.starts_with("---") && (rest.size() == 3 || rest[3] == '\n' || rest[3] == ' ' || rest[3] == '\r')) {
+      if (line >= skip && at > 0 && rest.starts_with("---") && (rest.size() == 3 || rest[3] == '\n' || rest[3] == ' ' || rest[3] == '\r')) {
         return at;
       }
       const auto end = rest.find('\n');
@@ -183,6 +185,7 @@ class Linter {
   const LintRules& rules_;
   std::vector<LintedDocument> documents_;
   int index_ = 0;
+  std::optional<Position> last_error_;
 };
 
 }  // namespace

@@ -1,0 +1,136 @@
+// The commands lint and expect: files, folders, stdin, exit status.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/command_expect.h"
+#include "controller/command_lint.h"
+
+namespace gso {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Commands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(::testing::TempDir()) / (std::string("gso-") + test->name() + "-" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return (folder_ / name).string();
+  }
+
+  int lint(LintOptions options, const std::string& input = "") {
+    std::istringstream in(input);
+    out_.str("");
+    err_.str("");
+    return run_lint(options, in, out_, err_);
+  }
+
+  int expect(ExpectOptions options, const std::string& input = "") {
+    std::istringstream in(input);
+    out_.str("");
+    err_.str("");
+    options.json = true;
+    return run_expect(options, in, out_, err_);
+  }
+
+  nlohmann::json json() { return nlohmann::json::parse(out_.str()); }
+
+  fs::path folder_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+const std::string kGood = "sharing: {mps: {renameByDefault: true, resources: [{name: gpu, replicas: 4}]}}\n";
+const std::string kBad = "sharing: {mps: {resources: [{name: gpu, replicas: 1}]}}\n";
+const std::string kDevices = R"([{"name":"Tesla T4","memoryMiB":15360,"computeCapability":[7,5]}])";
+
+TEST_F(Commands, LintExitsWithTheWorstThatItFound) {
+  const std::string good = write("good.yaml", kGood);
+  const std::string bad = write("bad.yaml", kBad);
+  EXPECT_EQ(lint({.files = {good}}), 0);
+  EXPECT_EQ(out_.str(), "1 document: 0 with errors, 0 with warnings\n");
+  EXPECT_EQ(lint({.files = {good, bad}}), 1);
+  EXPECT_EQ(lint({.files = {bad, (folder_ / "absent.yaml").string()}}), 2);
+  EXPECT_NE(err_.str().find("absent.yaml"), std::string::npos);
+  EXPECT_NE(out_.str().find("ReplicasBelowMinimum"), std::string::npos);  // What can be read is read.
+  EXPECT_EQ(lint({}), 2);
+}
+
+TEST_F(Commands, LintReadsFoldersInTheOrderOfNames) {
+  write("b/two.yml", kBad);
+  write("a.json", "{\"version\": \"v1\"}");
+  write("notes.txt", "not: [read");
+  EXPECT_EQ(lint({.files = {folder_.string()}, .json = true}), 1);
+  const auto documents = json()["documents"];
+  ASSERT_EQ(documents.size(), 2u);
+  EXPECT_TRUE(documents[0]["source"].get<std::string>().ends_with("a.json#0"));
+  EXPECT_TRUE(documents[1]["source"].get<std::string>().ends_with("b/two.yml#0"));
+  fs::create_directories(folder_ / "empty");
+  EXPECT_EQ(lint({.files = {(folder_ / "empty").string()}}), 2);
+}
+
+TEST_F(Commands, LintReadsStdin) {
+  EXPECT_EQ(lint({.files = {"-"}, .json = true}, "kind: List\napiVersion: v1\nitems: []\n"), 0);
+  EXPECT_EQ(lint({.files = {"-"}, .json = true}, kBad), 1);
+  EXPECT_EQ(json()["documents"][0]["source"], "-#0");
+}
+
+TEST_F(Commands, ExpectSaysWhatTheNodeShows) {
+  const std::string config = write("c.yaml", kGood);
+  const std::string devices = write("d.json", kDevices);
+  ASSERT_EQ(expect({.config = config, .devices = devices}), 0);
+  const auto answer = json();
+  EXPECT_EQ(answer["labels"]["nvidia.com/gpu.replicas"], "4");
+  EXPECT_EQ(answer["allocatable"], (nlohmann::json{{"nvidia.com/gpu", "0"}, {"nvidia.com/gpu.shared", "4"}}));
+  EXPECT_EQ(answer["error"], nullptr);
+  EXPECT_EQ(answer["mps"][0]["pinnedMemoryMiB"], nlohmann::json::array({3840}));
+  EXPECT_EQ(answer["mps"][0]["activeThreadPercentage"], 25);
+}
+
+TEST_F(Commands, ExpectTakesAConfigMapAndANode) {
+  const std::string map = write("cm.yaml", "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  only: |\n    " + kGood);
+  const std::string node = write("n.yaml",
+                                 "kind: Node\nmetadata:\n  labels: {nvidia.com/gpu.product: Tesla-T4, nvidia.com/gpu.count: '2', "
+                                 "nvidia.com/gpu.compute.major: '7', nvidia.com/gpu.compute.minor: '5'}\n");
+  ASSERT_EQ(expect({.config = map, .node = node}), 0) << err_.str();
+  EXPECT_EQ(json()["allocatable"]["nvidia.com/gpu.shared"], "8");
+  const std::string two = write("two.yaml", "kind: ConfigMap\nmetadata: {name: c}\ndata: {a: '', b: ''}\n");
+  EXPECT_EQ(expect({.config = two, .node = node}), 2);
+  EXPECT_NE(err_.str().find("[a, b]"), std::string::npos);
+}
+
+TEST_F(Commands, ExpectExitsWithOneWhereAComponentWould) {
+  const std::string devices = write("d.json", kDevices);
+  ASSERT_EQ(expect({.config = write("bad.yaml", kBad), .devices = devices}), 1);
+  EXPECT_TRUE(json()["labels"].empty());  // GFD exits too.
+  const std::string beyond = write("beyond.yaml", "sharing: {mps: {resources: [{name: gpu, replicas: 50}]}}\n");
+  ASSERT_EQ(expect({.config = beyond, .devices = devices}), 1);
+  EXPECT_EQ(json()["labels"]["nvidia.com/gpu.replicas"], "50");  // GFD does not.
+  EXPECT_EQ(json()["allocatable"]["nvidia.com/gpu"], "0");
+}
+
+TEST_F(Commands, ExpectRefusesWrongUsage) {
+  const std::string config = write("c.yaml", kGood);
+  const std::string devices = write("d.json", kDevices);
+  EXPECT_EQ(expect({.config = config}), 2);
+  EXPECT_EQ(expect({.config = config, .devices = devices, .node = devices}), 2);
+  EXPECT_EQ(expect({.config = config, .devices = write("x.json", "{\"name\": 1")}), 2);
+  EXPECT_EQ(expect({.config = config, .devices = write("y.json", "[{\"memoryMiB\": 1}]")}), 2);
+  EXPECT_EQ(expect({.config = folder_.string(), .devices = devices}), 2);
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,257 @@
+// Documents of all kinds through lint: kind detection, places, Pods and policies, JSON and text.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/lint/lint.h"
+#include "tests/reconcilers/shared_vectors.h"
+
+namespace gso {
+namespace {
+
+using testing::shared_vectors;
+using Codes = std::vector<std::string>;
+
+std::vector<LintedDocument> lint(const std::string& text, LintRules rules = {}) { return lint_text("f.yaml", text, rules); }
+
+Codes codes(const LintedDocument& document, bool infos = false) {
+  Codes out;
+  for (const Diagnostic& d : document.diagnostics) {
+    if (infos || d.severity != Diagnostic::Severity::info) {
+      out.push_back(d.code);
+    }
+  }
+  return out;
+}
+
+const std::string kGood = "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 4}]}}\n";
+
+TEST(LintDocuments, AnEmptyTextIsOneValidProfile) {
+  for (const std::string text : {"", "\n \n", "# nothing\n", "---\n", "null\n", "{}"}) {
+    const auto documents = lint(text);
+    ASSERT_EQ(documents.size(), 1u) << text;
+    EXPECT_EQ(documents[0].kind, "Profile");
+    EXPECT_EQ(documents[0].source, "f.yaml#0");
+    EXPECT_TRUE(documents[0].valid()) << text;
+  }
+}
+
+TEST(LintDocuments, EveryDocumentOfAFileIsReadAndEmptyOnesAreNot) {
+  const auto documents = lint("---\n" + kGood + "---\n---\n# only a comment\n---\nversion: v2\n");
+  ASSERT_EQ(documents.size(), 2u);
+  EXPECT_TRUE(documents[0].valid());
+  EXPECT_EQ(codes(documents[1]), Codes{"UnknownVersion"});
+  EXPECT_EQ(documents[1].source, "f.yaml#1");
+  EXPECT_EQ(documents[1].diagnostics[0].line, 8);
+}
+
+TEST(LintDocuments, ABrokenDocumentDoesNotHideTheOthers) {
+  const auto documents = lint(kGood + "---\nversion: [v1\n---\nversion: v3\n---\na: b: c\n---\n" + kGood);
+  ASSERT_EQ(documents.size(), 5u);
+  EXPECT_EQ(codes(documents[1]), Codes{"SyntaxError"});
+  EXPECT_EQ(codes(documents[2]), Codes{"UnknownVersion"});
+  EXPECT_EQ(documents[2].diagnostics[0].line, 6);
+  EXPECT_EQ(codes(documents[3]), Codes{"SyntaxError"});
+  EXPECT_EQ(documents[3].diagnostics[0].line, 8);
+  EXPECT_TRUE(documents[4].valid());
+  EXPECT_EQ(documents[4].source, "f.yaml#4");
+}
+
+TEST(LintDocuments, EveryKeyOfAConfigMapIsAProfile) {
+  const auto documents = lint(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\ndata:\n  good: |\n    version: v1\n  bad: |-\n    version: v1\n    sharing:\n"
+      "      timeSlicing: {}\n  empty: \"\"\n  'no label!': ''\n  number: 4\n");
+  ASSERT_EQ(documents.size(), 6u);
+  EXPECT_EQ(documents[0].kind, "ConfigMap");
+  EXPECT_EQ(codes(documents[0]), Codes{"KeyNoLabelValue"});
+  for (const LintedDocument& document : documents) {
+    EXPECT_EQ(document.name, "profiles");
+    EXPECT_EQ(document.source, "f.yaml#0");
+  }
+  EXPECT_EQ(documents[1].key, "bad");
+  EXPECT_EQ(codes(documents[1]), Codes{"NoResources"});
+  EXPECT_EQ(documents[1].diagnostics[0].line, 3);  // In the value.
+  EXPECT_TRUE(documents[2].valid());
+  EXPECT_EQ(documents[5].key, "number");
+  EXPECT_EQ(codes(documents[5]), Codes{"WrongType"});
+}
+
+TEST(LintDocuments, OfALListOnlyConfigMapsWithProfilesAreChecked) {
+  const auto documents = lint(
+      "kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: kube-root-ca.crt}, data: {ca.crt: '-----BEGIN CERTIFICATE-----'}}\n"
+      "- kind: ConfigMap\n  apiVersion: v1\n  metadata: {name: mps-config}\n  data:\n    any: |\n      sharing: {mps: {resources: []}}\n"
+      "- {kind: Deployment, apiVersion: apps/v1, metadata: {name: d}}\n");
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_TRUE(documents[0].valid());
+  EXPECT_EQ(codes(documents[0]), Codes{});
+  EXPECT_EQ(documents[1].key, "any");
+  EXPECT_EQ(documents[1].source, "f.yaml#1");
+  EXPECT_EQ(codes(documents[1]), Codes{"NoResources"});
+  EXPECT_EQ(codes(documents[2], true), Codes{"NotChecked"});
+}
+
+TEST(LintDocuments, JsonHasTheContractsFieldsInTheirOrder) {
+  const std::string text = lint_json(lint("version: v1\nsharing:\n  mps:\n    renameByDefault: true\n    resources:\n    - name: gpu\n      replicas: 4\n"));
+  EXPECT_EQ(text, R"({
+ "documents": [
+  {
+   "source": "f.yaml#0",
+   "kind": "Profile",
+   "name": "",
+   "key": "",
+   "valid": true,
+   "diagnostics": [],
+   "normalized": {
+    "sharing": {
+     "timeSlicing": {},
+     "mps": {
+      "renameByDefault": true,
+      "failRequestsGreaterThanOne": true,
+      "resources": [
+       {
+        "name": "nvidia.com/gpu",
+        "rename": "nvidia.com/gpu.shared",
+        "devices": "all",
+        "replicas": 4
+       }
+      ]
+     }
+    }
+   }
+  }
+ ]
+}
+)");
+  const auto broken = nlohmann::json::parse(lint_json(lint("version: v4\n")))["documents"][0];
+  EXPECT_EQ(broken["valid"], false);
+  EXPECT_FALSE(broken.contains("normalized"));
+  EXPECT_EQ(broken["diagnostics"][0]["line"], 1);
+  EXPECT_EQ(broken["diagnostics"][0]["column"], 10);
+  EXPECT_EQ(broken["diagnostics"][0]["path"], "version");
+}
+
+TEST(LintDocuments, TextShowsTheLineAndACaret) {
+  const std::string text = "# \u00fc\nversion: \"v1\"\nsharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n";
+  EXPECT_EQ(lint_report(lint(text)[0], text),
+            "f.yaml:3:17: warning: sharing.mps.\u00fc: \"\u00fc\" is ignored: there is no such field; fields that exist here: "
+            "renameByDefault, failRequestsGreaterThanOne, resources [UnknownField]\n"
+            "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
+            "      |                 ^\n"
+            "f.yaml:3:57: error: sharing.mps.resources[0].replicas: replicas is 1; it must be 2 or more (to turn sharing off, leave "
+            "the sharing section out) [ReplicasBelowMinimum]\n"
+            "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
+            "      |                                                         ^\n");
+}
+
+TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
+  const std::string text = "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: |\n    # first\n    version: v2\n  b: \"version: v3\"\n";
+  const auto documents = lint(text);
+  ASSERT_EQ(documents.size(), 2u);
+  EXPECT_EQ(lint_report(documents[0], text),
+            "f.yaml:6:14: error: version: version is \"v2\"; the only version there is is v1 [UnknownVersion]\n"
+            "    6 |     version: v2\n"
+            "      |              ^\n");
+  EXPECT_EQ(lint_report(documents[1], text),
+            "f.yaml[b], line 1 of the value, column 10: error: version: version is \"v3\"; the only version there is is v1 "
+            "[UnknownVersion]\n"
+            "    1 | version: v3\n"
+            "      |          ^\n");
+}
+
+std::string pod(const std::string& annotations, const std::string& limits = "", const std::string& scheduler = "kai-scheduler") {
+  return "kind: Pod\napiVersion: v1\nmetadata: {name: p, annotations: {" + annotations + "}}\nspec:\n  schedulerName: " + scheduler +
+         "\n  containers: [{name: main, resources: {limits: {" + limits + "}}}]\n";
+}
+
+TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {
+  struct Case {
+    std::string annotations;
+    std::string limits;
+    Codes codes;
+  };
+  const std::vector<Case> cases{
+      {"gpu-fraction: '0.25'", "", {}},
+      {"gpu-fraction: '0x1p-2'", "", {}},
+      {"gpu-fraction: '1.0'", "", {"GPUFractionInvalid"}},
+      {"gpu-fraction: 'NAN'", "", {"GPUFractionInvalid"}},
+      {"gpu-fraction: ''", "", {"GPUFractionInvalid"}},
+      {"gpu-fraction: 0.25", "", {"AnnotationNoString"}},
+      {"gpu-memory: '2048'", "", {}},
+      {"gpu-memory: '2Gi'", "", {"GPUMemoryInvalid"}},
+      {"gpu-memory: '+2048'", "", {"GPUMemoryInvalid"}},
+      {"gpu-memory: '9223372036854775808'", "", {"GPUMemoryInvalid"}},
+      {"gpu-fraction: '0.5', gpu-memory: '10'", "", {"MemoryWithOtherRequest"}},
+      {"gpu-fraction: '0.5'", "nvidia.com/gpu: 1", {"FractionWithWholeGPU"}},
+      {"gpu-memory: '10'", "nvidia.com/gpu: 1", {"MemoryWithOtherRequest"}},
+      {"gpu-fraction: '0.5'", "nvidia.com/mig-1g.5gb: 1", {"FractionWithOtherGPUResource"}},
+      {"gpu-fraction-num-devices: '2'", "", {"DevicesWithoutFraction"}},
+      {"gpu-fraction: '0.5', gpu-fraction-num-devices: '0'", "", {"NumDevicesInvalid"}},
+      {"gpu-fraction: '0.5', gpu-fraction-num-devices: '9223372036854775808'", "", {"NumDevicesInvalid"}},
+      {"gpu-fraction: '0.5', gpu-fraction-container-name: side", "", {"ContainerNotFound"}},
+      {"gpu-fraction: '0.5', gpu-fraction-container-name: main", "", {}},
+      {"gpu-fraction-container-name: side", "nvidia.com/gpu: 1", {"AnnotationIgnored"}},
+      {"mps: 'true'", "", {"MPSWithoutFraction"}},
+      {"mps: 'True', gpu-fraction: '0.5'", "", {"AnnotationIgnored"}},
+      {"", "nvidia.com/gpu: 2", {}}};
+  for (const Case& c : cases) {
+    EXPECT_EQ(codes(lint(pod(c.annotations, c.limits))[0]), c.codes) << c.annotations;
+  }
+  EXPECT_EQ(codes(lint(pod("gpu-fraction: '7'", "", "default-scheduler"))[0]), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes(lint(pod("gpu-fraction: '0.5'"), {.kai_gpu_sharing = false})[0]), Codes{"KAISharingDisabled"});
+  EXPECT_EQ(codes(lint(pod("", "nvidia.com/gpu: 1"), {.kai_gpu_sharing = false})[0]), Codes{});
+}
+
+TEST(LintDocuments, PodsAgreeWithTheSharedVectors) {
+  const auto vectors = shared_vectors("kai_admission");
+  if (!vectors) {
+    GTEST_SKIP() << "no vectors beside the project";
+  }
+  for (const auto& vector : vectors->at("cases")) {
+    const auto documents = lint(vector.at("manifest").dump(), {.kai_gpu_sharing = vector.at("kai_gpu_sharing").get<bool>()});
+    ASSERT_EQ(documents.size(), 1u);
+    EXPECT_EQ(documents[0].valid(), vector.at("expect").at("allow").get<bool>()) << vector.at("id");
+    EXPECT_EQ(documents[0].name, vector.at("manifest").at("metadata").at("name"));
+  }
+}
+
+std::string policy(const std::string& spec) {
+  return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {" + spec + "}\n";
+}
+
+TEST(LintDocuments, PoliciesAreCheckedFieldByField) {
+  const std::vector<std::pair<std::string, Codes>> cases{
+      {"", {}},
+      {"mode: Observe, takeover: true, priority: -5, nodeSelector: {matchLabels: {a: b}}", {}},
+      {"profile: {configMapKey: mps-4}", {}},
+      {"profile: {inline: {strategy: mps, replicas: 8}}", {}},
+      {"profile: {}", {"ProfileNotUnique"}},
+      {"profile: {configMapKey: a, inline: {strategy: none}}", {"ProfileNotUnique"}},
+      {"profile: {configMapKey: 'not a label'}", {"KeyNoLabelValue"}},
+      {"profile: {inline: {strategy: mps, replicas: 49}}", {"OutOfRange"}},
+      {"profile: {inline: {strategy: time-slicing}}", {"ReplicasMissing"}},
+      {"profile: {inline: {strategy: timeslicing, replicas: 4}}", {"UnknownValue"}},
+      {"mode: enforce", {"UnknownValue"}},
+      {"rollout: {maxUnavailable: 0}", {"OutOfRange"}},
+      {"rollout: {maxUnavailable: 101%}", {"OutOfRange"}},
+      {"rollout: {maxUnavailable: 25%, maxUnavailablePerGroup: 3}", {}},
+      {"rollout: {maxUnavailable: '3'}", {"OutOfRange"}},
+      {"rollout: {idleTimeout: 1d}", {"InvalidDuration"}},
+      {"rollout: {verifyTimeout: 90}", {"InvalidDuration"}},
+      {"rollout: {canary: {nodesPerGroup: -1, soak: 2m}}", {"OutOfRange"}},
+      {"rollout: {workloads: Evict, cordon: false}", {"EvictNeedsCordon"}},
+      {"rollout: {workloads: Evict}", {}},
+      {"rollout: {mechanism: DaemonSetRestart}", {"DaemonSetRestartInterrupts"}},
+      {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 1}}", {"DaemonSetRestartHasNoCanary"}},
+      {"rollout: {maxFailure: 3}", {"UnknownField"}},
+      {"rollout: 4", {"WrongType"}}};
+  for (const auto& [spec, expected] : cases) {
+    EXPECT_EQ(codes(lint(policy(spec))[0]), expected) << spec;
+  }
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,237 @@
+// The parser on whole documents: our own case files, the shared vectors, and mutated text.
+//
+// A case file says in comments at its top what is expected: "# ok", or one line "# error Code line" or
+// "# warning Code line" for each diagnostic (infos are free).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/profile/profile.h"
+#include "tests/reconcilers/shared_vectors.h"
+
+namespace gso {
+namespace {
+
+using testing::read_file;
+using testing::shared_vectors;
+using testing::source_dir;
+
+using Complaint = std::tuple<std::string, std::string, int>;  // Severity, code, line.
+
+std::multiset<Complaint> complaints(const ParsedProfile& parsed) {
+  std::multiset<Complaint> out;
+  for (const Diagnostic& d : parsed.diagnostics) {
+    if (d.severity != Diagnostic::Severity::info) {
+      out.emplace(to_string(d.severity), d.code, d.line);
+    }
+  }
+  return out;
+}
+
+std::multiset<Complaint> expected_complaints(const std::string& text) {
+  std::multiset<Complaint> out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line) && line.starts_with("# ");) {
+    std::istringstream words(line.substr(2));
+    std::string severity;
+    std::string code;
+    int at = 0;
+    if (words >> severity >> code >> at && (severity == "error" || severity == "warning")) {
+      out.emplace(severity, code, at);
+    }
+  }
+  return out;
+}
+
+std::vector<std::filesystem::path> case_files() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "tests/reconcilers/testdata/profiles")) {
+    files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST(ProfileCases, EveryCaseFileGivesTheDiagnosticsThatItNames) {
+  const auto files = case_files();
+  ASSERT_GT(files.size(), 50u);
+  for (const auto& file : files) {
+    const std::string text = read_file(file);
+    const ParsedProfile parsed = parse_profile(text);
+    EXPECT_EQ(complaints(parsed), expected_complaints(text)) << file.filename() << ": " << parsed.first_error();
+    for (const Diagnostic& d : parsed.diagnostics) {
+      EXPECT_FALSE(d.message.empty() || d.code.empty()) << file.filename();
+      EXPECT_TRUE(d.line == 0 || d.column > 0) << file.filename();
+    }
+  }
+}
+
+// Absent, null and default values are the same.
+nlohmann::json canonical(const nlohmann::json& sharing) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const std::string section : {"timeSlicing", "mps"}) {
+    const auto body = sharing.value(section, nlohmann::json::object());
+    nlohmann::json resources = nlohmann::json::array();
+    for (const auto& r : body.value("resources", nlohmann::json::array())) {
+      resources.push_back({r.at("name"), r.at("replicas"), r.value("rename", ""), r.value("devices", "all")});
+    }
+    if (!resources.empty()) {
+      out[section] = {{"rename", body.value("renameByDefault", false)},
+                      {"fail", body.value("failRequestsGreaterThanOne", section == "mps")},
+                      {"resources", resources}};
+    }
+  }
+  return out;
+}
+
+TEST(ProfileCases, TheSharedVectorsHold) {
+  const auto vectors = shared_vectors("config_validation");
+  if (!vectors) {
+    GTEST_SKIP() << "no vectors beside the project";
+  }
+  for (const auto& vector : vectors->at("cases")) {
+    const auto& want = vector.at("expect");
+    const ParsedProfile parsed = parse_profile(vector.at("config").get<std::string>());
+    const auto found = complaints(parsed);
+    const std::string id = vector.at("id");
+    EXPECT_EQ(parsed.accepted, vector.at("upstream").at("parse") == "ok") << id;
+    EXPECT_EQ(parsed.valid(), want.value("valid", parsed.valid())) << id << ": " << parsed.first_error();
+    if (want.contains("must_warn")) {
+      EXPECT_EQ(!found.empty(), want.at("must_warn").get<bool>()) << id;
+    }
+    if (want.contains("line") && vector.at("form") == "file") {
+      EXPECT_TRUE(std::any_of(found.begin(), found.end(), [&](const Complaint& c) {
+        return std::get<0>(c) == "error" && std::get<2>(c) == want.at("line").get<int>();
+      })) << id << ": " << parsed.first_error();
+    }
+    if (want.contains("normalized_sharing")) {
+      ASSERT_TRUE(parsed.accepted) << id;
+      EXPECT_EQ(canonical(nlohmann::json(normalized_json(parsed.profile)).at("sharing")), canonical(want.at("normalized_sharing")))
+          << id;
+    }
+  }
+}
+
+// The normalised form as a document of its own.
+std::string document_of(const Profile& profile) {
+  auto normalized = normalized_json(profile);
+  auto& sharing = normalized["sharing"];
+  if (sharing["timeSlicing"].empty()) {
+    sharing.erase("timeSlicing");
+  }
+  return normalized.dump();
+}
+
+TEST(ProfileCases, NormalisingTwiceChangesNothing) {
+  int compared = 0;
+  for (const auto& file : case_files()) {
+    const ParsedProfile once = parse_profile(read_file(file));
+    if (!once.accepted) {
+      continue;
+    }
+    const ParsedProfile twice = parse_profile(document_of(once.profile));
+    ASSERT_TRUE(twice.accepted) << file.filename() << ": " << twice.first_error();
+    EXPECT_EQ(normalized_json(twice.profile), normalized_json(once.profile)) << file.filename();
+    Profile only_sharing = once.profile;
+    only_sharing.settings.clear();
+    only_sharing.mig_strategy = "none";
+    EXPECT_EQ(revision_of(twice.profile), revision_of(only_sharing)) << file.filename();
+    ++compared;
+  }
+  EXPECT_GT(compared, 20);
+}
+
+// Inserts, deletes, replaces and moves pieces of YAML.
+std::string mutate(std::string text, std::mt19937& random, const std::vector<std::string>& corpus) {
+  static const std::vector<std::string> kPieces{
+      ":",  ": ", "- ", "[", "]", "{", "}", ",", "#", "&a ", "*a", "!!int ", "!x[y] ", "|\n", ">\n", "\n", "\r\n", "\t",  "  ", "'",
+      "\"", "?",  "<<: ", "---\n", "...\n", "%YAML 1.2\n", "\xff", "\xef\xbb\xbf", "\\", std::string(1, '\0'), ".inf", "0x", "~", "null"};
+  const auto below = [&](std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound == 0 ? 0 : bound - 1)(random); };
+  for (std::size_t step = 0, steps = 1 + below(4); step < steps; ++step) {
+    const std::size_t at = below(text.size() + 1);
+    const std::size_t length = std::min(below(9), text.size() - at);
+    switch (below(4)) {
+      case 0: text.insert(at, kPieces[below(kPieces.size())]); break;
+      case 1: text.erase(at, length); break;
+      case 2: text.replace(at, length, kPieces[below(kPieces.size())]); break;
+      default: {
+        const std::string& other = corpus[below(corpus.size())];
+        text.insert(at, other.substr(below(other.size() + 1), below(60)));
+      }
+    }
+  }
+  return text;
+}
+
+TEST(ProfileCases, MutatedTextNeverCrashesAndIsReadTheSameTwice) {
+  std::vector<std::string> corpus;
+  for (const auto& file : case_files()) {
+    corpus.push_back(read_file(file));
+  }
+  std::mt19937 random(20240607);
+  int accepted = 0;
+  constexpr int kRounds = 6000;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string text = mutate(corpus[static_cast<std::size_t>(round) % corpus.size()], random, corpus);
+    const ParsedProfile parsed = parse_profile(text);
+    accepted += parsed.accepted ? 1 : 0;
+    ASSERT_TRUE(parsed.accepted || !parsed.valid()) << text;
+    ASSERT_EQ(parsed.valid(), parsed.first_error().empty()) << text;
+    if (parsed.accepted) {
+      const ParsedProfile again = parse_profile(document_of(parsed.profile));
+      ASSERT_TRUE(again.accepted) << text;
+      ASSERT_EQ(normalized_json(again.profile), normalized_json(parsed.profile)) << text;
+    }
+    if (round % 10 == 0) {
+      ASSERT_FALSE(lint_text("mutated", text, {}).empty());
+      ASSERT_FALSE(lint_json(lint_text("mutated", text, {})).empty());
+    }
+  }
+  EXPECT_GT(accepted, kRounds / 20);  // The mutations leave enough standing to reach the deeper half of the parser.
+}
+
+TEST(ProfileCases, LimitsAreErrorsWithAPosition) {
+  struct Case {
+    std::string text;
+    std::string code;
+    int line;
+  };
+  std::string laugh = "a: &a [x,x,x,x,x,x,x,x,x,x]\n";
+  for (char c = 'b'; c < 'h'; ++c) {
+    const std::string before(1, static_cast<char>(c - 1));
+    laugh += std::string(1, c) + ": &" + c + " [*" + before + ",*" + before + ",*" + before + ",*" + before + "]\n";
+  }
+  const std::vector<Case> cases{{"v:\n " + std::string(5000, '['), "TooDeep", 2},
+                                {std::string((1 << 20) + 1, 'x'), "TooLarge", 1},
+                                {laugh, "TooManyAliases", 1}};
+  for (const Case& c : cases) {
+    const ParsedProfile parsed = parse_profile(c.text);
+    ASSERT_EQ(parsed.diagnostics.size(), 1u) << c.code;
+    EXPECT_EQ(parsed.diagnostics[0].code, c.code);
+    EXPECT_GE(parsed.diagnostics[0].line, c.line) << c.code;
+    EXPECT_FALSE(parsed.accepted) << c.code;
+  }
+}
+
+TEST(ProfileCases, AFloodOfDiagnosticsIsCutButKeepsTheVerdict) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i) {
+    text += "unknown" + std::to_string(i) + ": 1\n";
+  }
+  const ParsedProfile warned = parse_profile(text);
+  EXPECT_TRUE(warned.valid());
+  EXPECT_LT(warned.diagnostics.size(), 150u);
+  EXPECT_EQ(warned.diagnostics.back().code, "MoreNotShown");
+  EXPECT_FALSE(parse_profile(text + "version: v2\n").valid());
+}
+
+}  // namespace
+}  // namespace gso

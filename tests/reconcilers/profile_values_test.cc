@@ -1,0 +1,185 @@
+// Single values: how YAML 1.1 and Go read them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/go_text.h"
+#include "reconcilers/profile/profile.h"
+#include "reconcilers/profile/yaml_scalar.h"
+
+namespace gso {
+namespace {
+
+std::optional<std::int64_t> replicas(const std::string& text) {
+  const ParsedProfile parsed =
+      parse_profile(fmt::format("sharing:\n  timeSlicing:\n    resources:\n    - name: gpu\n      replicas: {}\n", text));
+  return parsed.accepted ? std::optional(parsed.profile.plugin_replicas("nvidia.com/gpu")) : std::nullopt;
+}
+
+TEST(ProfileValues, ReplicasTakeEveryFormThatUpstreamTakes) {
+  const std::vector<std::pair<std::string, std::int64_t>> accepted{
+      {"2", 2},          {"+4", 4},       {"4.0", 4},     {"4.", 4},          {"1e1", 10},    {"20e-1", 2},  {"0x1F", 31},  {"0X_1f", 31},
+      {"010", 8},        {"08", 8},       {"0o17", 15},   {"0O17", 15},       {"0b101", 5},   {"0B11", 3},   {"0b+11", 3},  {"1_000", 1000},
+      {"1__0", 10},      {"0_7", 7},      {"!!int \"5\"", 5},     {"5 # five", 5}, {"1e18", 1'000'000'000'000'000'000},
+      {"9223372036854775807", INT64_MAX}, {"&five 5", 5}, {"!!float 5", 5}};
+  for (const auto& [text, value] : accepted) {
+    EXPECT_EQ(replicas(text), value) << text;
+  }
+}
+
+TEST(ProfileValues, ReplicasRefuseWhatUpstreamRefuses) {
+  for (const std::string text :
+       {"1", "0", "-0", "-4", "-0x10", "", "~", "null", "4.5", "\"4\"", "'4'", "true", "yes", "four", "[4]", "{a: 4}", ".inf", "-.INF", ".nan",
+        "1e-1", "1e19", "1e400", "9223372036854775808", "18446744073709551615", "0x", "0xg", "0b2", "0o8", "4:30", "2001-01-01", "!!str 4",
+        "!mine 4", "! 4", "!!int 4.0", "!!int four", "_4", "4,0", "1 000"}) {
+    EXPECT_EQ(replicas(text), std::nullopt) << text;
+  }
+}
+
+TEST(ProfileValues, BooleansAreThoseOfYaml11) {
+  const auto renamed = [](const std::string& text) -> std::optional<bool> {
+    const ParsedProfile parsed = parse_profile(
+        fmt::format("sharing: {{timeSlicing: {{renameByDefault: {}, resources: [{{name: gpu, replicas: 2}}]}}}}", text));
+    return parsed.accepted ? std::optional(parsed.profile.time_slicing->rename_by_default) : std::nullopt;
+  };
+  for (const std::string text : {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y", "!!bool \"on\""}) {
+    EXPECT_EQ(renamed(text), true) << text;
+  }
+  for (const std::string text : {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N", "null", "~", "", "NULL"}) {
+    EXPECT_EQ(renamed(text), false) << text;
+  }
+  for (const std::string text : {"tRue", "yEs", "\"true\"", "1", "0", "maybe", "[]", "!!bool maybe"}) {
+    EXPECT_EQ(renamed(text), std::nullopt) << text;
+  }
+}
+
+TEST(ProfileValues, FailRequestsIsAbsentWhenNullOrUnset) {
+  const auto fail = [](const std::string& line) {
+    return parse_profile(fmt::format("sharing:\n  mps:\n    {}\n    resources: [{{name: gpu, replicas: 2}}]\n", line))
+        .profile.mps->fail_requests_greater_than_one;
+  };
+  EXPECT_EQ(fail("# nothing"), std::nullopt);
+  EXPECT_EQ(fail("failRequestsGreaterThanOne:"), std::nullopt);
+  EXPECT_EQ(fail("failRequestsGreaterThanOne: no"), false);
+  EXPECT_EQ(fail("failRequestsGreaterThanOne: yes"), true);
+}
+
+TEST(ProfileValues, GoIntegersKnowBasesSignsAndLimits) {
+  EXPECT_EQ(parse_go_int("-9223372036854775808", 10), INT64_MIN);
+  EXPECT_EQ(parse_go_int("-9223372036854775809", 10), std::nullopt);
+  EXPECT_EQ(parse_go_int("9223372036854775808", 10), std::nullopt);
+  EXPECT_EQ(parse_go_int("0x_f", 0), 15);
+  EXPECT_EQ(parse_go_int("0x__f", 0), std::nullopt);
+  EXPECT_EQ(parse_go_int("1_0", 10), std::nullopt);
+  EXPECT_EQ(parse_go_int("0", 0), 0);
+  EXPECT_EQ(parse_go_int("", 0), std::nullopt);
+  EXPECT_EQ(parse_go_int("-", 0), std::nullopt);
+  EXPECT_EQ(parse_go_int("+-4", 0), std::nullopt);
+  EXPECT_EQ(parse_go_uint("18446744073709551615", 10), UINT64_MAX);
+  EXPECT_EQ(parse_go_uint("18446744073709551616", 10), std::nullopt);
+  EXPECT_EQ(parse_go_uint("+4", 10), std::nullopt);
+}
+
+TEST(ProfileValues, GoFloatsAreReadAsStrconvReadsThem) {
+  EXPECT_EQ(parse_go_float(".5"), 0.5);
+  EXPECT_EQ(parse_go_float("5."), 5);
+  EXPECT_EQ(parse_go_float("0x1p-1"), 0.5);
+  EXPECT_EQ(parse_go_float("0x1.8p1"), 3);
+  EXPECT_EQ(parse_go_float("1e-400"), 0);
+  EXPECT_EQ(parse_go_float("-1e-400"), 0);
+  EXPECT_EQ(parse_go_float("Infinity"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(parse_go_float("-inf"), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(*parse_go_float("nAn")));
+  for (const std::string text : {"", ".", "e5", "1e", "1e+", "0x1", "0x1.8", "1e400", "+nan", "infinit", "0,5", "0.5f", " 1", "1 ", "1_0", "_1.5"}) {
+    if (text != "1_0") {
+      EXPECT_EQ(parse_go_float(text), std::nullopt) << text;
+    }
+  }
+}
+
+TEST(ProfileValues, NumbersAreWrittenAsGoWritesJson) {
+  const std::vector<std::pair<double, std::string>> cases{{4, "4"},
+                                                          {-0.0, "-0"},
+                                                          {0.1, "0.1"},
+                                                          {4.5, "4.5"},
+                                                          {1e18, "1000000000000000000"},
+                                                          {9223372036854775808.0, "9223372036854775808"},
+                                                          {1e20, "100000000000000000000"},
+                                                          {1e21, "1e+21"},
+                                                          {1.5e300, "1.5e+300"},
+                                                          {1e-6, "0.000001"},
+                                                          {1e-7, "1e-7"},
+                                                          {123456.789, "123456.789"}};
+  for (const auto& [value, text] : cases) {
+    if (text != "9223372036854775808") {
+      EXPECT_EQ(json_number(value), text);
+    } else {
+      EXPECT_EQ(json_number(value), "9223372036854776000");  // Shortest digits, then zeros.
+    }
+  }
+}
+
+TEST(ProfileValues, DurationsAreThoseOfGo) {
+  EXPECT_EQ(parse_go_duration("60s"), 60'000'000'000);
+  EXPECT_EQ(parse_go_duration("1h30m"), 5'400'000'000'000);
+  EXPECT_EQ(parse_go_duration("-1.5s"), -1'500'000'000);
+  EXPECT_EQ(parse_go_duration(".5ms"), 500'000);
+  EXPECT_EQ(parse_go_duration("0"), 0);
+  EXPECT_EQ(parse_go_duration("1µs"), 1'000);
+  EXPECT_EQ(parse_go_duration("2562047h47m16.854775807s"), INT64_MAX);
+  EXPECT_EQ(parse_go_duration("-2562047h47m16.854775808s"), INT64_MIN);
+  for (const std::string text : {"", "-", "1", "1d", "s", ".s", "1.", "1 s", "2562047h47m16.854775808s", "9999999h", "60S"}) {
+    EXPECT_EQ(parse_go_duration(text), std::nullopt) << text;
+  }
+}
+
+TEST(ProfileValues, UuidsAndNamesAreValidatedAsUpstreamDoes) {
+  EXPECT_TRUE(is_uuid("0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2c"));
+  EXPECT_TRUE(is_uuid("0BD2A5A53B4F4F9E9D1C7D5F0E3A1B2C"));
+  EXPECT_TRUE(is_uuid("URN:uuid:0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2c"));
+  EXPECT_TRUE(is_uuid("{0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2c}"));
+  EXPECT_FALSE(is_uuid("0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2"));
+  EXPECT_FALSE(is_uuid("0bd2a5a5+3b4f-4f9e-9d1c-7d5f0e3a1b2c"));
+  EXPECT_TRUE(is_dns1123_subdomain("mig-1g.5gb"));
+  for (const std::string text : {"", "a.", ".a", "a..b", "a.-b", "a-.b", "A", "a_b", "a/b", "-", "a "}) {
+    EXPECT_FALSE(is_dns1123_subdomain(text)) << text;
+  }
+  EXPECT_FALSE(is_dns1123_subdomain(std::string(254, 'a')));
+}
+
+TEST(ProfileValues, KeysFoldAsEncodingJsonFoldsThem) {
+  EXPECT_TRUE(equal_fold("SHARING", "sharing"));
+  EXPECT_TRUE(equal_fold("\u017fharing", "sharing"));
+  EXPECT_TRUE(equal_fold("nvidiaCT\u212aPath", "nvidiaCTKPath"));
+  EXPECT_FALSE(equal_fold("sharin", "sharing"));
+  EXPECT_FALSE(equal_fold("sharings", "sharing"));
+  EXPECT_FALSE(equal_fold("\u017fharing\u017f", "sharing"));
+}
+
+TEST(ProfileValues, MisspeltFieldsGetTheNearestOrTheRightPlace) {
+  const std::vector<std::pair<std::string, std::string>> cases{{"timeSlices", "did you mean \"timeSlicing\"?"},
+                                                               {"time-slicing", "did you mean \"timeSlicing\"?"},
+                                                               {"msp", "did you mean \"mps\"?"},
+                                                               {"replicas", "it belongs under an entry of"},
+                                                               {"maxClients", "fields that exist here: timeSlicing, mps"}};
+  for (const auto& [key, advice] : cases) {
+    EXPECT_TRUE(field_advice(key, kSharingFields).starts_with(advice)) << key << ": " << field_advice(key, kSharingFields);
+  }
+}
+
+TEST(ProfileValues, InvalidUtf8BecomesTheReplacementCharacter) {
+  EXPECT_EQ(replace_invalid_utf8("a\xff" "b"), "a\ufffd" "b");
+  EXPECT_EQ(replace_invalid_utf8("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");
+  EXPECT_EQ(replace_invalid_utf8("\u00e9\u2028\U0001f600"), "\u00e9\u2028\U0001f600");
+}
+
+}  // namespace
+}  // namespace gso
