@@ -1,0 +1,235 @@
+// Ownership of fields, after apimachinery's util/managedfields and structured-merge-diff's merge.Updater.
+#include "tests/sim/apiserver/managed_fields.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "tests/sim/apiserver/field_set.h"
+
+namespace gso::sim {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostUpdateManagers = 10;
+
+struct Entry {
+  std::string manager;
+  bool applied = false;
+  std::string api_version;
+  std::string subresource;
+  std::string time;
+  FieldSet fields;
+
+  [[nodiscard]] bool same_owner(const Entry& other) const {
+    return manager == other.manager && applied == other.applied && api_version == other.api_version &&
+           subresource == other.subresource;
+  }
+};
+using Entries = std::vector<Entry>;
+
+// What no one owns: identity and what the server sets.
+const FieldSet& unowned() {
+  static const FieldSet set = [] {
+    FieldSet s;
+    for (const char* f : {"f:apiVersion", "f:kind", "f:metadata"}) s.children[f].member = true;
+    for (const char* f : {"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+                          "managedFields", "resourceVersion"}) {
+      s.children["f:metadata"].children[std::string("f:") + f].member = true;
+    }
+    return s;
+  }();
+  return set;
+}
+
+// managedFields describes everything but itself.
+json without_managed_fields(const json& object) {
+  json copy = object;
+  if (auto it = copy.find("metadata"); it != copy.end() && it->is_object()) it->erase("managedFields");
+  return copy;
+}
+
+FieldSet strip(const FieldSet& set) {
+  FieldSet stripped = subtract(set, unowned());
+  stripped.member = false;
+  return stripped;
+}
+
+Entries read_entries(const json& object) {
+  Entries entries;
+  const json list = object.value("metadata", json::object()).value("managedFields", json::array());
+  for (const auto& item : list) {
+    if (!item.is_object()) continue;
+    entries.push_back({item.value("manager", ""), item.value("operation", "") == "Apply", item.value("apiVersion", ""),
+                       item.value("subresource", ""), item.value("time", ""),
+                       FieldSet::from_json(item.value("fieldsV1", json::object()))});
+  }
+  return entries;
+}
+
+// The oldest updaters beyond the limit share one entry.
+void cap_updaters(Entries& entries) {
+  std::vector<Entry*> updaters;
+  for (Entry& e : entries) {
+    if (!e.applied) updaters.push_back(&e);
+  }
+  if (updaters.size() <= kMostUpdateManagers) return;
+  std::stable_sort(updaters.begin(), updaters.end(), [](const Entry* a, const Entry* b) { return a->time < b->time; });
+  Entry& oldest = *updaters[0];
+  std::size_t excess = updaters.size() - kMostUpdateManagers;
+  for (std::size_t i = 1; i < updaters.size() && excess > 0; ++i) {
+    if (updaters[i]->api_version != oldest.api_version) continue;
+    oldest.fields = unite(std::move(oldest.fields), updaters[i]->fields);
+    oldest.time = updaters[i]->time;
+    oldest.manager = "ancient-changes";
+    oldest.subresource.clear();
+    updaters[i]->fields = {};
+    --excess;
+  }
+}
+
+void write_entries(Entries entries, json& object) {
+  cap_updaters(entries);
+  std::erase_if(entries, [](const Entry& e) { return e.fields.empty(); });
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    if (a.applied != b.applied) return a.applied;
+    if (a.time != b.time) return a.time < b.time;
+    return std::tie(a.manager, a.api_version, a.subresource) < std::tie(b.manager, b.api_version, b.subresource);
+  });
+  json list = json::array();
+  for (const Entry& e : entries) {
+    json item = {{"manager", e.manager},         {"operation", e.applied ? "Apply" : "Update"},
+                 {"apiVersion", e.api_version},  {"time", e.time},
+                 {"fieldsType", "FieldsV1"},     {"fieldsV1", e.fields.to_json()}};
+    if (!e.subresource.empty()) item["subresource"] = e.subresource;
+    list.push_back(std::move(item));
+  }
+  if (list.empty()) {
+    object["metadata"].erase("managedFields");
+  } else {
+    object["metadata"]["managedFields"] = std::move(list);
+  }
+}
+
+Entry* find_entry(Entries& entries, const Entry& like) {
+  for (Entry& e : entries) {
+    if (e.same_owner(like)) return &e;
+  }
+  return nullptr;
+}
+
+std::string printed(const Entry& e) {
+  std::string text = json(e.manager).dump();
+  if (!e.subresource.empty()) text += fmt::format(" with subresource {}", json(e.subresource).dump());
+  if (e.applied) return text;
+  return e.time.empty() ? fmt::format("{} using {}", text, e.api_version)
+                        : fmt::format("{} using {} at {}", text, e.api_version, e.time);
+}
+
+ApiError apply_conflict(const std::vector<std::pair<const Entry*, FieldSet>>& conflicts) {
+  std::map<std::string, std::vector<std::string>> by_manager;
+  json causes = json::array();
+  std::size_t count = 0;
+  for (const auto& [entry, fields] : conflicts) {
+    for (const std::string& path : fields.paths()) {
+      by_manager[printed(*entry)].push_back(path);
+      causes.push_back({{"reason", "FieldManagerConflict"}, {"message", "conflict with " + printed(*entry)}, {"field", path}});
+      ++count;
+    }
+  }
+  std::string message;
+  if (count == 1) {
+    const auto& [manager, paths] = *by_manager.begin();
+    message = fmt::format("Apply failed with 1 conflict: conflict with {}: {}", manager, paths.front());
+  } else {
+    std::vector<std::string> lines;
+    for (const auto& [manager, paths] : by_manager) {
+      lines.push_back(fmt::format("conflicts with {}:", manager));
+      for (const auto& path : paths) lines.push_back("- " + path);
+    }
+    message = fmt::format("Apply failed with {} conflicts: {}", count, fmt::join(lines, "\n"));
+  }
+  return {409, "Conflict", std::move(message), {{"causes", std::move(causes)}}};
+}
+
+// Others lose what was changed or removed; under apply without force, a change is a conflict first.
+std::optional<ApiError> take_from_others(Entries& entries, const Entry& self, const FieldChanges& changes, bool may_take) {
+  std::vector<std::pair<const Entry*, FieldSet>> conflicts;
+  for (const Entry& e : entries) {
+    if (e.same_owner(self)) continue;
+    FieldSet overlap = intersect(e.fields, changes.added_or_modified);
+    if (!overlap.empty()) conflicts.emplace_back(&e, std::move(overlap));
+  }
+  if (!may_take && !conflicts.empty()) return apply_conflict(conflicts);
+  for (Entry& e : entries) {
+    if (e.same_owner(self)) continue;
+    e.fields = subtract(subtract(e.fields, changes.added_or_modified), changes.removed);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void track_update(const Resource& resource, const FieldManager& manager, const json& before, json& after) {
+  // A writer may reset the list by sending [{}] or []; what it omits is restored by the caller.
+  Entries entries = read_entries(after);
+  // Built-in kinds always have their structs, so a create adds their members only.
+  json base = without_managed_fields(before);
+  if (base.empty() && !resource.custom && resource.schema != nullptr) {
+    for (const Schema::Field& f : resource.schema->fields) {
+      if (f.schema->type == Schema::Type::object && !f.pointer) base[f.name] = json::object();
+    }
+  }
+  const FieldChanges changes = compare_fields(resource.schema, base, without_managed_fields(after));
+  Entry self{manager.name, false, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
+  (void)take_from_others(entries, self, changes, true);
+  const FieldSet taken = strip(changes.added_or_modified);
+  Entry* mine = find_entry(entries, self);
+  if (mine != nullptr) mine->fields = subtract(mine->fields, changes.removed);
+  if (!taken.empty()) {
+    if (mine == nullptr) {
+      entries.push_back(self);
+      mine = &entries.back();
+    }
+    mine->fields = unite(std::move(mine->fields), taken);
+    mine->time = self.time;
+  }
+  write_entries(std::move(entries), after);
+}
+
+Outcome<json> apply_configuration(const Resource& resource, const FieldManager& manager, bool force, const json& live,
+                                  const json& config) {
+  Entries entries = read_entries(live);
+  const json base = without_managed_fields(live);
+  json merged = merge_fields(resource.schema, base, config);
+  Entry self{manager.name, true, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
+  // A subresource's apply owns only its part; the rest of the configuration is ignored there, and status elsewhere.
+  FieldSet owned = strip(leaves(resource.schema, config));
+  if (manager.subresource == "status") {
+    std::erase_if(owned.children, [](const auto& item) { return item.first != "f:status"; });
+  } else if (resource.has_status) {
+    owned.children.erase("f:status");
+  }
+  const Entry* previous = find_entry(entries, self);
+  if (previous != nullptr) {
+    FieldSet others = owned;
+    for (const Entry& e : entries) {
+      if (!e.same_owner(self)) others = unite(std::move(others), e.fields);
+    }
+    remove_fields(resource.schema, merged, subtract_covered(previous->fields, others));
+  }
+  const FieldChanges changes = compare_fields(resource.schema, base, merged);
+  if (auto conflict = take_from_others(entries, self, changes, force)) return std::unexpected(std::move(*conflict));
+  std::erase_if(entries, [&](const Entry& e) { return e.same_owner(self); });
+  self.fields = std::move(owned);
+  entries.push_back(std::move(self));
+  write_entries(std::move(entries), merged);
+  return merged;
+}
+
+}  // namespace gso::sim

@@ -1,0 +1,429 @@
+// Create, update, patch and apply. The order of the steps is that of k8s.io/apiserver's handlers and of its generic
+// registry store: decode, admission, strategy, managed fields, validation, storage.
+#include "tests/sim/apiserver/writer.h"
+
+#include <fmt/format.h>
+
+#include "tests/sim/apiserver/field_set.h"
+#include "tests/sim/apiserver/managed_fields.h"
+#include "tests/sim/apiserver/patch.h"
+#include "tests/sim/apiserver/representation.h"
+#include "tests/sim/apiserver/structural.h"
+#include "tests/sim/apiserver/validation.h"
+#include "tests/sim/apiserver/yaml.h"
+
+namespace gso::sim {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostStoredBytes = 1536 * 1024;  // etcd's --max-request-bytes.
+
+std::string group_version_kind(const json& object) {
+  const std::string api_version = object.value("apiVersion", "");
+  const auto slash = api_version.find('/');
+  const std::string group = slash == std::string::npos ? "" : api_version.substr(0, slash);
+  const std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
+  return fmt::format("{}/{}, Kind={}", group, version, object.value("kind", ""));
+}
+
+// What is wrong with apiVersion and kind, for the two decoders of the real server.
+std::optional<std::string> type_problem(const Resource& resource, const json& object) {
+  const std::string api_version = object.value("apiVersion", "");
+  const std::string kind = object.value("kind", "");
+  if (resource.custom) {
+    if (kind.empty()) return "Object 'Kind' is missing in '" + object.dump() + "'";
+    if (api_version.empty()) return "Object 'apiVersion' is missing in '" + object.dump() + "'";
+    if (api_version != resource.api_version()) {
+      return fmt::format("the API version in the data ({}) does not match the expected API version ({})", api_version,
+                         resource.api_version());
+    }
+    if (kind != resource.kind) {
+      return fmt::format("{} in version \"{}\" cannot be handled as a {}: converting ({}.{}) to ({}.{}): unknown conversion",
+                         kind, resource.version, resource.kind, resource.version, kind, resource.version, resource.kind);
+    }
+    return std::nullopt;
+  }
+  const auto slash = api_version.find('/');
+  const std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
+  if (!api_version.empty() && api_version != resource.api_version()) {
+    return fmt::format("{} in version \"{}\" cannot be handled as a {}: no kind \"{}\" is registered for version \"{}\" in "
+                       "scheme \"pkg/runtime/scheme.go:111\"",
+                       kind, version, resource.kind, kind, api_version);
+  }
+  if (!kind.empty() && kind != resource.kind) {
+    return fmt::format("{} in version \"{}\" cannot be handled as a {}: converting (v1.{}) to (core.{}): unknown conversion",
+                       kind, resource.version, resource.kind, kind, resource.kind);
+  }
+  return std::nullopt;
+}
+
+bool is_json_or_yaml(std::string_view content_type) {
+  content_type = content_type.substr(0, content_type.find(';'));
+  return content_type.empty() || content_type == "application/json" || content_type == "application/yaml";
+}
+
+json without_times(json object) {
+  auto metadata = object.find("metadata");
+  if (metadata == object.end()) return object;
+  if (auto managed = metadata->find("managedFields"); managed != metadata->end()) {
+    for (auto& entry : *managed) entry.erase("time");
+  }
+  return object;
+}
+
+// Everything that a spec generation counts: all but metadata and status.
+json generation_part(const Resource& resource, const json& object) {
+  if (!resource.custom) return object.value("spec", json());
+  json part = object;
+  part.erase("metadata");
+  if (resource.has_status) part.erase("status");
+  return part;
+}
+
+}  // namespace
+
+Writer::Writer(Registry& registry, Storage& storage, k8s::Clock& clock, WriterOptions options)
+    : registry_(registry), storage_(storage), clock_(clock), options_(options), random_(options.seed) {}
+
+std::string Writer::new_uid() {
+  const std::uint64_t a = random_();
+  const std::uint64_t b = random_();
+  return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", a >> 32, a >> 16 & 0xffff, a & 0xfff,
+                     (b >> 48 & 0x3fff) | 0x8000, b & 0xffffffffffff);
+}
+
+std::string Writer::random_suffix() {
+  constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
+  std::string suffix;
+  for (int i = 0; i < 5; ++i) suffix += kLetters[random_() % kLetters.size()];
+  return suffix;
+}
+
+Outcome<json> Writer::decode(const WriteRequest& request) const {
+  const Resource& resource = *request.resource;
+  if (!is_json_or_yaml(request.content_type)) {
+    return std::unexpected(ApiError(415, "UnsupportedMediaType",
+                                    "the body of the request was in an unknown format - accepted media types include: "
+                                    "application/json, application/yaml, application/vnd.kubernetes.protobuf"));
+  }
+  json object = request.content_type.starts_with("application/yaml") ? yaml_to_json(request.body)
+                                                                     : json::parse(request.body, nullptr, false);
+  if (object.is_discarded() || !object.is_object()) {
+    const std::string why = object.is_discarded() ? "couldn't get version/kind; json parse error: unexpected end of JSON input"
+                                                  : "couldn't get version/kind; json parse error: json: cannot unmarshal "
+                                                    "into Go value of type struct";
+    return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {} ({})",
+                                                   resource.kind, why, request.body.substr(0, 512))));
+  }
+  if (auto problem = type_problem(resource, object)) return std::unexpected(bad_request(*problem));
+  object["apiVersion"] = resource.api_version();
+  object["kind"] = resource.kind;
+  if (!object.contains("metadata") || object["metadata"].is_null()) object["metadata"] = json::object();
+  if (!object["metadata"].is_object()) {
+    return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: json: cannot unmarshal "
+                                                   "{2} into Go struct field {0}.metadata of type v1.ObjectMeta",
+                                                   resource.kind, resource.version, object["metadata"].type_name())));
+  }
+  if (auto problem = normalize_object(resource, object)) {
+    return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}", resource.kind,
+                                                   resource.version, *problem)));
+  }
+  return object;
+}
+
+std::optional<ApiError> Writer::check_namespace(const WriteRequest& request, const std::string& name) const {
+  if (!request.resource->namespaced) return std::nullopt;
+  const ObjectPtr ns = storage_.bucket("namespaces").find({"", request.key.ns});
+  const Noun namespaces{"", "namespaces", "Namespace"};
+  if (ns == nullptr) return not_found(namespaces, request.key.ns);
+  if (!ns->deleting()) return std::nullopt;
+  ApiError error = forbidden(request.resource->noun(), name,
+                             fmt::format("unable to create new content in namespace {} because it is being terminated",
+                                         request.key.ns));
+  error.cause("NamespaceTerminating", fmt::format("namespace {} is being terminated", request.key.ns));
+  return error;
+}
+
+FieldErrors Writer::validate(const WriteRequest& request, const json& object, const json* old) const {
+  const Resource& resource = *request.resource;
+  FieldErrors errors;
+  if (old == nullptr) {
+    validate_metadata(resource, object, errors);
+  } else {
+    validate_metadata_update(resource, object, *old, errors);
+  }
+  if (resource.custom) {
+    validate_custom(resource, object, old, errors);
+  } else if (request.subresource.empty()) {
+    if (resource.strategy.validate) resource.strategy.validate(object, errors);
+    if (old != nullptr && resource.strategy.validate_update) resource.strategy.validate_update(object, *old, errors);
+  }
+  return errors;
+}
+
+Outcome<WriteResult> Writer::create(const WriteRequest& request) {
+  auto object = decode(request);
+  if (!object) return std::unexpected(object.error());
+  const std::string ns = (*object)["metadata"].value("namespace", "");
+  if (request.resource->namespaced ? !ns.empty() && ns != request.key.ns : !ns.empty()) {
+    return std::unexpected(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+  }
+  if (!(*object)["metadata"].value("resourceVersion", "").empty()) {
+    return std::unexpected(ApiError(500, "", "resourceVersion should not be set on objects to be created"));
+  }
+  return create_object(request, std::move(*object), true);
+}
+
+Outcome<WriteResult> Writer::create_object(const WriteRequest& request, json object, bool track) {
+  const Resource& resource = *request.resource;
+  const Strategy& rules = resource.strategy;
+  json& metadata = object["metadata"];
+  if (auto prefix = metadata.value("generateName", ""); metadata.value("name", "").empty() && !prefix.empty()) {
+    metadata["name"] = prefix.substr(0, 58) + random_suffix();
+  }
+  const std::string name = metadata.value("name", "");
+  if (auto error = check_namespace(request, name)) return std::unexpected(std::move(*error));
+  if (resource.has_status && !rules.create_keeps_status) object.erase("status");
+  if (auto problem = normalize_object(resource, object)) return std::unexpected(bad_request(*problem));
+  if (resource.to_storage) resource.to_storage(object);
+  json& meta = object["metadata"];
+  for (const char* member : {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}) meta.erase(member);
+  if (resource.namespaced) meta["namespace"] = request.key.ns;
+  meta["uid"] = new_uid();
+  meta["creationTimestamp"] = k8s::format_time(clock_.now());
+  if (rules.has_generation || resource.custom) meta["generation"] = 1;
+  if (rules.set_defaults) rules.set_defaults(object);
+  if (track) track_update(resource, {request.manager, request.subresource, clock_.now()}, json::object(), object);
+  if (rules.prepare_create) rules.prepare_create(object);
+  if (options_.taint_new_nodes && resource.bucket == "nodes") {
+    object["spec"]["taints"].push_back({{"key", "node.kubernetes.io/not-ready"}, {"effect", "NoSchedule"}});
+  }
+  if (auto errors = validate(request, object, nullptr); !errors.empty()) {
+    return std::unexpected(invalid(resource.noun(), name, errors));
+  }
+  if (bucket(resource).find({resource.namespaced ? request.key.ns : "", name}) != nullptr) {
+    return std::unexpected(already_exists(resource.noun(), name));
+  }
+  auto stored = commit(request.resource, nullptr, std::move(object), request.dry_run);
+  if (!stored) return std::unexpected(stored.error());
+  return WriteResult{201, std::move(*stored), false};
+}
+
+Outcome<WriteResult> Writer::update(const WriteRequest& request) {
+  auto object = decode(request);
+  if (!object) return std::unexpected(object.error());
+  const json& metadata = (*object)["metadata"];
+  const std::string name = metadata.value("name", "");
+  if (name.empty()) {
+    return std::unexpected(bad_request(fmt::format(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided", request.key.name)));
+  }
+  if (name != request.key.name) {
+    return std::unexpected(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
+                                                   request.key.name)));
+  }
+  const std::string ns = metadata.value("namespace", "");
+  if (!ns.empty() && ns != request.key.ns) {
+    return std::unexpected(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+  }
+  const ObjectPtr live = bucket(*request.resource).find(request.key);
+  if (live == nullptr) {
+    if (!request.resource->strategy.create_on_update || !request.subresource.empty()) {
+      return std::unexpected(not_found(request.resource->noun(), request.key.name));
+    }
+    return create_object(request, std::move(*object), true);
+  }
+  return replace(request, live, std::move(*object), true);
+}
+
+Outcome<WriteResult> Writer::patch(const WriteRequest& request) {
+  const Resource& resource = *request.resource;
+  const ObjectPtr live = bucket(resource).find(request.key);
+  if (live == nullptr) return std::unexpected(not_found(resource.noun(), request.key.name));
+  json object = served_json(resource, *live);
+  const json before = object;
+  if (auto patched = apply_patch(request.content_type, request.body, resource.schema, resource.custom, object); !patched) {
+    return std::unexpected(patched.error());
+  }
+  const auto unusable = [&](const std::string& why) {
+    FieldErrors errors{invalid_value("patch", object.dump(), why)};
+    ApiError error = invalid({"", "", ""}, "", errors);
+    json details = {{"causes", {{{"reason", "FieldValueInvalid"}, {"message", errors[0].body()}, {"field", "patch"}}}}};
+    return ApiError(422, "Invalid", error.message(), std::move(details));
+  };
+  if (!object.is_object()) return std::unexpected(unusable("json: cannot unmarshal into Go value"));
+  if (auto problem = type_problem(resource, object)) {
+    const auto colon = problem->find(": no kind");
+    return std::unexpected(unusable(colon == std::string::npos ? *problem : problem->substr(colon + 2)));
+  }
+  if (!object.value("metadata", json()).is_object()) return std::unexpected(unusable("metadata must be an object"));
+  if (auto problem = normalize_object(resource, object)) return std::unexpected(unusable(*problem));
+  const std::string name = object["metadata"].value("name", "");
+  if (name != request.key.name) {
+    return std::unexpected(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
+                                                   request.key.name)));
+  }
+  if (object["metadata"].value("namespace", "") != request.key.ns) {
+    return std::unexpected(bad_request(fmt::format("the namespace of the object ({}) does not match the namespace on the "
+                                                   "request ({})", object["metadata"].value("namespace", ""), request.key.ns)));
+  }
+  return replace(request, live, std::move(object), true);
+}
+
+Outcome<WriteResult> Writer::apply(const WriteRequest& request) {
+  const Resource& resource = *request.resource;
+  json config = yaml_to_json(request.body);
+  if (!config.is_object()) return std::unexpected(bad_request("error decoding YAML: the body is no object"));
+  if (config.value("apiVersion", "") != resource.api_version() || config.value("kind", "") != resource.kind) {
+    return std::unexpected(bad_request("invalid object type: " + group_version_kind(config)));
+  }
+  json& metadata = config["metadata"];
+  if (!metadata.is_object()) metadata = json::object();
+  if (const std::string name = metadata.value("name", request.key.name); name != request.key.name) {
+    return std::unexpected(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
+                                                   request.key.name)));
+  }
+  if (metadata.contains("managedFields") && !metadata["managedFields"].is_null()) {
+    return std::unexpected(bad_request("metadata.managedFields must be nil"));
+  }
+  if (const std::string ns = metadata.value("namespace", request.key.ns); ns != request.key.ns) {
+    return std::unexpected(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+  }
+  if (auto errors = typing_errors(resource.schema, config); !errors.empty()) {
+    std::string text;
+    for (const auto& e : errors) text += (errors.size() > 1 ? "\n  " : "") + e;
+    return std::unexpected(ApiError(500, "", fmt::format("failed to create typed patch object ({}; {}): {}{}",
+                                                         request.key.ns + "/" + request.key.name, group_version_kind(config),
+                                                         errors.size() > 1 ? "errors:" : "", text)));
+  }
+  metadata["name"] = request.key.name;
+  if (resource.namespaced) metadata["namespace"] = request.key.ns;
+  const ObjectPtr live = bucket(resource).find(request.key);
+  if (live == nullptr && !request.subresource.empty()) {
+    return std::unexpected(not_found(resource.noun(), request.key.name));
+  }
+  if (live == nullptr && !metadata.value("uid", "").empty()) {
+    return std::unexpected(conflict(resource.noun(), request.key.name,
+                                    fmt::format("uid mismatch: the provided object specified uid {}, and no existing object "
+                                                "was found", metadata.value("uid", ""))));
+  }
+  const FieldManager manager{request.manager, request.subresource, clock_.now()};
+  auto merged = apply_configuration(resource, manager, request.force,
+                                    live == nullptr ? json::object() : served_json(resource, *live), config);
+  if (!merged) return std::unexpected(merged.error());
+  if (live == nullptr) return create_object(request, std::move(*merged), false);
+  return replace(request, live, std::move(*merged), false);
+}
+
+void Writer::carry_over(const WriteRequest& request, const json& old, json& object) const {
+  const Resource& resource = *request.resource;
+  const bool status_write = request.subresource == "status";
+  json& metadata = object["metadata"];
+  const json& before = old["metadata"];
+  if (status_write && resource.custom) {
+    json status = object.value("status", json());
+    json managed = metadata.value("managedFields", json());
+    object = old;
+    if (status.is_null()) object.erase("status");
+    else object["status"] = std::move(status);
+    if (!managed.is_null()) object["metadata"]["managedFields"] = std::move(managed);
+  } else if (status_write) {
+    json status = object.value("status", json());
+    json kept = std::move(metadata);
+    object = old;
+    object["metadata"] = std::move(kept);
+    if (!status.is_null()) object["status"] = std::move(status);
+    else object.erase("status");
+  } else if (resource.has_status) {
+    if (old.contains("status")) object["status"] = old["status"];
+    else object.erase("status");
+  }
+  json& meta = object["metadata"];
+  for (const char* member : {"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"}) {
+    if (before.contains(member)) meta[member] = before[member];
+    else meta.erase(member);
+  }
+  for (const char* member : {"uid", "namespace"}) {
+    if (meta.value(member, "").empty() && before.contains(member)) meta[member] = before[member];
+  }
+  if (!meta.contains("managedFields") && before.contains("managedFields")) meta["managedFields"] = before["managedFields"];
+}
+
+std::optional<ApiError> Writer::check_versions(const WriteRequest& request, const json& object, const json& old,
+                                               bool from_patch) const {
+  const Noun noun = request.resource->noun();
+  const json& metadata = object["metadata"];
+  const std::string uid = metadata.value("uid", "");
+  if (!uid.empty() && uid != old["metadata"]["uid"] && !from_patch) {
+    const std::string path = request.resource->plural + "/" + storage_key(request.key);
+    return conflict(noun, request.key.name,
+                    fmt::format("StorageError: invalid object, Code: 4, Key: /registry/{}, ResourceVersion: 0, "
+                                "AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                                path, uid, old["metadata"]["uid"].get<std::string>()));
+  }
+  const std::string version = metadata.value("resourceVersion", "");
+  const bool unset = version.empty() || version == "0";
+  if (!unset && version != old["metadata"]["resourceVersion"]) return stale_write(noun, request.key.name);
+  if (unset && !from_patch && (request.resource->custom || !request.resource->strategy.unconditional_update)) {
+    return invalid({noun.group, noun.resource, noun.resource}, request.key.name,
+                   {invalid_value("metadata.resourceVersion", 0, "must be specified for an update")});
+  }
+  return std::nullopt;
+}
+
+Outcome<WriteResult> Writer::replace(const WriteRequest& request, const ObjectPtr& live, json object, bool track) {
+  const Resource& resource = *request.resource;
+  const std::shared_ptr<const json> stored = live->parsed();
+  const json& old = *stored;
+  if (auto problem = normalize_object(resource, object)) return std::unexpected(bad_request(*problem));
+  if (resource.to_storage) resource.to_storage(object);
+  const bool from_patch = request.content_type.find("patch") != std::string::npos;
+  if (auto error = check_versions(request, object, old, from_patch)) return std::unexpected(std::move(*error));
+  carry_over(request, old, object);
+  if (request.subresource.empty()) {
+    if (resource.strategy.set_defaults) resource.strategy.set_defaults(object);
+    if (resource.strategy.prepare_update) resource.strategy.prepare_update(object, old);
+    const bool counts = resource.strategy.has_generation || resource.custom;
+    if (counts && generation_part(resource, object) != generation_part(resource, old)) {
+      object["metadata"]["generation"] = old["metadata"].value("generation", std::int64_t{0}) + 1;
+    }
+  }
+  if (track) track_update(resource, {request.manager, request.subresource, clock_.now()}, old, object);
+  if (auto errors = validate(request, object, &old); !errors.empty()) {
+    return std::unexpected(invalid(resource.noun(), request.key.name, errors));
+  }
+  object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"];
+  if (without_times(object) == without_times(old)) return WriteResult{200, old, false};
+  const json& metadata = object["metadata"];
+  const bool finished = metadata.contains("deletionTimestamp") && metadata.value("finalizers", json::array()).empty() &&
+                        metadata.value("deletionGracePeriodSeconds", 0) == 0 && resource.bucket != "namespaces";
+  if (finished && !request.dry_run) {
+    json last = object;
+    erase(request.resource, live, std::move(last));
+    return WriteResult{200, std::move(object), false};
+  }
+  auto committed = commit(request.resource, live, std::move(object), request.dry_run);
+  if (!committed) return std::unexpected(committed.error());
+  return WriteResult{200, std::move(*committed), false};
+}
+
+Outcome<json> Writer::commit(const ResourcePtr& resource, const ObjectPtr& before, json object, bool dry_run) {
+  if (dry_run) return object;
+  object["metadata"]["resourceVersion"] = std::to_string(storage_.next_revision());
+  std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > kMostStoredBytes) {
+    return std::unexpected(ApiError(500, "", "etcdserver: request is too large"));
+  }
+  auto parsed = std::make_shared<const json>(std::move(object));
+  auto stored = std::make_shared<const Object>(std::move(text), parsed, selectable_fields(*resource, *parsed));
+  changes_.push_back({resource, before, stored});
+  storage_.put(resource->bucket, stored);
+  if (resource->kind == "CustomResourceDefinition" && crd_listener_) {
+    const auto old = before == nullptr ? nullptr : before->parsed();
+    crd_listener_(old.get(), parsed.get());
+  }
+  return *parsed;
+}
+
+}  // namespace gso::sim

@@ -1,0 +1,12 @@
+// YAML bodies (server-side apply) as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace gso::sim {
+
+// One document, with YAML 1.2's core scalars. Discarded when it does not parse. JSON is read as JSON.
+[[nodiscard]] nlohmann::json yaml_to_json(std::string_view text);
+
+}  // namespace gso::sim

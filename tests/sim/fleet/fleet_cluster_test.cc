@@ -1,0 +1,445 @@
+// The fleet on the simulated API server: what NVIDIA's components do to each other, by version, defects included.
+#include <gtest/gtest.h>
+
+#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/test_cluster.h"
+#include "tests/sim/fleet/workload.h"
+
+namespace gso::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+const std::string kGpu = "nvidia.com/gpu";
+const std::string kNode = "gpu-01";
+
+std::string profile(const std::string& section, int replicas, const std::string& fields = "") {
+  return "version: v1\nsharing:\n  " + section + ":\n" + fields + "    resources:\n    - name: nvidia.com/gpu\n      replicas: " +
+         std::to_string(replicas) + "\n";
+}
+std::string mps(int replicas) { return profile("mps", replicas); }
+std::string slices(int replicas) { return profile("timeSlicing", replicas); }
+
+FleetOptions one_node(std::vector<Gpu> gpus = {t4(), t4()}) {
+  FleetOptions options;
+  options.nodes = {{.name = kNode, .gpus = std::move(gpus)}};
+  options.timing.heartbeat = 0s;
+  return options;
+}
+
+// A node of a GPU Operator installation that has come up with its default profile.
+class OneNode : public TestCluster {
+ public:
+  OneNode(const std::string& version, const std::map<std::string, std::string>& profiles, const std::string& fallback,
+          std::int64_t expected, std::vector<Gpu> gpus = {t4(), t4()})
+      : TestCluster(one_node(std::move(gpus))) {
+    install({.default_key = fallback, .plugin_version = version}, profiles);
+    EXPECT_TRUE(eventually([&] { return allocatable(kNode, kGpu) == expected && operands_ready(); }))
+        << "allocatable is " << allocatable(kNode, kGpu);
+    pass(1min);
+  }
+  bool operands_ready() const {
+    return !container(kNode, kPluginSet, "nvidia-device-plugin").is_null() && server.get(kNodes, {"", kNode}).has_value();
+  }
+  std::int64_t restarts(const char* daemonset, const char* name) const {
+    const json status = container(kNode, daemonset, name);
+    return status.is_null() ? -1 : status.value("restartCount", std::int64_t{-1});
+  }
+};
+
+TEST(GpuOperatorFleet, ComesUpWithMpsByDefaultOnEveryVersion) {
+  for (const char* version : {"v0.17.0", "v0.18.1", "v0.18.2", "v0.19.0", "v0.20.0"}) {
+    SCOPED_TRACE(version);
+    OneNode cluster(version, {{"any", mps(4)}}, "any", 8);
+    EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/gpu.replicas"), "4");
+    EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/gpu.product"), "Tesla-T4-SHARED");
+    EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/mps.capable"), "true");
+    EXPECT_EQ(cluster.restarts(kMpsSet, "config-manager"), 0) << "nothing to signal, so nothing fails";
+  }
+}
+
+TEST(GpuOperatorFleet, WritesItsFeatureLabelsIntoTheNfdAnnotation) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  const auto node = cluster.server.get(kNodes, {"", kNode});
+  const std::string list = (*node)["metadata"]["annotations"].value(kFeatureLabels, "");
+  EXPECT_NE(list.find("nvidia.com/gpu.replicas"), std::string::npos) << list;
+  EXPECT_NE(list.find("pci-10de.present"), std::string::npos) << list;
+  EXPECT_EQ(list.find("feature.node.kubernetes.io/"), std::string::npos) << "its own prefix is left out: " << list;
+  EXPECT_EQ(list.find("gpu.deploy"), std::string::npos) << "the GPU Operator's labels are not NFD's: " << list;
+}
+
+TEST(ConfigMapEdits, AreNotPickedUpWithoutARestart) {
+  for (const char* version : {"v0.17.0", "v0.20.0"}) {
+    OneNode cluster(version, {{"any", mps(4)}}, "any", 8);
+    cluster.edit_key("any", mps(8));
+    cluster.pass(30min);
+    EXPECT_EQ(cluster.allocatable(kNode, kGpu), 8) << version;
+    cluster.delete_pods(kNode, kMpsSet);
+    cluster.delete_pods(kNode, kPluginSet);
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 16; })) << version;
+    EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/gpu.replicas"), "4") << "feature discovery was not restarted";
+    cluster.delete_pods(kNode, kDiscoverySet);
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, "nvidia.com/gpu.replicas") == "8"; })) << version;
+  }
+}
+
+TEST(ConfigMapEdits, LeaveTheDaemonOnTheOldReplicasWhenOnlyThePluginRestarts) {
+  OneNode cluster("v0.20.0", {{"any", mps(4)}}, "any", 8);
+  cluster.edit_key("any", mps(8));
+  cluster.delete_pods(kNode, kPluginSet);
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 16; }));
+  EXPECT_EQ(cluster.fleet.node(kNode)->machine().mps().at(kGpu).replicas, 4) << "the plugin does not look at its limits";
+}
+
+TEST(ConfigMapEdits, ThatDoNotParseTakeANodesGpusAway) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  cluster.edit_key("any", slices(1));
+  cluster.delete_pods(kNode, kPluginSet);
+  EXPECT_TRUE(cluster.eventually([&] {
+    return cluster.allocatable(kNode, kGpu) == 0 && cluster.restarts(kPluginSet, "nvidia-device-plugin") >= 2;
+  }));
+  const json status = cluster.container(kNode, kPluginSet, "nvidia-device-plugin");
+  EXPECT_EQ(status["lastState"]["terminated"].value("exitCode", 0), 1) << status;
+}
+
+TEST(NodeLabel, MovesPluginAndDiscoveryWithoutNewPods) {
+  for (const char* version : {"v0.17.0", "v0.20.0"}) {
+    OneNode cluster(version, {{"any", slices(4)}, {"ten", slices(10)}}, "any", 8);
+    const std::string uid = cluster.pod(kNode, kPluginSet)["metadata"]["uid"];
+    cluster.label(kNode, kConfigLabel, "ten");
+    EXPECT_TRUE(cluster.eventually([&] {
+      return cluster.allocatable(kNode, kGpu) == 20 && cluster.label_of(kNode, "nvidia.com/gpu.replicas") == "10";
+    })) << version;
+    EXPECT_EQ(cluster.pod(kNode, kPluginSet)["metadata"]["uid"], uid) << version;
+    EXPECT_EQ(cluster.restarts(kPluginSet, "config-manager"), 0) << version;
+    cluster.label(kNode, kConfigLabel, std::nullopt);
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 8; })) << version;
+  }
+}
+
+TEST(NodeLabel, IsPrecededByTheDefaultOnEveryStartFromV18_2) {
+  for (const auto& [version, default_first] : {std::pair{"v0.17.0", false}, {"v0.18.1", false}, {"v0.18.2", true}, {"v0.20.0", true}}) {
+    OneNode cluster(version, {{"any", slices(4)}, {"ten", slices(10)}}, "any", 8);
+    cluster.label(kNode, kConfigLabel, "ten");
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; })) << version;
+    cluster.delete_pods(kNode, kPluginSet);
+    // What the new pod's link points at when its main container starts.
+    std::string first;
+    EXPECT_TRUE(cluster.eventually([&] {
+      PodRunner* pod = cluster.fleet.node(kNode)->pod_of(kPluginSet);
+      const json status = cluster.container(kNode, kPluginSet, "nvidia-device-plugin");
+      if (pod == nullptr || pod->terminating() || !pod->link() || !first.empty()) return !first.empty();
+      first = *pod->link();
+      return true;
+    })) << version;
+    EXPECT_EQ(first, default_first ? "/available-configs/any" : "/available-configs/ten") << version;
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; })) << "it ends up there anyway";
+  }
+}
+
+TEST(NodeLabel, WithAKeyThatIsNotThereCrashesTheSidecar) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  cluster.label(kNode, kConfigLabel, "missing");
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.restarts(kPluginSet, "config-manager") >= 3; }));
+  const json status = cluster.container(kNode, kPluginSet, "config-manager");
+  EXPECT_TRUE(cluster.eventually([&] {
+    const json state = cluster.container(kNode, kPluginSet, "config-manager")["state"];
+    return state.contains("waiting") && state["waiting"].value("reason", "") == "CrashLoopBackOff";
+  })) << status;
+  EXPECT_EQ(cluster.fleet.node(kNode)->pod_of(kPluginSet)->last_log("config-manager"),
+            "error: specified config missing does not exist");
+  // The key arrives: once the kubelet has projected it and the back-off has passed, the sidecar gets there.
+  cluster.edit_key("missing", slices(10));
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; }, 20min));
+}
+
+TEST(NodeLabel, RacesTheProjectionOfANewKey) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  cluster.edit_key("ten", slices(10));
+  cluster.label(kNode, kConfigLabel, "ten");
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.restarts(kPluginSet, "config-manager") >= 1; }, 30s));
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; }, 20min));
+}
+
+TEST(NodeLabel, IsSafeOnceTheKeyIsProjectedAndAPodAnnotationMakesThatPrompt) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  cluster.fleet.faults().late_projection = 1h;
+  cluster.pass(2min);  // The sync that was already due.
+  cluster.edit_key("ten", slices(10));
+  for (const char* daemonset : {kPluginSet, kDiscoverySet}) {
+    const json pod = cluster.pod(kNode, daemonset);
+    cluster.patch(kPods, {"gpu-operator", pod["metadata"]["name"]}, {{"metadata", {{"annotations", {{"touched", "1"}}}}}});
+  }
+  cluster.pass(5s);
+  cluster.label(kNode, kConfigLabel, "ten");
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; }, 1min));
+  EXPECT_EQ(cluster.restarts(kPluginSet, "config-manager"), 0);
+}
+
+TEST(KeyInUse, WhenDeletedLeavesTheSidecarCrashLoopingUntilThePodIsDeleted) {
+  for (const char* version : {"v0.17.0", "v0.20.0"}) {
+    OneNode cluster(version, {{"any", slices(4)}, {"ten", slices(10)}}, "any", 8);
+    cluster.label(kNode, kConfigLabel, "ten");
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; })) << version;
+    cluster.edit_key("ten", std::nullopt);
+    cluster.pass(3min);
+    EXPECT_EQ(cluster.allocatable(kNode, kGpu), 20) << version << ": nobody looks until the label moves";
+    cluster.label(kNode, kConfigLabel, "any");
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.restarts(kPluginSet, "config-manager") >= 4; })) << version;
+    cluster.pass(20min);
+    EXPECT_NE(cluster.fleet.node(kNode)->pod_of(kPluginSet)->last_log("config-manager").find("file exists"), std::string::npos);
+    EXPECT_EQ(cluster.allocatable(kNode, kGpu), 20) << version << ": relabelling does not help";
+    cluster.delete_pods(kNode, kPluginSet);
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 8; })) << version;
+  }
+}
+
+TEST(MpsByLabel, WorksOnFreshPodsUpToV18_1AndNeverAfter) {
+  for (const auto& [version, works] : {std::pair{"v0.17.0", true}, {"v0.18.1", true}, {"v0.18.2", false}, {"v0.19.3", false}, {"v0.20.0", false}}) {
+    OneNode cluster(version, {{"any", slices(4)}, {"mps", mps(10)}}, "any", 8);
+    cluster.label(kNode, kConfigLabel, "mps");
+    EXPECT_EQ(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; }, 30min), works) << version;
+    EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/mps.capable"), "true") << version << ": follows the config, not the daemon";
+    if (works) continue;
+    EXPECT_EQ(cluster.allocatable(kNode, kGpu), 0) << version << ": the plugin waits for a daemon on the default config";
+    EXPECT_GE(cluster.restarts(kMpsSet, "config-manager"), 3) << version;
+    EXPECT_EQ(cluster.container(kNode, kMpsSet, "mps-control-daemon-ctr")["ready"], true) << version << ": ready proves nothing";
+  }
+}
+
+TEST(MpsSidecar, FailsToSignalByPanicOrByName) {
+  for (const auto& [version, message] : {std::pair{"v0.17.0", "no process found"}, {"v0.18.1", "index out of range"}, {"v0.20.0", "no process found"}}) {
+    OneNode cluster(version, {{"any", mps(4)}, {"other", mps(8)}}, "any", 8);
+    cluster.label(kNode, kConfigLabel, "other");
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.restarts(kMpsSet, "config-manager") >= 1; })) << version;
+    EXPECT_EQ(cluster.fleet.node(kNode)->machine().mps().at(kGpu).replicas, 4) << version << ": the daemon keeps its config";
+  }
+}
+
+TEST(MpsDaemon, ThatIsAskedForTooManyClientsLeavesTheNodeWithoutGpus) {
+  OneNode cluster("v0.20.0", {{"any", mps(4)}}, "any", 8);
+  cluster.edit_key("any", mps(49));
+  cluster.delete_pods(kNode, kMpsSet);
+  cluster.delete_pods(kNode, kPluginSet);
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.restarts(kMpsSet, "mps-control-daemon-ctr") >= 2; }));
+  EXPECT_EQ(cluster.allocatable(kNode, kGpu), 0);
+}
+
+TEST(MpsDaemon, BreaksRunningClientsWhenItStopsAndLeavesGpusExclusiveWhenKilled) {
+  OneNode cluster("v0.20.0", {{"any", mps(4)}}, "any", 8);
+  cluster.create(kPods, consumer_pod({.node = kNode, .name = "client"}));
+  const auto phase = [&](const char* name) {
+    const auto pod = cluster.server.get(kPods, {"default", name});
+    return pod ? pod->value("status", json::object()).value("phase", "") : "";
+  };
+  EXPECT_TRUE(cluster.eventually([&] { return phase("client") == "Running"; }));
+  cluster.fleet.faults().mps_unclean_exit = true;
+  cluster.delete_pods(kNode, kMpsSet);
+  EXPECT_TRUE(cluster.eventually([&] { return phase("client") == "Failed"; }));
+  EXPECT_TRUE(cluster.fleet.node(kNode)->machine().exclusive_process());
+}
+
+TEST(Rename, LeavesTheOldNameAtZeroForGood) {
+  OneNode cluster("v0.20.0", {{"any", mps(4)}}, "any", 8);
+  cluster.edit_key("any", profile("mps", 4, "    renameByDefault: true\n"));
+  for (const char* daemonset : {kMpsSet, kDiscoverySet, kPluginSet}) cluster.delete_pods(kNode, daemonset);
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, "nvidia.com/gpu.shared") == 8; }));
+  EXPECT_EQ(cluster.allocatable(kNode, kGpu), 0);
+  EXPECT_EQ(cluster.capacity(kNode, kGpu), 8) << "kept for five minutes";
+  cluster.pass(6min);
+  EXPECT_EQ(cluster.capacity(kNode, kGpu), 0);
+  EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/gpu.product"), "Tesla-T4");
+}
+
+TEST(Mig, OnANodeWhoseDefaultIsMpsIsServedByALabel) {
+  for (const char* version : {"v0.17.0", "v0.20.0"}) {
+    TestCluster cluster(one_node({a100_mig_1g(), a100_mig_1g()}));
+    cluster.install({.plugin_version = version}, {{"any", mps(4)}, {"slices", slices(4)}});
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.server.get(kNodes, {"", kNode}).has_value(); }));
+    cluster.label(kNode, kConfigLabel, "slices");
+    EXPECT_TRUE(cluster.eventually([&] {
+      return cluster.allocatable(kNode, kGpu) == 56 &&
+             cluster.label_of(kNode, "nvidia.com/gpu.product") == "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED";
+    })) << version;
+  }
+}
+
+TEST(Kubelet, KeepsAPodInContainerCreatingUntilItsConfigMapExists) {
+  TestCluster cluster(one_node());
+  cluster.create(kNamespaces, {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "gpu-operator"}}}});
+  cluster.create(kClusterPolicies, cluster_policy({}));
+  EXPECT_TRUE(cluster.eventually([&] { return !cluster.pod(kNode, kPluginSet).is_null(); }));
+  cluster.pass(10min);
+  EXPECT_EQ(cluster.pod(kNode, kPluginSet)["status"].value("phase", ""), "Pending");
+  cluster.create(kConfigMaps, config_map("gpu-operator", "mps-config", {{"any", slices(4)}}));
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 8; }));
+}
+
+TEST(Kubelet, TakesAllocatableAwayAtOnceAndCapacityAfterFiveMinutes) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  cluster.label(kNode, "nvidia.com/gpu.deploy.device-plugin", "paused-for-driver-upgrade");
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 0; }, 1min));
+  EXPECT_EQ(cluster.capacity(kNode, kGpu), 8);
+  cluster.pass(6min);
+  EXPECT_EQ(cluster.capacity(kNode, kGpu), 0);
+  EXPECT_TRUE(cluster.pod(kNode, kPluginSet).is_null()) << "the node is paused, so there is no pod";
+}
+
+TEST(Kubelet, RejectsConsumersThatItCannotServe) {
+  OneNode cluster("v0.20.0", {{"any", mps(4)}}, "any", 8);
+  cluster.create(kPods, consumer_pod({.node = kNode, .name = "greedy", .count = 2}));
+  for (int i = 0; i < 9; ++i) cluster.create(kPods, consumer_pod({.node = kNode, .name = "one-" + std::to_string(i)}));
+  cluster.pass(1min);
+  const auto status = [&](const std::string& name) { return (*cluster.server.get(kPods, {"default", name}))["status"]; };
+  EXPECT_EQ(status("greedy").value("reason", ""), "UnexpectedAdmissionError");
+  EXPECT_NE(status("greedy").value("message", "").find("maximum request size for shared resources is 1; found 2"), std::string::npos);
+  EXPECT_EQ(status("one-7").value("phase", ""), "Running");
+  EXPECT_NE(status("one-8").value("message", "").find("Requested: 1, Available: 0"), std::string::npos) << status("one-8");
+}
+
+TEST(DaemonSets, RollWithinMaxUnavailableAfterATemplateChange) {
+  FleetOptions options;
+  options.nodes = *topology("uniform:4");
+  options.timing.heartbeat = 0s;
+  TestCluster cluster(std::move(options));
+  cluster.install({}, {{"any", slices(2)}, {"other", slices(4)}});
+  const auto all_at = [&](std::int64_t count) {
+    for (int i = 1; i <= 4; ++i) {
+      if (cluster.allocatable("gpu-0" + std::to_string(i), kGpu) != count) return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(cluster.eventually([&] { return all_at(16); }));
+  cluster.patch(kClusterPolicies, {"", "cluster-policy"}, {{"spec", {{"devicePlugin", {{"config", {{"default", "other"}}}}}}}});
+  std::size_t most_missing = 0;
+  EXPECT_TRUE(cluster.eventually([&] {
+    std::size_t missing = 0;
+    for (int i = 1; i <= 4; ++i) {
+      const json pod = cluster.pod("gpu-0" + std::to_string(i), kPluginSet);
+      if (pod.is_null()) ++missing;
+    }
+    most_missing = std::max(most_missing, missing);
+    return all_at(32);
+  }));
+  EXPECT_EQ(most_missing, 1U);
+  EXPECT_EQ(cluster.fleet.pods_run(kPluginSet), (std::map<std::string, std::size_t>{{"gpu-01", 2}, {"gpu-02", 2}, {"gpu-03", 2}, {"gpu-04", 2}}));
+}
+
+TEST(DaemonSets, UnderOnDeleteWaitForTheirPodsToBeDeleted) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}, {"ten", slices(10)}}, "any", 8);
+  cluster.patch(kClusterPolicies, {"", "cluster-policy"},
+                {{"spec", {{"daemonsets", {{"updateStrategy", "OnDelete"}}}, {"devicePlugin", {{"config", {{"default", "ten"}}}}}}}});
+  cluster.pass(10min);
+  EXPECT_EQ(cluster.allocatable(kNode, kGpu), 8);
+  cluster.delete_pods(kNode, kPluginSet);
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; }));
+}
+
+TEST(GpuOperatorActor, LeavesAnEditedDaemonSetAloneUntilItsOwnHashChanges) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}, {"ten", slices(10)}}, "any", 8);
+  const json touched{{"spec", {{"template", {{"metadata", {{"annotations", {{"restartedAt", "now"}}}}}}}}}};
+  cluster.patch(kDaemonSets, {"gpu-operator", kPluginSet}, touched);
+  cluster.pass(5min);
+  const auto annotations = [&] {
+    return (*cluster.server.get(kDaemonSets, {"gpu-operator", kPluginSet}))["spec"]["template"]["metadata"].value("annotations", json::object());
+  };
+  EXPECT_EQ(annotations().value("restartedAt", ""), "now");
+  EXPECT_EQ(cluster.fleet.pods_run(kPluginSet).at(kNode), 2U) << "the template's change was rolled";
+  cluster.patch(kClusterPolicies, {"", "cluster-policy"}, {{"spec", {{"devicePlugin", {{"config", {{"default", "ten"}}}}}}}});
+  EXPECT_TRUE(cluster.eventually([&] { return annotations().empty(); }));
+}
+
+TEST(Nfd, RemovesOnlyKeysItListedAndOverwritesForeignValues) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  cluster.label(kNode, "nvidia.com/gpu.replicas", "99");
+  cluster.label(kNode, "nvidia.com/mine", "yes");
+  cluster.pass(5min);
+  EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/gpu.replicas"), "99") << "nobody looks at the node";
+  cluster.delete_pods(kNode, kDiscoverySet);  // A new timestamp makes NFD write.
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, "nvidia.com/gpu.replicas") == "4"; }));
+  EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/mine"), "yes");
+}
+
+TEST(Nfd, TakesNodeFeaturesWhereTheKindIsServed) {
+  TestCluster cluster(one_node());
+  cluster.create(kCustomResourceDefinitions, open_definition("nfd.k8s-sigs.io", "nodefeatures", "NodeFeature", "v1alpha1", true));
+  cluster.pass(10s);
+  cluster.install({}, {{"any", slices(4)}});
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, "nvidia.com/gpu.replicas") == "4"; }));
+  const auto feature = cluster.server.get(kNodeFeatures, {"gpu-operator", "nvidia-features-for-" + kNode});
+  ASSERT_TRUE(feature.has_value());
+  EXPECT_EQ((*feature)["metadata"]["labels"].value("nfd.node.kubernetes.io/node-name", ""), kNode);
+}
+
+TEST(Faults, ALostNodeIsUnknownAfterAWhileAndComesBack) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  const auto ready = [&] { return (*cluster.server.get(kNodes, {"", kNode}))["status"]["conditions"][0].value("status", ""); };
+  EXPECT_EQ(ready(), "True");
+  cluster.fleet.node(kNode)->lose();
+  EXPECT_TRUE(cluster.eventually([&] { return ready() == "Unknown"; }, 1min));
+  const std::string uid = cluster.pod(kNode, kPluginSet)["metadata"]["uid"];
+  cluster.delete_pods(kNode, kPluginSet);
+  cluster.pass(5min);
+  EXPECT_TRUE(cluster.pod(kNode, kPluginSet).is_null()) << "nobody is there to end the pod, so none replaces it";
+  cluster.fleet.node(kNode)->recover();
+  EXPECT_TRUE(cluster.eventually([&] { return ready() == "True" && cluster.allocatable(kNode, kGpu) == 8; }));
+  EXPECT_TRUE(cluster.eventually([&] { return !cluster.pod(kNode, kPluginSet).is_null(); }));
+  EXPECT_NE(cluster.pod(kNode, kPluginSet)["metadata"]["uid"], uid);
+}
+
+TEST(Faults, ARebootRunsTheSamePodsAgainWithTodaysConfig) {
+  OneNode cluster("v0.20.0", {{"any", mps(4)}}, "any", 8);
+  const std::string uid = cluster.pod(kNode, kPluginSet)["metadata"]["uid"];
+  cluster.edit_key("any", mps(8));
+  cluster.pass(2min);
+  cluster.fleet.node(kNode)->reboot(2min);
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 16; })) << cluster.allocatable(kNode, kGpu);
+  EXPECT_EQ(cluster.pod(kNode, kPluginSet)["metadata"]["uid"], uid);
+  EXPECT_GE(cluster.restarts(kPluginSet, "nvidia-device-plugin"), 1);
+}
+
+TEST(Faults, APluginThatCrashesComesBackInTheSamePod) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  EXPECT_TRUE(cluster.fleet.crash(kNode, kPluginSet, "nvidia-device-plugin"));
+  EXPECT_EQ(cluster.fleet.node(kNode)->machine().resources().at(kGpu).allocatable, 0) << "at once";
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.restarts(kPluginSet, "nvidia-device-plugin") == 1; }));
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 8; }, 1min));
+}
+
+TEST(StandalonePlugin, ServesItsNodeWithoutLabels) {
+  FleetOptions options;
+  options.nodes = {topology("demo")->back()};
+  options.timing.heartbeat = 0s;
+  TestCluster cluster(std::move(options));
+  cluster.create(kNamespaces, {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "gpu-operator"}}}});
+  cluster.create(kConfigMaps, config_map("gpu-operator", "mps-config", {{"any", mps(4)}}));
+  for (const json& daemonset : standalone_daemonsets({}, "edge")) cluster.create(kDaemonSets, daemonset);
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable("edge-01", kGpu) == 8; }));
+  EXPECT_EQ(cluster.label_of("edge-01", "nvidia.com/gpu.replicas"), "");
+}
+
+TEST(QuietFleet, WritesNothingWhenNothingChanges) {
+  OneNode cluster("v0.20.0", {{"any", mps(4)}}, "any", 8);
+  cluster.pass(10min);
+  const std::uint64_t before = cluster.server.revision();
+  cluster.pass(30min);
+  EXPECT_EQ(cluster.server.revision(), before);
+}
+
+TEST(ManyNodes, ComeUpInOrder) {
+  FleetOptions options;
+  options.nodes = *topology("demo");
+  TestCluster cluster(std::move(options));
+  cluster.install({}, {{"any", slices(4)}});
+  EXPECT_TRUE(cluster.eventually([&] {
+    for (const NodeSpec& node : *topology("demo")) {
+      if (node.nfd && cluster.allocatable(node.name, kGpu) <= 0) return false;
+    }
+    return true;
+  }));
+  EXPECT_TRUE(cluster.server.get(kLeases, {"kube-node-lease", "a100-01"}).has_value()) << "heartbeats";
+}
+
+}  // namespace
+}  // namespace gso::sim
