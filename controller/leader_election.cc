@@ -150,7 +150,9 @@ boost::asio::awaitable<bool> LeaderElector::try_acquire_or_renew() {
 }
 
 boost::asio::awaitable<k8s::Result<void>> LeaderElector::read() {
-  const k8s::CallOptions call{.deadline = attempt_deadline(), .channel = k8s::Channel::lease};
+  k8s::CallOptions call;
+  call.deadline = attempt_deadline();
+  call.channel = k8s::Channel::lease;
   k8s::Result<std::string> answer = co_await client_->get(kLeases, options_.lease, call);
   if (!answer) co_return std::unexpected(answer.error());
   observe(*answer);

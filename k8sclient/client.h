@@ -51,11 +51,13 @@ struct ClientOptions {
 };
 
 struct CallOptions {
+  CallOptions() = default;  // No aggregate: see object.h.
   MonoTime deadline = MonoTime::never();  // No attempt starts after it, and none outlives it (`timeout`).
   Channel channel = Channel::unary;
 };
 
 struct WriteOptions {
+  WriteOptions() = default;  // No aggregate: see object.h.
   MonoTime deadline = MonoTime::never();
   Channel channel = Channel::unary;
   std::string subresource;  // "status", "scale", …; empty for the object itself.
@@ -68,6 +70,7 @@ struct WriteOptions {
 };
 
 struct DeleteOptions {
+  DeleteOptions() = default;  // No aggregate: see object.h.
   std::string uid;               // Preconditions; empty for none.
   std::string resource_version;  // A mismatch is `conflict`.
   std::optional<std::int64_t> grace_period_seconds;
@@ -75,6 +78,7 @@ struct DeleteOptions {
 };
 
 struct ListOptions {
+  ListOptions() = default;  // No aggregate: see object.h.
   std::string ns;  // Empty: all namespaces, or a cluster-scoped kind.
   LabelSelector label_selector;
   FieldSelector field_selector;
@@ -112,6 +116,7 @@ struct ListPage {
 };
 
 struct WatchOptions {
+  WatchOptions() = default;  // No aggregate: see object.h.
   std::string ns;
   LabelSelector label_selector;
   FieldSelector field_selector;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "k8sclient/interned.h"
@@ -15,8 +16,15 @@
 
 namespace k8s {
 
+// g++ 12 miscompiles a temporary aggregate inside a co_await expression, a default argument included: its strings are
+// copied bitwise and freed twice. So every type that is passed to coroutines by value has a declared constructor, which
+// makes it no aggregate.
+
 // Group, version, plural resource: {"", "v1", "nodes"}, {"apps", "v1", "daemonsets"}.
 struct Gvr {
+  Gvr() = default;
+  Gvr(std::string the_group, std::string the_version, std::string the_resource)
+      : group(std::move(the_group)), version(std::move(the_version)), resource(std::move(the_resource)) {}
   std::string group;
   std::string version;
   std::string resource;
@@ -25,6 +33,8 @@ struct Gvr {
 
 // Namespace (empty for cluster-scoped objects) and name.
 struct ObjectKey {
+  ObjectKey() = default;
+  ObjectKey(std::string the_ns, std::string the_name) : ns(std::move(the_ns)), name(std::move(the_name)) {}
   std::string ns;
   std::string name;
   friend auto operator<=>(const ObjectKey&, const ObjectKey&) = default;

@@ -21,6 +21,7 @@ enum class Method { get, post, put, patch, del };
 enum class Channel { unary, lease };
 
 struct HttpRequest {
+  HttpRequest() = default;  // No aggregate: see object.h.
   Method method = Method::get;
   std::string path;  // Path and query, percent-encoded: "/api/v1/nodes?limit=100". Never a host.
   std::string body;
