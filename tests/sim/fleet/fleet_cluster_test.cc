@@ -429,11 +429,12 @@ TEST(QuietFleet, WritesNothingWhenNothingChanges) {
 
 TEST(ManyNodes, ComeUpInOrder) {
   FleetOptions options;
-  options.nodes = *topology("demo");
+  const std::vector<NodeSpec> nodes = *topology("demo");
+  options.nodes = nodes;
   TestCluster cluster(std::move(options));
   cluster.install({}, {{"any", slices(4)}});
   EXPECT_TRUE(cluster.eventually([&] {
-    for (const NodeSpec& node : *topology("demo")) {
+    for (const NodeSpec& node : nodes) {
       if (node.nfd && cluster.allocatable(node.name, kGpu) <= 0) return false;
     }
     return true;

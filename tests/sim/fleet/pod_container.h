@@ -54,7 +54,8 @@ struct PodRunner::Container final : public ProgramHost {
   std::unique_ptr<Program> program;
   std::shared_ptr<int> process_life;  // Expires when the process ends; its timers die with it.
   k8s::WallTime started_at{};
-  std::optional<End> last_end;  // Of the process before the current one, or of the current one when ended.
+  std::optional<End> last_end;      // Of the process before the current one, or of the current one when ended.
+  std::optional<End> previous_end;  // Of the process before that.
   std::int64_t restarts = 0;
   k8s::Duration backoff{0};
   std::string last_line;

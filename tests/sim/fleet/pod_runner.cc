@@ -118,6 +118,7 @@ void PodRunner::on_exit(Container& container, int code, std::string message) {
   container.state = Container::State::ended;
   container.process_life.reset();
   if (!message.empty()) container.last_line = message;
+  container.previous_end = std::move(container.last_end);
   container.last_end = Container::End{code, std::move(message), container.started_at, env_.site->clock->now()};
   container.program->gone();
   // The program may be on the stack; kubelet notices the end a moment later anyway.

@@ -28,8 +28,7 @@ json container_status(const PodRunner::Container& container) {
               {"restartCount", container.restarts},
               {"started", running},
               {"ready", container.init ? done && container.last_end->code == 0 : running}};
-  const auto ended = [&container] {
-    const auto& end = *container.last_end;
+  const auto ended = [&container](const PodRunner::Container::End& end) {
     json state{{"exitCode", end.code},
                {"reason", end.code == 0 ? "Completed" : "Error"},
                {"startedAt", k8s::format_time(end.started_at)},
@@ -41,12 +40,13 @@ json container_status(const PodRunner::Container& container) {
   if (running) {
     status["state"]["running"] = {{"startedAt", k8s::format_time(container.started_at)}};
   } else if (done) {
-    status["state"]["terminated"] = ended();
+    status["state"]["terminated"] = ended(*container.last_end);
   } else {
     status["state"]["waiting"] = {{"reason", container.waiting_reason}};
     if (!container.waiting_message.empty()) status["state"]["waiting"]["message"] = container.waiting_message;
   }
-  if (!done && container.last_end) status["lastState"]["terminated"] = ended();
+  const auto& before = done ? container.previous_end : container.last_end;
+  if (before) status["lastState"]["terminated"] = ended(*before);
   return status;
 }
 
