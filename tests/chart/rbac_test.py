@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Whether the chart's roles grant what the operator needs, and nothing else.
+
+usage: rbac_test.py RENDERED.yaml PERMISSIONS.json RELEASE_NAMESPACE
+
+RENDERED is the output of `helm template`, PERMISSIONS that of gso-permissions (the registry of reconcilers). Prints
+"N passed, N failed" at the end; the exit code is 0 only when nothing failed.
+"""
+import json
+import sys
+
+import yaml
+
+# What the runtime does beside the reconcilers: leader election.
+RUNTIME = [{"reconciler": "leader election", "group": "coordination.k8s.io", "resource": "leases", "verbs": ["get", "create", "update"]}]
+
+# Where a permission may stand only in namespaced roles: "release", "operands".
+NAMESPACED = {
+    ("", "pods", "delete"): {"operands"},
+    ("", "configmaps", "create"): {"release"},
+    ("", "configmaps", "patch"): {"release"},
+    ("", "configmaps", "list"): {"release", "operands"},
+    ("coordination.k8s.io", "leases", "update"): {"release"},
+}
+
+
+def grants(objects, release_namespace):
+    """(group, resource, verb) -> where it is granted: "cluster", "release" or "operands"."""
+    found = {}
+    for role in objects:
+        if role["kind"] not in ("Role", "ClusterRole"):
+            continue
+        where = "cluster"
+        if role["kind"] == "Role":
+            where = "release" if role["metadata"]["namespace"] == release_namespace else "operands"
+        for rule in role["rules"]:
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    for verb in rule["verbs"]:
+                        found.setdefault((group, resource, verb), set()).add(where)
+    return found
+
+
+def unbound(objects):
+    """Roles without a binding to the ServiceAccount, and bindings to a role that is not there."""
+    roles = {(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in objects if o["kind"] in ("Role", "ClusterRole")}
+    bound = set()
+    for binding in objects:
+        if binding["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+            assert [s["kind"] for s in binding["subjects"]] == ["ServiceAccount"], binding["metadata"]["name"]
+            bound.add((binding["roleRef"]["kind"], binding["metadata"].get("namespace"), binding["roleRef"]["name"]))
+    return roles ^ bound
+
+
+def main():
+    rendered, permissions, release_namespace = sys.argv[1:4]
+    with open(rendered, encoding="utf-8") as stream:
+        objects = [o for o in yaml.safe_load_all(stream) if o]
+    with open(permissions, encoding="utf-8") as stream:
+        needs = json.load(stream) + RUNTIME
+    granted = grants(objects, release_namespace)
+    wanted = {(n["group"], n["resource"], verb): n["reconciler"] for n in needs for verb in n["verbs"]}
+    results = [
+        ("what the reconcilers need is granted",
+         [f"{wanted[p]} needs {p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(wanted) if p not in granted]),
+        ("nothing is granted that nobody needs",
+         [f"{p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(granted) if p not in wanted]),
+        ("no rule has a wildcard", [str(p) for p in sorted(granted) if "*" in p]),
+        ("deletes, ConfigMaps and leases stay in their namespaces",
+         [f"{p} is granted in {sorted(granted[p])}" for p in sorted(NAMESPACED) if granted.get(p) != NAMESPACED[p]]),
+        ("every role is bound, to the ServiceAccount alone", [str(r) for r in sorted(unbound(objects), key=str)]),
+    ]
+    failed = 0
+    for sentence, problems in results:
+        failed += bool(problems)
+        print(f"{'FAILED' if problems else 'ok':<7} {sentence}")
+        for problem in problems:
+            print("    " + problem)
+    print(f"{len(results) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
