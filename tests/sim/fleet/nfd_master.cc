@@ -76,7 +76,8 @@ void NfdMaster::write_node_feature(const std::string& node, const PodSpec& pod, 
   // Created, or (labels replaced as a whole) patched where it exists.
   json patch = feature;
   if (JsonPtr live = site_->nodefeatures.find(key)) {
-    for (const auto& [label, value] : (*live)["spec"].value("labels", json::object()).items()) {
+    const json published = (*live)["spec"].value("labels", json::object());
+    for (const auto& [label, value] : published.items()) {
       if (!labels.contains(label)) patch["spec"]["labels"][label] = nullptr;
     }
     outbox_.push({.gvr = kNodeFeatures, .key = key, .body = patch.dump()});
