@@ -27,8 +27,9 @@ Stumble stumble_of(std::string_view problem, std::string_view context) {
   if (problem == "found unexpected ':'") {
     return Stumble::colon;
   }
-  return problem == "did not find expected whitespace or line break" && context == "while scanning a tag" ? Stumble::tag
-                                                                                                         : Stumble::none;
+  const bool in_tag = context == "while scanning a tag" || context == "while parsing a tag";
+  const bool cut_short = problem == "did not find expected whitespace or line break" || problem == "did not find expected tag URI";
+  return in_tag && cut_short ? Stumble::tag : Stumble::none;
 }
 
 std::optional<std::string> hold(std::string_view text, std::size_t offset, Stumble stumble) {

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/yaml_node.h"
 #include "tests/reconcilers/shared_vectors.h"
 
 namespace gso {
@@ -250,6 +252,37 @@ TEST(LintDocuments, PoliciesAreCheckedFieldByField) {
       {"rollout: 4", {"WrongType"}}};
   for (const auto& [spec, expected] : cases) {
     EXPECT_EQ(codes(lint(policy(spec))[0]), expected) << spec;
+  }
+}
+
+// The names of the fields below a schema of the CRD, and below its objects, as paths from `spec`.
+void schema_fields(const DocumentValue& schema, const std::string& path, std::vector<std::string>& out) {
+  if (const DocumentValue* properties = schema.find("properties"); properties != nullptr) {
+    for (const DocumentMember& property : properties->members) {
+      out.push_back(path + property.key);
+      schema_fields(property.value, path + property.key + ".", out);
+    }
+  }
+}
+
+TEST(LintDocuments, EveryFieldOfTheCrdIsKnown) {
+  YamlStream stream(testing::read_file(testing::source_dir() / "crds/gpusharing.dev_sharingpolicies.yaml"));
+  const auto document = stream.next();
+  ASSERT_TRUE(document.has_value());
+  std::vector<Diagnostic> unused;
+  const DocumentValue crd = to_document_value(*document->root, DecodeTarget::none, unused);
+  const DocumentValue& schema = *crd.find("spec")->find("versions")->items[0].find("schema")->find("openAPIV3Schema");
+  std::vector<std::string> fields;
+  schema_fields(*schema.find("properties")->find("spec"), "", fields);
+  ASSERT_GT(fields.size(), 10u);
+  for (std::string field : fields) {
+    std::string spec = field + ": null";
+    for (auto dot = field.rfind('.'); dot != std::string::npos; dot = field.rfind('.')) {
+      spec = field.substr(0, dot) + ": {" + spec.substr(dot + 1) + "}";
+      field = field.substr(0, dot);
+    }
+    const auto found = codes(lint(policy(spec))[0]);
+    EXPECT_EQ(std::count(found.begin(), found.end(), "UnknownField"), 0) << spec;
   }
 }
 
