@@ -13,6 +13,7 @@ namespace gso {
 namespace {
 
 const std::string kFleet = "fleet";
+constexpr std::size_t kLongList = 200;
 
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
@@ -263,9 +264,11 @@ ProbeAnswer Manager::ready() const {
 }
 
 void Manager::view_complete(const std::string& resource, std::size_t objects) {
-  log_->info("Synced", {{"resource", resource}, {"objects", objects}});
-  // A list leaves freed buffers behind; give them back, the next one is far away.
-  malloc_trim(0);
+  // An API that is absent is found so again every minute: worth telling once.
+  const LogLevel level = told_synced_.insert(resource).second ? LogLevel::info : LogLevel::debug;
+  log_->log(level, "Synced", {{"resource", resource}, {"objects", objects}});
+  // A long list leaves freed buffers behind; give them back, the next one is far away.
+  if (objects >= kLongList) malloc_trim(0);
   wake(options_.batch_window);
 }
 

@@ -121,6 +121,7 @@ class Manager {
   ConditionTracker conditions_;
   std::map<std::string, NodeConsumers> consumers_;
   std::set<std::string> told_findings_;
+  std::set<std::string> told_synced_;
   std::unique_ptr<k8s::Signal> timer_;  // Ends resync() at a stop.
   std::optional<MonoTime> unsettled_since_;
   std::optional<k8s::Error> fatal_;

@@ -118,13 +118,15 @@ Plan Manager::make_plan() {
   const MonoTime begun = clock_->monotonic();
   const std::map<std::string, k8s::WallTime> observed = conditions_.observed(clock_->now(), begun);
   const Snapshot snapshot{world_, clock_->now(), observed, consumers_, settings_};
-  index_.refresh(world_, settings_);
+  // What operands there are, and what we recorded about them, is where every decision starts.
+  const bool known = !scopes_dirty_ && !world_.unsynced_namespaces.contains(settings_.operator_namespace);
+  if (known) index_.refresh(world_, settings_);
   Plan plan;
   for (const Reconciler& reconciler : reconcilers()) {
     const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
     const bool synced = std::all_of(reconciler.watches.begin(), reconciler.watches.end(),
                                     [this](const k8s::Gvr& gvr) { return cluster_.synced(gvr); });
-    if (!synced || scopes_dirty_) {
+    if (!known || !synced) {
       metrics_->add("controller_runtime_reconcile_total", {name[0], {"result", "requeue"}});
       continue;
     }
