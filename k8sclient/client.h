@@ -174,6 +174,7 @@ class ApiClient {
  private:
   // One call: what is sent and how its attempts are retried.
   struct Call {
+    Call() = default;
     HttpRequest request;
     std::string_view verb;   // A literal.
     std::string resource;    // For metrics.
