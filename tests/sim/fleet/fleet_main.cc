@@ -1,11 +1,14 @@
-// gso-fleet: attaches a GPU fleet to an API server, the real one or a simulated one, until SIGTERM or SIGINT.
+// gso-fleet: attaches a GPU fleet to an API server, the real one or a simulated one, until SIGTERM or SIGINT. With
+// --print-manifests it prints what an administrator applies to get the demo fleet to share its GPUs, for kubectl.
 #include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "k8sclient/client.h"
 #include "k8sclient/clock.h"
@@ -25,6 +28,8 @@ struct Settings {
   double time_scale = 1.0;
   std::uint64_t seed = 1;
   bool controllers = false;
+  bool print_manifests = false;
+  std::string plugin_version = "v0.20.0";
   std::string gpu_operator_namespace = "gpu-operator";
 };
 
@@ -33,7 +38,28 @@ int fail(const std::string& why) {
   return 2;
 }
 
+// The GPU Operator's ClusterPolicy (and a definition that takes any), the profiles, the standalone plugin's DaemonSets.
+int print_manifests(const Settings& settings) {
+  using nlohmann::json;
+  gso::sim::PluginInstall install;
+  install.plugin_version = settings.plugin_version;
+  const std::string any =
+      "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n";
+  const std::string slices =
+      "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n";
+  json items = json::array();
+  items.push_back({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", install.ns}}}});
+  items.push_back(gso::sim::open_definition("nvidia.com", "clusterpolicies", "ClusterPolicy", "v1", false));
+  items.push_back(gso::sim::config_map(install.ns, install.config_map, {{install.default_key, any}, {"slices", slices}}));
+  items.push_back(gso::sim::cluster_policy(install));
+  for (json& daemonset : gso::sim::standalone_daemonsets(install, "edge")) items.push_back(std::move(daemonset));
+  const json list{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
+  std::puts(list.dump(1).c_str());
+  return 0;
+}
+
 int attach(const Settings& settings) {
+  if (settings.kubeconfig.empty()) return fail("--kubeconfig is needed, to know where the server is");
   asio::io_context io(1);
   const auto clock = k8s::make_real_clock(io.get_executor());
   const auto config = k8s::load_kubeconfig({settings.kubeconfig}, k8s::MissingFile::error);
@@ -71,7 +97,7 @@ int attach(const Settings& settings) {
 int main(int argc, char** argv) {
   CLI::App app("Attaches an emulated GPU fleet to a Kubernetes API server.");
   Settings settings;
-  app.add_option("--kubeconfig", settings.kubeconfig, "File that says where the server is")->required();
+  app.add_option("--kubeconfig", settings.kubeconfig, "File that says where the server is");
   app.add_option("--context", settings.context, "Of the kubeconfig; its current-context when absent");
   app.add_option("--topology", settings.topology, "Which nodes: " + std::string(gso::sim::kTopologies))->capture_default_str();
   app.add_option("--time-scale", settings.time_scale, "Factor on every delay of the fleet")
@@ -82,6 +108,10 @@ int main(int argc, char** argv) {
                "Be the DaemonSet controller and the node lifecycle controller, for a server without kube-controller-manager");
   app.add_option("--gpu-operator-namespace", settings.gpu_operator_namespace, "Where the GPU Operator lives; empty: there is none")
       ->capture_default_str();
+  app.add_flag("--print-manifests", settings.print_manifests,
+               "Print what makes the demo fleet share its GPUs, as a List for kubectl apply, and end");
+  app.add_option("--plugin-version", settings.plugin_version, "Of the device plugin in --print-manifests")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  return attach(settings);
+  return settings.print_manifests ? print_manifests(settings) : attach(settings);
 }
