@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# `./dev bench [FILTER]`: runs the benches of the release build whose name contains FILTER.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+FILTER=${1:-}
+BIN=build/release
+run() {  # NAME COMMAND…
+  local name=$1; shift
+  [[ $name == *"$FILTER"* ]] || return 0
+  printf '\n%s\n' "--- $name"
+  "$@"
+}
+OPERATOR=$BIN/controller/gpu-sharing-operator
+run fleet-1000 "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 1000
+run fleet-5000-memory "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 5000 --no-edit
