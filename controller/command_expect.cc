@@ -40,9 +40,10 @@ k8s::Result<std::string> profile_text(const std::string& file, std::string text)
     for (std::size_t i = 0; data != nullptr && i < data->members.size(); ++i) {
       keys.push_back(data->members[i].key);
     }
-    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: the ConfigMap must hold exactly one profile, it has [{}]; put the one "
-                                                       "that is meant into a file",
-                                                       file, fmt::join(keys, ", ")));
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("{}: the ConfigMap must hold exactly one profile, it has [{}]; put the one "
+                                 "that is meant into a file",
+                                 file, fmt::join(keys, ", ")));
   }
   return data->members[0].value.text;
 }
@@ -99,7 +100,8 @@ void print(const Expectation& expectation, std::ostream& out) {
     out << fmt::format("  {}={}   (NFD drops it: no valid label value)\n", key, value);
   }
   if (expectation.labels_unreliable) {
-    out << "  The GPUs are of different models: GFD labels one of them at random, every minute anew. Go by allocatable.\n";
+    out << "  The GPUs are of different models: GFD labels one of them at random, every minute anew. Go by "
+           "allocatable.\n";
   }
   out << "allocatable:\n";
   for (const auto& [resource, count] : expectation.allocatable) {

@@ -7,9 +7,9 @@
 namespace gso {
 
 struct ExpectOptions {
-  std::string config;   // Profile document, or a ConfigMap with one key. "-" is stdin, here and below.
-  std::string devices;  // JSON list of GPUs. Exactly one of `devices` and `node` is given.
-  std::string node;     // Node manifest.
+  std::string config = {};   // Profile document, or a ConfigMap with one key. "-" is stdin, here and below.
+  std::string devices = {};  // JSON list of GPUs. Exactly one of `devices` and `node` is given.
+  std::string node = {};     // Node manifest.
   bool json = false;
 };
 

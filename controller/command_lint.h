@@ -9,9 +9,10 @@
 namespace gso {
 
 struct LintOptions {
-  std::vector<std::string> files;  // "-" is stdin; a directory stands for the .yaml, .yml and .json files below it.
+  std::vector<std::string> files =
+      {};  // "-" is stdin; a directory stands for the .yaml, .yml and .json files below it.
   bool json = false;
-  std::optional<bool> kai_gpu_sharing;  // Whether KAI's GPU sharing is on, for Pods.
+  std::optional<bool> kai_gpu_sharing = std::nullopt;  // Whether KAI's GPU sharing is on, for Pods.
 };
 
 // Exit status: 0 without errors, 1 with a diagnostic of severity error, 2 when a file cannot be read.

@@ -79,7 +79,8 @@ class Linter {
     std::size_t at = 0;
     for (int line = 0; at < text.size(); ++line) {
       const std::string_view rest = text.substr(at);
-      if (line >= skip && at > 0 && rest.starts_with("---") && (rest.size() == 3 || rest[3] == '\n' || rest[3] == ' ' || rest[3] == '\r')) {
+      if (line >= skip && at > 0 && rest.starts_with("---") &&
+          (rest.size() == 3 || rest[3] == '\n' || rest[3] == ' ' || rest[3] == '\r')) {
         return at;
       }
       const auto end = rest.find('\n');
@@ -131,8 +132,9 @@ class Linter {
     } else if (kind == "SharingPolicy") {
       check_policy(value, linted.diagnostics);
     } else {
-      linted.diagnostics.push_back({Diagnostic::Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
-                                    fmt::format("{} is not checked; profiles, ConfigMaps, SharingPolicies and Pods are", kind)});
+      linted.diagnostics.push_back(
+          {Diagnostic::Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
+           fmt::format("{} is not checked; profiles, ConfigMaps, SharingPolicies and Pods are", kind)});
     }
     sort_and_limit(linted.diagnostics);
   }
@@ -167,10 +169,10 @@ class Linter {
     linted.name = name;
     linted.key = member.key;
     if (!member.value.is_string()) {
-      linted.diagnostics.push_back({Diagnostic::Severity::error, "WrongType", "data." + member.key, member.value.at.line,
-                                    member.value.at.column,
-                                    fmt::format("a value of a ConfigMap is a string, {} stands here; begin it with \"|\"",
-                                                kind_name(member.value.kind))});
+      linted.diagnostics.push_back(
+          {Diagnostic::Severity::error, "WrongType", "data." + member.key, member.value.at.line, member.value.at.column,
+           fmt::format("a value of a ConfigMap is a string, {} stands here; begin it with \"|\"",
+                       kind_name(member.value.kind))});
       return;
     }
     profile(parse_profile(member.value.text), linted);

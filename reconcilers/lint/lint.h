@@ -18,10 +18,10 @@ struct LintRules {
 };
 
 struct LintedDocument {
-  std::string source;     // "profiles.yaml#0": file and index of the document, Lists counted item by item.
-  std::string kind;       // Profile, ConfigMap, SharingPolicy, Pod, or what the document calls itself.
-  std::string name;       // metadata.name; of the ConfigMap for a profile out of one.
-  std::string key;        // Of the ConfigMap.
+  std::string source;  // "profiles.yaml#0": file and index of the document, Lists counted item by item.
+  std::string kind;    // Profile, ConfigMap, SharingPolicy, Pod, or what the document calls itself.
+  std::string name;    // metadata.name; of the ConfigMap for a profile out of one.
+  std::string key;     // Of the ConfigMap.
   std::vector<Diagnostic> diagnostics;  // Lines count from 1 in the file; for a key of a ConfigMap, in its value.
   std::optional<Profile> profile;       // What upstream has in memory, where its parser accepts the document.
   // For texts shown to people: the line of the file before the value's first one, and the columns in front of every
@@ -41,7 +41,8 @@ inline constexpr std::string_view kNotChecked = "NotChecked";
 
 // All documents of a text. Never empty: an empty text is a profile without sharing. A document that does not parse is a
 // Profile with one error; those after it are read all the same.
-[[nodiscard]] std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const LintRules& rules);
+[[nodiscard]] std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text,
+                                                    const LintRules& rules);
 
 // {"documents": […]}, stable: fields and their order are part of the contract.
 [[nodiscard]] std::string lint_json(const std::vector<LintedDocument>& documents);

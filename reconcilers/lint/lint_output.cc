@@ -119,8 +119,9 @@ ordered_json normalized_json(const Profile& profile) {
 std::string lint_json(const std::vector<LintedDocument>& documents) {
   ordered_json out = {{"documents", ordered_json::array()}};
   for (const LintedDocument& document : documents) {
-    ordered_json entry = {{"source", document.source}, {"kind", document.kind},       {"name", document.name},
-                          {"key", document.key},       {"valid", document.valid()}, {"diagnostics", ordered_json::array()}};
+    ordered_json entry = {{"source", document.source}, {"kind", document.kind},
+                          {"name", document.name},     {"key", document.key},
+                          {"valid", document.valid()}, {"diagnostics", ordered_json::array()}};
     for (const Diagnostic& d : document.diagnostics) {
       entry["diagnostics"].push_back(ordered_json{{"severity", to_string(d.severity)},
                                                   {"code", d.code},
@@ -141,7 +142,8 @@ std::string lint_report(const LintedDocument& document, std::string_view text) {
   std::string out;
   for (const Diagnostic& d : document.diagnostics) {
     const Shown shown = shown_at(document, d, text);
-    out += fmt::format("{}: {}: {}{} [{}]\n", shown.place, to_string(d.severity), d.path.empty() ? "" : d.path + ": ", d.message, d.code);
+    out += fmt::format("{}: {}: {}{} [{}]\n", shown.place, to_string(d.severity), d.path.empty() ? "" : d.path + ": ",
+                       d.message, d.code);
     if (!shown.line.empty()) {
       out += fmt::format("{:>5} | {}\n      | {}^\n", shown.number, shown.line, padding(shown.line, shown.column));
     }

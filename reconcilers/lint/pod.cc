@@ -69,8 +69,9 @@ class PodCheck {
     for (const std::string_view name : {kFraction, kMemory, kDevices, kContainer, kMps}) {
       const DocumentValue* value = annotation(name);
       if (value != nullptr && !value->is_string()) {
-        error("AnnotationNoString", path_of(name), value->at,
-              fmt::format("an annotation's value is a string, {} stands here; put it in quotes", kind_name(value->kind)));
+        error(
+            "AnnotationNoString", path_of(name), value->at,
+            fmt::format("an annotation's value is a string, {} stands here; put it in quotes", kind_name(value->kind)));
         fine = false;
       }
     }
@@ -81,7 +82,8 @@ class PodCheck {
     for (const std::string_view name : {kFraction, kMemory, kDevices}) {
       if (const DocumentValue* value = annotation(name)) {
         warning("AnnotationIgnored", path_of(name), value->at,
-                fmt::format("{} has no effect: schedulerName is \"{}\", and only {} reads it", name, scheduler, kScheduler));
+                fmt::format("{} has no effect: schedulerName is \"{}\", and only {} reads it", name, scheduler,
+                            kScheduler));
       }
     }
   }
@@ -119,7 +121,8 @@ class PodCheck {
     const DocumentValue* mps = annotation(kMps);
     if (any != nullptr && rules_.kai_gpu_sharing == false) {
       error("KAISharingDisabled", path_of(fraction != nullptr ? kFraction : kMemory), any->at,
-            "KAI's GPU sharing is off, and its admission refuses the pod; set admission.gpuSharing: true in kai-config, or "
+            "KAI's GPU sharing is off, and its admission refuses the pod; set admission.gpuSharing: true in "
+            "kai-config, or "
             "request whole GPUs");
     }
     if (any == nullptr && mps != nullptr && mps->text == "true") {
@@ -129,7 +132,8 @@ class PodCheck {
     const DocumentValue* limit = whole_gpu_limit();
     if (fraction != nullptr && limit != nullptr) {
       error("FractionWithWholeGPU", path_of(kFraction), fraction->at,
-            fmt::format("gpu-fraction and a limit of {} (line {}) exclude each other; remove one of the two", kGpu, limit->at.line));
+            fmt::format("gpu-fraction and a limit of {} (line {}) exclude each other; remove one of the two", kGpu,
+                        limit->at.line));
     }
     if (memory != nullptr && (fraction != nullptr || limit != nullptr)) {
       error("MemoryWithOtherRequest", path_of(kMemory), memory->at,
@@ -144,16 +148,19 @@ class PodCheck {
 
   void values() {
     if (const DocumentValue* memory = annotation(kMemory)) {
-      positive_integer(*memory, kMemory, "GPUMemoryInvalid", "MiB as a whole number above 0 without a unit, for example \"4096\"");
+      positive_integer(*memory, kMemory, "GPUMemoryInvalid",
+                       "MiB as a whole number above 0 without a unit, for example \"4096\"");
     }
     if (const DocumentValue* fraction = annotation(kFraction)) {
       const auto value = parse_go_float(fraction->text);
       if (!value || *value <= 0 || *value >= 1) {
         error("GPUFractionInvalid", path_of(kFraction), fraction->at,
-              fmt::format("gpu-fraction is \"{}\"; it must be a number above 0 and below 1, for example \"0.5\"", fraction->text));
+              fmt::format("gpu-fraction is \"{}\"; it must be a number above 0 and below 1, for example \"0.5\"",
+                          fraction->text));
       } else if (std::isnan(*value)) {
         error("GPUFractionInvalid", path_of(kFraction), fraction->at,
-              "gpu-fraction is no number: KAI's admission lets it through, but the pod can never be scheduled; write a number "
+              "gpu-fraction is no number: KAI's admission lets it through, but the pod can never be scheduled; write a "
+              "number "
               "above 0 and below 1");
       }
     }
@@ -165,10 +172,12 @@ class PodCheck {
   void positive_integer(const DocumentValue& value, std::string_view name, std::string code, std::string_view wanted) {
     const auto number = parse_go_uint(value.text, 10);
     if (!number || *number == 0) {
-      error(std::move(code), path_of(name), value.at, fmt::format("{} is \"{}\"; it must be {}", name, value.text, wanted));
+      error(std::move(code), path_of(name), value.at,
+            fmt::format("{} is \"{}\"; it must be {}", name, value.text, wanted));
     } else if (!parse_go_int(value.text, 10)) {
       error(std::move(code), path_of(name), value.at,
-            fmt::format("{} is {}: KAI's admission lets it through, but the binder cannot read it, and the pod can never start; it "
+            fmt::format("{} is {}: KAI's admission lets it through, but the binder cannot read it, and the pod can "
+                        "never start; it "
                         "must be {}",
                         name, value.text, wanted));
     }
@@ -211,8 +220,9 @@ class PodCheck {
         const DocumentMember& limit = limits->members[i];
         if (limit.key != kGpu && limit.key.starts_with("nvidia.com/")) {
           warning("FractionWithOtherGPUResource", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.key_at,
-                  fmt::format("{} beside a GPU fraction gives the pod two GPUs; KAI does not refuse it, but use one of the two",
-                              limit.key));
+                  fmt::format(
+                      "{} beside a GPU fraction gives the pod two GPUs; KAI does not refuse it, but use one of the two",
+                      limit.key));
         }
       }
     });
@@ -243,7 +253,8 @@ class PodCheck {
     }
     if (!volume) {
       add(Diagnostic::Severity::info, "NoPipeDirectory", path_of(kMps), mps->at,
-          "KAI mounts nothing for MPS: without a hostPath volume of the daemon's pipe directory (/tmp/nvidia-mps) the pod runs "
+          "KAI mounts nothing for MPS: without a hostPath volume of the daemon's pipe directory (/tmp/nvidia-mps) the "
+          "pod runs "
           "beside MPS, not in it");
     }
     const DocumentValue* host_ipc = spec_->find("hostIPC");

@@ -28,9 +28,10 @@ constexpr std::array<std::string_view, 2> kSelector{"matchLabels", "matchExpress
 constexpr std::array<std::string_view, 2> kProfile{"configMapKey", "inline"};
 constexpr std::array<std::string_view, 5> kInline{"strategy", "replicas", "renameByDefault", "resource",
                                                   "failRequestsGreaterThanOne"};
-constexpr std::array<std::string_view, 12> kRollout{
-    "mechanism",     "maxUnavailable", "maxUnavailablePerGroup", "canary",    "workloads",          "cordon",
-    "idleTimeout",   "verifyTimeout",  "maxFailures",            "onFailure", "maintenanceWindows", "paused"};
+constexpr std::array<std::string_view, 12> kRollout{"mechanism",   "maxUnavailable",     "maxUnavailablePerGroup",
+                                                    "canary",      "workloads",          "cordon",
+                                                    "idleTimeout", "verifyTimeout",      "maxFailures",
+                                                    "onFailure",   "maintenanceWindows", "paused"};
 constexpr std::array<std::string_view, 2> kCanary{"nodesPerGroup", "soak"};
 constexpr std::array<std::string_view, 3> kModes{"Enforce", "Approve", "Observe"};
 constexpr std::array<std::string_view, 2> kDeletion{"Retain", "Revert"};
@@ -62,7 +63,8 @@ class PolicyCheck {
 
  private:
   void error(std::string code, Position at, std::string message) {
-    diagnostics_.push_back({Diagnostic::Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
+    diagnostics_.push_back(
+        {Diagnostic::Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
   }
 
   void known_fields(const DocumentValue& value, Words fields) {
@@ -70,9 +72,12 @@ class PolicyCheck {
       if (std::find(fields.begin(), fields.end(), member.key) == fields.end()) {
         const PathStep step(path_, member.key);
         const auto near = nearest_word(member.key, fields);
-        diagnostics_.push_back({Diagnostic::Severity::warning, "UnknownField", path_, member.key_at.line, member.key_at.column,
-                                near.empty() ? fmt::format("there is no such field and the API server drops it; there is {}", fmt::join(fields, ", "))
-                                             : fmt::format("there is no such field and the API server drops it; did you mean \"{}\"?", near)});
+        diagnostics_.push_back(
+            {Diagnostic::Severity::warning, "UnknownField", path_, member.key_at.line, member.key_at.column,
+             near.empty()
+                 ? fmt::format("there is no such field and the API server drops it; there is {}",
+                               fmt::join(fields, ", "))
+                 : fmt::format("there is no such field and the API server drops it; did you mean \"{}\"?", near)});
       }
     }
   }
@@ -102,7 +107,8 @@ class PolicyCheck {
         const auto near = nearest_word(value.text, words);
         error("UnknownValue", value.at,
               fmt::format("\"{}\" is not allowed; {}", value.text,
-                          near.empty() ? fmt::format("use one of {}", fmt::join(words, ", ")) : fmt::format("did you mean \"{}\"?", near)));
+                          near.empty() ? fmt::format("use one of {}", fmt::join(words, ", "))
+                                       : fmt::format("did you mean \"{}\"?", near)));
       }
     });
   }
@@ -148,12 +154,14 @@ class PolicyCheck {
     const bool key = value.find("configMapKey") != nullptr;
     const bool text = value.find("inline") != nullptr;
     if (key == text) {
-      error("ProfileNotUnique", value.at, "exactly one of configMapKey and inline must stand here; to follow the plugin's own "
-                                          "resolution, leave \"profile\" out");
+      error("ProfileNotUnique", value.at,
+            "exactly one of configMapKey and inline must stand here; to follow the plugin's own "
+            "resolution, leave \"profile\" out");
     }
     member(value, "configMapKey", [this](const DocumentValue& v) {
       if (!v.is_string() || v.text.empty() || !is_label_value(v.text)) {
-        error("KeyNoLabelValue", v.at, "a key that a node label can name must stand here: at most 63 letters, digits, '-', '_' and '.'");
+        error("KeyNoLabelValue", v.at,
+              "a key that a node label can name must stand here: at most 63 letters, digits, '-', '_' and '.'");
       }
     });
     object(value, "inline", [this](const DocumentValue& v) { inline_profile(v); });
@@ -167,7 +175,8 @@ class PolicyCheck {
     const std::string_view strategy = value.string_at("strategy");
     if (strategy == "mps" || strategy == "time-slicing") {
       if (value.find("replicas") == nullptr) {
-        error("ReplicasMissing", value.at, fmt::format("strategy {} needs \"replicas\", an integer of 2 or more", strategy));
+        error("ReplicasMissing", value.at,
+              fmt::format("strategy {} needs \"replicas\", an integer of 2 or more", strategy));
       }
       integer(value, "replicas", 2, strategy == "mps" ? kMpsMaxClients : INT32_MAX);
     }
@@ -193,7 +202,8 @@ class PolicyCheck {
     const DocumentValue* cordon = value.find("cordon");
     const bool never = cordon != nullptr && cordon->kind == DocumentValue::Kind::boolean && !cordon->boolean;
     if (value.string_at("workloads") == "Evict" && never) {
-      error("EvictNeedsCordon", cordon->at, "workloads: Evict needs cordon: pods that were evicted would come back to the node");
+      error("EvictNeedsCordon", cordon->at,
+            "workloads: Evict needs cordon: pods that were evicted would come back to the node");
     }
     if (value.string_at("mechanism") == "DaemonSetRestart") {
       daemonset_restart(value);
@@ -211,8 +221,10 @@ class PolicyCheck {
     if (nodes != nullptr && nodes->text != "0") {
       error("DaemonSetRestartHasNoCanary", nodes->at, "mechanism DaemonSetRestart has no canary; set nodesPerGroup: 0");
     }
-    if (const DocumentValue* windows = value.find("maintenanceWindows"); windows != nullptr && !windows->items.empty()) {
-      error("DaemonSetRestartHasNoWindows", windows->at, "mechanism DaemonSetRestart cannot keep to maintenanceWindows");
+    if (const DocumentValue* windows = value.find("maintenanceWindows");
+        windows != nullptr && !windows->items.empty()) {
+      error("DaemonSetRestartHasNoWindows", windows->at,
+            "mechanism DaemonSetRestart cannot keep to maintenanceWindows");
     }
   }
 
@@ -222,6 +234,8 @@ class PolicyCheck {
 
 }  // namespace
 
-void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics) { PolicyCheck(diagnostics).run(policy); }
+void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics) {
+  PolicyCheck(diagnostics).run(policy);
+}
 
 }  // namespace gso

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/document_path.h"
+#include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile_decoder.h"
 
 namespace gso {

@@ -52,10 +52,14 @@ class Converter {
       return {};
     }
     switch (node.kind) {
-      case YamlNode::Kind::alias: return alias(node, target);
-      case YamlNode::Kind::scalar: return scalar(node, target);
-      case YamlNode::Kind::sequence: return sequence(node);
-      case YamlNode::Kind::mapping: break;
+      case YamlNode::Kind::alias:
+        return alias(node, target);
+      case YamlNode::Kind::scalar:
+        return scalar(node, target);
+      case YamlNode::Kind::sequence:
+        return sequence(node);
+      case YamlNode::Kind::mapping:
+        break;
     }
     DocumentValue value;
     value.kind = DocumentValue::Kind::object;
@@ -100,7 +104,8 @@ class Converter {
     if (expanded_ > kMaxExpandedNodes || excessive_aliasing(expanded_, decoded_)) {
       too_many_ = true;
       error("TooManyAliases", node.at,
-            fmt::format("aliases make up {} of {} values so far, which is refused; write the values out", expanded_, decoded_));
+            fmt::format("aliases make up {} of {} values so far, which is refused; write the values out", expanded_,
+                        decoded_));
     }
     return !too_many_;
   }
@@ -142,7 +147,8 @@ class Converter {
     value.literal_block = node.literal;
     const auto resolved = resolve_scalar(node);
     if (!resolved) {
-      error("ValueContradictsTag", node.at, fmt::format("\"{}\" is no value for the tag {}", node.value, short_tag(node.tag)));
+      error("ValueContradictsTag", node.at,
+            fmt::format("\"{}\" is no value for the tag {}", node.value, short_tag(node.tag)));
       return value;
     }
     set(value, *resolved, node);
@@ -187,7 +193,8 @@ class Converter {
   }
 
   static bool is_merge(const YamlNode& key) {
-    return key.kind == YamlNode::Kind::scalar && key.value == "<<" && (key.implicit || key.tag == "tag:yaml.org,2002:merge");
+    return key.kind == YamlNode::Kind::scalar && key.value == "<<" &&
+           (key.implicit || key.tag == "tag:yaml.org,2002:merge");
   }
 
   static void refuse(DocumentValue& value, std::string code, Position at, std::string why) {
@@ -219,7 +226,8 @@ class Converter {
     }
     const auto resolved = resolve_scalar(*key);
     if (!resolved) {
-      error("ValueContradictsTag", node.at, fmt::format("\"{}\" is no value for the tag {}", key->value, short_tag(key->tag)));
+      error("ValueContradictsTag", node.at,
+            fmt::format("\"{}\" is no value for the tag {}", key->value, short_tag(key->tag)));
       return std::nullopt;
     }
     if (std::holds_alternative<std::monostate>(*resolved) || std::holds_alternative<std::uint64_t>(*resolved)) {
@@ -234,7 +242,8 @@ class Converter {
     return value.kind == DocumentValue::Kind::boolean ? (value.boolean ? "true" : "false") : value.text;
   }
 
-  // In the order of the text, as upstream: a merge overwrites what stands before it, and is overwritten by what follows.
+  // In the order of the text, as upstream: a merge overwrites what stands before it, and is overwritten by what
+  // follows.
   void fill(const YamlNode& node, DecodeTarget target, Members& members, DocumentValue& object) {
     for (std::size_t i = 0; i + 1 < node.children.size() && !too_many_; i += 2) {
       const YamlNode& key_node = *node.children[i];
@@ -258,7 +267,8 @@ class Converter {
     const auto [found, fresh] = members.try_emplace(key);
     if (!fresh && !merging && !found->second.merged) {
       add(Diagnostic::Severity::warning, "DuplicateKey", key_node.at,
-          fmt::format("\"{}\" stands twice; the value in line {} is ignored, this one counts", key, found->second.key_at.line));
+          fmt::format("\"{}\" stands twice; the value in line {} is ignored, this one counts", key,
+                      found->second.key_at.line));
     } else if (!fresh && merging && !found->second.merged) {
       add(Diagnostic::Severity::warning, "MergeOverridesKey", found->second.key_at,
           fmt::format("\"{}\" is overwritten by the \"<<\" that follows it; put \"<<\" first", key));
@@ -300,15 +310,20 @@ class Converter {
   // struct, so that strings below flags are not converted.
   static DecodeTarget target_of(DecodeTarget target, const std::string& key) {
     if (target == DecodeTarget::config) {
-      return equal_fold(key, "version") ? DecodeTarget::string : equal_fold(key, "flags") ? DecodeTarget::flags : DecodeTarget::none;
+      return equal_fold(key, "version") ? DecodeTarget::string
+             : equal_fold(key, "flags") ? DecodeTarget::flags
+                                        : DecodeTarget::none;
     }
-    return target == DecodeTarget::flags ? flags_target(key) : target == DecodeTarget::plugin_flags ? nested_target(key) : DecodeTarget::none;
+    return target == DecodeTarget::flags          ? flags_target(key)
+           : target == DecodeTarget::plugin_flags ? nested_target(key)
+                                                  : DecodeTarget::none;
   }
   static DecodeTarget flags_target(const std::string& key) {
     return find_field(kFlagFields, key) != kFlagFields.end() ? DecodeTarget::plugin_flags : DecodeTarget::none;
   }
   static DecodeTarget nested_target(const std::string& key) {
-    for (const std::string_view name : {"migStrategy", "mpsRoot", "nvidiaDriverRoot", "nvidiaDevRoot", "deviceDiscoveryStrategy"}) {
+    for (const std::string_view name :
+         {"migStrategy", "mpsRoot", "nvidiaDriverRoot", "nvidiaDevRoot", "deviceDiscoveryStrategy"}) {
       if (equal_fold(key, name)) {
         return DecodeTarget::string;
       }
@@ -345,7 +360,8 @@ void report_refused(const DocumentValue& value, std::string& path, std::vector<D
 }  // namespace
 
 const DocumentValue* DocumentValue::find(std::string_view key) const {
-  const auto found = std::find_if(members.begin(), members.end(), [&](const DocumentMember& m) { return m.key == key; });
+  const auto found =
+      std::find_if(members.begin(), members.end(), [&](const DocumentMember& m) { return m.key == key; });
   return found == members.end() ? nullptr : &found->value;
 }
 
@@ -363,12 +379,18 @@ DocumentValue to_document_value(const YamlNode& root, DecodeTarget target, std::
 
 std::string_view kind_name(DocumentValue::Kind kind) {
   switch (kind) {
-    case DocumentValue::Kind::null: return "null";
-    case DocumentValue::Kind::boolean: return "a boolean";
-    case DocumentValue::Kind::number: return "a number";
-    case DocumentValue::Kind::string: return "a string";
-    case DocumentValue::Kind::array: return "a list";
-    case DocumentValue::Kind::object: break;
+    case DocumentValue::Kind::null:
+      return "null";
+    case DocumentValue::Kind::boolean:
+      return "a boolean";
+    case DocumentValue::Kind::number:
+      return "a number";
+    case DocumentValue::Kind::string:
+      return "a string";
+    case DocumentValue::Kind::array:
+      return "a list";
+    case DocumentValue::Kind::object:
+      break;
   }
   return "a mapping";
 }

@@ -1,5 +1,5 @@
-// A YAML document as the JSON value that the plugin decodes, with the position of every key and value. The conversion is
-// that of sigs.k8s.io/yaml: aliases and merges expanded, keys made strings, the last of equal keys wins.
+// A YAML document as the JSON value that the plugin decodes, with the position of every key and value. The conversion
+// is that of sigs.k8s.io/yaml: aliases and merges expanded, keys made strings, the last of equal keys wins.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct DocumentMember;
 struct DocumentValue {
   enum class Kind { null, boolean, number, string, array, object } kind = Kind::null;
   bool boolean = false;
-  bool literal_block = false;           // String from a literal block scalar.
+  bool literal_block = false;  // String from a literal block scalar.
   Position at;
   std::string text;                     // String: its value. Number: the JSON literal.
   std::vector<DocumentValue> items;     // Array.
@@ -49,7 +49,8 @@ enum class DecodeTarget { none, config, flags, plugin_flags, string };
 
 // Appends what is wrong (severity error: upstream refuses the document as a whole) or silently lost (warning) to
 // `diagnostics`. The value is complete only when no error was added.
-[[nodiscard]] DocumentValue to_document_value(const YamlNode& root, DecodeTarget target, std::vector<Diagnostic>& diagnostics);
+[[nodiscard]] DocumentValue to_document_value(const YamlNode& root, DecodeTarget target,
+                                              std::vector<Diagnostic>& diagnostics);
 
 // How values are called in messages: "a string", "a list", …
 [[nodiscard]] std::string_view kind_name(DocumentValue::Kind kind);

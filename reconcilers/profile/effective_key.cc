@@ -14,27 +14,31 @@ using Source = EffectiveKey::Source;
 // The file that the fallback "named" looks for.
 constexpr std::string_view kNamedFallback = "default";
 
-EffectiveKey failed(std::string why) { return {Source::error, "", std::move(why)}; }
+EffectiveKey failed(std::string why) {
+  return {Source::error, "", std::move(why)};
+}
 
 }  // namespace
 
 EffectiveKey resolve_effective_key(std::string_view label_value, std::string_view default_key,
                                    const std::vector<std::string>& fallbacks, const std::vector<std::string>& keys) {
-  // Kubelet's own entries ("..data") and other dot files are no keys for config-manager, as they are none of a ConfigMap.
+  // Kubelet's own entries ("..data") and other dot files are no keys for config-manager, as they are none of a
+  // ConfigMap.
   const auto has = [&](std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
   if (keys.empty()) {
     return failed("the ConfigMap has no key; config-manager exits even where the fallback \"empty\" is set");
   }
   if (!label_value.empty()) {
-    return has(label_value) ? EffectiveKey{Source::label, std::string(label_value), ""}
-                            : failed(fmt::format("the node's label names the key \"{}\", which the ConfigMap does not have; it "
-                                                 "has {}",
-                                                 label_value, fmt::join(keys, ", ")));
+    return has(label_value)
+               ? EffectiveKey{Source::label, std::string(label_value), ""}
+               : failed(fmt::format("the node's label names the key \"{}\", which the ConfigMap does not have; it "
+                                    "has {}",
+                                    label_value, fmt::join(keys, ", ")));
   }
   if (!default_key.empty()) {
     return has(default_key) ? EffectiveKey{Source::default_key, std::string(default_key), ""}
-                            : failed(fmt::format("the default key \"{}\" is not in the ConfigMap; it has {}", default_key,
-                                                 fmt::join(keys, ", ")));
+                            : failed(fmt::format("the default key \"{}\" is not in the ConfigMap; it has {}",
+                                                 default_key, fmt::join(keys, ", ")));
   }
   for (const std::string& fallback : fallbacks) {
     if (fallback == "named") {

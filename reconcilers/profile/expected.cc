@@ -40,7 +40,8 @@ std::optional<std::string> single_strategy_error(const std::vector<Device>& devi
   std::set<std::map<std::string, std::int64_t>> kinds;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].mig_enabled && devices[i].mig_devices.empty()) {
-      return fmt::format("the plugin exits: GPU {} has MIG enabled but no MIG device, which migStrategy single needs", i);
+      return fmt::format("the plugin exits: GPU {} has MIG enabled but no MIG device, which migStrategy single needs",
+                         i);
     }
     for (const MigDevice& mig : devices[i].mig_devices) {
       if (devices[i].mig_enabled) {
@@ -49,7 +50,8 @@ std::optional<std::string> single_strategy_error(const std::vector<Device>& devi
     }
   }
   if (kinds.size() > 1) {
-    return "the plugin exits: migStrategy single needs MIG devices of one kind; use migStrategy mixed, or make them alike";
+    return "the plugin exits: migStrategy single needs MIG devices of one kind; use migStrategy mixed, or make them "
+           "alike";
   }
   if (!std::all_of(devices.begin(), devices.end(), enabled)) {
     return "the plugin exits: migStrategy single needs MIG enabled on all GPUs or on none";
@@ -79,7 +81,9 @@ DeviceMap plugin_devices(const Profile& profile, const std::vector<Device>& devi
   return map;
 }
 
-bool is_shared(const Profile& profile, const std::string& resource) { return profile.plugin_replicas(resource) > 1; }
+bool is_shared(const Profile& profile, const std::string& resource) {
+  return profile.plugin_replicas(resource) > 1;
+}
 
 std::string registered_name(const Profile& profile, const std::string& resource) {
   const bool renamed = is_shared(profile, resource) && profile.active()->rename_by_default;
@@ -95,15 +99,17 @@ std::optional<std::string> mps_error(const Profile& profile, const std::vector<D
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto most = mps_max_clients(devices[i].compute_major, devices[i].compute_minor);
     if (replicas > most) {
-      return fmt::format("the MPS daemon exits: {} replicas, but GPU {} ({}, compute capability {}.{}) takes {} clients at most",
-                         replicas, i, devices[i].name, devices[i].compute_major, devices[i].compute_minor, most);
+      return fmt::format(
+          "the MPS daemon exits: {} replicas, but GPU {} ({}, compute capability {}.{}) takes {} clients at most",
+          replicas, i, devices[i].name, devices[i].compute_major, devices[i].compute_minor, most);
     }
   }
   for (const auto& [resource, count] : map.counts) {
     if (!is_shared(profile, resource)) {
-      return fmt::format("the plugin waits forever for an MPS daemon of {}, which no entry of sharing.mps shares; add an entry "
-                         "for it",
-                         resource);
+      return fmt::format(
+          "the plugin waits forever for an MPS daemon of {}, which no entry of sharing.mps shares; add an entry "
+          "for it",
+          resource);
     }
   }
   return std::nullopt;

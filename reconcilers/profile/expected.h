@@ -14,7 +14,7 @@
 namespace gso {
 
 struct MigDevice {
-  std::string profile;                            // 1g.5gb, 1g.5gb+me
+  std::string profile;                             // 1g.5gb, 1g.5gb+me
   std::map<std::string, std::int64_t> attributes;  // memory (MiB), multiprocessors, slices.gi, …
 };
 
@@ -37,12 +37,13 @@ struct MpsLimits {
 };
 
 struct Expectation {
-  std::map<std::string, std::string> labels;            // What the node shows. Empty when GFD would exit.
-  std::map<std::string, std::string> dropped_labels;    // GFD writes them, NFD drops them: no valid label value.
-  std::map<std::string, std::int64_t> allocatable;      // By registered name (".shared" when renamed); 0 for the name left behind.
-  std::optional<std::string> error;                     // A component would exit on this config with these GPUs.
+  std::map<std::string, std::string> labels;          // What the node shows. Empty when GFD would exit.
+  std::map<std::string, std::string> dropped_labels;  // GFD writes them, NFD drops them: no valid label value.
+  std::map<std::string, std::int64_t>
+      allocatable;                   // By registered name (".shared" when renamed); 0 for the name left behind.
+  std::optional<std::string> error;  // A component would exit on this config with these GPUs.
   std::vector<MpsLimits> mps;
-  bool labels_unreliable = false;                       // Different models: upstream's labels vary from loop to loop.
+  bool labels_unreliable = false;  // Different models: upstream's labels vary from loop to loop.
 };
 
 // For a profile that the parser accepts (ParsedProfile::accepted), valid or not.

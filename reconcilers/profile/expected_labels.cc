@@ -45,7 +45,8 @@ class Labeller {
 
   [[nodiscard]] std::string mode() const {
     const auto pci_class = devices_.front().pci_class;
-    const bool same = std::all_of(devices_.begin(), devices_.end(), [&](const Device& d) { return d.pci_class == pci_class; });
+    const bool same =
+        std::all_of(devices_.begin(), devices_.end(), [&](const Device& d) { return d.pci_class == pci_class; });
     return same && pci_class == 0x030000 ? "graphics" : same && pci_class == 0x030200 ? "compute" : "unknown";
   }
 
@@ -113,7 +114,8 @@ class Labeller {
   }
 
   void mig_labels(const std::string& resource, const std::string& profile, const MigKind& kind) {
-    base(resource, fmt::format("{}-MIG-{}", sanitise_product(kind.parent->name), sanitise_product(profile)), kind.count, true);
+    base(resource, fmt::format("{}-MIG-{}", sanitise_product(kind.parent->name), sanitise_product(profile)), kind.count,
+         true);
     for (const auto& [name, value] : kind.device->attributes) {
       set(resource, name, std::to_string(value));
     }
@@ -156,12 +158,14 @@ std::expected<std::map<std::string, std::string>, std::string> gfd_labels(const 
   if (devices.empty()) {
     return Labels{};
   }
-  if (profile.strategy() == Strategy::mps && std::any_of(devices.begin(), devices.end(), [](const Device& d) { return d.mig_enabled; })) {
-    return std::unexpected("GFD exits: MPS sharing is not supported where a GPU has MIG enabled; disable MIG or use time-slicing");
+  if (profile.strategy() == Strategy::mps &&
+      std::any_of(devices.begin(), devices.end(), [](const Device& d) { return d.mig_enabled; })) {
+    return std::unexpected(
+        "GFD exits: MPS sharing is not supported where a GPU has MIG enabled; disable MIG or use time-slicing");
   }
   if (profile.mig_strategy != "none" && profile.mig_strategy != "single" && profile.mig_strategy != "mixed") {
-    return std::unexpected(fmt::format("GFD and the plugin exit: migStrategy is \"{}\", known are none, single and mixed",
-                                       profile.mig_strategy));
+    return std::unexpected(fmt::format(
+        "GFD and the plugin exit: migStrategy is \"{}\", known are none, single and mixed", profile.mig_strategy));
   }
   return Labeller(profile, devices).run();
 }
@@ -186,25 +190,37 @@ std::string sanitise_product(std::string_view product) {
 
 std::string_view gpu_family(int compute_major, int compute_minor) {
   switch (compute_major) {
-    case 1: return "tesla";
-    case 2: return "fermi";
-    case 3: return "kepler";
-    case 5: return "maxwell";
-    case 6: return "pascal";
-    case 7: return compute_minor < 5 ? "volta" : "turing";
-    case 8: return compute_minor < 9 ? "ampere" : "ada-lovelace";
-    case 9: return "hopper";
+    case 1:
+      return "tesla";
+    case 2:
+      return "fermi";
+    case 3:
+      return "kepler";
+    case 5:
+      return "maxwell";
+    case 6:
+      return "pascal";
+    case 7:
+      return compute_minor < 5 ? "volta" : "turing";
+    case 8:
+      return compute_minor < 9 ? "ampere" : "ada-lovelace";
+    case 9:
+      return "hopper";
     case 10:
-    case 12: return "blackwell";
-    case 13: return "rubin";
-    default: return "undefined";
+    case 12:
+      return "blackwell";
+    case 13:
+      return "rubin";
+    default:
+      return "undefined";
   }
 }
 
 bool is_label_value(std::string_view value) {
   const auto alnum = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   return value.empty() || (value.size() <= 63 && alnum(value.front()) && alnum(value.back()) &&
-                           std::all_of(value.begin(), value.end(), [&](char c) { return alnum(c) || c == '-' || c == '_' || c == '.'; }));
+                           std::all_of(value.begin(), value.end(),
+                                       [&](char c) { return alnum(c) || c == '-' || c == '_' || c == '.'; }));
 }
 
 }  // namespace gso

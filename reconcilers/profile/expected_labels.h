@@ -11,7 +11,7 @@
 namespace gso {
 
 // The labels as GFD writes them, or why GFD exits.
-[[nodiscard]] std::expected<std::map<std::string, std::string>, std::string> gfd_labels(const Profile& profile,
-                                                                                        const std::vector<Device>& devices);
+[[nodiscard]] std::expected<std::map<std::string, std::string>, std::string> gfd_labels(
+    const Profile& profile, const std::vector<Device>& devices);
 
 }  // namespace gso

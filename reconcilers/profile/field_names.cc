@@ -12,7 +12,9 @@
 namespace gso {
 namespace {
 
-char folded(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+char folded(char c) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
 
 // Letters to insert, delete, replace or swap with a neighbour; case, '-' and '_' do not count.
 std::size_t edit_distance(std::string_view left, std::string_view right) {
@@ -52,15 +54,16 @@ struct Place {
 };
 
 const std::array<Place, 9>& places() {
-  static const std::array<Place, 9> kPlaces{{{"the top level", kConfigFields},
-                                             {"sharing", kSharingFields},
-                                             {"sharing.timeSlicing or sharing.mps", kSectionFields},
-                                             {"an entry of sharing.timeSlicing.resources or sharing.mps.resources", kEntryFields},
-                                             {"flags", kFlagFields},
-                                             {"flags.plugin", kPluginFields},
-                                             {"flags.gfd", kGfdFields},
-                                             {"resources", kResourcesFields},
-                                             {"imex", kImexFields}}};
+  static const std::array<Place, 9> kPlaces{
+      {{"the top level", kConfigFields},
+       {"sharing", kSharingFields},
+       {"sharing.timeSlicing or sharing.mps", kSectionFields},
+       {"an entry of sharing.timeSlicing.resources or sharing.mps.resources", kEntryFields},
+       {"flags", kFlagFields},
+       {"flags.plugin", kPluginFields},
+       {"flags.gfd", kGfdFields},
+       {"resources", kResourcesFields},
+       {"imex", kImexFields}}};
   return kPlaces;
 }
 

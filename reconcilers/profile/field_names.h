@@ -13,17 +13,18 @@ namespace gso {
 
 inline constexpr std::array<std::string_view, 5> kConfigFields{"version", "flags", "resources", "sharing", "imex"};
 inline constexpr std::array<std::string_view, 12> kFlagFields{
-    "migStrategy",    "failOnInitError", "mpsRoot",      "nvidiaDriverRoot",  "nvidiaDevRoot",           "gdrcopyEnabled",
-    "gdsEnabled",     "mofedEnabled",    "useNodeFeatureAPI", "deviceDiscoveryStrategy", "plugin",       "gfd"};
+    "migStrategy", "failOnInitError", "mpsRoot",           "nvidiaDriverRoot",        "nvidiaDevRoot", "gdrcopyEnabled",
+    "gdsEnabled",  "mofedEnabled",    "useNodeFeatureAPI", "deviceDiscoveryStrategy", "plugin",        "gfd"};
 inline constexpr std::array<std::string_view, 7> kPluginFields{
-    "passDeviceSpecs", "deviceListStrategy",  "deviceIDStrategy",             "cdiAnnotationPrefix",
-    "nvidiaCTKPath",   "containerDriverRoot", "sharedDevicesAllocationPolicy"};
+    "passDeviceSpecs",     "deviceListStrategy",           "deviceIDStrategy", "cdiAnnotationPrefix", "nvidiaCTKPath",
+    "containerDriverRoot", "sharedDevicesAllocationPolicy"};
 inline constexpr std::array<std::string_view, 5> kGfdFields{"oneshot", "noTimestamp", "sleepInterval", "outputFile",
                                                             "machineTypeFile"};
 inline constexpr std::array<std::string_view, 2> kResourcesFields{"gpus", "mig"};
 inline constexpr std::array<std::string_view, 2> kPatternFields{"pattern", "name"};
 inline constexpr std::array<std::string_view, 2> kSharingFields{"timeSlicing", "mps"};
-inline constexpr std::array<std::string_view, 3> kSectionFields{"renameByDefault", "failRequestsGreaterThanOne", "resources"};
+inline constexpr std::array<std::string_view, 3> kSectionFields{"renameByDefault", "failRequestsGreaterThanOne",
+                                                                "resources"};
 inline constexpr std::array<std::string_view, 4> kEntryFields{"name", "rename", "devices", "replicas"};
 inline constexpr std::array<std::string_view, 2> kImexFields{"channelIDs", "required"};
 

@@ -11,9 +11,15 @@
 namespace gso {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_hex_digit(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f'); }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_hex_digit(char c) {
+  return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
+}
 
 bool starts_with_ignoring_case(std::string_view text, std::string_view word) {
   if (text.size() < word.size()) {
@@ -35,7 +41,8 @@ std::string_view without_sign(std::string_view text) {
 }
 
 bool has_base_prefix(std::string_view text) {
-  return text.size() >= 2 && text[0] == '0' && (lower(text[1]) == 'b' || lower(text[1]) == 'o' || lower(text[1]) == 'x');
+  return text.size() >= 2 && text[0] == '0' &&
+         (lower(text[1]) == 'b' || lower(text[1]) == 'o' || lower(text[1]) == 'x');
 }
 
 // Underscores stand between digits, or between a base prefix and a digit.
@@ -96,7 +103,6 @@ std::optional<Digits> digits_by_prefix(std::string_view text) {
   }
   return digits;
 }
-
 
 struct FloatShape {
   bool ok = false;
@@ -191,7 +197,8 @@ std::optional<double> parse_go_float(std::string_view text) {
   const bool negative = !text.empty() && text[0] == '-';
   const std::string_view unsigned_text = without_sign(text);
   if (starts_with_ignoring_case(unsigned_text, "inf")) {
-    if (unsigned_text.size() == 3 || (unsigned_text.size() == 8 && starts_with_ignoring_case(unsigned_text, "infinity"))) {
+    if (unsigned_text.size() == 3 ||
+        (unsigned_text.size() == 8 && starts_with_ignoring_case(unsigned_text, "infinity"))) {
       return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
     }
     return std::nullopt;

@@ -8,10 +8,18 @@
 namespace gso {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_lower_alnum(char c) { return is_digit(c) || (c >= 'a' && c <= 'z'); }
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-bool is_hex(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f'); }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_lower_alnum(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z');
+}
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+bool is_hex(char c) {
+  return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
+}
 
 // Bytes of the valid UTF-8 sequence at the front of `text`, or 0.
 std::size_t sequence_length(std::string_view text) {
@@ -20,7 +28,10 @@ std::size_t sequence_length(std::string_view text) {
   if (first < 0x80) {
     return 1;
   }
-  const std::size_t length = first >= 0xf0 && first <= 0xf4 ? 4 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xc2 && first < 0xe0 ? 2 : 0;
+  const std::size_t length = first >= 0xf0 && first <= 0xf4  ? 4
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                                                             : 0;
   if (length == 0 || text.size() < length) {
     return 0;
   }
@@ -76,9 +87,14 @@ Fraction leading_fraction(std::string_view& text) {
 }
 
 std::uint64_t nanoseconds_of(std::string_view unit) {
-  static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 8> kUnits{{
-      {"ns", 1}, {"us", 1'000}, {"\u00b5s", 1'000}, {"\u03bcs", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000},
-      {"m", 60'000'000'000}, {"h", 3'600'000'000'000}}};
+  static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 8> kUnits{{{"ns", 1},
+                                                                                     {"us", 1'000},
+                                                                                     {"\u00b5s", 1'000},
+                                                                                     {"\u03bcs", 1'000},
+                                                                                     {"ms", 1'000'000},
+                                                                                     {"s", 1'000'000'000},
+                                                                                     {"m", 60'000'000'000},
+                                                                                     {"h", 3'600'000'000'000}}};
   const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& u) { return u.first == unit; });
   return found == kUnits.end() ? 0 : found->second;
 }
@@ -107,7 +123,8 @@ std::optional<std::uint64_t> duration_part(std::string_view& text) {
   }
   std::uint64_t value = *whole * unit;
   if (fraction.digits > 0) {
-    value += static_cast<std::uint64_t>(static_cast<double>(fraction.digits) * (static_cast<double>(unit) / fraction.scale));
+    value +=
+        static_cast<std::uint64_t>(static_cast<double>(fraction.digits) * (static_cast<double>(unit) / fraction.scale));
   }
   return value > kDurationLimit ? std::nullopt : std::optional(value);
 }

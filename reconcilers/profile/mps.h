@@ -21,6 +21,8 @@ inline constexpr std::int64_t kMpsMaxClientsBeforeTuring = 16;  // Below: V100 (
 }
 
 // The share of a GPU's threads that one client gets, in per cent.
-[[nodiscard]] constexpr std::int64_t mps_thread_percentage(std::int64_t replicas) { return replicas > 0 ? 100 / replicas : 0; }
+[[nodiscard]] constexpr std::int64_t mps_thread_percentage(std::int64_t replicas) {
+  return replicas > 0 ? 100 / replicas : 0;
+}
 
 }  // namespace gso

@@ -26,7 +26,8 @@ class NodeCheck {
     mig();
     names(expectation);
     for (const auto& [label, value] : expectation.dropped_labels) {
-      add(Severity::warning, "LabelDropped", "", fmt::format("NFD drops {}: \"{}\" is no label value (63 characters at most)", label, value));
+      add(Severity::warning, "LabelDropped", "",
+          fmt::format("NFD drops {}: \"{}\" is no label value (63 characters at most)", label, value));
     }
     if (expectation.labels_unreliable) {
       add(Severity::warning, "LabelsUnreliable", "",
@@ -50,9 +51,10 @@ class NodeCheck {
     }
     if (const auto enabled = mig_enabled(); enabled > 0) {
       add(Severity::error, "MIGEnabled", "sharing.mps",
-          fmt::format("{} of {} GPUs have MIG enabled: with MPS, GFD exits there and the labels go stale; disable MIG or use "
-                      "time-slicing",
-                      enabled, devices_.size()));
+          fmt::format(
+              "{} of {} GPUs have MIG enabled: with MPS, GFD exits there and the labels go stale; disable MIG or use "
+              "time-slicing",
+              enabled, devices_.size()));
     }
     if (profile_.mig_strategy == "mixed") {
       add(Severity::error, "MPSWithMixedMIG", "flags.migStrategy",
@@ -68,7 +70,8 @@ class NodeCheck {
       const auto most = mps_max_clients(device.compute_major, device.compute_minor);
       if (replicas > most) {
         add(Severity::error, "MPSReplicasAboveMaximum", "sharing.mps.resources",
-            fmt::format("{} replicas, but GPU {} ({}, compute capability {}.{}) takes {} MPS clients at most; the MPS daemon exits",
+            fmt::format("{} replicas, but GPU {} ({}, compute capability {}.{}) takes {} MPS clients at most; the MPS "
+                        "daemon exits",
                         replicas, i, device.name, device.compute_major, device.compute_minor, most));
         return;
       }
@@ -88,7 +91,8 @@ class NodeCheck {
       }
       if (empty || kinds.size() > 1 || enabled != static_cast<std::ptrdiff_t>(devices_.size())) {
         add(Severity::error, "MIGNotUniform", "flags.migStrategy",
-            "migStrategy single needs MIG devices of one kind on every GPU, or MIG disabled everywhere; the plugin exits, and GFD "
+            "migStrategy single needs MIG devices of one kind on every GPU, or MIG disabled everywhere; the plugin "
+            "exits, and GFD "
             "labels the product -MIG-INVALID");
       }
     }
@@ -135,21 +139,24 @@ std::vector<Diagnostic> check_on_release(const Profile& profile, const PluginVer
   const std::string release = version.to_string();
   if (by_label && !version.known_below(0, 18, 2)) {
     add(Severity::warning, "DefaultFirstStart", "",
-        fmt::format("plugin {} loads the default profile first at every start and the labelled one after it; until it has, the "
-                    "node shows the default",
-                    release));
+        fmt::format(
+            "plugin {} loads the default profile first at every start and the labelled one after it; until it has, the "
+            "node shows the default",
+            release));
   }
   if (profile.strategy() == Strategy::mps) {
     const bool panics = version.known && !version.known_below(0, 18, 0) && version.known_below(0, 20, 0);
     add(Severity::warning, panics ? "MPSSidecarPanics" : "MPSSidecarCannotSignal", "sharing.mps",
-        fmt::format("the MPS daemon of plugin {} does not load a changed profile by itself: its sidecar {}; the pod must be replaced",
+        fmt::format("the MPS daemon of plugin {} does not load a changed profile by itself: its sidecar {}; the pod "
+                    "must be replaced",
                     release, panics ? "panics" : "finds no process to signal"));
     if (profile.mps->fail_requests_greater_than_one == false && refuses_requests_above_one(profile, version)) {
       add(Severity::warning, "FailRequestsForced", "sharing.mps.failRequestsGreaterThanOne",
           fmt::format("plugin {} refuses requests above 1 all the same; false is honoured from v0.20.0 on", release));
     }
   }
-  if (profile.settings.contains("flags.plugin.sharedDevicesAllocationPolicy") && (!version.known || version.known_below(0, 20, 0))) {
+  if (profile.settings.contains("flags.plugin.sharedDevicesAllocationPolicy") &&
+      (!version.known || version.known_below(0, 20, 0))) {
     add(Severity::warning, "AllocationPolicyUnknown", "flags.plugin.sharedDevicesAllocationPolicy",
         fmt::format("plugin {} does not know the field and ignores it; it came with v0.20.0", release));
   }
@@ -168,8 +175,8 @@ bool refuses_requests_above_one(const Profile& profile, const PluginVersion& ver
   return forced || active->fail_requests_greater_than_one.value_or(true);
 }
 
-std::optional<std::string> request_refusal(const Profile& profile, const PluginVersion& version, std::string_view resource,
-                                           std::int64_t count) {
+std::optional<std::string> request_refusal(const Profile& profile, const PluginVersion& version,
+                                           std::string_view resource, std::int64_t count) {
   const bool shared = profile.plugin_replicas(resource) > 1;
   if (!shared || count <= 1 || !refuses_requests_above_one(profile, version)) {
     return std::nullopt;

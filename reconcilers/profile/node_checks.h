@@ -18,15 +18,17 @@ namespace gso {
 [[nodiscard]] Profile with_environment(Profile profile, const std::map<std::string, std::string>& environment);
 
 // What goes wrong on a node with these GPUs. Errors: a component would exit or never serve (codes MIGEnabled,
-// MPSWithMixedMIG, MPSReplicasAboveMaximum, MPSMatchesNothing, MIGNotUniform, MIGProfileUnknown). Warnings: entries that no
-// device has (NameMatchesNothing), labels that NFD drops (LabelDropped), GPUs of different models (LabelsUnreliable). The
-// path is that of the field; there is no line.
+// MPSWithMixedMIG, MPSReplicasAboveMaximum, MPSMatchesNothing, MIGNotUniform, MIGProfileUnknown). Warnings: entries
+// that no device has (NameMatchesNothing), labels that NFD drops (LabelDropped), GPUs of different models
+// (LabelsUnreliable). The path is that of the field; there is no line.
 [[nodiscard]] std::vector<Diagnostic> check_on_node(const Profile& profile, const std::vector<Device>& devices);
 
-// Defects of the plugin's release that matter for this profile. `by_label`: a node label chooses the profile. An unknown
-// release counts as the worst. Codes: DefaultFirstStart (v0.18.2 and later), MPSSidecarPanics (v0.18.0 to v0.19.3),
-// MPSSidecarCannotSignal (the others), FailRequestsForced (below v0.20.0), AllocationPolicyUnknown (below v0.20.0).
-[[nodiscard]] std::vector<Diagnostic> check_on_release(const Profile& profile, const PluginVersion& version, bool by_label);
+// Defects of the plugin's release that matter for this profile. `by_label`: a node label chooses the profile. An
+// unknown release counts as the worst. Codes: DefaultFirstStart (v0.18.2 and later), MPSSidecarPanics (v0.18.0 to
+// v0.19.3), MPSSidecarCannotSignal (the others), FailRequestsForced (below v0.20.0), AllocationPolicyUnknown (below
+// v0.20.0).
+[[nodiscard]] std::vector<Diagnostic> check_on_release(const Profile& profile, const PluginVersion& version,
+                                                       bool by_label);
 
 // Whether Allocate refuses a request for more than one replica of a shared resource. An explicit `false` under mps is
 // honoured from v0.20.0 on; an unknown release counts as older.

@@ -38,9 +38,10 @@ k8s::Result<std::vector<Device>> from_labels(const DocumentValue* labels) {
                                  kDevicesAnnotation));
   }
   if (product.find("-MIG-") != std::string_view::npos || !label(labels, "nvidia.com/mig.strategy").empty()) {
-    return k8s::fail(k8s::Reason::decode, fmt::format("the node's labels do not tell which GPU has which MIG devices; give them "
-                                                      "with --devices, or in the annotation {}",
-                                                      kDevicesAnnotation));
+    return k8s::fail(k8s::Reason::decode,
+                     fmt::format("the node's labels do not tell which GPU has which MIG devices; give them "
+                                 "with --devices, or in the annotation {}",
+                                 kDevicesAnnotation));
   }
   Device device;
   device.name = without(product, "-SHARED");
@@ -59,14 +60,16 @@ k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest) {
   YamlStream stream(manifest, {.bytes = std::size_t{16} << 20});
   const auto document = stream.next();
   if (!document) {
-    return k8s::fail(k8s::Reason::decode, stream.error() ? fmt::format("line {}: {}", stream.error()->at.line, stream.error()->message)
-                                                         : std::string("the file is empty; a Node is needed"));
+    return k8s::fail(k8s::Reason::decode,
+                     stream.error() ? fmt::format("line {}: {}", stream.error()->at.line, stream.error()->message)
+                                    : std::string("the file is empty; a Node is needed"));
   }
   std::vector<Diagnostic> diagnostics;
   const DocumentValue node = to_document_value(*document->root, DecodeTarget::none, diagnostics);
   const DocumentValue* metadata = node.find("metadata");
   if (node.string_at("kind") != "Node" || metadata == nullptr) {
-    return k8s::fail(k8s::Reason::decode, fmt::format("the document is \"{}\"; a Node is needed", node.string_at("kind")));
+    return k8s::fail(k8s::Reason::decode,
+                     fmt::format("the document is \"{}\"; a Node is needed", node.string_at("kind")));
   }
   const DocumentValue* annotations = metadata->find("annotations");
   if (annotations != nullptr && annotations->find(kDevicesAnnotation) != nullptr) {

@@ -36,9 +36,10 @@ void report_rest(YamlStream& stream, std::vector<Diagnostic>& diagnostics) {
   }
   if (stream.error()) {
     const YamlError& error = *stream.error();
-    diagnostics.push_back({Diagnostic::Severity::warning, "FurtherTextIgnored", "", error.at.line, error.at.column,
-                           fmt::format("only the first YAML document counts; what follows it is ignored, and does not parse: {}",
-                                       error.message)});
+    diagnostics.push_back(
+        {Diagnostic::Severity::warning, "FurtherTextIgnored", "", error.at.line, error.at.column,
+         fmt::format("only the first YAML document counts; what follows it is ignored, and does not parse: {}",
+                     error.message)});
   }
 }
 
@@ -58,25 +59,32 @@ std::int64_t replicas_of(const SharingSection* section, std::string_view resourc
 
 std::string_view to_string(Strategy strategy) {
   switch (strategy) {
-    case Strategy::mps: return "mps";
-    case Strategy::time_slicing: return "time-slicing";
-    case Strategy::none: break;
+    case Strategy::mps:
+      return "mps";
+    case Strategy::time_slicing:
+      return "time-slicing";
+    case Strategy::none:
+      break;
   }
   return "none";
 }
 
 std::string_view to_string(Diagnostic::Severity severity) {
   switch (severity) {
-    case Diagnostic::Severity::error: return "error";
-    case Diagnostic::Severity::warning: return "warning";
-    case Diagnostic::Severity::info: break;
+    case Diagnostic::Severity::error:
+      return "error";
+    case Diagnostic::Severity::warning:
+      return "warning";
+    case Diagnostic::Severity::info:
+      break;
   }
   return "info";
 }
 
 Strategy Profile::strategy() const {
   const auto shares = [](const SharingSection& section) {
-    return std::any_of(section.resources.begin(), section.resources.end(), [](const auto& r) { return r.replicas > 1; });
+    return std::any_of(section.resources.begin(), section.resources.end(),
+                       [](const auto& r) { return r.replicas > 1; });
   };
   if (mps && shares(*mps)) {
     return Strategy::mps;
@@ -88,16 +96,23 @@ const SharingSection* Profile::active() const {
   return mps ? &*mps : time_slicing ? &*time_slicing : nullptr;
 }
 
-std::int64_t Profile::plugin_replicas(std::string_view resource) const { return replicas_of(active(), resource, true); }
+std::int64_t Profile::plugin_replicas(std::string_view resource) const {
+  return replicas_of(active(), resource, true);
+}
 
-std::int64_t Profile::gfd_replicas(std::string_view resource) const { return replicas_of(active(), resource, false); }
+std::int64_t Profile::gfd_replicas(std::string_view resource) const {
+  return replicas_of(active(), resource, false);
+}
 
-bool ParsedProfile::valid() const { return !has_errors(diagnostics); }
+bool ParsedProfile::valid() const {
+  return !has_errors(diagnostics);
+}
 
 std::string ParsedProfile::first_error() const {
   for (const Diagnostic& d : diagnostics) {
     if (d.severity == Diagnostic::Severity::error) {
-      return d.path.empty() ? fmt::format("line {}: {}", d.line, d.message) : fmt::format("line {}: {}: {}", d.line, d.path, d.message);
+      return d.path.empty() ? fmt::format("line {}: {}", d.line, d.message)
+                            : fmt::format("line {}: {}: {}", d.line, d.path, d.message);
     }
   }
   return "";
@@ -130,7 +145,8 @@ void sort_and_limit(std::vector<Diagnostic>& diagnostics) {
     return ++(d.severity == Diagnostic::Severity::error ? errors : others) > kMostOfAKind;
   });
   if (dropped > 0) {
-    diagnostics.push_back({Diagnostic::Severity::info, "MoreNotShown", "", 0, 0, fmt::format("{} more are not shown", dropped)});
+    diagnostics.push_back(
+        {Diagnostic::Severity::info, "MoreNotShown", "", 0, 0, fmt::format("{} more are not shown", dropped)});
   }
 }
 

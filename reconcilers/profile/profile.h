@@ -28,7 +28,7 @@ enum class Strategy { none, mps, time_slicing };
 [[nodiscard]] std::string_view to_string(Strategy strategy);  // "none", "mps", "time-slicing": GFD's label values.
 
 struct ReplicatedResource {
-  std::string name;            // Full: nvidia.com/gpu, nvidia.com/mig-1g.5gb.
+  std::string name;  // Full: nvidia.com/gpu, nvidia.com/mig-1g.5gb.
   std::int64_t replicas = 0;
   friend bool operator==(const ReplicatedResource&, const ReplicatedResource&) = default;
 };
@@ -79,7 +79,14 @@ struct ParsedProfile {
 
 // config-manager's choice of a key (source: cmd/config-manager/main.go; the table is in docs/profiles.md).
 struct EffectiveKey {
-  enum class Source { label, default_key, fallback_named, fallback_single, fallback_empty, error } source = Source::error;
+  enum class Source {
+    label,
+    default_key,
+    fallback_named,
+    fallback_single,
+    fallback_empty,
+    error
+  } source = Source::error;
   std::string key;    // Empty for fallback_empty (no sharing) and error.
   std::string error;  // Why nothing resolves.
   friend bool operator==(const EffectiveKey&, const EffectiveKey&) = default;

@@ -41,7 +41,8 @@ const std::array<AllowedWords, 5>& allowed_words() {
       {"flags.migStrategy", "UnknownMigStrategy", "the plugin and GFD exit", kMigStrategies},
       {"flags.deviceDiscoveryStrategy", "UnknownDiscoveryStrategy", "the plugin exits", kDiscoveryStrategies},
       {"flags.plugin.deviceIDStrategy", "UnknownDeviceIDStrategy", "the plugin exits", kIdStrategies},
-      {"flags.plugin.sharedDevicesAllocationPolicy", "UnknownAllocationPolicy", "the plugin exits", kAllocationPolicies},
+      {"flags.plugin.sharedDevicesAllocationPolicy", "UnknownAllocationPolicy", "the plugin exits",
+       kAllocationPolicies},
       {"flags.plugin.deviceListStrategy", "UnknownDeviceListStrategy", "the plugin exits", kListStrategies},
   }};
   return kAllowed;
@@ -125,7 +126,8 @@ class Checker {
 
   static std::string advice(std::string_view word, Words words) {
     const auto near = nearest_word(word, words);
-    return near.empty() ? fmt::format("use one of {}", fmt::join(words, ", ")) : fmt::format("did you mean \"{}\"?", near);
+    return near.empty() ? fmt::format("use one of {}", fmt::join(words, ", "))
+                        : fmt::format("did you mean \"{}\"?", near);
   }
 
   void check_words() {
@@ -158,8 +160,8 @@ class Checker {
   void check_misplaced(const AllowedWords& allowed, const RawSetting& setting) {
     if (allowed.path != "flags.plugin.deviceListStrategy") {
       add(Diagnostic::Severity::error, std::string(allowed.code), setting.misplaced, setting.at,
-          fmt::format("the field belongs to {}; where it stands, it makes upstream read an empty value there, and {}", allowed.path,
-                      allowed.who));
+          fmt::format("the field belongs to {}; where it stands, it makes upstream read an empty value there, and {}",
+                      allowed.path, allowed.who));
     }
   }
 
@@ -180,9 +182,11 @@ class Checker {
       const RawEntry& entry = raw.resources[i];
       const auto [first, fresh] = first_lines.try_emplace(entry.name, entry.name_at.line);
       if (!fresh && !entry.name.empty()) {
-        add(Diagnostic::Severity::warning, "DuplicateEntry", fmt::format("{}.resources[{}].name", path, i), entry.name_at,
-            fmt::format("{} has an entry in line {} already: GFD labels by the first, the plugin takes the largest; keep one",
-                        entry.name, first->second));
+        add(Diagnostic::Severity::warning, "DuplicateEntry", fmt::format("{}.resources[{}].name", path, i),
+            entry.name_at,
+            fmt::format(
+                "{} has an entry in line {} already: GFD labels by the first, the plugin takes the largest; keep one",
+                entry.name, first->second));
       }
       out.resources.push_back({entry.name, entry.replicas});
     }
@@ -198,10 +202,11 @@ class Checker {
     for (std::size_t i = 0; i < raw_.time_slicing.resources.size(); ++i) {
       const RawEntry& entry = raw_.time_slicing.resources[i];
       if (entry.replicas > kReplicasBeyondReason) {
-        add(Diagnostic::Severity::warning, "ReplicasBeyondReason", fmt::format("sharing.timeSlicing.resources[{}].replicas", i),
-            entry.replicas_at,
-            fmt::format("{} replicas parse, but the plugin's device list would be too long for the kubelet; use at most {}",
-                        entry.replicas, kReplicasBeyondReason));
+        add(Diagnostic::Severity::warning, "ReplicasBeyondReason",
+            fmt::format("sharing.timeSlicing.resources[{}].replicas", i), entry.replicas_at,
+            fmt::format(
+                "{} replicas parse, but the plugin's device list would be too long for the kubelet; use at most {}",
+                entry.replicas, kReplicasBeyondReason));
       }
     }
   }
@@ -214,12 +219,13 @@ class Checker {
         continue;
       }
       const std::string why =
-          mig ? fmt::format("MIG resources exist only under flags.migStrategy: mixed, and it is {} here (unless the "
-                            "DaemonSet's MIG_STRATEGY says otherwise)",
-                            mig_strategy)
+          mig ? fmt::format(
+                    "MIG resources exist only under flags.migStrategy: mixed, and it is {} here (unless the "
+                    "DaemonSet's MIG_STRATEGY says otherwise)",
+                    mig_strategy)
               : std::string("the plugin knows nvidia.com/gpu and, under migStrategy mixed, nvidia.com/mig-<profile>");
-      add(Diagnostic::Severity::warning, "NameMatchesNothing", fmt::format("{}.resources[{}].name", path, i), entry.name_at,
-          fmt::format("no device has the resource {}, so this entry does nothing: {}", entry.name, why));
+      add(Diagnostic::Severity::warning, "NameMatchesNothing", fmt::format("{}.resources[{}].name", path, i),
+          entry.name_at, fmt::format("no device has the resource {}, so this entry does nothing: {}", entry.name, why));
     }
   }
 
@@ -230,18 +236,21 @@ class Checker {
     }
     if (mig_strategy == "mixed") {
       add(Diagnostic::Severity::error, "MPSWithMixedMIG", "flags.migStrategy", raw_.settings.at("flags.migStrategy").at,
-          "MPS does not work with migStrategy mixed, and the plugin exits, even on nodes without MIG; use none or single, or "
+          "MPS does not work with migStrategy mixed, and the plugin exits, even on nodes without MIG; use none or "
+          "single, or "
           "time-slicing");
     } else if (mig_strategy == "single") {
       add(Diagnostic::Severity::info, "MPSWithSingleMIG", "flags.migStrategy", raw_.settings.at("flags.migStrategy").at,
-          "MPS with migStrategy single works only on nodes where no GPU has MIG enabled; elsewhere the plugin and GFD exit");
+          "MPS with migStrategy single works only on nodes where no GPU has MIG enabled; elsewhere the plugin and GFD "
+          "exit");
     }
     check_names(mps, "sharing.mps", mig_strategy);
     const bool any = std::any_of(mps.resources.begin(), mps.resources.end(),
                                  [](const RawEntry& e) { return e.name == "nvidia.com/gpu" || e.name.empty(); });
     if (!any) {
       add(Diagnostic::Severity::error, "MPSMatchesNothing", "sharing.mps.resources", mps.at,
-          "no entry is for nvidia.com/gpu: the plugin would wait forever for an MPS daemon that is never started, and the "
+          "no entry is for nvidia.com/gpu: the plugin would wait forever for an MPS daemon that is never started, and "
+          "the "
           "node would have 0 GPUs; add an entry for nvidia.com/gpu");
     }
     for (std::size_t i = 0; i < mps.resources.size(); ++i) {
@@ -259,12 +268,14 @@ class Checker {
     }
     if (entry.replicas > kMpsMaxClients) {
       add(Diagnostic::Severity::error, "MPSReplicasAboveMaximum", std::move(path), entry.replicas_at,
-          fmt::format("replicas is {}; an MPS server takes {} clients ({} below compute capability 7.5), and the MPS daemon exits "
+          fmt::format("replicas is {}; an MPS server takes {} clients ({} below compute capability 7.5), and the MPS "
+                      "daemon exits "
                       "on more",
                       entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring));
     } else if (entry.replicas > kMpsMaxClientsBeforeTuring) {
       add(Diagnostic::Severity::info, "MPSReplicasNeedTuring", std::move(path), entry.replicas_at,
-          fmt::format("more than {} replicas work only on GPUs of compute capability 7.5 and above", kMpsMaxClientsBeforeTuring));
+          fmt::format("more than {} replicas work only on GPUs of compute capability 7.5 and above",
+                      kMpsMaxClientsBeforeTuring));
     }
   }
 
@@ -274,6 +285,8 @@ class Checker {
 
 }  // namespace
 
-Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics) { return Checker(raw, diagnostics).run(); }
+Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics) {
+  return Checker(raw, diagnostics).run();
+}
 
 }  // namespace gso

@@ -8,8 +8,8 @@
 
 namespace gso {
 
-// Adds the components' complaints to `diagnostics` and returns the profile as upstream holds it in memory, with `rename`,
-// `devices` and `resources` dropped.
+// Adds the components' complaints to `diagnostics` and returns the profile as upstream holds it in memory, with
+// `rename`, `devices` and `resources` dropped.
 [[nodiscard]] Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics);
 
 }  // namespace gso

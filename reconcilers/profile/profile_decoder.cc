@@ -23,7 +23,8 @@ void ProfileDecoder::error(std::string code, Position at, std::string message) {
 }
 
 void ProfileDecoder::warning(std::string code, Position at, std::string message) {
-  diagnostics_.push_back({Diagnostic::Severity::warning, std::move(code), path_, at.line, at.column, std::move(message)});
+  diagnostics_.push_back(
+      {Diagnostic::Severity::warning, std::move(code), path_, at.line, at.column, std::move(message)});
 }
 
 void ProfileDecoder::info(std::string code, Position at, std::string message) {
@@ -98,7 +99,8 @@ RawProfile ProfileDecoder::decode(const DocumentValue& document) {
   });
   if (!raw_.version.empty() && raw_.version != "v1") {
     const PathStep step(path_, "version");
-    error("UnknownVersion", raw_.version_at, fmt::format("version is \"{}\"; the only version there is is v1", raw_.version));
+    error("UnknownVersion", raw_.version_at,
+          fmt::format("version is \"{}\"; the only version there is is v1", raw_.version));
   }
   return raw_;
 }
@@ -154,8 +156,8 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
   if (value.is_null()) {
     raw_.settings.erase(path_);
   } else if (value.is_string()) {
-    const auto duration =
-        value.text == "infinite" ? std::optional(std::numeric_limits<std::int64_t>::max()) : parse_go_duration(value.text);
+    const auto duration = value.text == "infinite" ? std::optional(std::numeric_limits<std::int64_t>::max())
+                                                   : parse_go_duration(value.text);
     if (duration) {
       raw_.settings[path_] = {std::to_string(*duration), value.at, {}};
     } else {
@@ -186,7 +188,8 @@ void ProfileDecoder::reset_misplaced_flags(const DocumentValue& document) {
   }
 }
 
-void ProfileDecoder::reset_misplaced(const DocumentValue& value, std::string_view where, std::string_view owner, Fields fields) {
+void ProfileDecoder::reset_misplaced(const DocumentValue& value, std::string_view where, std::string_view owner,
+                                     Fields fields) {
   for (const DocumentMember& member : value.members) {
     const auto field = std::find_if(fields.begin(), fields.end(), [&](auto f) { return equal_fold(member.key, f); });
     if (field == fields.end()) {
@@ -198,10 +201,12 @@ void ProfileDecoder::reset_misplaced(const DocumentValue& value, std::string_vie
       reset_misplaced(member.value, fmt::format("{}.{}", where, member.key), path + ".", inner);
       continue;
     }
-    const bool text = path.ends_with("Root") || path.ends_with("Strategy") || path.ends_with("Path") || path.ends_with("Prefix") ||
-                      path.ends_with("Policy") || path.ends_with("File");
-    raw_.settings[path] = {path.ends_with("sleepInterval") ? "0" : text ? "" : "false", member.key_at,
-                           fmt::format("{}.{}", where, member.key)};
+    const bool text = path.ends_with("Root") || path.ends_with("Strategy") || path.ends_with("Path") ||
+                      path.ends_with("Prefix") || path.ends_with("Policy") || path.ends_with("File");
+    raw_.settings[path] = {path.ends_with("sleepInterval") ? "0"
+                           : text                          ? ""
+                                                           : "false",
+                           member.key_at, fmt::format("{}.{}", where, member.key)};
   }
 }
 
@@ -216,8 +221,8 @@ void ProfileDecoder::flags(const DocumentValue& value) {
       if (expect_object(member.value)) {
         field == "gfd" ? gfd_flags(member.value) : plugin_flags(member.value);
       }
-    } else if (field == "migStrategy" || field == "mpsRoot" || field == "nvidiaDriverRoot" || field == "nvidiaDevRoot" ||
-               field == "deviceDiscoveryStrategy") {
+    } else if (field == "migStrategy" || field == "mpsRoot" || field == "nvidiaDriverRoot" ||
+               field == "nvidiaDevRoot" || field == "deviceDiscoveryStrategy") {
       string_setting(member.value);
     } else {
       boolean_setting(member.value);

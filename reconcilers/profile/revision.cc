@@ -24,7 +24,9 @@ std::uint64_t fnv1a(std::string_view text) {
 }
 
 // Length before text, so that no two lists of fields read the same.
-void append(std::string& out, std::string_view text) { out += fmt::format("{}:{};", text.size(), text); }
+void append(std::string& out, std::string_view text) {
+  out += fmt::format("{}:{};", text.size(), text);
+}
 
 }  // namespace
 

@@ -37,7 +37,9 @@ std::string repaired_name(std::string_view name) {
   return is_dns1123_subdomain(out) ? std::string(kPrefix) + out : std::string();
 }
 
-bool is_unsigned(std::string_view text) { return parse_go_uint(text, 10).has_value(); }
+bool is_unsigned(std::string_view text) {
+  return parse_go_uint(text, 10).has_value();
+}
 
 // A GPU index, "gpu:mig" indexes, or the UUID of a GPU or a MIG device.
 bool is_device_reference(std::string_view text) {
@@ -56,8 +58,9 @@ bool is_device_reference(std::string_view text) {
   text.remove_prefix(4);
   const auto first = text.find('/');
   const auto second = first == std::string_view::npos ? first : text.find('/', first + 1);
-  return is_uuid(text) || (second != std::string_view::npos && is_gpu_uuid(text.substr(0, first)) &&
-                           is_unsigned(text.substr(first + 1, second - first - 1)) && is_unsigned(text.substr(second + 1)));
+  return is_uuid(text) ||
+         (second != std::string_view::npos && is_gpu_uuid(text.substr(0, first)) &&
+          is_unsigned(text.substr(first + 1, second - first - 1)) && is_unsigned(text.substr(second + 1)));
 }
 
 }  // namespace
@@ -118,7 +121,8 @@ void ProfileDecoder::section(const DocumentValue& value, RawSection& section) {
     const PathStep inner(path_, "resources");
     const auto* empty = value.find("resources");
     error("NoResources", empty != nullptr ? empty->at : value.at,
-          "at least one resource is needed, for example {name: nvidia.com/gpu, replicas: 4}; to turn sharing off, leave the "
+          "at least one resource is needed, for example {name: nvidia.com/gpu, replicas: 4}; to turn sharing off, "
+          "leave the "
           "whole section out");
   }
 }
@@ -172,7 +176,8 @@ void ProfileDecoder::replica_count(const DocumentValue& value, RawEntry& entry) 
   if (entry.replicas < 2) {
     const std::string shown = value.is_null() ? "empty" : std::to_string(entry.replicas);
     error("ReplicasBelowMinimum", value.at,
-          fmt::format("replicas is {}; it must be 2 or more (to turn sharing off, leave the sharing section out)", shown));
+          fmt::format("replicas is {}; it must be 2 or more (to turn sharing off, leave the sharing section out)",
+                      shown));
   }
 }
 
@@ -181,11 +186,12 @@ void ProfileDecoder::rename(const DocumentValue& value, const RawEntry& entry, b
   if (!name || (rename_by_default && *name == entry.name + ".shared")) {
     return;
   }
-  warning("RenameIgnored", value.at,
-          rename_by_default
-              ? fmt::format("rename is not supported and is ignored; renameByDefault makes it {}.shared", entry.name)
-              : std::string("rename is not supported and is ignored; the resource keeps its name (renameByDefault: true "
-                            "appends .shared)"));
+  warning(
+      "RenameIgnored", value.at,
+      rename_by_default
+          ? fmt::format("rename is not supported and is ignored; renameByDefault makes it {}.shared", entry.name)
+          : std::string("rename is not supported and is ignored; the resource keeps its name (renameByDefault: true "
+                        "appends .shared)"));
 }
 
 std::optional<std::string> ProfileDecoder::resource_name(const DocumentValue& value) {
@@ -196,13 +202,15 @@ std::optional<std::string> ProfileDecoder::resource_name(const DocumentValue& va
   std::string name = value.text.starts_with(kPrefix) ? value.text : std::string(kPrefix) + value.text;
   if (name.size() > kMaxNameLength) {
     error("NameTooLong", value.at,
-          fmt::format("\"{}\" has {} characters; at most {} are allowed, nvidia.com/ included", name, name.size(), kMaxNameLength));
+          fmt::format("\"{}\" has {} characters; at most {} are allowed, nvidia.com/ included", name, name.size(),
+                      kMaxNameLength));
     return std::nullopt;
   }
   if (!is_dns1123_subdomain(std::string_view(name).substr(kPrefix.size()))) {
     const std::string repaired = repaired_name(value.text);
     const auto slash = value.text.find('/');
-    std::string advice = "after nvidia.com/ come lower case letters, digits, '-' and '.', beginning and ending with a letter or digit";
+    std::string advice =
+        "after nvidia.com/ come lower case letters, digits, '-' and '.', beginning and ending with a letter or digit";
     if (!repaired.empty()) {
       advice += fmt::format("; did you mean {}?", repaired);
     } else if (slash != std::string::npos && !value.text.starts_with(kPrefix)) {
@@ -247,9 +255,10 @@ bool ProfileDecoder::device_reference(const DocumentValue& value) {
                     (value.is_string() && is_device_reference(value.text));
   if (!fits) {
     error("DevicesInvalid", value.at,
-          fmt::format("{} is no device; an index (0), a MIG index (0:1) or a UUID (GPU-…) can stand here, though all of them "
-                      "are ignored",
-                      value.is_string() ? '"' + value.text + '"' : std::string(kind_name(value.kind))));
+          fmt::format(
+              "{} is no device; an index (0), a MIG index (0:1) or a UUID (GPU-…) can stand here, though all of them "
+              "are ignored",
+              value.is_string() ? '"' + value.text + '"' : std::string(kind_name(value.kind))));
   }
   return fits;
 }

@@ -9,8 +9,12 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-bool is_blank(char c) { return kBlanks.find(c) != std::string_view::npos; }
-bool is_indicator(char c) { return c == ',' || c == '[' || c == ']'; }
+bool is_blank(char c) {
+  return kBlanks.find(c) != std::string_view::npos;
+}
+bool is_indicator(char c) {
+  return c == ',' || c == '[' || c == ']';
+}
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
@@ -28,7 +32,8 @@ Stumble stumble_of(std::string_view problem, std::string_view context) {
     return Stumble::colon;
   }
   const bool in_tag = context == "while scanning a tag" || context == "while parsing a tag";
-  const bool cut_short = problem == "did not find expected whitespace or line break" || problem == "did not find expected tag URI";
+  const bool cut_short =
+      problem == "did not find expected whitespace or line break" || problem == "did not find expected tag URI";
   return in_tag && cut_short ? Stumble::tag : Stumble::none;
 }
 
@@ -68,13 +73,15 @@ std::size_t length_read(std::string_view text) {
     }
   }
   const char open = at < text.size() ? text[at] : ' ';
-  const std::size_t close = open == '{' || open == '[' ? text.find_first_not_of(kBlanks, at + 1) : std::string_view::npos;
+  const std::size_t close =
+      open == '{' || open == '[' ? text.find_first_not_of(kBlanks, at + 1) : std::string_view::npos;
   const bool empty = close != std::string_view::npos && text[close] == (open == '{' ? '}' : ']');
   if (!empty) {
     return text.size();
   }
   const auto behind = text.find_first_not_of(" \t", close + 1);
-  const bool nothing = behind == std::string_view::npos || text[behind] == '\n' || text[behind] == '\r' || text[behind] == '#';
+  const bool nothing =
+      behind == std::string_view::npos || text[behind] == '\n' || text[behind] == '\r' || text[behind] == '#';
   return nothing ? text.size() : close + 1;
 }
 

@@ -10,8 +10,8 @@
 
 namespace gso {
 
-// Stand for a ':' that libyaml would refuse, and for a byte order mark that it would skip: private-use characters, which
-// take one column as the originals do.
+// Stand for a ':' that libyaml would refuse, and for a byte order mark that it would skip: private-use characters,
+// which take one column as the originals do.
 inline constexpr std::string_view kHeldColon = "\ue03a";
 inline constexpr std::string_view kHeldMark = "\ue0fe";
 
@@ -19,8 +19,8 @@ inline constexpr std::string_view kHeldMark = "\ue0fe";
 enum class Stumble { none, colon, tag };
 [[nodiscard]] Stumble stumble_of(std::string_view problem, std::string_view context);
 
-// The text with the character at this offset held back from libyaml: a ':', or the ',', '[' or ']' in a tag (which makes
-// it another tag that nobody knows). nullopt when none stands there.
+// The text with the character at this offset held back from libyaml: a ':', or the ',', '[' or ']' in a tag (which
+// makes it another tag that nobody knows). nullopt when none stands there.
 [[nodiscard]] std::optional<std::string> hold(std::string_view text, std::size_t offset, Stumble stumble);
 
 // The text with every byte order mark but the first character held back: only there has it a meaning for the plugin's
@@ -34,8 +34,8 @@ enum class Stumble { none, colon, tag };
 // plugin's library reads another tag. nullopt where it does not.
 [[nodiscard]] std::optional<std::size_t> tag_running_into_indicator(std::string_view text, int line, int column);
 
-// How much of the text the plugin's library reads where the document is an empty {} or [] with something behind it in the
-// same line: it never looks at what follows, so that "{}version: v1" is an empty document. Else the whole length.
+// How much of the text the plugin's library reads where the document is an empty {} or [] with something behind it in
+// the same line: it never looks at what follows, so that "{}version: v1" is an empty document. Else the whole length.
 [[nodiscard]] std::size_t length_read(std::string_view text);
 
 // The offset of a place in the text (from 1, columns in code points).

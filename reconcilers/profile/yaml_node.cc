@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-
 namespace gso {
 namespace {
 
@@ -132,8 +131,7 @@ struct YamlStream::Builder {
 YamlStream::YamlStream(std::string_view text, YamlLimits limits)
     : text_(hold_marks(text.substr(0, limits.bytes))), parser_(std::make_unique<Parser>(text_)), limits_(limits) {
   if (text.size() > limits.bytes) {
-    fail("TooLarge", {1, 1},
-         fmt::format("the text has {} bytes, at most {} are read", text.size(), limits.bytes));
+    fail("TooLarge", {1, 1}, fmt::format("the text has {} bytes, at most {} are read", text.size(), limits.bytes));
   }
 }
 
@@ -187,7 +185,8 @@ bool YamlStream::retry_after_scalar(const Builder& builder) {
     return offset && retry(*offset, Stumble::tag);
   }
   if (parser_->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && node.value.find('?') != std::string::npos) {
-    fail("SyntaxError", node.in_text, fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", node.value));
+    fail("SyntaxError", node.in_text,
+         fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", node.value));
   }
   return false;
 }
@@ -202,7 +201,8 @@ void YamlStream::syntax_error() {
     at.line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
     at.column = static_cast<int>(before.size() - (line_start == std::string_view::npos ? 0 : line_start + 1)) + 1;
   } else if (p.context != nullptr) {
-    problem = fmt::format("{} {} (which begins in line {})", problem, p.context, shown(position_of(p.context_mark)).line);
+    problem =
+        fmt::format("{} {} (which begins in line {})", problem, p.context, shown(position_of(p.context_mark)).line);
   }
   fail("SyntaxError", at, problem);
 }

@@ -22,14 +22,14 @@ struct Position {
 
 struct YamlNode {
   enum class Kind { scalar, sequence, mapping, alias } kind = Kind::scalar;
-  bool implicit = false;           // Scalar: the value's look decides its type (plain, no tag).
-  bool literal = false;            // Scalar: a literal block ("|"), whose lines stand in the text as they are.
-  Position at;                     // In the text as it was given.
-  Position in_text;                // From the text's own first line.
-  std::string tag;                 // Long form: tag:yaml.org,2002:int. Tags of collections are not kept (upstream).
-  std::string value;               // Scalar: the text. Alias: the anchor's name.
-  const YamlNode* target = nullptr;         // Alias: what it stands for.
-  std::vector<const YamlNode*> children;    // Sequence: items. Mapping: key, value, key, value, …
+  bool implicit = false;             // Scalar: the value's look decides its type (plain, no tag).
+  bool literal = false;              // Scalar: a literal block ("|"), whose lines stand in the text as they are.
+  Position at;                       // In the text as it was given.
+  Position in_text;                  // From the text's own first line.
+  std::string tag;                   // Long form: tag:yaml.org,2002:int. Tags of collections are not kept (upstream).
+  std::string value;                 // Scalar: the text. Alias: the anchor's name.
+  const YamlNode* target = nullptr;  // Alias: what it stands for.
+  std::vector<const YamlNode*> children;  // Sequence: items. Mapping: key, value, key, value, …
 };
 
 struct YamlError {
@@ -67,7 +67,7 @@ class YamlStream {
   struct Builder;
   void fail(std::string code, Position at, std::string message);
   [[nodiscard]] Position shown(Position at) const { return {at.line + limits_.first_line - 1, at.column}; }
-  bool pull();         // The next event into the parser; false on a syntax error.
+  bool pull();  // The next event into the parser; false on a syntax error.
   void syntax_error();
   // For what the plugin's library reads differently: true when reading began anew, with the character held back.
   bool retry(std::size_t offset, Stumble stumble);

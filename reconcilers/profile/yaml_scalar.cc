@@ -20,7 +20,9 @@ struct Resolved {
   YamlScalar value;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
@@ -97,7 +99,8 @@ class TimestampReader {
     int year = 0;
     int month = 0;
     int day = 0;
-    if (!number(4, 4, 0, 9999, year) || !skip('-') || !number(1, 2, 1, 12, month) || !skip('-') || !number(1, 2, 1, 31, day)) {
+    if (!number(4, 4, 0, 9999, year) || !skip('-') || !number(1, 2, 1, 12, month) || !skip('-') ||
+        !number(1, 2, 1, 31, day)) {
       return false;
     }
     using namespace std::chrono;
@@ -138,7 +141,8 @@ class TimestampReader {
 
   bool time_of_day() {
     int part = 0;
-    if (!number(1, 2, 0, 23, part) || !skip(':') || !number(1, 2, 0, 59, part) || !skip(':') || !number(1, 2, 0, 59, part)) {
+    if (!number(1, 2, 0, 23, part) || !skip(':') || !number(1, 2, 0, 59, part) || !skip(':') ||
+        !number(1, 2, 0, 59, part)) {
       return false;
     }
     if (at_ + 1 < text_.size() && (text_[at_] == '.' || text_[at_] == ',') && is_digit(text_[at_ + 1])) {
@@ -152,7 +156,8 @@ class TimestampReader {
 
   bool time_zone() {
     int part = 0;
-    return skip('Z') || ((skip('+') || skip('-')) && number(2, 2, 0, 24, part) && skip(':') && number(2, 2, 0, 60, part));
+    return skip('Z') ||
+           ((skip('+') || skip('-')) && number(2, 2, 0, 24, part) && skip(':') && number(2, 2, 0, 60, part));
   }
 
   std::string_view text_;
@@ -219,12 +224,18 @@ Resolved resolve_plain(const std::string& text, std::string_view tag) {
 
 std::string_view tag_of(Type type) {
   switch (type) {
-    case Type::null: return "null";
-    case Type::boolean: return "bool";
-    case Type::integer: return "int";
-    case Type::floating: return "float";
-    case Type::timestamp: return "timestamp";
-    case Type::string: break;
+    case Type::null:
+      return "null";
+    case Type::boolean:
+      return "bool";
+    case Type::integer:
+      return "int";
+    case Type::floating:
+      return "float";
+    case Type::timestamp:
+      return "timestamp";
+    case Type::string:
+      break;
   }
   return "str";
 }

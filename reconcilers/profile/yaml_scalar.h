@@ -15,7 +15,8 @@ namespace gso {
 // std::monostate is null.
 using YamlScalar = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string>;
 
-// nullopt when an explicit tag contradicts the text (!!int four, !!binary with bad base64): upstream refuses the document.
+// nullopt when an explicit tag contradicts the text (!!int four, !!binary with bad base64): upstream refuses the
+// document.
 [[nodiscard]] std::optional<YamlScalar> resolve_scalar(const YamlNode& node);
 
 // Go's strconv.ParseInt and ParseUint with 64 bits. `base` 0: by prefix (0x, 0b, 0o, 0), where underscores may separate

@@ -84,7 +84,8 @@ TEST(ExpectedState, RenamingMovesTheCountAndDropsTheSuffix) {
   EXPECT_EQ(label(plain, "gpu.product"), "NVIDIA-H100-NVL-SHARED");
   EXPECT_EQ(plain.allocatable, (Counts{{"nvidia.com/gpu", 6}}));
   const Expectation renamed =
-      expected_state(profile("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 3}]}}"), {h100(), h100()});
+      expected_state(profile("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 3}]}}"),
+                     {h100(), h100()});
   EXPECT_EQ(label(renamed, "gpu.product"), "NVIDIA-H100-NVL");
   EXPECT_EQ(label(renamed, "gpu.replicas"), "3");
   EXPECT_EQ(renamed.allocatable, (Counts{{"nvidia.com/gpu", 0}, {"nvidia.com/gpu.shared", 6}}));
@@ -100,7 +101,8 @@ TEST(ExpectedState, UnderMigNoneAGpuInMigModeIsSharedByThePluginButNotInItsLabel
 
 TEST(ExpectedState, UnderMigSingleTheSlicesAreTheGpus) {
   const Profile p = profile("flags: {migStrategy: single}\n" + kSlicing);
-  const auto gpus = std::vector<Device>{h100_with({slice("1g.12gb", 11008), slice("1g.12gb", 11008)}), h100_with({slice("1g.12gb", 11008)})};
+  const auto gpus = std::vector<Device>{h100_with({slice("1g.12gb", 11008), slice("1g.12gb", 11008)}),
+                                        h100_with({slice("1g.12gb", 11008)})};
   const Expectation e = expected_state(p, gpus);
   EXPECT_EQ(label(e, "gpu.count"), "3");
   EXPECT_EQ(label(e, "gpu.memory"), "11008");
@@ -130,15 +132,18 @@ TEST(ExpectedState, UnderMigSingleUnevenSlicesAreInvalid) {
 }
 
 TEST(ExpectedState, UnderMigMixedEverySliceHasItsResource) {
-  const Profile p = profile("flags: {migStrategy: mixed}\nsharing: {timeSlicing: {resources: [{name: mig-1g.12gb.me, replicas: 4}]}}");
-  const Expectation e = expected_state(p, {h100_with({slice("1g.12gb", 11008), slice("1g.12gb+me", 11008), slice("1g.12gb+me", 11008)}), h100()});
+  const Profile p = profile(
+      "flags: {migStrategy: mixed}\nsharing: {timeSlicing: {resources: [{name: mig-1g.12gb.me, replicas: 4}]}}");
+  const Expectation e = expected_state(
+      p, {h100_with({slice("1g.12gb", 11008), slice("1g.12gb+me", 11008), slice("1g.12gb+me", 11008)}), h100()});
   EXPECT_EQ(label(e, "gpu.count"), "2");
   EXPECT_EQ(label(e, "gpu.replicas"), "1");
   EXPECT_EQ(label(e, "mig-1g.12gb.count"), "1");
   EXPECT_EQ(label(e, "mig-1g.12gb.product"), "NVIDIA-H100-NVL-MIG-1g.12gb");
   EXPECT_EQ(label(e, "mig-1g.12gb.me.replicas"), "4");
   EXPECT_EQ(label(e, "mig-1g.12gb.me.product"), "NVIDIA-H100-NVL-MIG-1g.12gb.me-SHARED");
-  EXPECT_EQ(e.allocatable, (Counts{{"nvidia.com/gpu", 1}, {"nvidia.com/mig-1g.12gb", 1}, {"nvidia.com/mig-1g.12gb.me", 8}}));
+  EXPECT_EQ(e.allocatable,
+            (Counts{{"nvidia.com/gpu", 1}, {"nvidia.com/mig-1g.12gb", 1}, {"nvidia.com/mig-1g.12gb.me", 8}}));
   EXPECT_TRUE(expected_state(p, {h100_with({slice("1c.2g.24gb", 22144)})}).error.has_value());
 }
 
@@ -156,7 +161,7 @@ TEST(ExpectedState, MpsWithoutItsDaemonServesNothing) {
       EXPECT_EQ(count, 0) << text << resource;
     }
   }
-  EXPECT_TRUE(expected_state(profile(cases[0].first), cases[0].second).labels.empty());   // GFD exits.
+  EXPECT_TRUE(expected_state(profile(cases[0].first), cases[0].second).labels.empty());               // GFD exits.
   EXPECT_EQ(label(expected_state(profile(cases[1].first), cases[1].second), "mps.capable"), "true");  // GFD does not.
 }
 
@@ -166,7 +171,8 @@ TEST(ExpectedState, AnMpsClientGetsItsShareOfEveryGpu) {
   Device unknown = h100();
   unknown.memory_mib = 0;
   const Expectation e =
-      expected_state(profile("sharing: {mps: {renameByDefault: true, resources: [{name: gpu, replicas: 7}]}}"), {h100(), small, unknown});
+      expected_state(profile("sharing: {mps: {renameByDefault: true, resources: [{name: gpu, replicas: 7}]}}"),
+                     {h100(), small, unknown});
   ASSERT_EQ(e.mps.size(), 1u);
   EXPECT_EQ(e.mps[0].resource, "nvidia.com/gpu.shared");
   EXPECT_EQ(e.mps[0].thread_percentage, 14);
@@ -202,12 +208,14 @@ TEST(ExpectedState, ProductsAreSanitisedAsGfdDoes) {
 }
 
 TEST(ExpectedState, CountsBeyondSixtyFourBitsAreCutOff) {
-  const Expectation e = expected_state(profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 9223372036854775807}]}}"), {h100(), h100()});
+  const Expectation e = expected_state(
+      profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 9223372036854775807}]}}"), {h100(), h100()});
   EXPECT_EQ(e.allocatable.at("nvidia.com/gpu"), INT64_MAX);
 }
 
 TEST(ExpectedState, GpusAreReadFromANodesLabels) {
-  const std::string node = R"({"kind":"Node","metadata":{"name":"n","labels":{"nvidia.com/gpu.product":"Tesla-T4-SHARED","nvidia.com/gpu.count":"2",
+  const std::string node =
+      R"({"kind":"Node","metadata":{"name":"n","labels":{"nvidia.com/gpu.product":"Tesla-T4-SHARED","nvidia.com/gpu.count":"2",
     "nvidia.com/gpu.memory":"15360","nvidia.com/gpu.compute.major":"7","nvidia.com/gpu.compute.minor":"5","nvidia.com/mig.capable":"false"}}})";
   const auto devices = devices_of_node(node);
   ASSERT_TRUE(devices.has_value());
@@ -218,8 +226,9 @@ TEST(ExpectedState, GpusAreReadFromANodesLabels) {
       R"({"kind":"Node","metadata":{"annotations":{"gpusharing.dev/devices":"[{\"name\":\"A\"},{\"name\":\"B\"}]"}}})");
   ASSERT_TRUE(annotated.has_value());
   EXPECT_EQ(annotated->size(), 2u);
-  for (const std::string bad : {"", "kind: Pod", "kind: Node\nmetadata: {name: n}", "a: [",
-                                "kind: Node\nmetadata: {labels: {nvidia.com/gpu.product: A-MIG-1g.5gb, nvidia.com/gpu.count: '7'}}"}) {
+  for (const std::string bad :
+       {"", "kind: Pod", "kind: Node\nmetadata: {name: n}", "a: [",
+        "kind: Node\nmetadata: {labels: {nvidia.com/gpu.product: A-MIG-1g.5gb, nvidia.com/gpu.count: '7'}}"}) {
     EXPECT_FALSE(devices_of_node(bad).has_value()) << bad;
   }
 }
@@ -275,12 +284,15 @@ TEST(ExpectedState, TheSharedFactsHold) {
     if (kind == "mps_limits") {
       const std::int64_t replicas = fact.at("replicas");
       const std::int64_t mib = fact.at("total_bytes").get<std::int64_t>() / (1 << 20);
-      EXPECT_EQ(fact.at("command_mem"), "set_default_device_pinned_mem_limit 0 " + std::to_string(mps_pinned_memory_mib(mib, replicas)) + "M");
-      EXPECT_EQ(fact.at("command_threads"), "set_default_active_thread_percentage " + std::to_string(mps_thread_percentage(replicas)));
+      EXPECT_EQ(fact.at("command_mem"),
+                "set_default_device_pinned_mem_limit 0 " + std::to_string(mps_pinned_memory_mib(mib, replicas)) + "M");
+      EXPECT_EQ(fact.at("command_threads"),
+                "set_default_active_thread_percentage " + std::to_string(mps_thread_percentage(replicas)));
     } else if (kind == "mps_max_clients") {
       const std::string capability = fact.at("computeCapability");
       const auto dot = capability.find('.');
-      EXPECT_EQ(fact.at("maxClients"), mps_max_clients(std::stoi(capability.substr(0, dot)), std::stoi(capability.substr(dot + 1))));
+      EXPECT_EQ(fact.at("maxClients"),
+                mps_max_clients(std::stoi(capability.substr(0, dot)), std::stoi(capability.substr(dot + 1))));
     } else if (kind == "environment_overrides_file") {
       const auto devices = parse_devices(fact.at("devices").dump());
       const Profile there = with_environment(profile(fact.at("config")), fact.at("env").get<Labels>());
@@ -288,15 +300,18 @@ TEST(ExpectedState, TheSharedFactsHold) {
     } else if (kind == "validate_request") {
       const std::string sharing = fact.at("sharing");
       const std::string description = fact.at("description");
-      if (description.find("unknown device") != std::string::npos || description.find("pointer nil") != std::string::npos) {
+      if (description.find("unknown device") != std::string::npos ||
+          description.find("pointer nil") != std::string::npos) {
         continue;  // Not about the profile: the device's existence, and a state that upstream never reaches.
       }
       const bool fail = sharing.find("+fail") != std::string::npos;
       const std::string section = sharing.starts_with("mps") ? "mps" : "timeSlicing";
       const Profile shared = sharing == "none" ? Profile{}
-                                               : profile("sharing: {" + section + ": {failRequestsGreaterThanOne: " + (fail ? "true" : "false") +
+                                               : profile("sharing: {" + section +
+                                                         ": {failRequestsGreaterThanOne: " + (fail ? "true" : "false") +
                                                          ", resources: [{name: gpu, replicas: 2}]}}");
-      EXPECT_EQ(request_refusal(shared, current, "nvidia.com/gpu", static_cast<std::int64_t>(fact.at("request").size())).has_value(),
+      EXPECT_EQ(request_refusal(shared, current, "nvidia.com/gpu", static_cast<std::int64_t>(fact.at("request").size()))
+                    .has_value(),
                 fact.at("error").get<bool>())
           << description;
     }

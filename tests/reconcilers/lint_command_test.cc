@@ -1,6 +1,8 @@
 // The commands lint and expect: files, folders, stdin, exit status.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -102,9 +104,10 @@ TEST_F(Commands, ExpectSaysWhatTheNodeShows) {
 
 TEST_F(Commands, ExpectTakesAConfigMapAndANode) {
   const std::string map = write("cm.yaml", "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  only: |\n    " + kGood);
-  const std::string node = write("n.yaml",
-                                 "kind: Node\nmetadata:\n  labels: {nvidia.com/gpu.product: Tesla-T4, nvidia.com/gpu.count: '2', "
-                                 "nvidia.com/gpu.compute.major: '7', nvidia.com/gpu.compute.minor: '5'}\n");
+  const std::string node =
+      write("n.yaml",
+            "kind: Node\nmetadata:\n  labels: {nvidia.com/gpu.product: Tesla-T4, nvidia.com/gpu.count: '2', "
+            "nvidia.com/gpu.compute.major: '7', nvidia.com/gpu.compute.minor: '5'}\n");
   ASSERT_EQ(expect({.config = map, .node = node}), 0) << err_.str();
   EXPECT_EQ(json()["allocatable"]["nvidia.com/gpu.shared"], "8");
   const std::string two = write("two.yaml", "kind: ConfigMap\nmetadata: {name: c}\ndata: {a: '', b: ''}\n");

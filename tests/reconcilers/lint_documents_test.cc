@@ -18,7 +18,9 @@ namespace {
 using testing::shared_vectors;
 using Codes = std::vector<std::string>;
 
-std::vector<LintedDocument> lint(const std::string& text, LintRules rules = {}) { return lint_text("f.yaml", text, rules); }
+std::vector<LintedDocument> lint(const std::string& text, LintRules rules = {}) {
+  return lint_text("f.yaml", text, rules);
+}
 
 Codes codes(const LintedDocument& document, bool infos = false) {
   Codes out;
@@ -65,7 +67,8 @@ TEST(LintDocuments, ABrokenDocumentDoesNotHideTheOthers) {
 
 TEST(LintDocuments, EveryKeyOfAConfigMapIsAProfile) {
   const auto documents = lint(
-      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\ndata:\n  good: |\n    version: v1\n  bad: |-\n    version: v1\n    sharing:\n"
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\ndata:\n  good: |\n    version: v1\n  bad: |-\n    "
+      "version: v1\n    sharing:\n"
       "      timeSlicing: {}\n  empty: \"\"\n  'no label!': ''\n  number: 4\n");
   ASSERT_EQ(documents.size(), 6u);
   EXPECT_EQ(documents[0].kind, "ConfigMap");
@@ -84,8 +87,10 @@ TEST(LintDocuments, EveryKeyOfAConfigMapIsAProfile) {
 
 TEST(LintDocuments, OfALListOnlyConfigMapsWithProfilesAreChecked) {
   const auto documents = lint(
-      "kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: kube-root-ca.crt}, data: {ca.crt: '-----BEGIN CERTIFICATE-----'}}\n"
-      "- kind: ConfigMap\n  apiVersion: v1\n  metadata: {name: mps-config}\n  data:\n    any: |\n      sharing: {mps: {resources: []}}\n"
+      "kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: kube-root-ca.crt}, data: {ca.crt: "
+      "'-----BEGIN CERTIFICATE-----'}}\n"
+      "- kind: ConfigMap\n  apiVersion: v1\n  metadata: {name: mps-config}\n  data:\n    any: |\n      sharing: {mps: "
+      "{resources: []}}\n"
       "- {kind: Deployment, apiVersion: apps/v1, metadata: {name: d}}\n");
   ASSERT_EQ(documents.size(), 3u);
   EXPECT_TRUE(documents[0].valid());
@@ -97,7 +102,9 @@ TEST(LintDocuments, OfALListOnlyConfigMapsWithProfilesAreChecked) {
 }
 
 TEST(LintDocuments, JsonHasTheContractsFieldsInTheirOrder) {
-  const std::string text = lint_json(lint("version: v1\nsharing:\n  mps:\n    renameByDefault: true\n    resources:\n    - name: gpu\n      replicas: 4\n"));
+  const std::string text =
+      lint_json(lint("version: v1\nsharing:\n  mps:\n    renameByDefault: true\n    resources:\n    - name: gpu\n      "
+                     "replicas: 4\n"));
   EXPECT_EQ(text, R"({
  "documents": [
   {
@@ -137,36 +144,43 @@ TEST(LintDocuments, JsonHasTheContractsFieldsInTheirOrder) {
 }
 
 TEST(LintDocuments, TextShowsTheLineAndACaret) {
-  const std::string text = "# \u00fc\nversion: \"v1\"\nsharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n";
+  const std::string text =
+      "# \u00fc\nversion: \"v1\"\nsharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n";
   EXPECT_EQ(lint_report(lint(text)[0], text),
-            "f.yaml:3:17: warning: sharing.mps.\u00fc: \"\u00fc\" is ignored: there is no such field; fields that exist here: "
+            "f.yaml:3:17: warning: sharing.mps.\u00fc: \"\u00fc\" is ignored: there is no such field; fields that "
+            "exist here: "
             "renameByDefault, failRequestsGreaterThanOne, resources [UnknownField]\n"
             "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
             "      |                 ^\n"
-            "f.yaml:3:57: error: sharing.mps.resources[0].replicas: replicas is 1; it must be 2 or more (to turn sharing off, leave "
+            "f.yaml:3:57: error: sharing.mps.resources[0].replicas: replicas is 1; it must be 2 or more (to turn "
+            "sharing off, leave "
             "the sharing section out) [ReplicasBelowMinimum]\n"
             "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
             "      |                                                         ^\n");
 }
 
 TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
-  const std::string text = "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: |\n    # first\n    version: v2\n  b: \"version: v3\"\n";
+  const std::string text =
+      "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: |\n    # first\n    version: v2\n  b: \"version: v3\"\n";
   const auto documents = lint(text);
   ASSERT_EQ(documents.size(), 2u);
   EXPECT_EQ(lint_report(documents[0], text),
             "f.yaml:6:14: error: version: version is \"v2\"; the only version there is is v1 [UnknownVersion]\n"
             "    6 |     version: v2\n"
             "      |              ^\n");
-  EXPECT_EQ(lint_report(documents[1], text),
-            "f.yaml[b], line 1 of the value, column 10: error: version: version is \"v3\"; the only version there is is v1 "
-            "[UnknownVersion]\n"
-            "    1 | version: v3\n"
-            "      |          ^\n");
+  EXPECT_EQ(
+      lint_report(documents[1], text),
+      "f.yaml[b], line 1 of the value, column 10: error: version: version is \"v3\"; the only version there is is v1 "
+      "[UnknownVersion]\n"
+      "    1 | version: v3\n"
+      "      |          ^\n");
 }
 
-std::string pod(const std::string& annotations, const std::string& limits = "", const std::string& scheduler = "kai-scheduler") {
-  return "kind: Pod\napiVersion: v1\nmetadata: {name: p, annotations: {" + annotations + "}}\nspec:\n  schedulerName: " + scheduler +
-         "\n  containers: [{name: main, resources: {limits: {" + limits + "}}}]\n";
+std::string pod(const std::string& annotations, const std::string& limits = "",
+                const std::string& scheduler = "kai-scheduler") {
+  return "kind: Pod\napiVersion: v1\nmetadata: {name: p, annotations: {" + annotations +
+         "}}\nspec:\n  schedulerName: " + scheduler + "\n  containers: [{name: main, resources: {limits: {" + limits +
+         "}}}]\n";
 }
 
 TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {
@@ -213,7 +227,8 @@ TEST(LintDocuments, PodsAgreeWithTheSharedVectors) {
     GTEST_SKIP() << "no vectors beside the project";
   }
   for (const auto& vector : vectors->at("cases")) {
-    const auto documents = lint(vector.at("manifest").dump(), {.kai_gpu_sharing = vector.at("kai_gpu_sharing").get<bool>()});
+    const auto documents =
+        lint(vector.at("manifest").dump(), {.kai_gpu_sharing = vector.at("kai_gpu_sharing").get<bool>()});
     ASSERT_EQ(documents.size(), 1u);
     EXPECT_EQ(documents[0].valid(), vector.at("expect").at("allow").get<bool>()) << vector.at("id");
     EXPECT_EQ(documents[0].name, vector.at("manifest").at("metadata").at("name"));
@@ -247,7 +262,8 @@ TEST(LintDocuments, PoliciesAreCheckedFieldByField) {
       {"rollout: {workloads: Evict, cordon: false}", {"EvictNeedsCordon"}},
       {"rollout: {workloads: Evict}", {}},
       {"rollout: {mechanism: DaemonSetRestart}", {"DaemonSetRestartInterrupts"}},
-      {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 1}}", {"DaemonSetRestartHasNoCanary"}},
+      {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 1}}",
+       {"DaemonSetRestartHasNoCanary"}},
       {"rollout: {maxFailure: 3}", {"UnknownField"}},
       {"rollout: 4", {"WrongType"}}};
   for (const auto& [spec, expected] : cases) {

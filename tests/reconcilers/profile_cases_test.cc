@@ -108,13 +108,16 @@ TEST(ProfileCases, TheSharedVectorsHold) {
       EXPECT_EQ(!found.empty(), want.at("must_warn").get<bool>()) << id;
     }
     if (want.contains("line") && vector.at("form") == "file") {
-      EXPECT_TRUE(std::any_of(found.begin(), found.end(), [&](const Complaint& c) {
-        return std::get<0>(c) == "error" && std::get<2>(c) == want.at("line").get<int>();
-      })) << id << ": " << parsed.first_error();
+      EXPECT_TRUE(std::any_of(found.begin(), found.end(),
+                              [&](const Complaint& c) {
+                                return std::get<0>(c) == "error" && std::get<2>(c) == want.at("line").get<int>();
+                              }))
+          << id << ": " << parsed.first_error();
     }
     if (want.contains("normalized_sharing")) {
       ASSERT_TRUE(parsed.accepted) << id;
-      EXPECT_EQ(canonical(nlohmann::json(normalized_json(parsed.profile)).at("sharing")), canonical(want.at("normalized_sharing")))
+      EXPECT_EQ(canonical(nlohmann::json(normalized_json(parsed.profile)).at("sharing")),
+                canonical(want.at("normalized_sharing")))
           << id;
     }
   }
@@ -151,17 +154,39 @@ TEST(ProfileCases, NormalisingTwiceChangesNothing) {
 
 // Inserts, deletes, replaces and moves pieces of YAML.
 std::string mutate(std::string text, std::mt19937& random, const std::vector<std::string>& corpus) {
-  static const std::vector<std::string> kPieces{
-      ":",  ": ", "- ", "[", "]", "{", "}", ",", "#", "&a ", "*a", "!!int ", "!x[y] ", "|\n", ">\n", "\n", "\r\n", "\t",  "  ", "'",
-      "\"", "?",  "<<: ", "---\n", "...\n", "%YAML 1.2\n", "\xff", "\xef\xbb\xbf", "\\", std::string(1, '\0'), ".inf", "0x", "~", "null"};
-  const auto below = [&](std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound == 0 ? 0 : bound - 1)(random); };
+  static const std::vector<std::string> kPieces{":",      ": ",
+                                                "- ",     "[",
+                                                "]",      "{",
+                                                "}",      ",",
+                                                "#",      "&a ",
+                                                "*a",     "!!int ",
+                                                "!x[y] ", "|\n",
+                                                ">\n",    "\n",
+                                                "\r\n",   "\t",
+                                                "  ",     "'",
+                                                "\"",     "?",
+                                                "<<: ",   "---\n",
+                                                "...\n",  "%YAML 1.2\n",
+                                                "\xff",   "\xef\xbb\xbf",
+                                                "\\",     std::string(1, '\0'),
+                                                ".inf",   "0x",
+                                                "~",      "null"};
+  const auto below = [&](std::size_t bound) {
+    return std::uniform_int_distribution<std::size_t>(0, bound == 0 ? 0 : bound - 1)(random);
+  };
   for (std::size_t step = 0, steps = 1 + below(4); step < steps; ++step) {
     const std::size_t at = below(text.size() + 1);
     const std::size_t length = std::min(below(9), text.size() - at);
     switch (below(4)) {
-      case 0: text.insert(at, kPieces[below(kPieces.size())]); break;
-      case 1: text.erase(at, length); break;
-      case 2: text.replace(at, length, kPieces[below(kPieces.size())]); break;
+      case 0:
+        text.insert(at, kPieces[below(kPieces.size())]);
+        break;
+      case 1:
+        text.erase(at, length);
+        break;
+      case 2:
+        text.replace(at, length, kPieces[below(kPieces.size())]);
+        break;
       default: {
         const std::string& other = corpus[below(corpus.size())];
         text.insert(at, other.substr(below(other.size() + 1), below(60)));

@@ -22,7 +22,9 @@ Profile mps(int replicas, const std::string& more = "") {
 }
 
 TEST(ProfileMeaning, MpsWinsWhereverItStands) {
-  const Profile both = profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}, mps: {resources: [{name: mig-1g.5gb, replicas: 3}]}}");
+  const Profile both = profile(
+      "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}, mps: {resources: [{name: mig-1g.5gb, replicas: "
+      "3}]}}");
   EXPECT_EQ(both.strategy(), Strategy::mps);
   EXPECT_EQ(both.plugin_replicas("nvidia.com/gpu"), 1);
   EXPECT_EQ(both.plugin_replicas("nvidia.com/mig-1g.5gb"), 3);
@@ -31,26 +33,35 @@ TEST(ProfileMeaning, MpsWinsWhereverItStands) {
 }
 
 TEST(ProfileMeaning, OfDuplicateEntriesThePluginTakesTheLargestAndGfdTheFirst) {
-  const Profile twice = profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}, {name: gpu, replicas: 9}, {name: gpu, replicas: 5}]}}");
+  const Profile twice = profile(
+      "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}, {name: gpu, replicas: 9}, {name: gpu, replicas: "
+      "5}]}}");
   EXPECT_EQ(twice.plugin_replicas("nvidia.com/gpu"), 9);
   EXPECT_EQ(twice.gfd_replicas("nvidia.com/gpu"), 3);
 }
 
 TEST(ProfileMeaning, EqualMeaningGivesAnEqualRevision) {
-  const std::string plain = "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 8\n";
+  const std::string plain =
+      "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 8\n";
   const std::vector<std::string> same{
       plain,
-      "{\"sharing\":{\"mps\":{\"failRequestsGreaterThanOne\":true,\"resources\":[{\"name\":\"gpu\",\"replicas\":010,\"rename\":\"x\"}]}}}",
+      "{\"sharing\":{\"mps\":{\"failRequestsGreaterThanOne\":true,\"resources\":[{\"name\":\"gpu\",\"replicas\":010,"
+      "\"rename\":\"x\"}]}}}",
       "# why\nunknown: 1\n" + plain,
-      "flags: {migStrategy: none, failOnInitError: true, plugin: {deviceListStrategy: [envvar]}, gfd: {sleepInterval: 60s}}\n" + plain,
+      "flags: {migStrategy: none, failOnInitError: true, plugin: {deviceListStrategy: [envvar]}, gfd: {sleepInterval: "
+      "60s}}\n" +
+          plain,
       "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}, mps: {resources: [{name: gpu, replicas: 8}]}}"};
   for (const std::string& text : same) {
     EXPECT_EQ(revision_of(profile(text)), revision_of(profile(plain))) << text;
   }
   const std::vector<std::string> different{
-      "", "sharing: {mps: {resources: [{name: gpu, replicas: 9}]}}", "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 8}]}}",
+      "",
+      "sharing: {mps: {resources: [{name: gpu, replicas: 9}]}}",
+      "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 8}]}}",
       "sharing: {mps: {renameByDefault: true, resources: [{name: gpu, replicas: 8}]}}",
-      "sharing: {mps: {failRequestsGreaterThanOne: false, resources: [{name: gpu, replicas: 8}]}}", "flags: {migStrategy: single}\n" + plain,
+      "sharing: {mps: {failRequestsGreaterThanOne: false, resources: [{name: gpu, replicas: 8}]}}",
+      "flags: {migStrategy: single}\n" + plain,
       "flags: {gfd: {noTimestamp: true}}\n" + plain,
       "sharing: {mps: {resources: [{name: gpu, replicas: 8}, {name: gpu, replicas: 9}]}}"};
   for (std::size_t i = 0; i < different.size(); ++i) {
@@ -62,7 +73,8 @@ TEST(ProfileMeaning, RevisionsCarryAVersionAndAreTheSameOnEveryCluster) {
   EXPECT_EQ(revision_of(profile("")), revision_of(Profile{}));
   EXPECT_TRUE(known_revision_format(revision_of(mps(4))));
   EXPECT_EQ(revision_of(Profile{}).size(), 19u);
-  for (const std::string text : {"", "v1-", "v1-00", "v2-0000000000000000", "v1-000000000000000g", "v1-00000000000000000"}) {
+  for (const std::string text :
+       {"", "v1-", "v1-00", "v2-0000000000000000", "v1-000000000000000g", "v1-00000000000000000"}) {
     EXPECT_FALSE(known_revision_format(text)) << text;
   }
 }
@@ -77,20 +89,19 @@ TEST(ProfileMeaning, AKeyIsResolvedInConfigManagersOrder) {
     Source source;
     std::string key;
   };
-  const std::vector<Case> cases{
-      {"a", "b", {}, {"a", "b"}, Source::label, "a"},
-      {"x", "b", {"empty"}, {"a", "b"}, Source::error, ""},
-      {"", "b", {}, {"a", "b"}, Source::default_key, "b"},
-      {"", "x", {"named", "single", "empty"}, {"a", "default"}, Source::error, ""},
-      {"", "", {"named", "single"}, {"a", "default"}, Source::fallback_named, "default"},
-      {"", "", {"named", "single"}, {"a"}, Source::fallback_single, "a"},
-      {"", "", {"single", "named"}, {"default"}, Source::fallback_single, "default"},
-      {"", "", {"named", "single"}, {"a", "b"}, Source::error, ""},
-      {"", "", {"named", "single", "empty"}, {"a", "b"}, Source::fallback_empty, ""},
-      {"", "", {"empty", "named"}, {"default"}, Source::fallback_empty, ""},
-      {"", "", {"named", "bogus", "empty"}, {"a"}, Source::error, ""},
-      {"", "", {"empty"}, {}, Source::error, ""},
-      {"", "", {}, {"a"}, Source::error, ""}};
+  const std::vector<Case> cases{{"a", "b", {}, {"a", "b"}, Source::label, "a"},
+                                {"x", "b", {"empty"}, {"a", "b"}, Source::error, ""},
+                                {"", "b", {}, {"a", "b"}, Source::default_key, "b"},
+                                {"", "x", {"named", "single", "empty"}, {"a", "default"}, Source::error, ""},
+                                {"", "", {"named", "single"}, {"a", "default"}, Source::fallback_named, "default"},
+                                {"", "", {"named", "single"}, {"a"}, Source::fallback_single, "a"},
+                                {"", "", {"single", "named"}, {"default"}, Source::fallback_single, "default"},
+                                {"", "", {"named", "single"}, {"a", "b"}, Source::error, ""},
+                                {"", "", {"named", "single", "empty"}, {"a", "b"}, Source::fallback_empty, ""},
+                                {"", "", {"empty", "named"}, {"default"}, Source::fallback_empty, ""},
+                                {"", "", {"named", "bogus", "empty"}, {"a"}, Source::error, ""},
+                                {"", "", {"empty"}, {}, Source::error, ""},
+                                {"", "", {}, {"a"}, Source::error, ""}};
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];
     const EffectiveKey found = resolve_effective_key(c.label, c.default_key, c.fallbacks, c.keys);
@@ -138,13 +149,17 @@ TEST(ProfileMeaning, MpsAndMigExcludeEachOther) {
 }
 
 TEST(ProfileMeaning, EntriesForOtherDevicesAreNamed) {
-  const Profile slices = profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, replicas: 2}]}}");
+  const Profile slices =
+      profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, replicas: 2}]}}");
   EXPECT_EQ(codes(check_on_node(slices, {gpu(8, 0)})), Codes{"NameMatchesNothing"});
-  const Profile renamed = profile("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 4}]}}");
+  const Profile renamed =
+      profile("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 4}]}}");
   EXPECT_EQ(codes(check_on_node(renamed, {gpu(8, 0)})), Codes{});
 }
 
-PluginVersion release(const std::string& tag) { return PluginVersion::of_image("nvcr.io/nvidia/k8s-device-plugin:" + tag); }
+PluginVersion release(const std::string& tag) {
+  return PluginVersion::of_image("nvcr.io/nvidia/k8s-device-plugin:" + tag);
+}
 
 TEST(ProfileMeaning, DefectsDependOnTheRelease) {
   EXPECT_EQ(codes(check_on_release(profile(""), release("v0.18.1"), true)), Codes{});
@@ -155,13 +170,15 @@ TEST(ProfileMeaning, DefectsDependOnTheRelease) {
   EXPECT_EQ(codes(check_on_release(mps(4), release("v0.19.3"), false)), Codes{"MPSSidecarPanics"});
   EXPECT_EQ(codes(check_on_release(mps(4), release("v0.20.0"), false)), Codes{"MPSSidecarCannotSignal"});
   const Profile relaxed = mps(4, "failRequestsGreaterThanOne: false, ");
-  EXPECT_EQ(codes(check_on_release(relaxed, release("v0.17.4"), false)), (Codes{"MPSSidecarCannotSignal", "FailRequestsForced"}));
+  EXPECT_EQ(codes(check_on_release(relaxed, release("v0.17.4"), false)),
+            (Codes{"MPSSidecarCannotSignal", "FailRequestsForced"}));
   EXPECT_EQ(codes(check_on_release(relaxed, release("v0.20.0"), false)), Codes{"MPSSidecarCannotSignal"});
 }
 
 TEST(ProfileMeaning, RequestsAboveOneAreRefusedByStrategySettingAndRelease) {
   const Profile slices = profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}");
-  const Profile strict = profile("sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: gpu, replicas: 4}]}}");
+  const Profile strict =
+      profile("sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: gpu, replicas: 4}]}}");
   const Profile relaxed = mps(4, "failRequestsGreaterThanOne: false, ");
   EXPECT_FALSE(refuses_requests_above_one(profile(""), release("v0.20.0")));
   EXPECT_FALSE(refuses_requests_above_one(slices, release("v0.20.0")));

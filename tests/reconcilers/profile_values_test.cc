@@ -19,41 +19,96 @@ namespace gso {
 namespace {
 
 std::optional<std::int64_t> replicas(const std::string& text) {
-  const ParsedProfile parsed =
-      parse_profile(fmt::format("sharing:\n  timeSlicing:\n    resources:\n    - name: gpu\n      replicas: {}\n", text));
+  const ParsedProfile parsed = parse_profile(
+      fmt::format("sharing:\n  timeSlicing:\n    resources:\n    - name: gpu\n      replicas: {}\n", text));
   return parsed.accepted ? std::optional(parsed.profile.plugin_replicas("nvidia.com/gpu")) : std::nullopt;
 }
 
 TEST(ProfileValues, ReplicasTakeEveryFormThatUpstreamTakes) {
-  const std::vector<std::pair<std::string, std::int64_t>> accepted{
-      {"2", 2},          {"+4", 4},       {"4.0", 4},     {"4.", 4},          {"1e1", 10},    {"20e-1", 2},  {"0x1F", 31},  {"0X_1f", 31},
-      {"010", 8},        {"08", 8},       {"0o17", 15},   {"0O17", 15},       {"0b101", 5},   {"0B11", 3},   {"0b+11", 3},  {"1_000", 1000},
-      {"1__0", 10},      {"0_7", 7},      {"!!int \"5\"", 5},     {"5 # five", 5}, {"1e18", 1'000'000'000'000'000'000},
-      {"9223372036854775807", INT64_MAX}, {"&five 5", 5}, {"!!float 5", 5}};
+  const std::vector<std::pair<std::string, std::int64_t>> accepted{{"2", 2},
+                                                                   {"+4", 4},
+                                                                   {"4.0", 4},
+                                                                   {"4.", 4},
+                                                                   {"1e1", 10},
+                                                                   {"20e-1", 2},
+                                                                   {"0x1F", 31},
+                                                                   {"0X_1f", 31},
+                                                                   {"010", 8},
+                                                                   {"08", 8},
+                                                                   {"0o17", 15},
+                                                                   {"0O17", 15},
+                                                                   {"0b101", 5},
+                                                                   {"0B11", 3},
+                                                                   {"0b+11", 3},
+                                                                   {"1_000", 1000},
+                                                                   {"1__0", 10},
+                                                                   {"0_7", 7},
+                                                                   {"!!int \"5\"", 5},
+                                                                   {"5 # five", 5},
+                                                                   {"1e18", 1'000'000'000'000'000'000},
+                                                                   {"9223372036854775807", INT64_MAX},
+                                                                   {"&five 5", 5},
+                                                                   {"!!float 5", 5}};
   for (const auto& [text, value] : accepted) {
     EXPECT_EQ(replicas(text), value) << text;
   }
 }
 
 TEST(ProfileValues, ReplicasRefuseWhatUpstreamRefuses) {
-  for (const std::string text :
-       {"1", "0", "-0", "-4", "-0x10", "", "~", "null", "4.5", "\"4\"", "'4'", "true", "yes", "four", "[4]", "{a: 4}", ".inf", "-.INF", ".nan",
-        "1e-1", "1e19", "1e400", "9223372036854775808", "18446744073709551615", "0x", "0xg", "0b2", "0o8", "4:30", "2001-01-01", "!!str 4",
-        "!mine 4", "! 4", "!!int 4.0", "!!int four", "_4", "4,0", "1 000"}) {
+  for (const std::string text : {"1",
+                                 "0",
+                                 "-0",
+                                 "-4",
+                                 "-0x10",
+                                 "",
+                                 "~",
+                                 "null",
+                                 "4.5",
+                                 "\"4\"",
+                                 "'4'",
+                                 "true",
+                                 "yes",
+                                 "four",
+                                 "[4]",
+                                 "{a: 4}",
+                                 ".inf",
+                                 "-.INF",
+                                 ".nan",
+                                 "1e-1",
+                                 "1e19",
+                                 "1e400",
+                                 "9223372036854775808",
+                                 "18446744073709551615",
+                                 "0x",
+                                 "0xg",
+                                 "0b2",
+                                 "0o8",
+                                 "4:30",
+                                 "2001-01-01",
+                                 "!!str 4",
+                                 "!mine 4",
+                                 "! 4",
+                                 "!!int 4.0",
+                                 "!!int four",
+                                 "_4",
+                                 "4,0",
+                                 "1 000"}) {
     EXPECT_EQ(replicas(text), std::nullopt) << text;
   }
 }
 
 TEST(ProfileValues, BooleansAreThoseOfYaml11) {
   const auto renamed = [](const std::string& text) -> std::optional<bool> {
-    const ParsedProfile parsed = parse_profile(
-        fmt::format("sharing: {{timeSlicing: {{renameByDefault: {}, resources: [{{name: gpu, replicas: 2}}]}}}}", text));
+    const ParsedProfile parsed = parse_profile(fmt::format(
+        "sharing: {{timeSlicing: {{renameByDefault: {}, resources: [{{name: gpu, replicas: 2}}]}}}}", text));
     return parsed.accepted ? std::optional(parsed.profile.time_slicing->rename_by_default) : std::nullopt;
   };
-  for (const std::string text : {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y", "!!bool \"on\""}) {
+  for (const std::string text :
+       {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y", "!!bool \"on\""}) {
     EXPECT_EQ(renamed(text), true) << text;
   }
-  for (const std::string text : {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N", "null", "~", "", "NULL"}) {
+  for (const std::string text :
+       {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N", "null", "~", "", "NULL"}) {
     EXPECT_EQ(renamed(text), false) << text;
   }
   for (const std::string text : {"tRue", "yEs", "\"true\"", "1", "0", "maybe", "[]", "!!bool maybe"}) {
@@ -98,7 +153,8 @@ TEST(ProfileValues, GoFloatsAreReadAsStrconvReadsThem) {
   EXPECT_EQ(parse_go_float("Infinity"), std::numeric_limits<double>::infinity());
   EXPECT_EQ(parse_go_float("-inf"), -std::numeric_limits<double>::infinity());
   EXPECT_TRUE(std::isnan(*parse_go_float("nAn")));
-  for (const std::string text : {"", ".", "e5", "1e", "1e+", "0x1", "0x1.8", "1e400", "+nan", "infinit", "0,5", "0.5f", " 1", "1 ", "1_0", "_1.5"}) {
+  for (const std::string text : {"", ".", "e5", "1e", "1e+", "0x1", "0x1.8", "1e400", "+nan", "infinit", "0,5", "0.5f",
+                                 " 1", "1 ", "1_0", "_1.5"}) {
     if (text != "1_0") {
       EXPECT_EQ(parse_go_float(text), std::nullopt) << text;
     }
@@ -136,7 +192,8 @@ TEST(ProfileValues, DurationsAreThoseOfGo) {
   EXPECT_EQ(parse_go_duration("1µs"), 1'000);
   EXPECT_EQ(parse_go_duration("2562047h47m16.854775807s"), INT64_MAX);
   EXPECT_EQ(parse_go_duration("-2562047h47m16.854775808s"), INT64_MIN);
-  for (const std::string text : {"", "-", "1", "1d", "s", ".s", "1.", "1 s", "2562047h47m16.854775808s", "9999999h", "60S"}) {
+  for (const std::string text :
+       {"", "-", "1", "1d", "s", ".s", "1.", "1 s", "2562047h47m16.854775808s", "9999999h", "60S"}) {
     EXPECT_EQ(parse_go_duration(text), std::nullopt) << text;
   }
 }
@@ -165,18 +222,23 @@ TEST(ProfileValues, KeysFoldAsEncodingJsonFoldsThem) {
 }
 
 TEST(ProfileValues, MisspeltFieldsGetTheNearestOrTheRightPlace) {
-  const std::vector<std::pair<std::string, std::string>> cases{{"timeSlices", "did you mean \"timeSlicing\"?"},
-                                                               {"time-slicing", "did you mean \"timeSlicing\"?"},
-                                                               {"msp", "did you mean \"mps\"?"},
-                                                               {"replicas", "it belongs under an entry of"},
-                                                               {"maxClients", "fields that exist here: timeSlicing, mps"}};
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"timeSlices", "did you mean \"timeSlicing\"?"},
+      {"time-slicing", "did you mean \"timeSlicing\"?"},
+      {"msp", "did you mean \"mps\"?"},
+      {"replicas", "it belongs under an entry of"},
+      {"maxClients", "fields that exist here: timeSlicing, mps"}};
   for (const auto& [key, advice] : cases) {
-    EXPECT_TRUE(field_advice(key, kSharingFields).starts_with(advice)) << key << ": " << field_advice(key, kSharingFields);
+    EXPECT_TRUE(field_advice(key, kSharingFields).starts_with(advice))
+        << key << ": " << field_advice(key, kSharingFields);
   }
 }
 
 TEST(ProfileValues, InvalidUtf8BecomesTheReplacementCharacter) {
-  EXPECT_EQ(replace_invalid_utf8("a\xff" "b"), "a\ufffd" "b");
+  EXPECT_EQ(replace_invalid_utf8("a\xff"
+                                 "b"),
+            "a\ufffd"
+            "b");
   EXPECT_EQ(replace_invalid_utf8("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");
   EXPECT_EQ(replace_invalid_utf8("\u00e9\u2028\U0001f600"), "\u00e9\u2028\U0001f600");
 }
