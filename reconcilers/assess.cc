@@ -270,7 +270,9 @@ class Assessor {
   // The MPS daemon never reloads by label: between two MPS profiles its pod has to go. By template it was replaced,
   // but up to v0.18.1 (where MPS by label works at all) a label that was taken away looks the same.
   [[nodiscard]] bool mps_kept_its_old_profile() const {
-    if (out_.transition != Transition::change_mps) return false;
+    const ProfilePtr before = context_.book.by_revision(out_.loaded.revision);
+    const bool entered = before && before->profile().strategy() != Strategy::mps;
+    if (out_.transition != Transition::change_mps || entered) return false;
     return effective_.source == EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2);
   }
 

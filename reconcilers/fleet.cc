@@ -79,27 +79,6 @@ k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
   return {resource.group, resource.version, resource.resource + "/" + std::string(name)};
 }
 
-// Two reconcilers write the state ConfigMap, each with every key: one write, with the keys that each of them changed.
-void join_state_writes(const World& world, Plan& plan) {
-  PlannedAction* first = nullptr;
-  std::erase_if(plan.actions, [&](PlannedAction& planned) {
-    auto* write = std::get_if<WriteConfigMap>(&planned.action);
-    if (write == nullptr) return false;
-    if (first == nullptr) {
-      first = &planned;
-      return false;
-    }
-    auto& into = std::get<WriteConfigMap>(first->action);
-    if (into.config_map != write->config_map) return false;
-    const ConfigMap* present = world.configmaps.find(write->config_map);
-    for (auto& [key, text] : write->set) {
-      const auto* stored = present && present->data.contains(key) ? present->data.at(key).get() : nullptr;
-      if (stored == nullptr || *stored != text) into.set[key] = text;
-    }
-    return true;
-  });
-}
-
 }  // namespace
 
 const std::vector<Reconciler>& reconcilers() {
@@ -138,7 +117,6 @@ Plan plan_fleet(const Snapshot& snapshot, FleetIndex& index) {
   if (!synced(snapshot.world, snapshot.settings)) return plan;
   index.refresh(snapshot.world, snapshot.settings);
   for (const Reconciler& reconciler : reconcilers()) plan.append(reconciler.plan(snapshot, index));
-  join_state_writes(snapshot.world, plan);
   std::ranges::sort(plan.conditions);
   const auto repeated = std::ranges::unique(plan.conditions);
   plan.conditions.erase(repeated.begin(), repeated.end());

@@ -71,7 +71,7 @@ void FleetIndex::Impl::reset() {
   policies.clear();
   cluster = {};
   shares_.clear();
-  for (auto* names : {&in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
+  for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
                       &breaking, &label_work}) {
     names->clear();
   }
@@ -201,7 +201,6 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   share.unit = {std::string(a.policy.view()), set_of(a).id(), std::string(a.key.view())};
   share.product = std::string(a.product.view());
   share.situation = a.situation;
-  share.unavailable = a.unavailable;
   share.busy = a.unavailable || a.flight.has_value();
   share.settled = a.situation == Situation::current && a.matches;
   share.held = a.held;
@@ -224,8 +223,9 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   }
   if (share.settled) ++group.settled;
   if (share.held) ++unit.held;
+  if (a.unavailable && !a.flight) unavailable.insert(name);
   switch (a.situation) {
-    case Situation::change: group.pending.emplace(!a.unavailable, name); break;
+    case Situation::change: group.pending.emplace(!share.busy, name); break;
     case Situation::in_flight: in_flight.insert(name); break;
     case Situation::failed: failed.insert(name); break;
     case Situation::to_record: to_record.insert(name); break;
@@ -244,7 +244,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
 }
 
 void FleetIndex::Impl::remove(const std::string& name) {
-  for (auto* names : {&in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
+  for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
                       &breaking, &label_work}) {
     names->erase(name);
   }
@@ -274,7 +274,7 @@ void FleetIndex::Impl::remove(const std::string& name) {
   drop(unit.counts, share.situation);
   drop(unit.targets, share.target);
   unit.failed.erase(name);
-  group.pending.erase({!share.unavailable, name});
+  group.pending.erase({!share.busy, name});
   if (auto blocked = unit.blocked.find(share.reason); blocked != unit.blocked.end()) {
     blocked->second.erase(name);
     if (blocked->second.empty()) unit.blocked.erase(blocked);

@@ -24,7 +24,7 @@ struct Group {
   std::int64_t total = 0;
   std::int64_t busy = 0;     // In flight or unavailable, whoever caused it.
   std::int64_t settled = 0;  // Run the target, and show it.
-  // Waiting for a change: those that are out of service anyway first, then by name.
+  // Waiting for a change: those that are busy anyway (and need no slot) first, then by name.
   std::set<std::pair<bool, std::string>> pending;
 };
 
@@ -54,7 +54,6 @@ struct Share {
   Situation situation = Situation::unmanaged;
   bool busy = false;
   bool settled = false;
-  bool unavailable = false;
   bool held = false;
   std::string reason;
   std::string target;
@@ -88,7 +87,7 @@ class FleetIndex::Impl {
   std::map<std::string, Sums> policies;  // By policy name.
   Sums cluster;
   // Active sets, sorted by name.
-  std::set<std::string> in_flight, failed, to_record, following, written_blocked, stale, first_seen, drifting, breaking,
+  std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen, drifting, breaking,
       label_work;
   SharingPolicy built_in_policy;
 

@@ -11,7 +11,26 @@ namespace gso {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+// One write for each ConfigMap: a later part of the plan adds its keys to the earlier one.
+bool joins_earlier_write(std::vector<PlannedAction>& actions, const PlannedAction& planned) {
+  const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+  if (write == nullptr) return false;
+  for (PlannedAction& earlier : actions) {
+    auto* into = std::get_if<WriteConfigMap>(&earlier.action);
+    if (into == nullptr || into->config_map != write->config_map) continue;
+    for (const auto& [key, text] : write->set) into->set[key] = text;
+    into->remove.insert(write->remove.begin(), write->remove.end());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void Plan::append(Plan other) {
+  std::erase_if(other.actions, [&](const PlannedAction& planned) { return joins_earlier_write(actions, planned); });
   std::move(other.actions.begin(), other.actions.end(), std::back_inserter(actions));
   std::move(other.findings.begin(), other.findings.end(), std::back_inserter(findings));
   std::move(other.conditions.begin(), other.conditions.end(), std::back_inserter(conditions));

@@ -54,7 +54,7 @@ struct EvictPod {
   friend bool operator==(const EvictPod&, const EvictPod&) = default;
 };
 
-// Data keys of a ConfigMap, by server-side apply with our field manager where `create_only` is false.
+// Data keys of a ConfigMap, by server-side apply with our field manager. Keys of ours that are not named stay as they are.
 struct WriteConfigMap {
   k8s::ObjectKey config_map;
   std::map<std::string, std::string> set;
@@ -130,6 +130,7 @@ struct Plan {
   // Nodes whose GPU consumers must be listed (spec.nodeName) before the next decision about them.
   std::set<std::string> consumers_wanted;
 
+  // Joins two plans; writes of one ConfigMap become one.
   void append(Plan other);
 };
 

@@ -182,11 +182,15 @@ class FlightPlan {
 
   // --- After the last.
 
-  // The content may have changed again meanwhile: what counts is what these pods have loaded.
-  [[nodiscard]] bool loaded_present_content() const { return same_target_ || a_.fresh_pods; }
+  // The content may have changed again meanwhile: what counts is what these pods have loaded. Their creation time
+  // tells, else what the node shows; an answer that is in doubt reads as the older content, which is rolled again.
+  enum class Content { flight_target, present };
+  [[nodiscard]] Content loaded_content() const {
+    if (same_target_ || a_.fresh_pods) return Content::present;
+    return !verify_flight_target().ok && a_.verified.ok ? Content::present : Content::flight_target;
+  }
 
-  [[nodiscard]] Verification verification() const {
-    if (loaded_present_content()) return a_.verified;
+  [[nodiscard]] Verification verify_flight_target() const {
     Verification out;
     if (target_) {
       const Operand* plugin = pass_.index.set_of(a_).find(Component::plugin, node_);
@@ -198,15 +202,15 @@ class FlightPlan {
     if (!out.ok) out.mismatch = "nothing is allocatable";
     return out;
   }
-  [[nodiscard]] bool shows_what_it_loaded() const {
-    if (loaded_present_content() && !(a_.profile && a_.profile->valid)) return false;
-    return a_.pods_ready && verification().ok;
+  [[nodiscard]] Verification verification() const {
+    return loaded_content() == Content::present ? a_.verified : verify_flight_target();
   }
+  [[nodiscard]] bool shows_what_it_loaded() const { return a_.pods_ready && verification().ok; }
 
   void finish(std::string_view reason) {
     const Verification shown = verification();
     PatchNode patch = patch_out(pass_, node_, a_);
-    const bool present = loaded_present_content();
+    const bool present = loaded_content() == Content::present;
     const std::string revision = present ? std::string(a_.target.view()) : flight_.target;
     record_on(patch, revision, a_.profile_ref);
     if (present && a_.expectation) {

@@ -141,16 +141,32 @@ std::map<Component, std::set<std::string>> pods_to_replace(const Pass& pass, con
 
 namespace {
 
+// Somebody else restarted the plugin since the content changed: its capacity says nothing about what is recorded.
+bool plugin_may_have_reloaded(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  const OperandSet& set = pass.index.set_of(a);
+  const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
+  const NodePods pods = sort_pods(set, pass.index.pods_of(pass.s.world, node.meta.name));
+  using std::chrono::seconds;
+  return config_map == nullptr || std::ranges::any_of(pods.plugin, [&](const Pod* pod) {
+           return std::chrono::floor<seconds>(pod->meta.creation_timestamp) >=
+                      std::chrono::floor<seconds>(config_map->data_changed) &&
+                  a.loaded.revision != a.target.view();
+         });
+}
+
 // Physical GPUs as the node shows them now, where GFD's label does not say the same.
 std::optional<std::int64_t> gpus_to_remember(const Pass& pass, const Node& node, const NodeAssessment& a) {
   const GpuFacts facts = facts_of(node);
-  if (facts.devices || a.unavailable) return std::nullopt;
+  if (facts.devices || a.unavailable || a.flight || a.way == WayIn::moved || plugin_may_have_reloaded(pass, node, a)) return std::nullopt;
   const ProfilePtr before = pass.index.book.by_revision(a.loaded.revision);
-  std::int64_t replicas = 0;
+  const Shape shown = observed_shape(node, false);
+  const auto labelled = shown.replicas.find(std::string(kGpuResource));
+  std::int64_t replicas = labelled == shown.replicas.end() ? 0 : labelled->second;
   if (before) {
-    replicas = before->profile().plugin_replicas(kGpuResource);
-  } else if (const Shape shape = observed_shape(node, false); shape.replicas.contains(std::string(kGpuResource))) {
-    replicas = shape.replicas.at(std::string(kGpuResource));
+    const std::int64_t loaded = before->profile().plugin_replicas(kGpuResource);
+    // Capacity and label may be on their way to another profile: then neither proves a count.
+    if (replicas != 0 && replicas != loaded) return std::nullopt;
+    replicas = loaded;
   }
   std::int64_t capacity = 0;
   for (const auto& [resource, count] : node.allocatable) {
@@ -161,7 +177,8 @@ std::optional<std::int64_t> gpus_to_remember(const Pass& pass, const Node& node,
   }
   if (replicas < 1 || capacity < 1 || capacity % replicas != 0) return std::nullopt;
   const std::int64_t gpus = capacity / replicas;
-  if (gpus == facts.count) return std::nullopt;
+  // GFD counts one model only, so there may be more than it says; fewer means that a device is missing.
+  if (gpus <= facts.count) return std::nullopt;
   return gpus;
 }
 
@@ -241,16 +258,7 @@ void delete_pods(Pass& pass, const std::string& node, const NodePods& pods, cons
 }
 
 WriteConfigMap write_state(const Snapshot& snapshot, std::map<std::string, std::string> keys) {
-  WriteConfigMap out;
-  out.config_map = {snapshot.settings.operator_namespace, snapshot.settings.state_config_map};
-  out.set = std::move(keys);
-  if (const ConfigMap* state = snapshot.world.configmaps.find(out.config_map)) {
-    for (std::string_view key : {kRecordKey, kStatusKey}) {
-      auto it = state->data.find(std::string(key));
-      if (it != state->data.end() && it->second) out.set.try_emplace(it->first, *it->second);
-    }
-  }
-  return out;
+  return {{snapshot.settings.operator_namespace, snapshot.settings.state_config_map}, std::move(keys), {}};
 }
 
 }  // namespace gso

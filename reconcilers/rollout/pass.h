@@ -107,9 +107,14 @@ void plan_starts(Pass& pass);
 [[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
 [[nodiscard]] bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
                                  const std::string& target);
+// The first of the three budgets (cluster, policy, group) that has no room for one more node (S1), for people; empty
+// when all have. `…_taken`: what this pass has started already.
+[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+                                           std::int64_t cluster_taken = 0, std::int64_t policy_taken = 0,
+                                           std::int64_t group_taken = 0);
 [[nodiscard]] std::string rollout_name(const UnitKey& key, std::string_view revision);
 [[nodiscard]] ObjectRef rollout_ref(const std::string& name);
-// The state ConfigMap with these keys changed and all others kept.
+// These keys of the state ConfigMap; its others stay.
 [[nodiscard]] WriteConfigMap write_state(const Snapshot& snapshot, std::map<std::string, std::string> keys);
 
 }  // namespace gso

@@ -71,6 +71,8 @@ struct PolicySum {
   std::string unstaged;                          // Why a change goes round the waves.
   std::string unstaged_owner;                    // ClusterPolicy.
   std::string rollout;
+  std::string exhausted;                         // Why no waiting node has a slot; empty when one has.
+  bool has_slot = false;
   [[nodiscard]] std::int64_t count(Situation situation) const {
     auto it = counts.find(situation);
     return it == counts.end() ? 0 : it->second;
@@ -111,7 +113,7 @@ class PolicyStatuses {
     for (const std::string& name : pass_.index.breaking) {
       const NodeAssessment* a = pass_.index.find(name);
       auto it = sums_.find(std::string(a->policy.view()));
-      if (it == sums_.end()) continue;
+      if (it == sums_.end() || !pass_.plannable(*a)) continue;
       it->second.breaking.push_back(name);
       it->second.break_reason = a->would_break;
       it->second.unstaged_owner = pass_.index.set_of(*a).owner;
@@ -137,6 +139,7 @@ class PolicyStatuses {
     if (pending > 0) {
       Gate gate = gate_of(pass_, key, unit);
       if (!gate.open() && gate.reason != "Settling") sum.closed.emplace_back(key, std::move(gate));
+      add_budgets(key, unit, sum);
     }
     if (pending + moving > 0) sum.rollout = rollout_name(key, target);
     const std::int64_t following = count_of(unit, Situation::following);
@@ -146,6 +149,16 @@ class PolicyStatuses {
                                                  set.announced_config_map, set.announced_default)
                                    : fmt::format("the DaemonSets in {} roll to a new template by themselves", set.ns);
     }
+  }
+
+  void add_budgets(const UnitKey& key, const Unit& unit, PolicySum& sum) const {
+    for (const auto& [product, group] : unit.groups) {
+      if (group.pending.empty()) continue;
+      std::string why = exhausted_budget(pass_, key, unit, product);
+      sum.has_slot = sum.has_slot || why.empty();
+      if (sum.exhausted.empty()) sum.exhausted = std::move(why);
+    }
+    if (sum.has_slot) sum.exhausted.clear();
   }
 
   static std::int64_t count_of(const Unit& unit, Situation situation) {
@@ -162,7 +175,7 @@ class PolicyStatuses {
     return {"ConfigValid", false, std::string(kConfigInvalid), message};
   }
 
-  static StatusCondition progressing(const PolicySum& sum) {
+  [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
     const std::int64_t moving = sum.count(Situation::in_flight) + sum.count(Situation::to_record) +
                                 sum.count(Situation::following);
     const std::int64_t waiting = sum.count(Situation::change);
@@ -171,6 +184,11 @@ class PolicyStatuses {
       if (moving == 0) return {"Progressing", false, gate.reason, fmt::format("key {}: {}", key.key, gate.message)};
     }
     if (moving + waiting == 0) return {"Progressing", false, "Settled", "nothing is being changed"};
+    if (moving == 0 && !sum.exhausted.empty()) {
+      const auto& names = pass_.index.unavailable;
+      return {"Progressing", false, std::string(kBudgetExhausted),
+              fmt::format("{} ({})", sum.exhausted, join_names({names.begin(), names.end()}))};
+    }
     return {"Progressing", true, "RollingOut", "nodes are being taken to their revision"};
   }
 
@@ -369,6 +387,7 @@ void plan_findings(Pass& pass) {
   }
   shown = 0;
   for (const std::string& name : index.breaking) {
+    if (!pass.plannable(*index.find(name))) continue;  // Its ConfigMap is not known yet, which is not "missing".
     if (++shown > kMost) break;
     pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
   }

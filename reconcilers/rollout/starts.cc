@@ -105,6 +105,24 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   return {};
 }
 
+std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+                             std::int64_t cluster_taken, std::int64_t policy_taken, std::int64_t group_taken) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
+  const Sums& policy = pass.index.policies.at(key.policy);
+  const Group& group = unit.groups.at(product);
+  auto full = [](std::string_view what, std::int64_t busy, std::int64_t budget) {
+    return busy + 1 <= budget ? std::string() : fmt::format("{}: {} of {} out of service or in flight", what, busy, budget);
+  };
+  std::string out = full("cluster", pass.index.cluster.busy + cluster_taken,
+                         pass.s.settings.cluster_max_unavailable.of(pass.index.cluster.total));
+  if (out.empty()) out = full(fmt::format("policy {}", key.policy), policy.busy + policy_taken, rollout.max_unavailable.of(policy.total));
+  if (out.empty()) {
+    out = full(fmt::format("group {}", product.empty() ? "of unknown product" : product), group.busy + group_taken,
+               rollout.max_unavailable_per_group.of(group.total));
+  }
+  return out;
+}
+
 namespace {
 
 class Starter {
@@ -210,7 +228,7 @@ class Starter {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !node->ready) return Outcome::skipped;
-    if (!a->unavailable && !slot_is_free(key, unit, *a)) return Outcome::no_slot;
+    if (!is_busy(*a) && !slot_is_free(key, unit, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
     bool live = drain == Drain::nothing;
@@ -224,7 +242,7 @@ class Starter {
       }
       live = drained(drain, use, *a);
     }
-    if (!live && !a->unavailable && draining_ >= most_draining(key)) return Outcome::no_slot;
+    if (!live && !is_busy(*a) && draining_ >= most_draining(key)) return Outcome::no_slot;
     if (!live) ++draining_;
     take_slot(key, *a);
     ensure_rollout(key, unit, std::string(a->target.view()));
@@ -259,24 +277,22 @@ class Starter {
     std::int64_t cluster = 0;
   };
 
+  // Out of service, or failed half-way: one of those that the budgets count already.
+  static bool is_busy(const NodeAssessment& a) { return a.unavailable || a.flight.has_value(); }
+
   [[nodiscard]] std::int64_t policy_budget(const UnitKey& key) const {
     const Sums& sums = pass_.index.policies.at(key.policy);
     return pass_.index.policy(pass_.s.world, key.policy).rollout.max_unavailable.of(sums.total);
   }
 
   bool slot_is_free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) {
-    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const std::string product(a.product.view());
-    const Group& group = unit.groups.at(product);
-    auto fits = [](std::int64_t busy, std::int64_t taken, std::int64_t budget) { return busy + taken + 1 <= budget; };
-    return fits(pass_.index.cluster.busy, taken_.cluster,
-                pass_.s.settings.cluster_max_unavailable.of(pass_.index.cluster.total)) &&
-           fits(pass_.index.policies.at(key.policy).busy, taken_.policies[key.policy], policy_budget(key)) &&
-           fits(group.busy, taken_.groups[{key, product}], rollout.max_unavailable_per_group.of(group.total));
+    return exhausted_budget(pass_, key, unit, product, taken_.cluster, taken_.policies[key.policy],
+                            taken_.groups[{key, product}]).empty();
   }
 
   void take_slot(const UnitKey& key, const NodeAssessment& a) {
-    if (a.unavailable) return;  // Counted as busy already.
+    if (is_busy(a)) return;  // It is counted already.
     ++taken_.cluster;
     ++taken_.policies[key.policy];
     ++taken_.groups[{key, std::string(a.product.view())}];

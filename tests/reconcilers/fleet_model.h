@@ -63,7 +63,7 @@ class FleetModel {
 
   // Planning as the runtime does it: conditions are remembered for the next time. Applies nothing.
   Plan plan();
-  // The same from an index that knows nothing yet.
+  // The same from a new index, before anything is remembered.
   [[nodiscard]] Plan plan_from_scratch() const;
   void apply(const Plan& plan);
   void apply(const PlannedAction& planned);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "reconcilers/fleet_index.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/manifests.h"
 #include "reconcilers/model/project.h"
@@ -42,6 +43,8 @@ Plan FleetModel::plan() {
 
 Plan FleetModel::plan_from_scratch() const {
   FleetIndex fresh;
+  // Texts seen earlier are knowledge, not state: without them a planner does more than needed, never less.
+  fresh.impl().book = index.impl().book;
   return plan_fleet(Snapshot{world, now, observed, consumers, settings}, fresh);
 }
 
@@ -125,11 +128,10 @@ bool FleetModel::settle(int limit) {
   for (int i = 0; i < limit; ++i) {
     const std::size_t before = static_cast<std::size_t>(serial_);
     const Plan out = tick();
-    if (!out.actions.empty() || static_cast<std::size_t>(serial_) != before) continue;
+    if (!out.actions.empty() || !out.consumers_wanted.empty() || static_cast<std::size_t>(serial_) != before) continue;
     if (!out.requeue_after) return true;
     // Nothing to do but wait: jump there.
     advance(*out.requeue_after > std::chrono::seconds(30) ? Duration(std::chrono::seconds(30)) : *out.requeue_after);
-    for (auto& [name, listing] : consumers) listing.listed_at = WallTime{};
   }
   return false;
 }

@@ -1,0 +1,232 @@
+// The invariants of the design, checked at every step of random stories over the model fleet, and that the index which
+// follows events plans the same as one that looks at everything anew.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <set>
+
+#include "reconcilers/assess.h"
+#include "reconcilers/discovery.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/node_labels.h"
+#include "tests/reconcilers/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+FleetSpec mixed_fleet() {
+  FleetSpec spec;
+  spec.profiles = {{"any", "mps-4"}, {"ts", "ts-2"}, {"more", "ts-4"}};
+  spec.nodes = alike_nodes(6, "NVIDIA-A100-SXM4-40GB", "a");
+  for (NodeSpec& node : alike_nodes(3, "Tesla-T4", "t")) spec.nodes.push_back(std::move(node));
+  NodeSpec mig;
+  mig.name = "mig";
+  mig.gpus = 7;
+  mig.mig = true;
+  mig.labels = {{std::string(kConfigLabel), "ts"}};
+  spec.nodes.push_back(mig);
+  NodeSpec bare;
+  bare.name = "bare";
+  bare.gfd = false;
+  spec.nodes.push_back(bare);
+  NodeSpec cordoned;
+  cordoned.name = "z-cordoned";
+  cordoned.cordoned = true;
+  spec.nodes.push_back(cordoned);
+  return spec;
+}
+
+// Nodes that are out of service or in flight, before a plan.
+std::set<std::string> busy_nodes(const FleetModel& fleet) {
+  std::set<std::string> out;
+  for (const auto& [key, node] : fleet.world.nodes.all()) {
+    const bool serves = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
+    if (!node->ready || node->unschedulable || !serves || read_flight(*node)) out.insert(key.name);
+  }
+  return out;
+}
+
+bool starts(const PlannedAction& planned) {
+  const auto* patch = std::get_if<PatchNode>(&planned.action);
+  return patch && planned.disruptive && patch->set_annotations.contains(std::string(kTargetAnnotation));
+}
+
+void check_budgets(const FleetModel& fleet, const Plan& plan) {  // S1
+  const std::set<std::string> busy = busy_nodes(fleet);
+  std::int64_t started = 0;
+  for (const PlannedAction& planned : plan.actions) {
+    if (starts(planned) && !busy.contains(planned.node)) ++started;
+  }
+  if (started == 0) return;
+  const auto total = static_cast<std::int64_t>(fleet.world.nodes.size());
+  const SharingPolicy* policy = fleet.world.policies.find(kDefaultPolicy);
+  const IntOrPercent limit = policy ? policy->rollout.max_unavailable : fleet.settings.rollout.max_unavailable;
+  EXPECT_LE(static_cast<std::int64_t>(busy.size()) + started, limit.of(total)) << "S1: fleet budget";
+  EXPECT_LE(static_cast<std::int64_t>(busy.size()) + started, fleet.settings.cluster_max_unavailable.of(total)) << "S1: cluster";
+}
+
+void check_actions(const FleetModel& fleet, const Plan& plan) {
+  for (const PlannedAction& planned : plan.actions) {
+    if (const auto* pod = std::get_if<DeletePod>(&planned.action)) {
+      const Pod* found = fleet.world.operand_pods.find(pod->pod);
+      ASSERT_NE(found, nullptr) << "S2: not an operand pod: " << print(planned);
+      EXPECT_EQ(found->meta.uid, pod->uid) << "S2";
+      const NodeAssessment* a = fleet.index.assessment(planned.node);
+      ASSERT_NE(a, nullptr);
+      EXPECT_TRUE(a->profile && a->profile->valid) << "S5: a restart into an invalid profile: " << print(planned);
+      EXPECT_FALSE(a->held) << "a held node is restarted: " << print(planned);
+    }
+    EXPECT_FALSE(std::holds_alternative<EvictPod>(planned.action)) << "S2: eviction without Evict";
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    if (patch == nullptr) continue;
+    const Node& node = fleet.node(patch->name);
+    const auto theirs = nfd_owned(node);
+    for (const auto& [key, value] : patch->set) EXPECT_FALSE(theirs.contains(key)) << "S3: " << print(planned);
+    for (const std::string& key : patch->remove) EXPECT_FALSE(theirs.contains(key)) << "S3: " << print(planned);
+    if (!patch->unschedulable) continue;
+    EXPECT_EQ(patch->resource_version, node.meta.resource_version) << "S7: a cordon without resourceVersion";
+    if (!*patch->unschedulable) {
+      EXPECT_EQ(node.meta.annotations.get(kCordonedAnnotation), "true") << "S7: not our cordon: " << print(planned);
+    }
+  }
+}
+
+// The index that follows events, and one that looks at everything anew (knowing the same texts), plan the same.
+void check_same(const Plan& plan, const Plan& again) {
+  auto lines = [](const Plan& p) {
+    std::multiset<std::string> out;
+    for (const PlannedAction& action : p.actions) out.insert(print(action));
+    return out;
+  };
+  EXPECT_EQ(lines(plan), lines(again));
+  EXPECT_EQ(plan.conditions, again.conditions);
+  EXPECT_EQ(plan.consumers_wanted, again.consumers_wanted);
+}
+
+class Stories : public testing::TestWithParam<int> {};
+
+TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  FleetModel fleet(mixed_fleet());
+  fleet.settings.settle = std::chrono::seconds(pick(2) * 3);
+  fleet.settings.cluster_max_unavailable = {50, true};
+  fleet.settings.rollout.max_unavailable = {30, true};
+  fleet.settings.rollout.canary_soak = std::chrono::seconds(3);
+  fleet.settings.rollout.verify_timeout = std::chrono::seconds(40);
+  fleet.settings.rollout.idle_timeout = std::chrono::seconds(30);
+  auto checked_tick = [&] {
+    const Plan again = fleet.plan_from_scratch();
+    const Plan plan = fleet.plan();
+    check_budgets(fleet, plan);
+    check_actions(fleet, plan);
+    check_same(plan, again);
+    if (std::getenv("GSO_SHOW_STORY") != nullptr) {
+      for (const PlannedAction& action : plan.actions) {
+        if (!std::holds_alternative<PatchStatus>(action.action)) fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
+      }
+    }
+    fleet.apply(plan);
+    fleet.advance(std::chrono::seconds(1));
+  };
+  for (int i = 0; i < 5; ++i) checked_tick();
+  for (const NodeSpec& node : mixed_fleet().nodes) EXPECT_EQ(fleet.restarts(node.name, "plugin"), 0) << "S9";
+
+  const char* const profiles[] = {"mps-4", "mps-8", "mps-8-many", "mps-6-renamed", "ts-4", "ts-8", "ts-2-renamed", "none", "broken"};
+  const char* const nodes[] = {"a01", "a02", "a03", "t01", "mig", "bare", "z-cordoned"};
+  for (int event = 0; event < 12; ++event) {
+    const std::string node = nodes[pick(7)];
+    const int what = pick(11);
+    if (std::getenv("GSO_SHOW_STORY") != nullptr) fmt::print("{} event {} at {}\n", k8s::format_time(fleet.now), what, node);
+    switch (what) {
+      case 0: case 1: case 2: fleet.edit("any", profiles[pick(9)]); break;
+      case 3: fleet.edit("ts", profiles[4 + pick(3)]); break;
+      case 4: fleet.label(node, std::string(kConfigLabel), pick(2) == 0 ? std::optional<std::string>("ts") : std::nullopt); break;
+      case 5: fleet.set_ready(node, pick(2) == 0); break;
+      case 6: fleet.restart_operator(); break;
+      case 7: fleet.use(node, fmt::format("job{}", event), "nvidia.com/gpu", 1); break;
+      case 8: fleet.annotate(node, kHoldAnnotation, pick(2) == 0 ? std::optional<std::string>("true") : std::nullopt); break;
+      case 9: fleet.delete_pod_of(node, pick(2) == 0 ? "plugin" : "gfd"); break;
+      case 10: fleet.roll_templates(pick(2) == 0 ? "any" : "more"); break;
+      default: break;
+    }
+    for (int i = pick(14); i > 0 && !HasFatalFailure(); --i) checked_tick();
+    if (HasFailure()) return;
+  }
+  // Inputs stop, and nothing stands in the way any more.
+  fleet.edit("any", "mps-8");
+  for (const char* node : nodes) {
+    fleet.set_ready(node, true);
+    fleet.annotate(node, kHoldAnnotation, std::nullopt);
+    fleet.release(node);
+  }
+  if (std::getenv("GSO_SHOW_STORY") != nullptr) {
+    fleet.on_plan = [&](const Plan& plan) {
+      for (const PlannedAction& action : plan.actions) fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
+    };
+  }
+  EXPECT_TRUE(fleet.settle(3000)) << "L1: did not come to rest";
+  fleet.on_plan = nullptr;
+  const Plan rest = fleet.plan();
+  for (const PlannedAction& action : rest.actions) ADD_FAILURE() << "S6: " << print(action);
+  for (const auto& [key, node] : fleet.world.nodes.all()) {
+    const NodeAssessment* a = fleet.index.assessment(key.name);
+    ASSERT_NE(a, nullptr);
+    const bool named = a->situation == Situation::blocked || a->situation == Situation::failed;
+    EXPECT_TRUE(a->situation == Situation::current || named) << "L1: " << key.name << " " << to_string(a->situation);
+    EXPECT_TRUE(a->situation != Situation::current || a->matches) << key.name << ": " << a->verified.mismatch;
+    EXPECT_EQ(node->unschedulable, key.name == "z-cordoned") << "S7: " << key.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Stories, testing::Range(1, 41));
+
+TEST(Writes, AreTwoPatchesForAChangedNodeAndNoneForAnother) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "mps-4"}, {"ts", "ts-2"}};
+  spec.nodes = alike_nodes(5);
+  spec.nodes[4].labels = {{std::string(kConfigLabel), "ts"}};
+  FleetModel fleet(spec);
+  ASSERT_TRUE(fleet.settle());
+  for (const NodeSpec& node : spec.nodes) EXPECT_EQ(fleet.patches(node.name), 0) << "S9: " << node.name;
+  fleet.edit("any", "mps-8");
+  ASSERT_TRUE(fleet.settle());
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.patches(spec.nodes[static_cast<std::size_t>(i)].name), 2);
+  EXPECT_EQ(fleet.patches(spec.nodes[4].name), 0);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.restarts(spec.nodes[static_cast<std::size_t>(i)].name, "plugin"), 1);
+}
+
+TEST(Unsynced, NothingIsPlannedBeforeEveryStoreHasSynced) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);
+  fleet.edit("any", "mps-8");
+  World copy = fleet.world;
+  copy.operand_pods = {};
+  FleetIndex index;
+  const Plan plan = plan_fleet(Snapshot{copy, fleet.now, fleet.observed, fleet.consumers, fleet.settings}, index);
+  EXPECT_TRUE(plan.actions.empty());
+}
+
+TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);
+  fleet.world.unsynced_namespaces = {"gpu-operator"};
+  for (const PlannedAction& action : fleet.plan().actions) {
+    EXPECT_FALSE(std::holds_alternative<WriteConfigMap>(action.action)) << "a baseline from an incomplete view";
+  }
+  fleet.world.unsynced_namespaces.clear();
+  ASSERT_TRUE(fleet.settle());
+  fleet.edit("any", "mps-8");
+  fleet.world.unsynced_namespaces = {"gpu-operator"};
+  fleet.plan();
+  fleet.advance(std::chrono::seconds(20));
+  for (const PlannedAction& action : fleet.plan().actions) EXPECT_FALSE(action.disruptive) << print(action);
+}
+
+}  // namespace
+}  // namespace gso::test
