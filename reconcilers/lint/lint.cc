@@ -118,6 +118,9 @@ class Linter {
       for (const DocumentValue& item : items->items) {
         manifest(item, false);
       }
+      if (items->items.empty() && only) {
+        not_checked(add(std::string(kind)), value, "an empty list");
+      }
       return;
     }
     if (kind == "ConfigMap") {
@@ -132,11 +135,15 @@ class Linter {
     } else if (kind == "SharingPolicy") {
       check_policy(value, linted.diagnostics);
     } else {
-      linted.diagnostics.push_back(
-          {Diagnostic::Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
-           fmt::format("{} is not checked; profiles, ConfigMaps, SharingPolicies and Pods are", kind)});
+      not_checked(linted, value, kind);
     }
     sort_and_limit(linted.diagnostics);
+  }
+
+  static void not_checked(LintedDocument& linted, const DocumentValue& value, std::string_view what) {
+    linted.diagnostics.push_back(
+        {Diagnostic::Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
+         fmt::format("{} is not checked; profiles, ConfigMaps, SharingPolicies and Pods are", what)});
   }
 
   // `only`: nothing else is in the file, so somebody means this ConfigMap, whatever it holds.

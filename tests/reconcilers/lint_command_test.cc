@@ -86,6 +86,7 @@ TEST_F(Commands, LintReadsFoldersInTheOrderOfNames) {
 
 TEST_F(Commands, LintReadsStdin) {
   EXPECT_EQ(lint({.files = {"-"}, .json = true}, "kind: List\napiVersion: v1\nitems: []\n"), 0);
+  EXPECT_EQ(json()["documents"][0]["kind"], "List");
   EXPECT_EQ(lint({.files = {"-"}, .json = true}, kBad), 1);
   EXPECT_EQ(json()["documents"][0]["source"], "-#0");
 }
