@@ -26,7 +26,9 @@ MonoTime boot_time() {
 // against CLOCK_BOOTTIME after each, so that after a suspend a deadline is late by this much at most.
 constexpr Duration kLongestTimer = std::chrono::seconds(5);
 
-Duration piece_until(MonoTime deadline) { return std::min(deadline - boot_time(), kLongestTimer); }
+Duration piece_until(MonoTime deadline) {
+  return std::min(deadline - boot_time(), kLongestTimer);
+}
 
 class RealSignal final : public Signal {
  public:

@@ -49,21 +49,20 @@ Result<std::shared_ptr<CurlExchange>> CurlExchange::create(std::shared_ptr<const
     return k8s::fail(Reason::invalid, self->describe("the path must begin with / and be percent-encoded"));
   }
   if (has_control_character(token)) {
-    return k8s::fail(Reason::invalid,
-                self->describe("the bearer token contains a line break or another control character; a token file or "
-                               "exec plugin must yield one line"));
+    return k8s::fail(
+        Reason::invalid,
+        self->describe("the bearer token contains a line break or another control character; a token file or "
+                       "exec plugin must yield one line"));
   }
   self->set_request(request, token);
   self->set_connection();
-  self->set(CURLOPT_CONNECTTIMEOUT_MS,
-            static_cast<long>(std::clamp(request.timeout, std::chrono::milliseconds(1),
-                                         self->target_->options.connect_timeout)
-                                  .count()));
+  // Where the request's own deadline is shorter it comes first, and is told as such.
+  self->set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(self->target_->options.connect_timeout.count()));
   if (self->target_->tls) self->set_tls();
   self->set_callbacks();
   if (self->first_refusal_ != CURLE_OK) {
     return k8s::fail(Reason::invalid, self->describe(fmt::format("libcurl refuses an option: {}",
-                                                            curl_easy_strerror(self->first_refusal_))));
+                                                                 curl_easy_strerror(self->first_refusal_))));
   }
   return self;
 }

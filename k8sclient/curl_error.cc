@@ -12,7 +12,9 @@
 namespace k8s {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 std::string libcurl_words(const CurlFailure& failure) {
   return failure.text.empty() ? curl_easy_strerror(failure.code) : std::string(failure.text);
@@ -22,15 +24,17 @@ std::string explain_untrusted(const CurlTarget& target, const CurlFailure& failu
   // The chain is good, the name is not; libcurl's result then still stands at its initial value.
   if (failure.tls_verify_result == X509_V_OK || failure.tls_verify_result == X509_V_ERR_UNSPECIFIED) {
     const std::string& name = target.connection.tls_server_name;
-    return fmt::format("the server's certificate is not for {} ({}); use one of its names in the address, or set "
-                       "tls-server-name to one",
-                       name.empty() ? target.authority : name, libcurl_words(failure));
+    return fmt::format(
+        "the server's certificate is not for {} ({}); use one of its names in the address, or set "
+        "tls-server-name to one",
+        name.empty() ? target.authority : name, libcurl_words(failure));
   }
   const std::string why = X509_verify_cert_error_string(failure.tls_verify_result);
   switch (failure.tls_verify_result) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
-      return fmt::format("the server's certificate is not valid now: {}; renew it, or correct this machine's clock", why);
+      return fmt::format("the server's certificate is not valid now: {}; renew it, or correct this machine's clock",
+                         why);
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
@@ -51,8 +55,10 @@ std::string explain_handshake(const CurlFailure& failure) {
     return fmt::format("the server does not speak TLS; is this an http:// address? ({})", words);
   }
   if (contains(words, "alert")) {
-    return fmt::format("the server refused the TLS handshake: {}; it may want a client certificate, or another "
-                       "tls-server-name", words);
+    return fmt::format(
+        "the server refused the TLS handshake: {}; it may want a client certificate, or another "
+        "tls-server-name",
+        words);
   }
   return fmt::format("the TLS handshake failed: {}; is this the API server's TLS port?", words);
 }
@@ -80,14 +86,16 @@ std::string explain(const CurlTarget& target, const CurlFailure& failure) {
                  ? fmt::format("cannot resolve the proxy's name: {}", failure.text)
                  : "the proxy's address is not usable; it must be http://, https:// or socks5://host:port";
     case CURLE_COULDNT_CONNECT:
-      return fmt::format("cannot connect: {}{}{}; is the API server running, and the address right?",
-                         libcurl_words(failure), failure.os_errno != 0 ? ": " : "",
-                         failure.os_errno != 0 ? std::generic_category().message(static_cast<int>(failure.os_errno))
-                                               : std::string());
+      return fmt::format(
+          "cannot connect: {}{}{}; is the API server running, and the address right?", libcurl_words(failure),
+          failure.os_errno != 0 ? ": " : "",
+          failure.os_errno != 0 ? std::generic_category().message(static_cast<int>(failure.os_errno)) : std::string());
     case CURLE_OPERATION_TIMEDOUT:  // Only its connect timeout: the request's own deadline is not libcurl's.
       return fmt::format("no connection in time: {}", libcurl_words(failure));
-    case CURLE_PEER_FAILED_VERIFICATION: return explain_untrusted(target, failure);
-    case CURLE_SSL_CONNECT_ERROR: return explain_handshake(failure);
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return explain_untrusted(target, failure);
+    case CURLE_SSL_CONNECT_ERROR:
+      return explain_handshake(failure);
     case CURLE_SSL_CACERT_BADFILE:
       return fmt::format("the configured CA is not usable: {}; it must be PEM certificates", libcurl_words(failure));
     case CURLE_SSL_CERTPROBLEM:
@@ -103,20 +111,26 @@ std::string explain(const CurlTarget& target, const CurlFailure& failure) {
     case CURLE_PARTIAL_FILE:
     case CURLE_SEND_ERROR:
     case CURLE_RECV_ERROR:
-    case CURLE_PROXY: return explain_broken(failure);
+    case CURLE_PROXY:
+      return explain_broken(failure);
     case CURLE_HTTP2:  // GOAWAY that leaves our stream out, for one; libcurl has no words for it.
       return failure.text.empty() ? "the server ended the HTTP/2 connection without an answer"
                                   : fmt::format("the HTTP/2 connection broke: {}", failure.text);
-    case CURLE_HTTP2_STREAM: return fmt::format("the server broke off the HTTP/2 stream: {}", libcurl_words(failure));
-    default: return fmt::format("{} (libcurl error {})", libcurl_words(failure), static_cast<int>(failure.code));
+    case CURLE_HTTP2_STREAM:
+      return fmt::format("the server broke off the HTTP/2 stream: {}", libcurl_words(failure));
+    default:
+      return fmt::format("{} (libcurl error {})", libcurl_words(failure), static_cast<int>(failure.code));
   }
 }
 
 Reason reason_of(CURLcode code) {
   switch (code) {
-    case CURLE_URL_MALFORMAT: return Reason::invalid;
-    case CURLE_BAD_CONTENT_ENCODING: return Reason::decode;
-    default: return Reason::transport;
+    case CURLE_URL_MALFORMAT:
+      return Reason::invalid;
+    case CURLE_BAD_CONTENT_ENCODING:
+      return Reason::decode;
+    default:
+      return Reason::transport;
   }
 }
 

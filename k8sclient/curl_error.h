@@ -14,7 +14,7 @@ struct CurlTarget;
 
 struct CurlFailure {
   CURLcode code = CURLE_OK;
-  std::string_view text;      // libcurl's error buffer, may be empty.
+  std::string_view text;       // libcurl's error buffer, may be empty.
   long tls_verify_result = 0;  // CURLINFO_SSL_VERIFYRESULT
   long os_errno = 0;           // CURLINFO_OS_ERRNO
   long proxy_status = 0;       // CURLINFO_HTTP_CONNECTCODE

@@ -34,7 +34,7 @@ namespace {
 void initialise_libcurl() {
   static const bool done = [] {
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    struct sigaction current {};
+    struct sigaction current{};
     if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) {
       std::signal(SIGPIPE, SIG_IGN);
     }
@@ -185,9 +185,9 @@ void CurlMulti::rebuild(CURLMcode why) {
   const Transfers transfers = take_transfers();
   close_multi();
   start();
-  const Error error{Reason::transport, 0,
-                    fmt::format("libcurl lost track of its connections ({}); they are opened anew",
-                                curl_multi_strerror(why))};
+  const Error error{
+      Reason::transport, 0,
+      fmt::format("libcurl lost track of its connections ({}); they are opened anew", curl_multi_strerror(why))};
   for (const auto& [easy, transfer] : transfers) transfer->on_abandoned(error);
 }
 

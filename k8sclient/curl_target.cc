@@ -55,19 +55,22 @@ Result<std::shared_ptr<const CurlTarget>> make_curl_target(Connection connection
   const Url url(curl_url());
   if (curl_url_set(url.get(), CURLUPART_URL, connection.server.c_str(), 0) != CURLUE_OK ||
       connection.server.find("://") == std::string::npos) {
-    return fail(Reason::invalid, fmt::format("the server's address '{}' must be https://host:port or http://host:port",
-                                             connection.server.find('@') == std::string::npos ? connection.server : "…"));
+    return fail(Reason::invalid,
+                fmt::format("the server's address '{}' must be https://host:port or http://host:port",
+                            connection.server.find('@') == std::string::npos ? connection.server : "…"));
   }
   const std::string scheme = part_of(url, CURLUPART_SCHEME);
   const std::string host = part_of(url, CURLUPART_HOST);
   if (scheme != "https" && scheme != "http") {
     return fail(Reason::invalid, fmt::format("the server's address on {} begins with {}://; it must be https:// or "
-                                             "http://", host, scheme));
+                                             "http://",
+                                             host, scheme));
   }
   if (!part_of(url, CURLUPART_USER).empty() || !part_of(url, CURLUPART_PASSWORD).empty() ||
       !part_of(url, CURLUPART_QUERY).empty() || !part_of(url, CURLUPART_FRAGMENT).empty()) {
     return fail(Reason::invalid, fmt::format("the server's address on {} must have no user, password, query or "
-                                             "fragment", host));
+                                             "fragment",
+                                             host));
   }
   if (!connection.proxy_url.empty()) {
     if (auto checked = check_proxy(connection.proxy_url); !checked) return std::unexpected(checked.error());

@@ -192,8 +192,12 @@ bool refresh_credential(Core& core, const Credential& refused) {
 
 // Waits until the exchange has what `ready` asks for, or the deadline passes; then it is out of libcurl, with an error.
 using Ready = bool (*)(const CurlExchange&);
-bool has_headers(const CurlExchange& exchange) { return exchange.headers_complete(); }
-bool has_ended(const CurlExchange& exchange) { return exchange.done(); }
+bool has_headers(const CurlExchange& exchange) {
+  return exchange.headers_complete();
+}
+bool has_ended(const CurlExchange& exchange) {
+  return exchange.done();
+}
 
 asio::awaitable<void> wait_for(CorePtr core, std::shared_ptr<ExchangeGuard> guard, MonoTime deadline,
                                Milliseconds allowed, Ready ready) {
@@ -213,8 +217,8 @@ asio::awaitable<void> wait_for(CorePtr core, std::shared_ptr<ExchangeGuard> guar
 // One request on the wire, once: to its end, or a stream's to its headers. The exchange may carry an error.
 asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr core, Route* route,
                                                                       std::shared_ptr<const HttpRequest> request,
-                                                                      Credential credential,
-                                                                      CurlExchange::Kind kind, MonoTime deadline) {
+                                                                      Credential credential, CurlExchange::Kind kind,
+                                                                      MonoTime deadline) {
   auto exchange = CurlExchange::create(core->target(), *request, credential.token, credential.identity, kind,
                                        core->clock().make_signal());
   if (!exchange) co_return std::unexpected(exchange.error());
@@ -234,12 +238,15 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
   bool refreshed = false;
   bool reconnected = false;
   while (true) {
+    if (core->stopped()) {
+      co_return fail(Reason::cancelled, fmt::format("{} {} on {}: the transport is closed", to_string(request->method),
+                                                    request->path, core->target()->authority));
+    }
     auto credential = co_await fetch_credential(core);
     if (!credential) co_return std::unexpected(credential.error());
     if (core->clock().monotonic() >= deadline) {
-      co_return fail(Reason::timeout,
-                     fmt::format("{} {} on {}: no credential within {}", to_string(request->method), request->path,
-                                 core->target()->authority, request->timeout));
+      co_return fail(Reason::timeout, fmt::format("{} {} on {}: no credential within {}", to_string(request->method),
+                                                  request->path, core->target()->authority, request->timeout));
     }
     auto guard = co_await exchange_once(core, route, request, *credential, kind, deadline);
     if (!guard) co_return guard;
@@ -267,10 +274,10 @@ asio::awaitable<Result<void>> wait_for_slot(CorePtr core, std::shared_ptr<SlotGu
   }
   if (waiter.granted) co_return Result<void>{};
   const bool overdue = !core->stopped() && core->clock().monotonic() >= deadline;
-  co_return fail(overdue ? Reason::timeout : Reason::cancelled,
-                 fmt::format("{} {} on {}: it was not sent; {} requests were in flight and {} waited",
-                             to_string(request->method), request->path, core->target()->authority,
-                             core->stats().unary_in_flight, core->stats().unary_queued));
+  co_return fail(
+      overdue ? Reason::timeout : Reason::cancelled,
+      fmt::format("{} {} on {}: it was not sent; {} requests were in flight and {} waited", to_string(request->method),
+                  request->path, core->target()->authority, core->stats().unary_in_flight, core->stats().unary_queued));
 }
 
 asio::awaitable<Result<HttpResponse>> send_in_turn(CorePtr core, std::shared_ptr<const HttpRequest> request,
@@ -369,7 +376,9 @@ asio::awaitable<Result<std::unique_ptr<ByteStream>>> open_stream(CorePtr core, H
 }
 
 // What an unusable address or proxy leaves of a transport: every request says so.
-asio::awaitable<Result<HttpResponse>> refuse_request(Error error) { co_return std::unexpected(std::move(error)); }
+asio::awaitable<Result<HttpResponse>> refuse_request(Error error) {
+  co_return std::unexpected(std::move(error));
+}
 asio::awaitable<Result<std::unique_ptr<ByteStream>>> refuse_stream(Error error) {
   co_return std::unexpected(std::move(error));
 }

@@ -30,9 +30,10 @@ class RequestObserver {
 
 // What the transport has done so far; plain counters, read on the transport's thread.
 struct TransportStats {
-  std::map<std::pair<Method, int>, std::uint64_t> requests;  // By method and status (0: no answer); streams' openings too.
-  std::uint64_t retries = 0;  // Sent again by us: after a 401, or a read whose kept connection had ended.
-  std::uint64_t connections_opened = 0;  // TCP connections, over the transport's life.
+  std::map<std::pair<Method, int>, std::uint64_t>
+      requests;                           // By method and status (0: no answer); streams' openings too.
+  std::uint64_t retries = 0;              // Sent again by us: after a 401, or a read whose kept connection had ended.
+  std::uint64_t connections_opened = 0;   // TCP connections, over the transport's life.
   std::uint64_t connections_retired = 0;  // Shared connections given up after a timeout or a break.
   std::size_t unary_in_flight = 0;
   std::size_t unary_queued = 0;  // Waiting for one of `max_unary_in_flight`.
@@ -42,15 +43,15 @@ struct TransportStats {
 struct CurlTransportOptions {
   // Unary requests on the wire at once (the rest wait in order). Far below the API server's 100 streams a connection.
   std::size_t max_unary_in_flight = 16;
-  std::chrono::milliseconds connect_timeout{10'000};        // DNS, TCP and TLS together.
-  std::chrono::seconds tcp_keepalive_idle{30};              // A silent connection is probed after this long…
-  std::chrono::seconds tcp_keepalive_interval{10};          // …and then this often.
-  std::chrono::milliseconds tcp_user_timeout{30'000};       // Sent bytes unacknowledged for this long: broken.
-  std::size_t max_header_bytes = 128U << 10U;               // Of one answer.
-  std::size_t max_body_bytes = 256U << 20U;                 // Of one unary answer, unpacked.
-  std::size_t max_unread_stream_bytes = 64U << 20U;         // A consumer this far behind loses its stream.
+  std::chrono::milliseconds connect_timeout{10'000};   // DNS, TCP and TLS together.
+  std::chrono::seconds tcp_keepalive_idle{30};         // A silent connection is probed after this long…
+  std::chrono::seconds tcp_keepalive_interval{10};     // …and then this often.
+  std::chrono::milliseconds tcp_user_timeout{30'000};  // Sent bytes unacknowledged for this long: broken.
+  std::size_t max_header_bytes = 128U << 10U;          // Of one answer.
+  std::size_t max_body_bytes = 256U << 20U;            // Of one unary answer, unpacked.
+  std::size_t max_unread_stream_bytes = 64U << 20U;    // A consumer this far behind loses its stream.
   std::shared_ptr<RequestObserver> observer = nullptr;
-  std::shared_ptr<TransportStats> stats = nullptr;          // Filled when given.
+  std::shared_ptr<TransportStats> stats = nullptr;  // Filled when given.
 };
 
 // `clock` must outlive the transport and every coroutine that came from it. Destroying the transport ends requests

@@ -7,17 +7,23 @@ namespace k8s {
 
 std::string_view to_string(Method method) {
   switch (method) {
-    case Method::get: return "GET";
-    case Method::post: return "POST";
-    case Method::put: return "PUT";
-    case Method::patch: return "PATCH";
-    case Method::del: return "DELETE";
+    case Method::get:
+      return "GET";
+    case Method::post:
+      return "POST";
+    case Method::put:
+      return "PUT";
+    case Method::patch:
+      return "PATCH";
+    case Method::del:
+      return "DELETE";
   }
   return "GET";
 }
 
 std::string_view HttpResponse::header(std::string_view name) const {
-  const auto found = std::ranges::find(headers, name, [](const auto& entry) -> std::string_view { return entry.first; });
+  const auto found =
+      std::ranges::find(headers, name, [](const auto& entry) -> std::string_view { return entry.first; });
   return found == headers.end() ? std::string_view{} : std::string_view{found->second};
 }
 

@@ -25,7 +25,8 @@ class ClockTest : public testing::Test {
 
   Answer start(asio::awaitable<bool> wait, asio::cancellation_slot slot = {}) {
     auto answer = std::make_shared<std::optional<bool>>();
-    asio::co_spawn(io, std::move(wait), asio::bind_cancellation_slot(slot, [answer](std::exception_ptr error, bool value) {
+    asio::co_spawn(io, std::move(wait),
+                   asio::bind_cancellation_slot(slot, [answer](std::exception_ptr error, bool value) {
                      if (!error) *answer = value;
                    }));
     return answer;

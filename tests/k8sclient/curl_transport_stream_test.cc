@@ -108,12 +108,12 @@ TEST_P(BreakTest, ABreakInTheMiddleOfALineYieldsItsBytesAndThenTheError) {
   EXPECT_FAILS(read(*stream), Reason::transport, "has ended");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Breaks, BreakTest,
-    testing::Values(Break{"Fin", [](H2Stream& s) { s.connection.lock()->close_fin(); }},
-                    Break{"CloseNotifyWithTcpLeftOpen", [](H2Stream& s) { s.connection.lock()->close_notify(); }},
-                    Break{"StreamResetWithAnError", [](H2Stream& s) { s.reset(2); }}),
-    [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(Breaks, BreakTest,
+                         testing::Values(Break{"Fin", [](H2Stream& s) { s.connection.lock()->close_fin(); }},
+                                         Break{"CloseNotifyWithTcpLeftOpen",
+                                               [](H2Stream& s) { s.connection.lock()->close_notify(); }},
+                                         Break{"StreamResetWithAnError", [](H2Stream& s) { s.reset(2); }}),
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST_F(StreamTest, ATcpResetIsAnErrorWhateverItTookAlong) {
   connect();
@@ -156,7 +156,8 @@ TEST_F(StreamTest, OpeningFailsWhenNoHeadersCome) {
 TEST_F(StreamTest, BytesThatDripInOneByOneAllArrive) {
   connect();
   const auto stream = open_and_answer("/watch");
-  const std::string line = R"({"type":"ADDED","object":{"kind":"Node"}})" "\n";
+  const std::string line = R"({"type":"ADDED","object":{"kind":"Node"}})"
+                           "\n";
   std::string seen;
   for (const char c : line) {
     server->send(std::string(1, c));

@@ -124,15 +124,13 @@ TEST_F(TlsTest, APlainTextServerOnHttpsIsRecognised) {
 }
 
 TEST_F(TlsTest, AServerThatHangsUpDuringTheHandshakeIsReported) {
-  TcpServer rude(io, [](const TcpConnectionPtr& client) {
-    client->on_data = [](TcpConnection& from) { from.close(); };
-  });
+  TcpServer rude(io,
+                 [](const TcpConnectionPtr& client) { client->on_data = [](TcpConnection& from) { from.close(); }; });
   EXPECT_FAILS(ask(connection_to(local("https", rude.port()))), Reason::transport, "TLS handshake failed");
 }
 
 TEST_F(TlsTest, ATlsServerOnHttpIsRecognised) {
-  EXPECT_FAILS(ask(connection_to(local("http", peer.port()))), Reason::transport,
-               "is this an https:// address?");
+  EXPECT_FAILS(ask(connection_to(local("http", peer.port()))), Reason::transport, "is this an https:// address?");
 }
 
 TEST_F(TlsTest, APortWithNobodyBehindItIsNamed) {
@@ -150,8 +148,8 @@ TEST_F(TlsTest, ANameThatDoesNotResolveIsNamed) {
 }
 
 TEST_F(TlsTest, AnAddressThatIsNoneIsRefusedWithoutShowingPasswords) {
-  for (const std::string server : {"", "127.0.0.1:6443", "ftp://host:1", "https://", "https://user:secret@host:1",
-                                   "https://host:99999999"}) {
+  for (const std::string server :
+       {"", "127.0.0.1:6443", "ftp://host:1", "https://", "https://user:secret@host:1", "https://host:99999999"}) {
     const auto refused = ask(connection_to(server));
     EXPECT_FAILS(refused, Reason::invalid, "address");
     EXPECT_EQ(refused.error().message.find("secret"), std::string::npos);
@@ -172,6 +170,18 @@ TEST_F(TlsTest, AProxyCarriesRequestsAndStreamsThroughConnect) {
   ASSERT_EQ(proxy.heads().size(), 2U);
   EXPECT_THAT(proxy.heads()[0], testing::StartsWith("CONNECT 127.0.0.1:" + std::to_string(peer.port()) + " "));
   EXPECT_EQ(proxy.heads()[0].find("token"), std::string::npos);
+}
+
+TEST_F(TlsTest, AnExplicitProxyIsUsedWhateverTheEnvironmentExempts) {
+  ConnectProxy proxy(io);
+  peer.on_request([](const H2StreamPtr& stream) { stream->respond(200); });
+  auto connection = connection_to(peer.url());
+  connection.proxy_url = local("http", proxy.port());
+  setenv("no_proxy", "*", 1);
+  auto response = ask(connection);
+  unsetenv("no_proxy");
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(proxy.heads().size(), 1U);
 }
 
 TEST_F(TlsTest, AProxyIsUsedTogetherWithTlsServerName) {

@@ -1,10 +1,8 @@
-// Unary requests: sharing a connection, the line before it, limits, credentials, and what breaks.
+// Unary requests: sharing a connection, the line before it, limits and credentials.
 #include <gmock/gmock.h>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/detached.hpp>
-#include <filesystem>
+#include <algorithm>
+#include <string_view>
 
 #include "scripted_tcp.h"
 #include "transport_fixture.h"
@@ -18,7 +16,6 @@ class UnaryTest : public TransportTest {
   void echo() {
     peer.on_request([](const H2StreamPtr& stream) { stream->respond(200, stream->path); });
   }
-  int accepted_ = 0;
 };
 
 TEST_F(UnaryTest, ARequestArrivesAsGivenAndItsAnswerComesBackWhole) {
@@ -52,7 +49,7 @@ TEST_F(UnaryTest, EveryMethodTravelsWithAndWithoutABody) {
   echo();
   connect();
   for (const Method method : {Method::get, Method::post, Method::put, Method::patch, Method::del}) {
-    for (const std::string body : {"", "{}"}) {
+    for (const std::string& body : {std::string(), std::string("{}"), std::string("a\0b", 3)}) {
       if (method == Method::get && !body.empty()) continue;
       auto response = send(write(method, "/x", body));
       ASSERT_TRUE(response) << response.error().message;
@@ -133,188 +130,6 @@ TEST_F(UnaryTest, AServerWithFewStreamsAConnectionIsStillServed) {
   for (auto& one : pending) EXPECT_TRUE(wait(one));
 }
 
-TEST_F(UnaryTest, AfterAGracefulGoawayTheNextRequestOpensAConnection) {
-  echo();
-  connect();
-  ASSERT_TRUE(send(get("/a")));
-  peer.connections()[0]->goaway(peer.connections()[0]->last_stream());
-  settle();
-  ASSERT_TRUE(send(get("/b")));
-  EXPECT_EQ(peer.connections().size(), 2U);
-}
-
-TEST_F(UnaryTest, AReadRefusedByGoawayIsSentAgainOnANewConnection) {
-  connect();
-  peer.on_request([this](const H2StreamPtr& stream) {
-    if (stream->path == "/b" && peer.connections().size() == 1) {
-      stream->connection.lock()->goaway(stream->id - 2);
-    } else {
-      stream->respond(200, stream->path);
-    }
-  });
-  ASSERT_TRUE(send(get("/a")));
-  auto response = send(get("/b"));
-  ASSERT_TRUE(response) << response.error().message;
-  EXPECT_EQ(response->body, "/b");
-  EXPECT_EQ(peer.connections().size(), 2U);
-}
-
-TEST_F(UnaryTest, AReadRefusedByGoawayBesideAnotherStreamIsSentAgainToo) {
-  connect();
-  peer.on_request([](const H2StreamPtr& stream) {
-    if (stream->path == "/refused" && stream->id > 1) {
-      stream->connection.lock()->goaway(1);
-    } else if (stream->path == "/refused") {
-      stream->respond(200, "second connection");
-    }
-  });
-  auto served = start(transport->send(get("/served")));
-  run_until([&] { return peer.requests().size() == 1; });
-  auto response = send(get("/refused"));
-  ASSERT_TRUE(response) << response.error().message;
-  EXPECT_EQ(response->body, "second connection");
-  peer.requests()[0]->respond(200, "first connection");
-  auto other = wait(served);
-  ASSERT_TRUE(other) << other.error().message;
-  EXPECT_EQ(other->body, "first connection");
-}
-
-TEST_F(UnaryTest, AReadWhoseKeptConnectionIsResetIsSentAgainOnceOnly) {
-  connect();
-  peer.on_request([](const H2StreamPtr& stream) {
-    if (stream->path == "/a") return stream->respond(200);
-    stream->connection.lock()->close_rst();
-  });
-  ASSERT_TRUE(send(get("/a")));
-  EXPECT_FAILS(send(get("/b")), Reason::transport, "");
-  EXPECT_EQ(peer.requests().size(), 3U);
-}
-
-struct WriteCase {
-  Method method;
-  bool refused;  // By GOAWAY; else the connection is reset after the request arrived.
-};
-class WriteOnceTest : public UnaryTest, public testing::WithParamInterface<WriteCase> {};
-
-TEST_P(WriteOnceTest, AWriteThatGotNoAnswerOnAKeptConnectionIsNotSentTwice) {
-  connect();
-  peer.on_request([](const H2StreamPtr& stream) {
-    if (stream->method == "GET") {
-      stream->respond(200);
-    } else if (GetParam().refused) {
-      stream->connection.lock()->goaway(stream->id - 2);
-    } else {
-      stream->connection.lock()->close_rst();
-    }
-  });
-  ASSERT_TRUE(send(get("/warm-up")));
-  EXPECT_FAILS(send(write(GetParam().method, "/pods/a/eviction", "{}")), Reason::transport,
-               GetParam().refused ? "without an answer" : "not sent again");
-  EXPECT_EQ(peer.requests().size(), 2U);
-  ASSERT_TRUE(send(get("/after")));
-}
-
-INSTANTIATE_TEST_SUITE_P(Methods, WriteOnceTest,
-                         testing::Values(WriteCase{Method::post, false}, WriteCase{Method::patch, false},
-                                         WriteCase{Method::put, false}, WriteCase{Method::del, false},
-                                         WriteCase{Method::post, true}));
-
-TEST_F(UnaryTest, ManyRequestsToAnAddressWithNobodyBehindItAllFailAtOnce) {
-  peer.stop_listening();
-  connect();
-  std::vector<Pending<Response>> pending;
-  for (int i = 0; i < 20; ++i) pending.push_back(start(transport->send(get("/x"))));
-  for (auto& one : pending) EXPECT_FAILS(wait(one), Reason::transport, "Connection refused");
-}
-
-TEST_F(UnaryTest, AResetAfterTheRequestOnAFirstConnectionIsAnError) {
-  connect();
-  peer.on_request([](const H2StreamPtr& stream) { stream->connection.lock()->close_rst(); });
-  EXPECT_FAILS(send(write(Method::post, "/x", "{}")), Reason::transport, "POST /x on 127.0.0.1:");
-  EXPECT_EQ(peer.requests().size(), 1U);
-}
-
-TEST_F(UnaryTest, AnAnswerCutOffInTheMiddleIsAnError) {
-  connect();
-  peer.on_request([](const H2StreamPtr& stream) {
-    stream->start(200, {{"content-length", "100"}});
-    stream->send(R"({"kind":)");
-    stream->connection.lock()->close_fin();
-  });
-  EXPECT_FAILS(send(get("/x")), Reason::transport, "connection broke");
-  EXPECT_EQ(stats->requests.at({Method::get, 0}), 1U);
-}
-
-TEST_F(UnaryTest, AStalledServerIsATimeoutAndTheNextRequestDoesNotTrustItsConnection) {
-  connect();
-  peer.on_request([](const H2StreamPtr& stream) {
-    if (stream->path == "/stall") {
-      stream->connection.lock()->freeze();  // As a peer behind a dead load balancer.
-    } else {
-      stream->respond(200);
-    }
-  });
-  ASSERT_TRUE(send(get("/warm-up")));
-  EXPECT_FAILS(send(get("/stall", milliseconds(100))), Reason::timeout, "no answer within 100ms");
-  EXPECT_TRUE(send(get("/next")));
-  EXPECT_EQ(peer.connections().size(), 2U);
-  EXPECT_EQ(stats->connections_retired, 1U);
-}
-
-TEST_F(UnaryTest, ATimeoutOfOneRequestLeavesTheOthersOfItsConnectionAlone) {
-  connect();
-  auto slow = start(transport->send(get("/slow")));
-  run_until([&] { return peer.requests().size() == 1; });
-  EXPECT_FAILS(send(get("/stall", milliseconds(50))), Reason::timeout, "no answer");
-  peer.requests()[0]->respond(200, "at last");
-  auto response = wait(slow);
-  ASSERT_TRUE(response) << response.error().message;
-  EXPECT_EQ(response->body, "at last");
-}
-
-TEST_F(UnaryTest, AServerThatNeverAcceptsTlsIsATimeoutThatSaysSo) {
-  TcpServer silent(io, [](const TcpConnectionPtr&) {});
-  connect(connection_to("https://127.0.0.1:" + std::to_string(silent.port())));
-  EXPECT_FAILS(send(get("/x", milliseconds(100))), Reason::timeout, "no connection (TCP and TLS) within 100ms");
-}
-
-TEST_F(UnaryTest, ALeaseRenewalAfterATimeoutTravelsOnANewConnection) {
-  connect();
-  peer.on_request([this](const H2StreamPtr& stream) {
-    if (peer.requests().size() == 1) {
-      stream->connection.lock()->freeze();
-    } else {
-      stream->respond(200);
-    }
-  });
-  HttpRequest renew = write(Method::put, "/lease", "{}");
-  renew.channel = Channel::lease;
-  renew.timeout = milliseconds(200);
-  EXPECT_FAILS(send(renew), Reason::timeout, "PUT /lease");
-  renew.timeout = milliseconds(20'000);
-  EXPECT_TRUE(send(renew));
-}
-
-TEST_F(UnaryTest, RequestsBehindAConnectionThatNeverOpensGetAnotherWhenItsRequestGivesUp) {
-  TcpServer gate(io, [this](const TcpConnectionPtr& client) {
-    if (++accepted_ > 1) relay(io, client, peer.port());
-  });
-  echo();
-  connect(connection_to("https://127.0.0.1:" + std::to_string(gate.port())));
-  auto stuck = start(transport->send(get("/stuck", milliseconds(100))));
-  run_until([&] { return gate.connections().size() == 1; });
-  std::vector<Pending<Response>> behind;
-  for (int i = 0; i < 3; ++i) behind.push_back(start(transport->send(get("/behind"))));
-  EXPECT_FAILS(wait(stuck), Reason::timeout, "no connection (TCP and TLS) within 100ms");
-  for (auto& one : behind) EXPECT_EQ(wait(one)->body, "/behind");
-}
-
-TEST_F(UnaryTest, AConnectionThatNeverOpensIsGivenUpAfterTheConnectTimeout) {
-  TcpServer silent(io, [](const TcpConnectionPtr&) {});
-  connect(connection_to("https://127.0.0.1:" + std::to_string(silent.port())), {.connect_timeout = milliseconds(50)});
-  EXPECT_FAILS(send(get("/x")), Reason::transport, "no connection in time");
-}
-
 TEST_F(UnaryTest, LargeBodiesTravelBothWaysAtOnce) {
   peer.on_request([](const H2StreamPtr& stream) { stream->respond(200, stream->body); });
   connect();
@@ -335,9 +150,8 @@ TEST_F(UnaryTest, APackedAnswerIsUnpackedAndItsLimitCountsUnpackedBytes) {
       "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff\xed\xc1\x31\x01\x00\x00\x00\xc2\xa0\xda\x8b\x6f\x0a\x3f\xa0\x00"
       "\x00\x00\x00\x80\xb7\x01\x26\xf0\xdb\x00\x88\x13\x00\x00";
   static constexpr std::string_view kPacked(kBytes, sizeof kBytes - 1);
-  peer.on_request([](const H2StreamPtr& stream) {
-    stream->respond(200, std::string(kPacked), {{"content-encoding", "gzip"}});
-  });
+  peer.on_request(
+      [](const H2StreamPtr& stream) { stream->respond(200, std::string(kPacked), {{"content-encoding", "gzip"}}); });
   connect();
   auto response = send(get("/x"));
   ASSERT_TRUE(response) << response.error().message;
@@ -495,98 +309,6 @@ TEST_F(UnaryTest, TheObserverSeesEveryRequestOnce) {
   EXPECT_FALSE(send(write(Method::del, "/break", "")));
   EXPECT_THAT(observer->seen, testing::ElementsAre("GET 200", "PUT 409", "DELETE 0"));
   EXPECT_EQ(observer->hosts[0], "127.0.0.1:" + std::to_string(peer.port()));
-}
-
-std::size_t open_descriptors() {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
-}
-
-TEST_F(UnaryTest, FiveThousandRequestsUseOneConnectionAndLeaveNothingBehind) {
-  echo();
-  connect();
-  ASSERT_TRUE(send(get("/warm-up")));
-  const std::size_t before = open_descriptors();
-  for (int round = 0; round < 500; ++round) {
-    std::vector<Pending<Response>> pending;
-    for (int i = 0; i < 10; ++i) pending.push_back(start(transport->send(get("/x"))));
-    for (auto& one : pending) ASSERT_TRUE(wait(one));
-    peer.forget_history();
-  }
-  EXPECT_EQ(open_descriptors(), before);
-  EXPECT_EQ(stats->connections_opened, 1U);
-  EXPECT_EQ(stats->requests.at({Method::get, 200}), 5001U);
-}
-
-TEST_F(UnaryTest, AnswersGivenUpHalfwayDoNotStarveTheirConnection) {
-  // 40 x 1 MiB unread is more than the connection's flow control window of 32 MiB.
-  connect();
-  const std::string large(1U << 20U, 'x');
-  for (int i = 0; i < 40; ++i) {
-    auto pending = start(transport->send(get("/half")));
-    const auto count = static_cast<std::size_t>(i) + 1;
-    run_until([&] { return peer.requests().size() == count; });
-    peer.requests().back()->start(200);
-    peer.requests().back()->send(large);
-    settle();
-    peer.requests().back()->reset(8);  // CANCEL
-    EXPECT_FALSE(wait(pending));
-  }
-  peer.on_request([&](const H2StreamPtr& stream) { stream->respond(200, large); });
-  auto response = send(get("/whole"));
-  ASSERT_TRUE(response) << response.error().message;
-  EXPECT_EQ(response->body.size(), large.size());
-}
-
-TEST_F(UnaryTest, DestroyingTheTransportEndsRequestsInFlightAndInLineAsCancelled) {
-  connect(connection_to(peer.url()), {.max_unary_in_flight = 2});
-  std::vector<Pending<Response>> pending;
-  for (int i = 0; i < 4; ++i) pending.push_back(start(transport->send(get("/x"))));
-  HttpRequest renew = get("/lease");
-  renew.channel = Channel::lease;
-  pending.push_back(start(transport->send(renew)));
-  run_until([&] { return peer.requests().size() == 3; });
-  transport.reset();
-  for (auto& one : pending) EXPECT_EQ(wait(one).error().reason, Reason::cancelled);
-  EXPECT_EQ(stats->unary_in_flight, 0U);
-}
-
-TEST_F(UnaryTest, DestroyingTheTransportWhileItConnectsIsHarmless) {
-  connect();
-  auto pending = start(transport->send(get("/x")));
-  io.restart();
-  io.poll_one();
-  transport.reset();
-  EXPECT_EQ(wait(pending).error().reason, Reason::cancelled);
-}
-
-TEST_F(UnaryTest, ARequestCancelledByAsioLeavesTheOthersAlone) {
-  connect(connection_to(peer.url()), {.max_unary_in_flight = 2});
-  boost::asio::cancellation_signal cancel;
-  bool ended = false;
-  boost::asio::co_spawn(io, transport->send(get("/cancelled")),
-                        boost::asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr, Response) {
-                          ended = true;
-                        }));
-  auto other = start(transport->send(get("/other")));
-  run_until([&] { return peer.requests().size() == 2; });
-  cancel.emit(boost::asio::cancellation_type::terminal);
-  run_until([&] { return ended; });
-  for (const auto& request : peer.requests()) request->respond(200, request->path);
-  EXPECT_EQ(wait(other)->body, "/other");
-  EXPECT_EQ(stats->unary_in_flight, 0U);
-}
-
-TEST_F(UnaryTest, AnIoContextThatDiesWithRequestsInFlightFreesThem) {
-  boost::asio::io_context doomed;
-  const auto doomed_clock = make_real_clock(doomed.get_executor());
-  TcpServer silent(io, [](const TcpConnectionPtr&) {});
-  auto own = make_curl_transport(doomed.get_executor(),
-                                 connection_to("https://127.0.0.1:" + std::to_string(silent.port())), doomed_clock.get());
-  for (int i = 0; i < 3; ++i) {
-    boost::asio::co_spawn(doomed, own->send(get("/x")), [](std::exception_ptr, Response) {});
-  }
-  doomed.poll();
-  own.reset();  // And then the io_context, without another turn: the sanitizer presets judge this test.
 }
 
 }  // namespace

@@ -289,7 +289,9 @@ void H2Connection::close_notify() {
   });
 }
 
-void H2Connection::freeze() { frozen_ = true; }
+void H2Connection::freeze() {
+  frozen_ = true;
+}
 
 void H2Connection::close() {
   if (!std::exchange(open_, false)) return;

@@ -16,7 +16,9 @@ T* require(T* pointer) {
   return pointer;
 }
 
-std::shared_ptr<EVP_PKEY> make_key() { return {require(EVP_EC_gen("P-256")), EVP_PKEY_free}; }
+std::shared_ptr<EVP_PKEY> make_key() {
+  return {require(EVP_EC_gen("P-256")), EVP_PKEY_free};
+}
 
 std::string take_text(BIO* bio) {
   char* data = nullptr;

@@ -162,10 +162,10 @@ inline testing::AssertionResult fails_with(const Error& error, Reason reason, co
                                      << to_string(error.reason) << ": " << error.message;
 }
 
-#define EXPECT_FAILS(result, reason, part)                             \
-  do {                                                                 \
-    const auto& expect_fails_result = (result);                        \
-    ASSERT_FALSE(expect_fails_result.has_value());                     \
+#define EXPECT_FAILS(result, reason, part)                              \
+  do {                                                                  \
+    const auto& expect_fails_result = (result);                         \
+    ASSERT_FALSE(expect_fails_result.has_value());                      \
     EXPECT_TRUE(fails_with(expect_fails_result.error(), reason, part)); \
   } while (false)
 
