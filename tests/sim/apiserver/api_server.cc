@@ -9,6 +9,7 @@
 #include "tests/sim/apiserver/collector.h"
 #include "tests/sim/apiserver/crd.h"
 #include "tests/sim/apiserver/discovery.h"
+#include "tests/sim/apiserver/managed_fields.h"
 #include "tests/sim/apiserver/reader.h"
 #include "tests/sim/apiserver/writer.h"
 
@@ -16,6 +17,9 @@ namespace gso::sim {
 namespace {
 
 using nlohmann::json;
+
+// The finalizer of every definition, for the deletion of its objects.
+constexpr const char* kCleanup = "customresourcecleanup.apiextensions.k8s.io";
 
 constexpr std::size_t kMostRequestBytes = 3 * 1024 * 1024;
 
@@ -38,6 +42,25 @@ std::string manager_of(const RequestInfo& info, const RequestContext& context) {
 
 bool is_apply(const k8s::HttpRequest& request) { return request.content_type.starts_with("application/apply-patch"); }
 
+// What is wrong with the options of a create, update or patch.
+FieldErrors write_option_errors(const k8s::HttpRequest& request, const RequestInfo& info) {
+  FieldErrors errors;
+  const std::string manager = info.option("fieldManager");
+  if (is_apply(request) && manager.empty()) errors.push_back(required_value("fieldManager", "is required for apply patch"));
+  if (info.verb == "patch" && !is_apply(request) && !info.option("force").empty()) {
+    errors.push_back(forbidden_value("force", "may not be specified for non-apply patch"));
+  }
+  if (manager.size() > 128) errors.push_back(too_long("fieldManager", 128));
+  if (const std::string dry_run = info.option("dryRun"); !dry_run.empty() && dry_run != "All") {
+    errors.push_back(not_supported("dryRun", json::array({dry_run}), {"All"}));
+  }
+  const std::string validation = info.option("fieldValidation");
+  if (!validation.empty() && validation != "Ignore" && validation != "Warn" && validation != "Strict") {
+    errors.push_back(not_supported("fieldValidation", validation, {"", "Ignore", "Strict", "Warn"}));
+  }
+  return errors;
+}
+
 // The DeleteOptions of a body and of the query.
 Outcome<DeleteOptions> delete_options(const k8s::HttpRequest& request, const RequestInfo& info) {
   DeleteOptions options;
@@ -56,7 +79,7 @@ Outcome<DeleteOptions> delete_options(const k8s::HttpRequest& request, const Req
   if (!options.propagation.empty() && options.propagation != "Foreground" && options.propagation != "Background" &&
       options.propagation != "Orphan") {
     return std::unexpected(invalid({"meta.k8s.io", "", "DeleteOptions"}, "",
-                                   {not_supported("propagationPolicy", options.propagation, {"Foreground", "Background", "Orphan"})}));
+                                   {not_supported("propagationPolicy", options.propagation, {"Foreground", "Background", "Orphan", "nil"})}));
   }
   return options;
 }
@@ -171,20 +194,27 @@ class ApiServer::Impl {
     if (info.kind == RequestInfo::Path::other) return other_path(request, info);
     auto resource = find_resource(info);
     if (!resource) return resource.error();
-    if ((*resource)->create_only) return review(**resource, request);
+    if ((*resource)->create_only) return review(**resource, request, manager_of(info, context));
     auto format = choose_format(request.accept, info.option("includeObject"));
     if (!format) return format.error().response();
+    k8s::HttpResponse response = answer(*resource, request, info, context, *format);
+    if (format->yaml) response.headers[0].second = "application/yaml";
+    return response;
+  }
+
+  k8s::HttpResponse answer(const ResourcePtr& resource, const k8s::HttpRequest& request, const RequestInfo& info,
+                           const RequestContext& context, const Format& format) {
     if (info.verb == "get") {
-      auto object = reader_.get(**resource, info, context);
+      auto object = reader_.get(*resource, info, context);
       if (!object) return object.error().response();
-      return json_response(200, render_object(**resource, **object, *format, clock_.now()) + "\n");
+      return json_response(200, render_object(*resource, **object, format, clock_.now()) + "\n");
     }
     if (info.verb == "list") {
-      auto page = reader_.list(**resource, info, context);
+      auto page = reader_.list(*resource, info, context);
       if (!page) return page.error().response();
-      return json_response(200, render_list(**resource, *page, *format, clock_.now()) + "\n");
+      return json_response(200, render_list(*resource, *page, format, clock_.now()) + "\n");
     }
-    return write(*resource, request, info, context, *format);
+    return write(resource, request, info, context, format);
   }
 
   k8s::HttpResponse other_path(const k8s::HttpRequest& request, const RequestInfo& info) const {
@@ -196,11 +226,15 @@ class ApiServer::Impl {
     return text_response(404, "404 page not found\n");
   }
 
-  static k8s::HttpResponse review(const Resource& resource, const k8s::HttpRequest& request) {
+  // Everybody may do everything; a client that may not is a fault (faults.h).
+  k8s::HttpResponse review(const Resource& resource, const k8s::HttpRequest& request, const std::string& manager) const {
     json object = json::parse(request.body, nullptr, false);
     if (!object.is_object()) return bad_request("the object provided is unrecognized").response();
     object["apiVersion"] = resource.api_version();
     object["kind"] = resource.kind;
+    (void)normalize_object(resource, object);
+    track_update(resource, {manager, "", clock_.now()}, json::object(), object);
+    object["metadata"].erase("creationTimestamp");
     object["status"] = {{"allowed", true}};
     return json_response(201, object.dump() + "\n");
   }
@@ -208,6 +242,7 @@ class ApiServer::Impl {
   k8s::HttpResponse write(const ResourcePtr& resource, const k8s::HttpRequest& request, const RequestInfo& info,
                           const RequestContext& context, const Format& format) {
     (void)writer_.take_changes();
+    (void)writer_.take_warnings();
     AuditEntry entry;
     entry.time = clock_.now();
     entry.user = context.user;
@@ -221,6 +256,9 @@ class ApiServer::Impl {
     auto outcome = dispatch(resource, request, info, context, entry);
     k8s::HttpResponse response =
         outcome ? written(*resource, *outcome, format) : outcome.error().response();
+    for (const std::string& warning : writer_.take_warnings()) {
+      if (outcome) response.headers.emplace_back("warning", "299 - " + json(warning).dump());
+    }
     entry.status = response.status;
     emit(std::move(entry));
     return response;
@@ -236,9 +274,14 @@ class ApiServer::Impl {
     }
     WriteRequest write{resource, info.key, info.subresource, manager_of(info, context), request.content_type, request.body};
     const std::string dry_run = info.option("dryRun");
-    if (!dry_run.empty() && dry_run != "All") {
-      return std::unexpected(invalid({"meta.k8s.io", "", "PatchOptions"}, "", {not_supported("dryRun", json::array({dry_run}), {"All"})}));
+    if (auto errors = write_option_errors(request, info); !errors.empty()) {
+      const char* kind = info.verb == "create" ? "CreateOptions" : info.verb == "update" ? "UpdateOptions" : "PatchOptions";
+      return std::unexpected(invalid({"meta.k8s.io", "", kind}, "", errors));
     }
+    const std::string validation = info.option("fieldValidation");
+    write.unknown = validation == "Ignore"   ? WriteRequest::Unknown::ignore
+                    : validation == "Strict" ? WriteRequest::Unknown::refuse
+                                             : WriteRequest::Unknown::warn;
     write.dry_run = entry.dry_run = !dry_run.empty();
     write.force = info.flag("force");
     if (write.subresource == "finalize") write.subresource.clear();
@@ -250,16 +293,7 @@ class ApiServer::Impl {
       return created;
     }
     if (info.verb == "update") return writer_.update(write);
-    if (!is_apply(request)) {
-      if (write.force) {
-        return std::unexpected(invalid({"meta.k8s.io", "", "PatchOptions"}, "", {forbidden_value("force", "may not be specified for non-apply patch")}));
-      }
-      return writer_.patch(write);
-    }
-    if (info.option("fieldManager").empty()) {
-      return std::unexpected(invalid({"meta.k8s.io", "", "PatchOptions"}, "", {required_value("fieldManager", "is required for apply patch")}));
-    }
-    return writer_.apply(write);
+    return is_apply(request) ? writer_.apply(write) : writer_.patch(write);
   }
 
   Outcome<WriteResult> delete_all(const ResourcePtr& resource, const RequestInfo& info, const DeleteOptions& options) {
@@ -273,20 +307,25 @@ class ApiServer::Impl {
     json items = json::array();
     for (const auto& object : chosen) {
       items.push_back(served_json(*resource, *object));
+      if (!resource->custom) {  // As in lists.
+        items.back().erase("kind");
+        items.back().erase("apiVersion");
+      }
       (void)writer_.remove(resource, object->key(), options);
     }
+    json metadata = {{"resourceVersion", std::to_string(storage_.revision())}};
+    if (resource->custom) metadata["continue"] = "";
     return WriteResult{200,
                        {{"kind", resource->list_kind},
                         {"apiVersion", resource->api_version()},
-                        {"metadata", {{"resourceVersion", std::to_string(storage_.revision())}}},
+                        {"metadata", std::move(metadata)},
                         {"items", std::move(items)}},
                        true};
   }
 
   k8s::HttpResponse written(const Resource& resource, const WriteResult& result, const Format& format) const {
     if (result.is_status) return json_response(result.status, result.object.dump() + "\n");
-    auto parsed = std::make_shared<const json>(result.object);
-    const Object object(parsed->dump(-1, ' ', false, json::error_handler_t::replace), parsed, {});
+    const Object object(result.object, {});
     return json_response(result.status, render_object(resource, object, format, clock_.now()) + "\n");
   }
 
@@ -329,8 +368,17 @@ class ApiServer::Impl {
       return;
     }
     for (auto& resource : resources_of_crd(crd)) registry_.add(std::move(resource));
+    if (crd["metadata"].contains("deletionTimestamp")) {  // Its objects go with it, at once.
+      const ResourcePtr definitions = registry_.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+      const ObjectPtr stored = storage_.bucket(definitions->bucket).find({"", name});
+      if (stored->parsed()->at("metadata").value("finalizers", json::array()) == json::array({kCleanup})) {
+        writer_.erase_object(definitions, stored);
+      }
+      return;
+    }
     if (crd.value("status", json::object()).value("conditions", json()).is_array()) return;
     json established = crd;
+    established["metadata"]["finalizers"].push_back(kCleanup);
     established["status"] = established_status(crd, clock_.now());
     const ResourcePtr definitions = registry_.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
     writer_.replace_object(definitions, storage_.bucket(definitions->bucket).find({"", name}), std::move(established));

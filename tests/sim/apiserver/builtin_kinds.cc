@@ -32,16 +32,18 @@ void immutable(const json& object, const json& old, const char* parent, const ch
 void validate_workload(const json& object, FieldErrors& errors) {
   const json& spec = object["spec"];
   const json selector = spec.value("selector", json());
-  const json labels = spec.value("template", json::object()).value("metadata", json::object()).value("labels", json::object());
+  const json labels = spec.value("template", json::object()).value("metadata", json::object()).value("labels", json());
+  const bool daemon_set = object.value("kind", "") == "DaemonSet";
   if (!selector.is_object()) {
-    errors.push_back(required_value("spec.selector"));
+    if (!daemon_set) errors.push_back(required_value("spec.selector"));
   } else if (selector.empty()) {
-    errors.push_back(invalid_value("spec.selector", selector, "empty selector is invalid for deployment"));
+    errors.push_back(invalid_value("spec.selector", selector,
+                                   daemon_set ? "empty selector is invalid for daemonset" : "empty selector is invalid for deployment"));
   }
-  if (!LabelSelector::from_json(selector).matches(labels)) {
+  if ((selector.is_object() || daemon_set) && !LabelSelector::from_json(selector).matches(labels)) {
     errors.push_back(invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"));
   }
-  check_labels(labels, "spec.template.metadata.labels", errors);
+  if (labels.is_object()) check_labels(labels, "spec.template.metadata.labels", errors);
   const json pod = spec.value("template", json::object()).value("spec", json::object());
   validate_pod_spec(pod, "spec.template.spec", errors);
   if (pod.value("restartPolicy", "Always") != "Always") {
@@ -53,13 +55,14 @@ std::string template_generation(const json& object) {
   return object["metadata"].value("annotations", json::object()).value(kTemplateGeneration, "0");
 }
 
+// `other` is the member that must not have the same keys, or nullptr.
 void check_config_keys(const json& object, const char* member, const char* other, FieldErrors& errors) {
   auto it = object.find(member);
   if (it == object.end()) return;
   for (const auto& [key, value] : it->items()) {
     const std::string at = fmt::format("{}[{}]", member, key);
     if (auto problem = config_map_key_problem(key)) errors.push_back(invalid_value(at, key, *problem));
-    if (object.value(other, json::object()).contains(key)) {
+    if (other != nullptr && object.value(other, json::object()).contains(key)) {
       errors.push_back(invalid_value(at, key, fmt::format("duplicate of key present in {}", other)));
     }
   }
@@ -121,7 +124,7 @@ Strategy config_map_strategy() {
   Strategy s;
   s.validate = [](const json& object, FieldErrors& errors) {
     check_config_keys(object, "data", "binaryData", errors);
-    check_config_keys(object, "binaryData", "data", errors);
+    check_config_keys(object, "binaryData", nullptr, errors);
     std::size_t total = 0;
     for (const char* member : {"data", "binaryData"}) {
       const json values = object.value(member, json::object());
@@ -130,7 +133,7 @@ Strategy config_map_strategy() {
         total += member == std::string_view("data") ? size : size / 4 * 3;
       }
     }
-    if (total > kMostConfigMapBytes) errors.push_back(too_long("", kMostConfigMapBytes));
+    if (total > kMostConfigMapBytes) errors.push_back(too_long("[]", kMostConfigMapBytes));
   };
   s.validate_update = [](const json& object, const json& old, FieldErrors& errors) {
     if (!old.value("immutable", false)) return;
@@ -182,6 +185,8 @@ Strategy daemon_set_strategy() {
   s.has_generation = true;
   s.set_defaults = [](json& object) {
     json& spec = object["spec"];
+    // Conversion shows the internal template generation, 0 for an object that never had one.
+    set_default(object["metadata"]["annotations"], kTemplateGeneration, "0");
     default_pod_spec(spec["template"]["spec"]);
     set_default(spec, "revisionHistoryLimit", 10);
     json& update = spec["updateStrategy"];
@@ -272,32 +277,65 @@ Strategy disruption_budget_strategy() {
   return s;
 }
 
+namespace {
+
+// What events of the new API and all events with an eventTime must have.
+void validate_timed_event(const json& event, bool new_api, FieldErrors& errors) {
+  const std::string involved = event["involvedObject"].value("namespace", "");
+  const std::string ns = event["metadata"].value("namespace", "");
+  if (involved.empty() && ns != "default" && ns != "kube-system") {
+    errors.push_back(invalid_value("involvedObject.namespace", involved, "does not match event.namespace"));
+  }
+  const char* controller = new_api ? "reportingController" : "reportingComponent";
+  const std::string reporter = event.value("reportingComponent", "");
+  if (reporter.empty()) errors.push_back(required_value(controller));
+  if (auto problem = label_key_problem(reporter)) errors.push_back(invalid_value(controller, reporter, *problem));
+  for (const char* member : {"reportingInstance", "action", "reason"}) {
+    const std::string value = event.value(member, "");
+    if (value.empty()) errors.push_back(required_value(member));
+    if (value.size() > 128) errors.push_back(invalid_value(member, "", "can have at most 128 characters"));
+  }
+  if (event.value("message", "").size() > 1024) {
+    errors.push_back(invalid_value("message", "", "can have at most 1024 characters"));
+  }
+}
+
+}  // namespace
+
 Strategy event_strategy(bool new_api) {
   Strategy s;
   s.create_on_update = true;
-  s.validate = [new_api](const json& event, FieldErrors& errors) {
+  const auto check = [new_api](const json& event, FieldErrors& errors) {
+    if (!event.value("eventTime", json()).is_null()) {
+      validate_timed_event(event, new_api, errors);
+      return;
+    }
     const std::string involved = event["involvedObject"].value("namespace", "");
     const std::string ns = event["metadata"].value("namespace", "");
-    if (new_api) {
-      if (event.value("eventTime", json()).is_null()) errors.push_back(required_value("eventTime"));
-      if (event.value("type", "") != "Normal" && event.value("type", "") != "Warning") {
-        errors.push_back(invalid_value("type", "", fmt::format("has invalid value: {}", event.value("type", ""))));
-      }
-      for (const auto& [member, shown] : {std::pair{"reportingComponent", "reportingController"}, {"reportingInstance", "reportingInstance"}, {"action", "action"}, {"reason", "reason"}}) {
-        if (event.value(member, "").empty()) errors.push_back(required_value(shown));
-      }
-      for (const auto& [member, limit] : {std::pair{"action", 128}, {"reason", 128}, {"reportingInstance", 128}}) {
-        if (event.value(member, "").size() > static_cast<std::size_t>(limit)) {
-          errors.push_back(invalid_value(member, "", fmt::format("can have at most {} characters", limit)));
-        }
-      }
-      if (event.value("message", "").size() > 1024) errors.push_back(invalid_value("message", "", "can have at most 1024 characters"));
-      if (auto problem = label_key_problem(event.value("reportingComponent", "x"))) {
-        errors.push_back(invalid_value("reportingController", event["reportingComponent"], *problem));
-      }
-    }
-    if (involved.empty() ? ns != "default" && ns != "kube-system" && new_api : involved != ns) {
+    if (involved.empty() ? ns != "default" : involved != ns) {
       errors.push_back(invalid_value("involvedObject.namespace", involved, "does not match event.namespace"));
+    }
+  };
+  s.validate = check;
+  if (!new_api) return s;
+  s.validate_create = [](const json& event, FieldErrors& errors) {
+    if (event.value("eventTime", json()).is_null()) errors.push_back(required_value("eventTime"));
+    const std::string type = event.value("type", "");
+    if (type != "Normal" && type != "Warning") {
+      errors.push_back(invalid_value("type", "", fmt::format("has invalid value: {}", type)));
+    }
+    for (const char* member : {"firstTimestamp", "lastTimestamp", "count"}) {
+      if (!event.value(member, json()).is_null()) errors.push_back(invalid_value(member, "", "needs to be unset"));
+    }
+    if (!event.value("source", json::object()).empty()) errors.push_back(invalid_value("source", "", "needs to be unset"));
+  };
+  s.validate_update = [](const json& event, const json& old, FieldErrors& errors) {
+    for (const char* member : {"involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count",
+                               "reason", "type", "eventTime", "action", "related", "reportingComponent", "reportingInstance"}) {
+      const json now = event.value(member, json());
+      if (now == old.value(member, json())) continue;
+      const bool renamed = member == std::string_view("reportingComponent");
+      errors.push_back(invalid_value(renamed ? "reportingController" : member, now, "field is immutable"));
     }
   };
   return s;

@@ -176,8 +176,8 @@ void validate_pod_spec(const json& spec, const std::string& path, FieldErrors& e
       validate_container(containers[i], fmt::format("{}.{}[{}]", path, list, i), volumes, names, errors);
     }
   }
-  check_enum(spec, "restartPolicy", {"Always", "OnFailure", "Never"}, path, errors);
-  check_enum(spec, "dnsPolicy", {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"}, path, errors);
+  check_enum(spec, "restartPolicy", {"Always", "Never", "OnFailure"}, path, errors);
+  check_enum(spec, "dnsPolicy", {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"}, path, errors);
   if (spec.contains("nodeSelector")) check_labels(spec["nodeSelector"], path + ".nodeSelector", errors);
   if (const auto grace = spec.value("terminationGracePeriodSeconds", std::int64_t{0}); grace < 0) {
     errors.push_back(invalid_value(path + ".terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"));

@@ -2,7 +2,7 @@
 // Facts of the Kubernetes API v1.36 (k8s.io/api and apimachinery: names, types, omitempty, merge keys; OpenAPI: list types
 // and keys). One type a line: NAME FIELD:TYPE…, continued on indented lines. After a type: * pointer, ? omitempty,
 // ~ omitzero, + required, @k1,k2 list of type map with its keys, @= list of type set, %key strategic merge by that key
-// (% alone: merged as a set), & retainKeys, ! atomic.
+// (% alone: merged as a set), & retainKeys, ! atomic (after the name: wherever the type is used).
 #include "tests/sim/apiserver/builtin_types.h"
 
 namespace gso::sim {
@@ -28,7 +28,7 @@ core.ClusterTrustBundleProjection name:string*? signerName:string*? labelSelecto
 core.ConfigMap kind:string? apiVersion:string? metadata:meta.ObjectMeta? immutable:bool*? data:{}string?
   binaryData:{}bytes?
 core.ConfigMapEnvSource name:string? optional:bool*?
-core.ConfigMapKeySelector name:string? key:string+ optional:bool*?
+core.ConfigMapKeySelector! name:string? key:string+ optional:bool*?
 core.ConfigMapNodeConfigSource namespace:string+ name:string+ uid:string? resourceVersion:string?
   kubeletConfigKey:string+
 core.ConfigMapProjection name:string? items:[]core.KeyToPath? optional:bool*?
@@ -87,7 +87,7 @@ core.EventSeries count:int32? lastObservedTime:micro?
 core.EventSource component:string? host:string?
 core.ExecAction command:[]string?
 core.FCVolumeSource targetWWNs:[]string? lun:int32*? fsType:string? readOnly:bool? wwids:[]string?
-core.FileKeySelector volumeName:string+ path:string+ key:string+ optional:bool*?
+core.FileKeySelector! volumeName:string+ path:string+ key:string+ optional:bool*?
 core.FlexVolumeSource driver:string+ fsType:string? secretRef:core.LocalObjectReference*?! readOnly:bool?
   options:{}string?
 core.FlockerVolumeSource datasetName:string? datasetUUID:string?
@@ -112,7 +112,7 @@ core.LifecycleHandler exec:core.ExecAction*? httpGet:core.HTTPGetAction*? tcpSoc
 core.LinuxContainerUser uid:int64+ gid:int64+ supplementalGroups:[]int64?
 core.LoadBalancerIngress ip:string? hostname:string? ipMode:string*? ports:[]core.PortStatus?
 core.LoadBalancerStatus ingress:[]core.LoadBalancerIngress?
-core.LocalObjectReference name:string?
+core.LocalObjectReference! name:string?
 core.NFSVolumeSource server:string+ path:string+ readOnly:bool?
 core.Namespace kind:string? apiVersion:string? metadata:meta.ObjectMeta? spec:core.NamespaceSpec?
   status:core.NamespaceStatus?
@@ -133,9 +133,9 @@ core.NodeDaemonEndpoints kubeletEndpoint:core.DaemonEndpoint?
 core.NodeFeatures supplementalGroupsPolicy:bool*?
 core.NodeRuntimeHandler name:string features:core.NodeRuntimeHandlerFeatures*?
 core.NodeRuntimeHandlerFeatures recursiveReadOnlyMounts:bool*? userNamespaces:bool*?
-core.NodeSelector nodeSelectorTerms:[]core.NodeSelectorTerm+
+core.NodeSelector! nodeSelectorTerms:[]core.NodeSelectorTerm+
 core.NodeSelectorRequirement key:string+ operator:string+ values:[]string?
-core.NodeSelectorTerm matchExpressions:[]core.NodeSelectorRequirement? matchFields:[]core.NodeSelectorRequirement?
+core.NodeSelectorTerm! matchExpressions:[]core.NodeSelectorRequirement? matchFields:[]core.NodeSelectorRequirement?
 core.NodeSpec podCIDR:string? podCIDRs:[]string?@=% providerID:string? unschedulable:bool? taints:[]core.Taint?
   configSource:core.NodeConfigSource*? externalID:string?
 core.NodeStatus capacity:{}quantity? allocatable:{}quantity? phase:string?
@@ -147,8 +147,8 @@ core.NodeSwapStatus capacity:int64*?
 core.NodeSystemInfo machineID:string+ systemUUID:string+ bootID:string+ kernelVersion:string+ osImage:string+
   containerRuntimeVersion:string+ kubeletVersion:string+ kubeProxyVersion:string+ operatingSystem:string+
   architecture:string+ swap:core.NodeSwapStatus*?
-core.ObjectFieldSelector apiVersion:string? fieldPath:string+
-core.ObjectReference kind:string? namespace:string? name:string? uid:string? apiVersion:string?
+core.ObjectFieldSelector! apiVersion:string? fieldPath:string+
+core.ObjectReference! kind:string? namespace:string? name:string? uid:string? apiVersion:string?
   resourceVersion:string? fieldPath:string?
 core.PersistentVolumeClaimSpec accessModes:[]string? selector:meta.LabelSelector*?!
   resources:core.VolumeResourceRequirements? volumeName:string? storageClassName:string*? volumeMode:string*?
@@ -217,7 +217,7 @@ core.QuobyteVolumeSource registry:string+ volume:string+ readOnly:bool? user:str
 core.RBDVolumeSource monitors:[]string+ image:string+ fsType:string? pool:string? user:string? keyring:string?
   secretRef:core.LocalObjectReference*?! readOnly:bool?
 core.ResourceClaim name:string+ request:string?
-core.ResourceFieldSelector containerName:string? resource:string+ divisor:quantity?
+core.ResourceFieldSelector! containerName:string? resource:string+ divisor:quantity?
 core.ResourceHealth resourceID:string+ health:string? message:string*?
 core.ResourceRequirements limits:{}quantity? requests:{}quantity? claims:[]core.ResourceClaim?@name
 core.ResourceStatus name:string+ resources:[]core.ResourceHealth?@resourceID
@@ -228,7 +228,7 @@ core.SeccompProfile type:string+ localhostProfile:string*?
 core.Secret kind:string? apiVersion:string? metadata:meta.ObjectMeta? immutable:bool*? data:{}bytes?
   stringData:{}string? type:string?
 core.SecretEnvSource name:string? optional:bool*?
-core.SecretKeySelector name:string? key:string+ optional:bool*?
+core.SecretKeySelector! name:string? key:string+ optional:bool*?
 core.SecretProjection name:string? items:[]core.KeyToPath? optional:bool*?
 core.SecretVolumeSource secretName:string? items:[]core.KeyToPath? defaultMode:int32*? optional:bool*?
 core.SecurityContext capabilities:core.Capabilities*? privileged:bool*? seLinuxOptions:core.SELinuxOptions*?
@@ -261,7 +261,7 @@ core.Toleration key:string? operator:string? value:string? effect:string? tolera
 core.TopologySpreadConstraint maxSkew:int32+ topologyKey:string+ whenUnsatisfiable:string+
   labelSelector:meta.LabelSelector*?! minDomains:int32*? nodeAffinityPolicy:string*? nodeTaintsPolicy:string*?
   matchLabelKeys:[]string?
-core.TypedLocalObjectReference apiGroup:string* kind:string+ name:string+
+core.TypedLocalObjectReference! apiGroup:string* kind:string+ name:string+
 core.TypedObjectReference apiGroup:string* kind:string+ name:string+ namespace:string*?
 core.Volume name:string+ hostPath:core.HostPathVolumeSource*? emptyDir:core.EmptyDirVolumeSource*?
   gcePersistentDisk:core.GCEPersistentDiskVolumeSource*?

@@ -2,7 +2,7 @@
 // Facts of the Kubernetes API v1.36 (k8s.io/api and apimachinery: names, types, omitempty, merge keys; OpenAPI: list types
 // and keys). One type a line: NAME FIELD:TYPE…, continued on indented lines. After a type: * pointer, ? omitempty,
 // ~ omitzero, + required, @k1,k2 list of type map with its keys, @= list of type set, %key strategic merge by that key
-// (% alone: merged as a set), & retainKeys, ! atomic.
+// (% alone: merged as a set), & retainKeys, ! atomic (after the name: wherever the type is used).
 #include "tests/sim/apiserver/builtin_types.h"
 
 namespace gso::sim {
@@ -93,7 +93,7 @@ meta.DeleteOptions kind:string? apiVersion:string? gracePeriodSeconds:int64*? pr
   orphanDependents:bool*? propagationPolicy:string*? dryRun:[]string?
   ignoreStoreReadErrorWithClusterBreakingPotential:bool*?
 meta.FieldSelectorRequirement key:string+ operator:string+ values:[]string?
-meta.LabelSelector matchLabels:{}string? matchExpressions:[]meta.LabelSelectorRequirement?
+meta.LabelSelector! matchLabels:{}string? matchExpressions:[]meta.LabelSelectorRequirement?
 meta.LabelSelectorRequirement key:string+ operator:string+ values:[]string?
 meta.ManagedFieldsEntry manager:string? operation:string? apiVersion:string? time:time*? fieldsType:string?
   fieldsV1:any*? subresource:string?
@@ -101,7 +101,7 @@ meta.ObjectMeta name:string? generateName:string? namespace:string? selfLink:str
   resourceVersion:string? generation:int64? creationTimestamp:time?~ deletionTimestamp:time*?
   deletionGracePeriodSeconds:int64*? labels:{}string? annotations:{}string?
   ownerReferences:[]meta.OwnerReference?@uid%uid finalizers:[]string?@=% managedFields:[]meta.ManagedFieldsEntry?
-meta.OwnerReference apiVersion:string+ kind:string+ name:string+ uid:string+ controller:bool*?
+meta.OwnerReference! apiVersion:string+ kind:string+ name:string+ uid:string+ controller:bool*?
   blockOwnerDeletion:bool*?
 meta.Preconditions uid:string*? resourceVersion:string*?
 node.Overhead podFixed:{}quantity?
@@ -125,8 +125,8 @@ rbac.PolicyRule verbs:[]string+ apiGroups:[]string? resources:[]string? resource
 rbac.Role kind:string? apiVersion:string? metadata:meta.ObjectMeta? rules:[]rbac.PolicyRule
 rbac.RoleBinding kind:string? apiVersion:string? metadata:meta.ObjectMeta? subjects:[]rbac.Subject?
   roleRef:rbac.RoleRef!+
-rbac.RoleRef apiGroup:string kind:string+ name:string+
-rbac.Subject kind:string+ apiGroup:string? name:string+ namespace:string?
+rbac.RoleRef! apiGroup:string kind:string+ name:string+
+rbac.Subject! kind:string+ apiGroup:string? name:string+ namespace:string?
 scheduling.PriorityClass kind:string? apiVersion:string? metadata:meta.ObjectMeta? value:int32 globalDefault:bool?
   description:string? preemptionPolicy:string*?
 )";

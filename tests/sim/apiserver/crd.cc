@@ -26,6 +26,9 @@ std::vector<Column> columns_of(const json& version) {
   for (const auto& c : list) {
     columns.push_back({c.value("name", ""), c.value("type", "string"), c.value("description", ""), c.value("priority", 0),
                        c.value("jsonPath", "")});
+    if (columns.back().description.empty()) {
+      columns.back().description = "Custom resource definition column (in JSONPath format): " + columns.back().json_path;
+    }
   }
   return columns;
 }
@@ -62,7 +65,7 @@ void validate_definition(const json& crd, FieldErrors& errors) {
     stored += versions[i].value("storage", false) ? 1 : 0;
     const json schema = versions[i].value("schema", json::object());
     if (!schema.is_object() || !schema.value("openAPIV3Schema", json()).is_object()) {
-      errors.push_back(required_value(fmt::format("spec.versions[{}].schema.openAPIV3Schema", i), "schemas are required"));
+      errors.push_back(required_value(fmt::format("spec.versions[{}].schema.openAPIV3Schema", i)));
     }
   }
   if (stored != 1) errors.push_back(invalid_value("spec.versions", versions, "must have exactly one version marked as storage version"));

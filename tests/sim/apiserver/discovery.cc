@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace gso::sim {
 namespace {
@@ -14,6 +16,8 @@ using nlohmann::json;
 
 json verbs_of(const Resource& r) {
   if (r.create_only) return {"create"};
+  if (r.custom) return {"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"};
+  if (r.plural == "namespaces") return {"create", "delete", "get", "list", "patch", "update", "watch"};
   return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
 }
 
@@ -50,6 +54,19 @@ std::vector<ResourcePtr> of_version(const Registry& registry, const std::string&
   return found;
 }
 
+// Kubernetes' order of versions: v2, v1, v1beta2, v1beta1, v1alpha1.
+bool preferred_before(const std::string& a, const std::string& b) {
+  const auto rank = [](const std::string& v) {
+    int major = 0;
+    int minor = 0;
+    char stage[8] = "";
+    if (std::sscanf(v.c_str(), "v%d%7[a-z]%d", &major, stage, &minor) < 1) return std::tuple{0, 0, 0};
+    const std::string_view name = stage;
+    return std::tuple{name.empty() ? 3 : name == "beta" ? 2 : 1, major, minor};
+  };
+  return rank(a) > rank(b);
+}
+
 // Group to versions, in order of registration.
 std::vector<std::pair<std::string, std::vector<std::string>>> groups_of(const Registry& registry) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
@@ -58,6 +75,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> groups_of(const Re
     if (it == groups.end()) it = groups.insert(groups.end(), {r->group, {}});
     if (std::find(it->second.begin(), it->second.end(), r->version) == it->second.end()) it->second.push_back(r->version);
   }
+  for (auto& [group, versions] : groups) std::stable_sort(versions.begin(), versions.end(), preferred_before);
   return groups;
 }
 
@@ -93,8 +111,11 @@ json legacy_group(const std::string& group, const std::vector<std::string>& vers
 json aggregated_version(const Registry& registry, const std::string& group, const std::string& version) {
   json resources = json::array();
   for (const auto& r : of_version(registry, group, version)) {
+    // Built-in kinds leave their group and version out here, as the real server does.
+    const std::string own_group = r->custom ? group : "";
+    const std::string own_version = r->custom ? version : "";
     json entry = {{"resource", r->plural},
-                  {"responseKind", {{"group", group}, {"version", version}, {"kind", r->kind}}},
+                  {"responseKind", {{"group", own_group}, {"version", own_version}, {"kind", r->kind}}},
                   {"scope", r->namespaced ? "Namespaced" : "Cluster"},
                   {"singularResource", r->singular},
                   {"verbs", verbs_of(*r)}};
@@ -104,7 +125,7 @@ json aggregated_version(const Registry& registry, const std::string& group, cons
       const SubresourceKind kind = kind_of(*r, s);
       const bool own = kind.version[0] == '\0';
       entry["subresources"].push_back({{"subresource", s},
-                                       {"responseKind", {{"group", own ? group : kind.group}, {"version", own ? version : kind.version}, {"kind", kind.kind}}},
+                                       {"responseKind", {{"group", own ? own_group : kind.group}, {"version", own ? own_version : kind.version}, {"kind", kind.kind}}},
                                        {"verbs", subresource_verbs(s)}});
     }
     resources.push_back(std::move(entry));

@@ -116,7 +116,9 @@ std::string printed(const std::string& element) {
 }
 
 void collect_paths(const FieldSet& set, const std::string& prefix, std::vector<std::string>& out) {
-  if (set.member && !prefix.empty()) out.push_back(prefix);
+  for (const auto& [element, child] : set.children) {  // Members of a level come before what is below them.
+    if (child.member) out.push_back(prefix + printed(element));
+  }
   for (const auto& [element, child] : set.children) collect_paths(child, prefix + printed(element), out);
 }
 

@@ -26,9 +26,10 @@ struct Entry {
   std::string time;
   FieldSet fields;
 
+  // An applier is the same in all versions.
   [[nodiscard]] bool same_owner(const Entry& other) const {
-    return manager == other.manager && applied == other.applied && api_version == other.api_version &&
-           subresource == other.subresource;
+    return manager == other.manager && applied == other.applied && subresource == other.subresource &&
+           (applied || api_version == other.api_version);
   }
 };
 using Entries = std::vector<Entry>;
@@ -52,6 +53,22 @@ json without_managed_fields(const json& object) {
   json copy = object;
   if (auto it = copy.find("metadata"); it != copy.end() && it->is_object()) it->erase("managedFields");
   return copy;
+}
+
+// Built-in kinds always have their structs, so a create adds their members only.
+json empty_object(const Resource& resource) {
+  json object = json::object();
+  if (!resource.custom && resource.schema != nullptr) (void)normalize(*resource.schema, object);
+  return object;
+}
+
+// Writes to a subresource own only its part, and writes to the main resource everything else.
+void drop_ignored(const Resource& resource, const FieldManager& manager, FieldSet& set) {
+  if (manager.subresource == "status") {
+    std::erase_if(set.children, [](const auto& item) { return item.first != "f:status" && item.first != "f:metadata"; });
+  } else if (resource.has_status) {
+    set.children.erase("f:status");
+  }
 }
 
 FieldSet strip(const FieldSet& set) {
@@ -104,8 +121,9 @@ void write_entries(Entries entries, json& object) {
   json list = json::array();
   for (const Entry& e : entries) {
     json item = {{"manager", e.manager},         {"operation", e.applied ? "Apply" : "Update"},
-                 {"apiVersion", e.api_version},  {"time", e.time},
-                 {"fieldsType", "FieldsV1"},     {"fieldsV1", e.fields.to_json()}};
+                 {"apiVersion", e.api_version},  {"fieldsType", "FieldsV1"},
+                 {"fieldsV1", e.fields.to_json()}};
+    if (!e.time.empty()) item["time"] = e.time;
     if (!e.subresource.empty()) item["subresource"] = e.subresource;
     list.push_back(std::move(item));
   }
@@ -126,9 +144,7 @@ Entry* find_entry(Entries& entries, const Entry& like) {
 std::string printed(const Entry& e) {
   std::string text = json(e.manager).dump();
   if (!e.subresource.empty()) text += fmt::format(" with subresource {}", json(e.subresource).dump());
-  if (e.applied) return text;
-  return e.time.empty() ? fmt::format("{} using {}", text, e.api_version)
-                        : fmt::format("{} using {} at {}", text, e.api_version, e.time);
+  return e.applied ? text : fmt::format("{} using {}", text, e.api_version);
 }
 
 ApiError apply_conflict(const std::vector<std::pair<const Entry*, FieldSet>>& conflicts) {
@@ -176,19 +192,20 @@ std::optional<ApiError> take_from_others(Entries& entries, const Entry& self, co
 }  // namespace
 
 void track_update(const Resource& resource, const FieldManager& manager, const json& before, json& after) {
-  // A writer may reset the list by sending [{}] or []; what it omits is restored by the caller.
+  // A writer may reset the list by sending [{}]; what it omits is restored by the caller.
   Entries entries = read_entries(after);
-  // Built-in kinds always have their structs, so a create adds their members only.
-  json base = without_managed_fields(before);
-  if (base.empty() && !resource.custom && resource.schema != nullptr) {
-    for (const Schema::Field& f : resource.schema->fields) {
-      if (f.schema->type == Schema::Type::object && !f.pointer) base[f.name] = json::object();
-    }
+  std::erase_if(entries, [](const Entry& e) { return e.fields.empty(); });
+  const bool creating = before.empty();
+  if (entries.empty() && !creating) {  // An object whose fields nobody owns stays so until somebody applies to it.
+    after["metadata"].erase("managedFields");
+    return;
   }
+  const json base = creating ? empty_object(resource) : without_managed_fields(before);
   const FieldChanges changes = compare_fields(resource.schema, base, without_managed_fields(after));
   Entry self{manager.name, false, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
   (void)take_from_others(entries, self, changes, true);
-  const FieldSet taken = strip(changes.added_or_modified);
+  FieldSet taken = strip(changes.added_or_modified);
+  drop_ignored(resource, manager, taken);
   Entry* mine = find_entry(entries, self);
   if (mine != nullptr) mine->fields = subtract(mine->fields, changes.removed);
   if (!taken.empty()) {
@@ -206,16 +223,18 @@ Outcome<json> apply_configuration(const Resource& resource, const FieldManager& 
                                   const json& config) {
   Entries entries = read_entries(live);
   const json base = without_managed_fields(live);
+  if (entries.empty() && !live.empty()) {  // Nobody owned anything so far: that was somebody's all the same.
+    const FieldChanges all = compare_fields(resource.schema, empty_object(resource), base);
+    entries.push_back({"before-first-apply", false, resource.api_version(), "", k8s::format_time(manager.now),
+                       strip(all.added_or_modified)});
+    std::erase_if(entries, [](const Entry& e) { return e.fields.empty(); });
+  }
   json merged = merge_fields(resource.schema, base, config);
   Entry self{manager.name, true, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
-  // A subresource's apply owns only its part; the rest of the configuration is ignored there, and status elsewhere.
   FieldSet owned = strip(leaves(resource.schema, config));
-  if (manager.subresource == "status") {
-    std::erase_if(owned.children, [](const auto& item) { return item.first != "f:status"; });
-  } else if (resource.has_status) {
-    owned.children.erase("f:status");
-  }
+  drop_ignored(resource, manager, owned);
   const Entry* previous = find_entry(entries, self);
+  const std::string previous_time = previous == nullptr ? "" : previous->time;
   if (previous != nullptr) {
     FieldSet others = owned;
     for (const Entry& e : entries) {
@@ -226,6 +245,7 @@ Outcome<json> apply_configuration(const Resource& resource, const FieldManager& 
   const FieldChanges changes = compare_fields(resource.schema, base, merged);
   if (auto conflict = take_from_others(entries, self, changes, force)) return std::unexpected(std::move(*conflict));
   std::erase_if(entries, [&](const Entry& e) { return e.same_owner(self); });
+  if (changes.added_or_modified.empty() && changes.removed.empty()) self.time = previous_time;
   self.fields = std::move(owned);
   entries.push_back(std::move(self));
   write_entries(std::move(entries), merged);

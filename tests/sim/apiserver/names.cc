@@ -52,7 +52,7 @@ constexpr std::string_view kLabelValue =
 }  // namespace
 
 std::optional<std::string> dns_subdomain_problem(std::string_view name) {
-  if (name.size() > 253) return at_most(253);
+  if (name.size() > 253) return "must be no more than 253 characters";
   if (!is_dns_subdomain(name)) return std::string(kSubdomain);
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 // encoding again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "k8sclient/time.h"
@@ -149,13 +150,19 @@ Problem walk_time(const Schema& schema, json& value, const Place& place) {
   if (!value.is_string()) return mismatch(schema, value, place);
   const auto& text = value.get_ref<const std::string&>();
   const auto time = k8s::parse_rfc3339(text);
-  if (!time) {
-    return fmt::format("parsing time \"\\\"{}\\\"\" as \"\\\"2006-01-02T15:04:05Z07:00\\\"\": cannot parse \"\\\"{}\" as \"2006\"",
-                       text, text);
+  const bool micro = schema.type == Type::micro_time;
+  const char* layout = micro ? "2006-01-02T15:04:05.000000Z07:00" : "2006-01-02T15:04:05Z07:00";
+  if (!time) return fmt::format("parsing time {0} as \"{1}\": cannot parse {0} as \"2006\"", json(text).dump(), layout);
+  if (!micro) {
+    value = k8s::format_time(*time);
+    return std::nullopt;
   }
-  // A MicroTime keeps its six digits, which our WallTime does not hold.
-  if (schema.type == Type::time) value = k8s::format_time(*time);
-  return std::nullopt;
+  // A MicroTime has exactly six digits, which our WallTime does not hold: the text stays.
+  const auto fraction = std::min(text.find('.'), text.size());
+  const auto end = std::min(text.find_first_not_of("0123456789", fraction + 1), text.size());
+  if (end - fraction == 7) return std::nullopt;
+  const std::string rest = text.substr(std::min(std::size_t{19}, text.size()));
+  return fmt::format("parsing time {} as \"{}\": cannot parse {} as \".000000\"", json(text).dump(), layout, json(rest).dump());
 }
 
 Problem walk_elements(const Schema& schema, json& value, const Place& place) {
@@ -193,7 +200,28 @@ Problem walk(const Schema& schema, json& value, const Place& place) {
   return std::nullopt;
 }
 
+void find_unknown(const Schema& schema, const json& value, const std::string& path, std::vector<std::string>& unknown) {
+  if (value.is_object()) {
+    for (const auto& [name, member] : value.items()) {
+      const std::string at = path.empty() ? name : path + "." + name;
+      const Schema* type = schema.member(name);
+      const bool identity = schema.embedded_object && (name == "apiVersion" || name == "kind" || name == "metadata");
+      if (type != nullptr) find_unknown(*type, member, at, unknown);
+      else if (!schema.preserve_unknown && schema.type != Type::any && !identity) unknown.push_back(at);
+    }
+  } else if (value.is_array() && schema.element != nullptr) {
+    for (std::size_t i = 0; i < value.size(); ++i) find_unknown(*schema.element, value[i], fmt::format("{}[{}]", path, i), unknown);
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> unknown_fields(const Schema& schema, const json& value) {
+  std::vector<std::string> unknown;
+  find_unknown(schema, value, "", unknown);
+  std::sort(unknown.begin(), unknown.end());
+  return unknown;
+}
 
 std::optional<std::string> normalize(const Schema& schema, json& value) {
   return walk(schema, value, Place{&schema.name, ""});

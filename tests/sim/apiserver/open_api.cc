@@ -185,7 +185,11 @@ std::optional<k8s::HttpResponse> open_api(const Registry& registry, const Reques
     return response;
   }
   if (s[1] != "v3") return std::nullopt;
-  if (s.size() == 2) return json_response(200, index_of(registry).dump());
+  if (s.size() == 2) {
+    k8s::HttpResponse response = json_response(200, index_of(registry).dump());
+    response.headers[0].second = "text/plain; charset=utf-8";
+    return response;
+  }
   if (s[2] == "api" && s.size() == 4 && registry.has_group_version("", s[3])) {
     return json_response(200, document_of(registry, "", s[3]).dump());
   }

@@ -68,32 +68,44 @@ void merge_list(const Schema& schema, json& target, const json& patch) {
   }
 }
 
-// Items named in `order` come in that order; the others keep their place before the first that followed them.
-void set_order(const Schema& schema, json& target, const json& order) {
-  if (!target.is_array()) return;
-  const auto position = [&](const json& item) -> std::ptrdiff_t {
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const bool same = schema.merge_key.empty() ? order[i] == item
-                                                 : item.is_object() && item.value(schema.merge_key, json()) ==
-                                                                           order[i].value(schema.merge_key, json());
-      if (same) return static_cast<std::ptrdiff_t>(i);
-    }
-    return -1;
+bool same_item(const Schema& schema, const json& a, const json& b) {
+  if (schema.merge_key.empty()) return a == b;
+  return a.is_object() && b.is_object() && a.value(schema.merge_key, json()) == b.value(schema.merge_key, json());
+}
+
+std::ptrdiff_t index_in(const Schema& schema, const json& list, const json& item) {
+  if (!list.is_array()) return -1;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (same_item(schema, list[i], item)) return static_cast<std::ptrdiff_t>(i);
+  }
+  return -1;
+}
+
+// Puts a merged list into strategicpatch's order: what the patch (or its $setElementOrder) names in that order; what
+// only the server had before the first of those that followed it there.
+void set_order(const Schema& schema, json& merged, const json& order, const json& server) {
+  if (!merged.is_array()) return;
+  std::vector<json> named;
+  std::vector<json> server_only;
+  for (auto& item : merged) (index_in(schema, order, item) >= 0 ? named : server_only).push_back(item);
+  const auto by = [&](const json& list) {
+    return [&schema, &list](const json& a, const json& b) { return index_in(schema, list, a) < index_in(schema, list, b); };
   };
-  std::vector<json> listed;
-  std::vector<std::pair<std::size_t, json>> others;  // With how many listed items stood before them.
-  for (auto& item : target) {
-    if (position(item) >= 0) listed.push_back(item);
-    else others.emplace_back(listed.size(), item);
-  }
-  std::stable_sort(listed.begin(), listed.end(), [&](const json& a, const json& b) { return position(a) < position(b); });
+  std::stable_sort(named.begin(), named.end(), by(order));
+  std::stable_sort(server_only.begin(), server_only.end(), by(server));
   json result = json::array();
-  auto other = others.begin();
-  for (std::size_t i = 0; i <= listed.size(); ++i) {
-    for (; other != others.end() && other->first == i; ++other) result.push_back(std::move(other->second));
-    if (i < listed.size()) result.push_back(std::move(listed[i]));
+  auto left = server_only.begin();
+  auto right = named.begin();
+  while (left != server_only.end() || right != named.end()) {
+    bool take_left = right == named.end();
+    if (!take_left && left != server_only.end()) {
+      const auto l = index_in(schema, server, *left);
+      const auto r = index_in(schema, server, *right);
+      take_left = l >= 0 && r >= 0 && l < r;
+    }
+    result.push_back(std::move(take_left ? *left++ : *right++));
   }
-  target = std::move(result);
+  merged = std::move(result);
 }
 
 void delete_primitives(json& target, const json& values) {
@@ -115,7 +127,9 @@ void merge_member(const Schema* schema, json& target, const std::string& name, c
     if (!target.contains(name) || !target[name].is_object()) target[name] = json::object();
     strategic_merge(member, target[name], value);
   } else if (value.is_array() && member != nullptr && member->merge) {
+    const json server = target.value(name, json());
     merge_list(*member, target[name], value);
+    set_order(*member, target[name], value, server);
   } else {
     target[name] = without_directives(value);
   }
@@ -162,6 +176,9 @@ void strategic_merge(const Schema* schema, json& target, const json& patch) {
       it = std::find(keys->begin(), keys->end(), json(it.key())) == keys->end() ? target.erase(it) : std::next(it);
     }
   }
+  const bool ordered = std::any_of(patch.items().begin(), patch.items().end(),
+                                   [](const auto& item) { return item.key().starts_with(kOrderPrefix); });
+  const json before = ordered ? target : json();
   for (const auto& [name, value] : patch.items()) {
     if (name.starts_with(kDeletePrefix)) {
       const std::string list = name.substr(kDeletePrefix.size());
@@ -175,7 +192,7 @@ void strategic_merge(const Schema* schema, json& target, const json& patch) {
     if (!name.starts_with(kOrderPrefix)) continue;
     const std::string list = name.substr(kOrderPrefix.size());
     const Schema* member = schema == nullptr ? nullptr : schema->member(list);
-    if (member != nullptr && target.contains(list)) set_order(*member, target[list], value);
+    if (member != nullptr && target.contains(list)) set_order(*member, target[list], value, before.value(list, json()));
   }
 }
 
@@ -183,9 +200,14 @@ Outcome<void> apply_patch(std::string_view content_type, std::string_view text, 
                           json& object) {
   content_type = content_type.substr(0, content_type.find(';'));
   const bool strategic = content_type == "application/strategic-merge-patch+json";
+  if (strategic && custom) {
+    return std::unexpected(ApiError(415, "UnsupportedMediaType",
+                                    "the body of the request was in an unknown format - accepted media types include: "
+                                    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
+  }
   const bool known = strategic || content_type == "application/merge-patch+json" ||
                      content_type == "application/json-patch+json";
-  if (!known || (strategic && custom)) {
+  if (!known) {
     return std::unexpected(ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", json::object()));
   }
   auto patch = parse_patch(text);

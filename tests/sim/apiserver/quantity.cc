@@ -89,6 +89,12 @@ std::string print(Wide value, std::string_view suffix, bool negative) {
 }  // namespace
 
 std::optional<std::string> canonical_quantity(std::string_view text) {
+  // What is canonical but for leading zeros is kept as it was written.
+  if (text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9') {
+    const std::string_view rest = text.substr(std::min(text.find_first_not_of('0'), text.size() - 1));
+    auto canonical = canonical_quantity(rest);
+    return canonical == std::string(rest) ? std::string(text) : canonical;
+  }
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   auto number = take_number(text);

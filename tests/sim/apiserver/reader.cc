@@ -21,8 +21,8 @@ Outcome<std::uint64_t> parse_revision(const std::string& text) {
   std::uint64_t revision = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), revision);
   if (error != std::errc() || stop != text.data() + text.size()) {
-    return std::unexpected(invalid(kListOptions, "", {invalid_value("resourceVersion", text,
-        fmt::format("strconv.ParseUint: parsing {}: invalid syntax", json(text).dump()))}));
+    return std::unexpected(bad_request(fmt::format("invalid resource version: resourceVersion: Invalid value: {0}: "
+                                                   "strconv.ParseUint: parsing {0}: invalid syntax", json(text).dump())));
   }
   return revision;
 }
@@ -73,18 +73,63 @@ std::optional<Token> read_token(const std::string& text) {
   return Token{token["rv"].get<std::int64_t>(), token["start"].get<std::string>()};
 }
 
+// With a token that goes on from the same place without consistency.
 ApiError expired_continue(const std::string& start) {
-  (void)start;
-  return expired(
+  ApiError error = expired(
       "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
       "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
       "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
       "time the first chunk was returned and now may show up in the list.");
+  error.set_continue(write_token(-1, start));
+  return error;
 }
 
 std::uint64_t stale(const Storage& storage, const Bucket& bucket, std::uint64_t revisions) {
   const std::uint64_t now = storage.revision();
   return std::max(bucket.forgotten(), now > revisions ? now - revisions : 0);
+}
+
+// What a list's options may not be together.
+FieldErrors list_option_errors(const RequestInfo& info) {
+  FieldErrors errors;
+  const std::string match = info.option("resourceVersionMatch");
+  const std::string version = info.option("resourceVersion");
+  const char* field = "resourceVersionMatch";
+  if (!match.empty()) {
+    if (version.empty()) {
+      errors.push_back(forbidden_value(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+    }
+    if (!info.option("continue").empty()) {
+      errors.push_back(forbidden_value(field, "resourceVersionMatch is forbidden when continue is provided"));
+    }
+    if (match != "Exact" && match != "NotOlderThan") {
+      errors.push_back(not_supported(field, match, {"Exact", "NotOlderThan", ""}));
+    }
+    if (match == "Exact" && version == "0") {
+      errors.push_back(forbidden_value(field, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+    }
+  }
+  if (!info.option("sendInitialEvents").empty()) {
+    errors.push_back(forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+  }
+  return errors;
+}
+
+// The same for a watch.
+FieldErrors watch_option_errors(const RequestInfo& info) {
+  FieldErrors errors;
+  const std::string match = info.option("resourceVersionMatch");
+  const bool initial = !info.option("sendInitialEvents").empty();
+  const char* field = "resourceVersionMatch";
+  if (initial && match != "NotOlderThan") {
+    errors.push_back(forbidden_value(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+  }
+  if (match.empty()) return errors;
+  if (!initial) {
+    errors.push_back(forbidden_value(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+  }
+  if (match != "NotOlderThan") errors.push_back(not_supported(field, match, {"NotOlderThan"}));
+  return errors;
 }
 
 // Which state a list reads: a revision in the past, or nullopt for now.
@@ -96,26 +141,19 @@ struct View {
 Outcome<View> choose_view(const Storage& storage, const RequestInfo& info, std::int64_t limit) {
   const std::string match = info.option("resourceVersionMatch");
   const std::string version = info.option("resourceVersion");
+  if (auto errors = list_option_errors(info); !errors.empty()) return std::unexpected(invalid(kListOptions, "", errors));
   if (const std::string token = info.option("continue"); !token.empty()) {
     if (!version.empty() && version != "0") {
       return std::unexpected(bad_request("specifying resource version is not allowed when using continue"));
     }
     auto parsed = read_token(token);
-    if (!parsed) return std::unexpected(bad_request("invalid continue token: continue key is not valid"));
+    if (!parsed) {
+      return std::unexpected(bad_request("invalid continue token: continue key is not valid: invalid character "
+                                         "'\\u009e' looking for beginning of value"));
+    }
     View view{std::nullopt, parsed->start};
     if (parsed->revision > 0) view.revision = static_cast<std::uint64_t>(parsed->revision);
     return view;
-  }
-  if (!match.empty() && version.empty()) {
-    return std::unexpected(invalid(kListOptions, "", {forbidden_value("resourceVersionMatch",
-        "resourceVersionMatch is forbidden unless resourceVersion is provided")}));
-  }
-  if (!match.empty() && match != "Exact" && match != "NotOlderThan") {
-    return std::unexpected(invalid(kListOptions, "", {not_supported("resourceVersionMatch", match, {"Exact", "NotOlderThan"})}));
-  }
-  if (match == "Exact" && version == "0") {
-    return std::unexpected(invalid(kListOptions, "", {forbidden_value("resourceVersionMatch",
-        "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")}));
   }
   auto revision = parse_revision(version);
   if (!revision) return std::unexpected(revision.error());
@@ -145,6 +183,13 @@ ListPage cut_page(const Bucket::Objects& objects, const RequestInfo& info, const
   return page;
 }
 
+// Each kind's conversion words it in its own way.
+ApiError unknown_field(const Resource& resource, const std::string& path) {
+  const bool own_fields = !resource.selectable.empty() || resource.custom;
+  if (own_fields) return bad_request(fmt::format("field label not supported: {}", path));
+  return bad_request(fmt::format("\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", path));
+}
+
 }  // namespace
 
 Outcome<Selection> parse_selection(const Resource& resource, const RequestInfo& info) {
@@ -156,7 +201,7 @@ Outcome<Selection> parse_selection(const Resource& resource, const RequestInfo& 
   for (const auto& r : fields->requirements()) {
     const bool known = r.path == "metadata.name" || (resource.namespaced && r.path == "metadata.namespace") ||
                        std::find(resource.selectable.begin(), resource.selectable.end(), r.path) != resource.selectable.end();
-    if (!known) return std::unexpected(bad_request(fmt::format("field label not supported: {}", r.path)));
+    if (!known) return std::unexpected(unknown_field(resource, r.path));
   }
   selection.labels = std::move(*labels);
   selection.fields = std::move(*fields);
@@ -202,19 +247,14 @@ Outcome<ListPage> Reader::list(const Resource& resource, const RequestInfo& info
 Outcome<std::shared_ptr<WatchStream>> Reader::watch(const ResourcePtr& resource, const RequestInfo& info, const Format& format) {
   auto selection = parse_selection(*resource, info);
   if (!selection) return std::unexpected(selection.error());
-  const std::string match = info.option("resourceVersionMatch");
   const bool initial = info.flag("sendInitialEvents");
   const bool initial_given = !info.option("sendInitialEvents").empty();
-  if (initial_given && match != "NotOlderThan") {
-    return std::unexpected(invalid(kListOptions, "", {forbidden_value("resourceVersionMatch",
-        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")}));
-  }
-  if (!initial_given && !match.empty()) {
-    return std::unexpected(invalid(kListOptions, "", {forbidden_value("resourceVersionMatch",
-        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")}));
-  }
+  if (auto errors = watch_option_errors(info); !errors.empty()) return std::unexpected(invalid(kListOptions, "", errors));
   auto revision = parse_revision(info.option("resourceVersion"));
-  if (!revision) return std::unexpected(revision.error());
+  if (!revision) {  // A watch reports it from deeper down than a list does.
+    const std::string text = revision.error().message();
+    return std::unexpected(ApiError(500, "", text.substr(text.find(": ") + 2)));
+  }
   if (initial && *revision > storage_.revision()) return std::unexpected(too_large(*revision, storage_.revision()));
   WatchOptions options;
   options.resource = resource;

@@ -21,7 +21,8 @@ std::optional<Format> format_of(std::string_view range) {
     range.remove_prefix(std::min(range.size(), part.size() + 1));
     while (part.starts_with(' ')) part.remove_prefix(1);
     while (part.ends_with(' ')) part.remove_suffix(1);
-    if (first && part != "application/json" && part != "*/*" && part != "application/*") return std::nullopt;
+    if (first && part == "application/yaml") format.yaml = true;
+    else if (first && part != "application/json" && part != "*/*" && part != "application/*") return std::nullopt;
     first = false;
     if (part == "as=Table") format.as = Format::As::table;
     else if (part == "as=PartialObjectMetadata" || part == "as=PartialObjectMetadataList") format.as = Format::As::metadata;
@@ -38,8 +39,9 @@ json partial_metadata(const json& object) {
 json table_row(const Resource& resource, const Object& object, const Format& format, k8s::WallTime now) {
   const json shown = served_json(resource, object);
   json row = {{"cells", table_cells(resource, shown, now)}};
-  if (format.include_object == "Object") row["object"] = shown;
-  else if (format.include_object != "None") row["object"] = partial_metadata(shown);
+  if (format.include_object == "None") row["object"] = nullptr;
+  else if (format.include_object == "Object") row["object"] = shown;
+  else row["object"] = partial_metadata(shown);
   return row;
 }
 
@@ -55,9 +57,19 @@ json column_definitions(const Resource& resource) {
   return columns;
 }
 
-std::string list_metadata(const ListPage& page) {
+// Typed lists leave apiVersion and kind of their items out, lists of custom resources do not.
+std::string list_item(const Resource& resource, const Object& object) {
+  if (resource.custom) return served_text(resource, object);
+  if (!resource.from_storage) return object.body();
+  json item = served_json(resource, object);
+  item.erase("kind");
+  item.erase("apiVersion");
+  return item.dump();
+}
+
+std::string list_metadata(const Resource& resource, const ListPage& page) {
   std::string text = fmt::format("{{\"resourceVersion\":\"{}\"", page.revision);
-  if (!page.continue_token.empty()) text += fmt::format(",\"continue\":\"{}\"", page.continue_token);
+  if (!page.continue_token.empty() || resource.custom) text += fmt::format(",\"continue\":\"{}\"", page.continue_token);
   if (page.remaining >= 0) text += fmt::format(",\"remainingItemCount\":{}", page.remaining);
   return text + "}";
 }
@@ -71,12 +83,19 @@ Outcome<Format> choose_format(std::string_view accept, std::string_view include_
     accept.remove_prefix(std::min(accept.size(), range.size() + 1));
     while (range.starts_with(' ')) range.remove_prefix(1);
     if (auto format = format_of(range)) {
+      if (format->as == Format::As::table && !include_object.empty() && include_object != "None" &&
+          include_object != "Metadata" && include_object != "Object") {
+        return std::unexpected(bad_request(fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: "
+                                                       "\"{}\": must be 'Metadata', 'Object', 'None', or empty", include_object)));
+      }
       if (!include_object.empty()) format->include_object = include_object;
       return *format;
     }
   }
   return std::unexpected(ApiError(406, "NotAcceptable",
-                                  "only the following media types are accepted: application/json",
+                                  "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+                                  "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
+                                  "application/vnd.kubernetes.protobuf;stream=watch",
                                   json::object()));
 }
 
@@ -109,7 +128,7 @@ std::string render_object(const Resource& resource, const Object& object, const 
 }
 
 std::string render_list(const Resource& resource, const ListPage& page, const Format& format, k8s::WallTime now) {
-  const std::string metadata = list_metadata(page);
+  const std::string metadata = list_metadata(resource, page);
   if (format.as == Format::As::table) {
     json rows = json::array();
     for (const auto& object : page.objects) rows.push_back(table_row(resource, *object, format, now));
@@ -122,13 +141,13 @@ std::string render_list(const Resource& resource, const ListPage& page, const Fo
                              : fmt::format("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
                                            resource.list_kind, resource.api_version(), metadata);
   std::size_t size = text.size() + 2;
-  for (const auto& object : page.objects) size += object->text().size() + 1;
+  for (const auto& object : page.objects) size += object->body().size() + 60;
   text.reserve(size);
   bool first = true;
   for (const auto& object : page.objects) {
     if (!first) text += ',';
     first = false;
-    text += partial ? partial_metadata(*object->parsed()).dump() : served_text(resource, *object);
+    text += partial ? partial_metadata(*object->parsed()).dump() : list_item(resource, *object);
   }
   return text + "]}";
 }

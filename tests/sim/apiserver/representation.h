@@ -16,6 +16,7 @@ namespace gso::sim {
 struct Format {
   enum class As { object, metadata, table } as = As::object;
   std::string include_object = "Metadata";  // Of tables: None, Metadata, Object.
+  bool yaml = false;  // Asked for YAML: answered with JSON, which is YAML, under YAML's content type.
 };
 
 // From the Accept header; 406 when nothing in it can be served.

@@ -37,6 +37,7 @@ struct Strategy {
   // Restores what a write to the main resource may not change (beyond status and metadata).
   std::function<void(Json& object, const Json& old)> prepare_update;
   std::function<void(const Json& object, FieldErrors&)> validate;
+  std::function<void(const Json& object, FieldErrors&)> validate_create;  // What only a create must hold.
   std::function<void(const Json& object, const Json& old, FieldErrors&)> validate_update;
   // Writes to /status restore everything but status and, for kinds where that is so, metadata.
   bool status_write_keeps_metadata = false;
@@ -46,6 +47,7 @@ struct Strategy {
   bool create_on_update = false;     // PUT of a missing object creates it.
   bool returns_deleted = false;      // DELETE answers with the object instead of a Status.
   bool graceful = false;             // Pods.
+  int metadata_checks = 3;  // How often an update's labels and the like are checked (and errors repeated).
   enum class Name { subdomain, label, path_segment } name = Name::subdomain;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -57,7 +58,12 @@ class BuiltinTypes {
         continue;
       }
       const auto space = line.find(' ');
-      current = &declarations_[line.substr(0, space)];
+      std::string name = line.substr(0, space);
+      if (name.ends_with('!')) {
+        name.pop_back();
+        atomic_.insert(name);
+      }
+      current = &declarations_[name];
       *current = space == std::string::npos ? "" : line.substr(space + 1);
     }
   }
@@ -72,6 +78,7 @@ class BuiltinTypes {
     if (auto it = kScalars.find(name); it != kScalars.end()) {
       Schema* scalar = node();
       scalar->type = it->second;
+      scalar->atomic = scalar->type == Type::any;  // RawExtension and the like are owned as a whole.
       named_[name] = scalar;
       return scalar;
     }
@@ -80,6 +87,7 @@ class BuiltinTypes {
     Schema* object = node();
     object->type = Type::object;
     object->name = name;
+    object->atomic = atomic_.contains(name);
     named_[name] = object;
     std::istringstream in(declaration->second);
     for (std::string token; in >> token;) object->fields.push_back(parse_field(token));
@@ -120,6 +128,7 @@ class BuiltinTypes {
       const Schema* original = named(type);
       result->type = original->type;
       result->name = original->name;
+      result->atomic = original->atomic;
       copies_.emplace_back(result, original);
     }
     read_flags(use.substr(end), *result);
@@ -151,6 +160,7 @@ class BuiltinTypes {
 
   SchemaArena arena_;
   std::map<std::string, std::string, std::less<>> declarations_;
+  std::set<std::string> atomic_;
   std::map<std::string, const Schema*, std::less<>> named_;
   std::map<std::string, const Schema*> uses_;
   std::vector<std::pair<Schema*, const Schema*>> copies_;

@@ -76,4 +76,7 @@ using SchemaArena = std::deque<Schema>;
 // structs appear. Returns what is wrong, in the words of the real server, or nullopt.
 [[nodiscard]] std::optional<std::string> normalize(const Schema& schema, nlohmann::json& value);
 
+// The paths of members that the type does not have ("spec.colour"), sorted.
+[[nodiscard]] std::vector<std::string> unknown_fields(const Schema& schema, const nlohmann::json& value);
+
 }  // namespace gso::sim

@@ -79,7 +79,7 @@ class Parser {
     }
     r.key = token_;
     if (auto problem = label_key_problem(r.key)) {
-      return std::unexpected(fmt::format("key: Invalid value: \"{}\": {}", r.key, *problem));
+      return std::unexpected(fmt::format("<nil>: Invalid value: \"{}\": {}", r.key, *problem));
     }
     next();
     if (negated) {

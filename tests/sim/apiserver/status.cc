@@ -45,7 +45,7 @@ std::string_view type_text(FieldError::Type type) {
 std::string FieldError::body() const {
   const bool with_value = type != Type::required && type != Type::forbidden && type != Type::too_long;
   std::string text(type_text(type));
-  if (with_value) text += ": " + value;
+  if (with_value && !value.empty()) text += ": " + value;
   if (!detail.empty()) text += ": " + detail;
   return text;
 }
@@ -83,7 +83,6 @@ FieldError too_long(std::string field, std::size_t limit) {
 FieldError not_supported(std::string field, const json& value, const std::vector<std::string>& supported) {
   std::vector<std::string> quoted;
   for (const auto& s : supported) quoted.push_back(json(s).dump());
-  std::sort(quoted.begin(), quoted.end());
   return {FieldError::Type::not_supported, std::move(field), value.dump(),
           fmt::format("supported values: {}", fmt::join(quoted, ", "))};
 }
@@ -103,9 +102,11 @@ ApiError& ApiError::retry_after(int seconds) {
   return *this;
 }
 
-ApiError& ApiError::cause(std::string_view reason, std::string_view message) {
+ApiError& ApiError::cause(std::string_view reason, std::string_view message, std::string_view field) {
   if (details_ == nullptr) details_ = std::make_shared<json>(json::object());
-  (*details_)["causes"].push_back({{"reason", reason}, {"message", message}});
+  json entry = {{"reason", reason}, {"message", message}};
+  if (!field.empty()) entry["field"] = field;
+  (*details_)["causes"].push_back(std::move(entry));
   return *this;
 }
 
@@ -114,6 +115,7 @@ json ApiError::to_json() const {
                  {"message", message_}, {"code", code_}};
   if (!reason_.empty()) status["reason"] = reason_;
   if (details_ != nullptr) status["details"] = *details_;
+  if (!continue_.empty()) status["metadata"]["continue"] = continue_;
   return status;
 }
 

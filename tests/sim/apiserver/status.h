@@ -17,7 +17,7 @@ struct FieldError {
   enum class Type { invalid, required, duplicate, forbidden, not_supported, too_long, too_many, not_found, type_invalid };
   Type type = Type::invalid;
   std::string field;
-  std::string value;  // As printed: "\"X_\"" for strings, JSON for the rest; unused by required, forbidden, too_long.
+  std::string value;  // As printed: "\"X_\"" for strings, JSON for the rest; left out when empty.
   std::string detail;
 
   // "Invalid value: \"X_\": must be …"
@@ -47,8 +47,11 @@ class ApiError {
   [[nodiscard]] const std::string& message() const { return message_; }
   [[nodiscard]] int retry_after_seconds() const { return retry_after_; }
   ApiError& retry_after(int seconds);
-  // Adds {reason, message} to details.causes.
-  ApiError& cause(std::string_view reason, std::string_view message);
+  // Adds {reason, message} and perhaps a field to details.causes.
+  ApiError& cause(std::string_view reason, std::string_view message, std::string_view field = "");
+  // metadata.continue of the Status.
+  void set_continue(std::string token) { continue_ = std::move(token); }
+  void prefix_message(std::string_view prefix) { message_.insert(0, prefix); }
   [[nodiscard]] nlohmann::json to_json() const;
   [[nodiscard]] k8s::HttpResponse response() const;
 
@@ -57,6 +60,7 @@ class ApiError {
   std::string reason_;
   std::string message_;
   int retry_after_ = 0;
+  std::string continue_;
   std::shared_ptr<nlohmann::json> details_;  // Shared only to keep nlohmann out of this header.
 };
 

@@ -1,6 +1,8 @@
 // Objects, their revisions and the window of past events.
 #include "tests/sim/apiserver/storage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -25,10 +27,17 @@ void keep_parsed(std::shared_ptr<const json> parsed) {
 
 }  // namespace
 
-Object::Object(std::string text, std::shared_ptr<const json> parsed,
-               std::vector<std::pair<std::string, std::string>> fields)
-    : text_(std::move(text)), fields_(std::move(fields)), parsed_(parsed) {
-  const json& metadata = parsed->at("metadata");
+Object::Object(json object, std::vector<std::pair<std::string, std::string>> fields) : fields_(std::move(fields)) {
+  type_ = fmt::format("{{\"kind\":{},\"apiVersion\":{}", object.value("kind", json("")).dump(),
+                      object.value("apiVersion", json("")).dump());
+  json kind = std::move(object["kind"]);
+  json api_version = std::move(object["apiVersion"]);
+  object.erase("kind");
+  object.erase("apiVersion");
+  body_ = object.dump(-1, ' ', false, json::error_handler_t::replace);
+  object["kind"] = std::move(kind);
+  object["apiVersion"] = std::move(api_version);
+  const json& metadata = object["metadata"];
   key_ = {text_at(metadata, "namespace"), text_at(metadata, "name")};
   uid_ = text_at(metadata, "uid");
   const std::string revision = text_at(metadata, "resourceVersion");
@@ -40,12 +49,16 @@ Object::Object(std::string text, std::shared_ptr<const json> parsed,
     for (const auto& owner : *owners) owner_uids_.push_back(text_at(owner, "uid"));
   }
   deleting_ = metadata.contains("deletionTimestamp");
+  auto parsed = std::make_shared<const json>(std::move(object));
+  parsed_ = parsed;
   keep_parsed(std::move(parsed));
 }
 
+std::string Object::text() const { return type_ + "," + body_.substr(1); }
+
 std::shared_ptr<const json> Object::parsed() const {
   if (auto held = parsed_.lock()) return held;
-  auto fresh = std::make_shared<const json>(json::parse(text_));
+  auto fresh = std::make_shared<const json>(json::parse(text()));
   parsed_ = fresh;
   keep_parsed(fresh);
   return fresh;

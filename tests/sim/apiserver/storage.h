@@ -19,18 +19,19 @@
 
 namespace gso::sim {
 
-// One revision of one object. Text is the truth; the parsed form, which takes five times the room, is made when asked
+// One revision of one object. Its text is the truth; the parsed form, which takes five times the room, is made when asked
 // for and kept while it is among the last few hundred that were used.
 class Object {
  public:
-  Object(std::string text, std::shared_ptr<const nlohmann::json> parsed,
-         std::vector<std::pair<std::string, std::string>> fields);
+  // `object` has its metadata with a name; `fields` are its selectable fields.
+  Object(nlohmann::json object, std::vector<std::pair<std::string, std::string>> fields);
 
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
   [[nodiscard]] const k8s::ObjectKey& key() const { return key_; }
   [[nodiscard]] const std::string& uid() const { return uid_; }
-  // JSON without spaces or a newline.
-  [[nodiscard]] const std::string& text() const { return text_; }
+  // JSON without spaces or a newline. `body` is the same without apiVersion and kind, as it stands in lists.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] const std::string& body() const { return body_; }
   [[nodiscard]] std::shared_ptr<const nlohmann::json> parsed() const;
   [[nodiscard]] std::optional<std::string_view> label(std::string_view label_key) const;
   // A selectable field's value ("spec.nodeName"); nullopt when the kind does not offer it.
@@ -39,7 +40,8 @@ class Object {
   [[nodiscard]] bool deleting() const { return deleting_; }
 
  private:
-  std::string text_;
+  std::string type_;  // {"kind":"Node","apiVersion":"v1"
+  std::string body_;
   k8s::ObjectKey key_;
   std::string uid_;
   std::uint64_t revision_ = 0;

@@ -44,7 +44,8 @@ struct Constraints {
 [[nodiscard]] std::optional<std::string> normalize_custom(const Resource& resource, nlohmann::json& object);
 
 // Types, values and CEL rules (cel.h). `old` is null on a create.
-void validate_custom(const Resource& resource, const nlohmann::json& object, const nlohmann::json* old,
+// A write to the status subresource has its status checked only, the rules aside.
+void validate_custom(const Resource& resource, const nlohmann::json& object, const nlohmann::json* old, bool status_only,
                      FieldErrors& errors);
 
 }  // namespace gso::sim

@@ -56,12 +56,13 @@ bool has_type(const Schema& schema, const json& value) {
 
 class Validator {
  public:
-  explicit Validator(FieldErrors& errors) : errors_(errors) {}
+  // Texts name paths without the prefix.
+  explicit Validator(FieldErrors& errors, std::string_view prefix = "") : errors_(errors), prefix_(prefix) {}
 
   void check(const Schema& schema, const json& value, const std::string& path) {
     if (!has_type(schema, value)) {
       errors_.push_back({FieldError::Type::type_invalid, path, json(json_type(value)).dump(),
-                         fmt::format("{} in body must be of type {}: {}", path, type_name(schema.type), json(json_type(value)).dump())});
+                         fmt::format("{} in body must be of type {}: {}", shown(path), type_name(schema.type), json(json_type(value)).dump())});
       return;
     }
     if (value.is_null()) return;
@@ -79,8 +80,12 @@ class Validator {
   }
 
  private:
+  [[nodiscard]] std::string shown(const std::string& path) const {
+    return path.starts_with(prefix_) ? path.substr(prefix_.size()) : path;
+  }
+
   void invalid(const std::string& path, const json& value, const std::string& what) {
-    errors_.push_back(invalid_value(path, value, fmt::format("{} in body {}", path, what)));
+    errors_.push_back(invalid_value(path, value, fmt::format("{} in body {}", shown(path), what)));
   }
 
   void check_constraints(const Constraints& c, const json& value, const std::string& path) {
@@ -172,6 +177,7 @@ class Validator {
   }
 
   FieldErrors& errors_;
+  std::string prefix_;
 };
 
 // CEL rules, after everything else holds. Old values are matched by field, and by key in lists of type map.
@@ -184,7 +190,8 @@ void check_rules(const Schema& schema, const json& value, const json* old, const
       const std::string at = (path.empty() && !rule.field_path.empty() ? rule.field_path.substr(1) : path + rule.field_path);
       if (rule.reason == "FieldValueForbidden") errors.push_back(forbidden_value(at, text));
       else if (rule.reason == "FieldValueRequired") errors.push_back(required_value(at, text));
-      else errors.push_back(invalid_value(at, value.is_structured() ? json(json_type(value)) : value, text));
+      else if (value.is_structured()) errors.push_back({FieldError::Type::invalid, at, "", text});
+      else errors.push_back(invalid_value(at, value, text));
     }
   }
   if (value.is_object()) {
@@ -212,11 +219,43 @@ void check_rules(const Schema& schema, const json& value, const json* old, const
 
 }  // namespace
 
-void validate_custom(const Resource& resource, const json& object, const json* old, FieldErrors& errors) {
+namespace {
+
+bool has_rules(const Schema& schema) {
+  if (schema.constraints != nullptr && !schema.constraints->rules.empty()) return true;
+  if (schema.element != nullptr && has_rules(*schema.element)) return true;
+  return std::any_of(schema.fields.begin(), schema.fields.end(),
+                     [](const Schema::Field& f) { return f.name != "metadata" && has_rules(*f.schema); });
+}
+
+bool blocks_rules(const FieldError& error) {
+  switch (error.type) {
+    case FieldError::Type::not_supported:
+    case FieldError::Type::required:
+    case FieldError::Type::too_long:
+    case FieldError::Type::too_many:
+    case FieldError::Type::type_invalid: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void validate_custom(const Resource& resource, const json& object, const json* old, bool status_only, FieldErrors& errors) {
   if (resource.schema == nullptr) return;
-  const std::size_t before = errors.size();
-  Validator(errors).check(*resource.schema, object, "");
-  if (errors.size() == before) check_rules(*resource.schema, object, old, "", errors);
+  if (!status_only) {
+    Validator(errors).check(*resource.schema, object, "");
+  } else if (const Schema* status = resource.schema->member("status"); status != nullptr && object.contains("status")) {
+    Validator(errors, "status.").check(*status, object["status"], "status");
+  }
+  if (!has_rules(*resource.schema)) return;
+  if (std::any_of(errors.begin(), errors.end(), blocks_rules)) {
+    errors.push_back(invalid_value("<nil>", nullptr,
+                                   "some validation rules were not checked because the object was invalid; correct the "
+                                   "existing errors to complete validation"));
+    return;
+  }
+  check_rules(*resource.schema, object, old, "", errors);
 }
 
 }  // namespace gso::sim

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/sim/apiserver/names.h"
 #include "tests/sim/apiserver/resource.h"
@@ -36,38 +37,58 @@ void check_annotations(const json& annotations, FieldErrors& errors) {
   if (total > kMostAnnotationBytes) errors.push_back(too_long("metadata.annotations", kMostAnnotationBytes));
 }
 
+// As Go prints the list: members in the order of the struct.
+std::string printed_owners(const json& owners) {
+  std::string text;
+  for (const auto& owner : owners) {
+    std::string members;
+    for (const char* member : {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"}) {
+      if (owner.contains(member)) members += fmt::format("{}\"{}\":{}", members.empty() ? "" : ",", member, owner[member].dump());
+    }
+    text += fmt::format("{}{{{}}}", text.empty() ? "" : ",", members);
+  }
+  return "[" + text + "]";
+}
+
 void check_owners(const json& owners, FieldErrors& errors) {
   std::string controller;
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    const std::string at = fmt::format("metadata.ownerReferences[{}]", i);
+  for (const auto& owner : owners) {
     for (const char* member : {"apiVersion", "kind", "name", "uid"}) {
-      if (owners[i].value(member, "").empty()) {
-        errors.push_back(invalid_value(at + "." + member, "", std::string(member == std::string_view("apiVersion") ? "version" : member) + " must not be empty"));
-      }
+      if (!owner.value(member, "").empty()) continue;
+      const bool version = member == std::string_view("apiVersion");
+      errors.push_back(invalid_value(fmt::format("metadata.ownerReferences.{}", member), "",
+                                     version ? "version must not be empty" : "must not be empty"));
     }
-    if (!owners[i].value("controller", false)) continue;
-    if (!controller.empty()) {
-      errors.push_back(invalid_value("metadata.ownerReferences", owners,
-                                     fmt::format("Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
-                                                 controller, owners[i].value("name", ""))));
+    if (!owner.value("controller", false)) continue;
+    const std::string name = owner.value("kind", "") + "/" + owner.value("name", "");
+    if (controller.empty()) {
+      controller = name;
+      continue;
     }
-    controller = owners[i].value("name", "");
+    errors.push_back({FieldError::Type::invalid, "metadata.ownerReferences", printed_owners(owners),
+                      fmt::format("Only one reference can have Controller set to true. Found \"true\" in references for {} "
+                                  "and {}", controller, name)});
   }
 }
 
-void check_finalizers(const json& finalizers, FieldErrors& errors) {
-  for (const auto& finalizer : finalizers) {
-    if (auto problem = label_key_problem(finalizer.get_ref<const std::string&>())) {
-      errors.push_back(invalid_value("metadata.finalizers", finalizer, *problem));
+// Kinds of the core group also want finalizers to be standard ones or qualified.
+void check_finalizers(const Resource& resource, const json& finalizers, FieldErrors& errors) {
+  static const std::set<std::string> kStandard{"kubernetes", "orphan", "foregroundDeletion"};
+  for (std::size_t i = 0; i < finalizers.size(); ++i) {
+    const auto& name = finalizers[i].get_ref<const std::string&>();
+    if (auto problem = label_key_problem(name)) errors.push_back(invalid_value("metadata.finalizers", name, *problem));
+    if (!resource.custom && name.find('/') == std::string::npos && !kStandard.contains(name)) {
+      errors.push_back(invalid_value(fmt::format("metadata.finalizers[{}]", i), name,
+                                     "name is neither a standard finalizer name nor is it fully qualified"));
     }
   }
 }
 
-void check_common(const json& metadata, FieldErrors& errors) {
+void check_common(const Resource& resource, const json& metadata, FieldErrors& errors) {
   if (auto it = metadata.find("labels"); it != metadata.end()) check_labels(*it, "metadata.labels", errors);
   if (auto it = metadata.find("annotations"); it != metadata.end()) check_annotations(*it, errors);
   if (auto it = metadata.find("ownerReferences"); it != metadata.end()) check_owners(*it, errors);
-  if (auto it = metadata.find("finalizers"); it != metadata.end()) check_finalizers(*it, errors);
+  if (auto it = metadata.find("finalizers"); it != metadata.end()) check_finalizers(resource, *it, errors);
 }
 
 void describe(const json& before, const json& after, const std::string& path, std::string& out) {
@@ -109,34 +130,39 @@ void validate_metadata(const Resource& resource, const json& object, FieldErrors
   } else if (auto problem = name_problem(resource, name)) {
     errors.push_back(invalid_value("metadata.name", name, *problem));
   }
-  check_common(metadata, errors);
+  check_common(resource, metadata, errors);
 }
 
-void validate_metadata_update(const Resource& resource, const json& object, const json& old, FieldErrors& errors) {
-  (void)resource;
-  const json& metadata = object["metadata"];
-  const json& before = old["metadata"];
-  check_common(metadata, errors);
+namespace {
+
+// What may not change.
+void check_immutable(const json& metadata, const json& before, FieldErrors& errors) {
   if (before.contains("deletionTimestamp")) {
-    json added = json::array();
+    std::string added;
     const json had = before.value("finalizers", json::array());
     const json has = metadata.value("finalizers", json::array());
     for (const auto& f : has) {
-      if (std::find(had.begin(), had.end(), f) == had.end()) added.push_back(f);
+      if (std::find(had.begin(), had.end(), f) == had.end()) added += (added.empty() ? "" : ", ") + f.dump();
     }
     if (!added.empty()) {
-      std::string listed;
-      for (const auto& f : added) listed += (listed.empty() ? "" : ", ") + f.dump();
       errors.push_back(forbidden_value("metadata.finalizers",
                                        fmt::format("no new finalizers can be added if the object is being deleted, found "
-                                                   "new finalizers []string{{{}}}", listed)));
+                                                   "new finalizers []string{{{}}}", added)));
     }
   }
-  for (const char* member : {"name", "namespace", "uid"}) {
-    if (metadata.value(member, "") != before.value(member, "")) {
-      errors.push_back(invalid_value(fmt::format("metadata.{}", member), metadata.value(member, ""), "field is immutable"));
-    }
+  for (const char* member : {"name", "namespace", "uid", "deletionTimestamp"}) {
+    if (metadata.value(member, "") == before.value(member, "")) continue;
+    errors.push_back(invalid_value(fmt::format("metadata.{}", member), metadata.value(member, ""), "field is immutable"));
   }
+}
+
+}  // namespace
+
+void validate_metadata_update(const Resource& resource, const json& object, const json& old, FieldErrors& errors) {
+  // The real server checks an update's metadata before the kind's rules and again in them: each error is there twice,
+  // and what a create checks too is there as often as the kind's rules repeat it.
+  for (int i = 0; i < 2; ++i) check_immutable(object["metadata"], old["metadata"], errors);
+  for (int i = 0; i < resource.strategy.metadata_checks; ++i) check_common(resource, object["metadata"], errors);
 }
 
 std::string difference(const json& before, const json& after) {

@@ -119,8 +119,7 @@ void WatchStream::on_event(const StoredEvent& event) {
   // It no longer matches the selector: the old state, with the revision of the change.
   nlohmann::json last = *event.before->parsed();
   last["metadata"]["resourceVersion"] = std::to_string(event.revision);
-  auto parsed = std::make_shared<const nlohmann::json>(std::move(last));
-  send("DELETED", Object(parsed->dump(), parsed, {}));
+  send("DELETED", Object(std::move(last), {}));
 }
 
 void WatchStream::send_state(const Bucket::Objects& objects, std::uint64_t revision) {

@@ -63,6 +63,23 @@ bool is_json_or_yaml(std::string_view content_type) {
   return content_type.empty() || content_type == "application/json" || content_type == "application/yaml";
 }
 
+// As the decoder prints a body that it cannot read.
+std::string summary(std::string_view body) {
+  constexpr std::size_t kMost = 30;
+  if (body.empty()) return "<empty>";
+  const std::string_view part = body.substr(0, kMost);
+  std::string text;
+  if (body.front() == '{') text = part;
+  else for (const char c : part) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return body.size() > kMost ? text + " ..." : text;
+}
+
+std::string decoder_complaint(const json& parsed) {
+  if (parsed.is_discarded()) return "unexpected end of JSON input";
+  return fmt::format("json: cannot unmarshal {} into Go value of type struct {{ APIVersion string "
+                     "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}", parsed.type_name());
+}
+
 json without_times(json object) {
   auto metadata = object.find("metadata");
   if (metadata == object.end()) return object;
@@ -70,6 +87,11 @@ json without_times(json object) {
     for (auto& entry : *managed) entry.erase("time");
   }
   return object;
+}
+
+// Events of either API are checked as core/v1's.
+Noun error_noun(const Resource& resource) {
+  return resource.bucket == "events" ? Noun{"", resource.plural, resource.kind} : resource.noun();
 }
 
 // Everything that a spec generation counts: all but metadata and status.
@@ -100,7 +122,20 @@ std::string Writer::random_suffix() {
   return suffix;
 }
 
-Outcome<json> Writer::decode(const WriteRequest& request) const {
+std::optional<std::string> Writer::check_unknown(const WriteRequest& request, const json& object) {
+  warnings_.clear();
+  if (request.unknown == WriteRequest::Unknown::ignore || request.resource->schema == nullptr) return std::nullopt;
+  std::string refusal;
+  for (const std::string& path : unknown_fields(*request.resource->schema, object)) {
+    const std::string text = fmt::format("unknown field {}", json(path).dump());
+    if (request.unknown == WriteRequest::Unknown::warn) warnings_.push_back(text);
+    refusal += (refusal.empty() ? "strict decoding error: " : ", ") + text;
+  }
+  if (refusal.empty() || request.unknown == WriteRequest::Unknown::warn) return std::nullopt;
+  return refusal;
+}
+
+Outcome<json> Writer::decode(const WriteRequest& request) {
   const Resource& resource = *request.resource;
   if (!is_json_or_yaml(request.content_type)) {
     return std::unexpected(ApiError(415, "UnsupportedMediaType",
@@ -109,12 +144,10 @@ Outcome<json> Writer::decode(const WriteRequest& request) const {
   }
   json object = request.content_type.starts_with("application/yaml") ? yaml_to_json(request.body)
                                                                      : json::parse(request.body, nullptr, false);
-  if (object.is_discarded() || !object.is_object()) {
-    const std::string why = object.is_discarded() ? "couldn't get version/kind; json parse error: unexpected end of JSON input"
-                                                  : "couldn't get version/kind; json parse error: json: cannot unmarshal "
-                                                    "into Go value of type struct";
-    return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {} ({})",
-                                                   resource.kind, why, request.body.substr(0, 512))));
+  if (!object.is_object()) {
+    return std::unexpected(bad_request(fmt::format(
+        "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {} ({})",
+        resource.kind, decoder_complaint(object), summary(request.body))));
   }
   if (auto problem = type_problem(resource, object)) return std::unexpected(bad_request(*problem));
   object["apiVersion"] = resource.api_version();
@@ -124,6 +157,10 @@ Outcome<json> Writer::decode(const WriteRequest& request) const {
     return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: json: cannot unmarshal "
                                                    "{2} into Go struct field {0}.metadata of type v1.ObjectMeta",
                                                    resource.kind, resource.version, object["metadata"].type_name())));
+  }
+  if (auto problem = check_unknown(request, object)) {
+    return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}", resource.kind,
+                                                   resource.version, *problem)));
   }
   if (auto problem = normalize_object(resource, object)) {
     return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}", resource.kind,
@@ -141,7 +178,7 @@ std::optional<ApiError> Writer::check_namespace(const WriteRequest& request, con
   ApiError error = forbidden(request.resource->noun(), name,
                              fmt::format("unable to create new content in namespace {} because it is being terminated",
                                          request.key.ns));
-  error.cause("NamespaceTerminating", fmt::format("namespace {} is being terminated", request.key.ns));
+  error.cause("NamespaceTerminating", fmt::format("namespace {} is being terminated", request.key.ns), "metadata.namespace");
   return error;
 }
 
@@ -154,9 +191,10 @@ FieldErrors Writer::validate(const WriteRequest& request, const json& object, co
     validate_metadata_update(resource, object, *old, errors);
   }
   if (resource.custom) {
-    validate_custom(resource, object, old, errors);
+    validate_custom(resource, object, old, request.subresource == "status", errors);
   } else if (request.subresource.empty()) {
     if (resource.strategy.validate) resource.strategy.validate(object, errors);
+    if (old == nullptr && resource.strategy.validate_create) resource.strategy.validate_create(object, errors);
     if (old != nullptr && resource.strategy.validate_update) resource.strategy.validate_update(object, *old, errors);
   }
   return errors;
@@ -186,24 +224,26 @@ Outcome<WriteResult> Writer::create_object(const WriteRequest& request, json obj
   if (auto error = check_namespace(request, name)) return std::unexpected(std::move(*error));
   if (resource.has_status && !rules.create_keeps_status) object.erase("status");
   if (auto problem = normalize_object(resource, object)) return std::unexpected(bad_request(*problem));
-  if (resource.to_storage) resource.to_storage(object);
   json& meta = object["metadata"];
-  for (const char* member : {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}) meta.erase(member);
+  for (const char* member : {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}) meta.erase(member);
   if (resource.namespaced) meta["namespace"] = request.key.ns;
   meta["uid"] = new_uid();
   meta["creationTimestamp"] = k8s::format_time(clock_.now());
   if (rules.has_generation || resource.custom) meta["generation"] = 1;
   if (rules.set_defaults) rules.set_defaults(object);
   if (track) track_update(resource, {request.manager, request.subresource, clock_.now()}, json::object(), object);
+  if (resource.to_storage) resource.to_storage(object);
   if (rules.prepare_create) rules.prepare_create(object);
   if (options_.taint_new_nodes && resource.bucket == "nodes") {
     object["spec"]["taints"].push_back({{"key", "node.kubernetes.io/not-ready"}, {"effect", "NoSchedule"}});
   }
   if (auto errors = validate(request, object, nullptr); !errors.empty()) {
-    return std::unexpected(invalid(resource.noun(), name, errors));
+    return std::unexpected(invalid(error_noun(resource), name, errors));
   }
-  if (bucket(resource).find({resource.namespaced ? request.key.ns : "", name}) != nullptr) {
-    return std::unexpected(already_exists(resource.noun(), name));
+  if (const ObjectPtr taken = bucket(resource).find({resource.namespaced ? request.key.ns : "", name})) {
+    ApiError error = already_exists(resource.noun(), name);
+    if (taken->deleting()) error.prefix_message("object is being deleted: ");
+    return std::unexpected(std::move(error));
   }
   auto stored = commit(request.resource, nullptr, std::move(object), request.dry_run);
   if (!stored) return std::unexpected(stored.error());
@@ -258,6 +298,7 @@ Outcome<WriteResult> Writer::patch(const WriteRequest& request) {
     return std::unexpected(unusable(colon == std::string::npos ? *problem : problem->substr(colon + 2)));
   }
   if (!object.value("metadata", json()).is_object()) return std::unexpected(unusable("metadata must be an object"));
+  if (auto problem = check_unknown(request, object)) return std::unexpected(unusable(*problem));
   if (auto problem = normalize_object(resource, object)) return std::unexpected(unusable(*problem));
   const std::string name = object["metadata"].value("name", "");
   if (name != request.key.name) {
@@ -316,7 +357,7 @@ Outcome<WriteResult> Writer::apply(const WriteRequest& request) {
   return replace(request, live, std::move(*merged), false);
 }
 
-void Writer::carry_over(const WriteRequest& request, const json& old, json& object) const {
+void Writer::carry_over(const WriteRequest& request, const json& old, json& object, bool keep_managers) const {
   const Resource& resource = *request.resource;
   const bool status_write = request.subresource == "status";
   json& metadata = object["metadata"];
@@ -328,6 +369,7 @@ void Writer::carry_over(const WriteRequest& request, const json& old, json& obje
     if (status.is_null()) object.erase("status");
     else object["status"] = std::move(status);
     if (!managed.is_null()) object["metadata"]["managedFields"] = std::move(managed);
+    else if (!keep_managers) object["metadata"].erase("managedFields");
   } else if (status_write) {
     json status = object.value("status", json());
     json kept = std::move(metadata);
@@ -340,14 +382,14 @@ void Writer::carry_over(const WriteRequest& request, const json& old, json& obje
     else object.erase("status");
   }
   json& meta = object["metadata"];
-  for (const char* member : {"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"}) {
+  for (const char* member : {"creationTimestamp", "deletionGracePeriodSeconds", "generation"}) {
     if (before.contains(member)) meta[member] = before[member];
     else meta.erase(member);
   }
-  for (const char* member : {"uid", "namespace"}) {
+  for (const char* member : {"uid", "namespace", "deletionTimestamp"}) {  // Another value is refused by validation.
     if (meta.value(member, "").empty() && before.contains(member)) meta[member] = before[member];
   }
-  if (!meta.contains("managedFields") && before.contains("managedFields")) meta["managedFields"] = before["managedFields"];
+  if (keep_managers && !meta.contains("managedFields") && before.contains("managedFields")) meta["managedFields"] = before["managedFields"];
 }
 
 std::optional<ApiError> Writer::check_versions(const WriteRequest& request, const json& object, const json& old,
@@ -374,33 +416,33 @@ std::optional<ApiError> Writer::check_versions(const WriteRequest& request, cons
 
 Outcome<WriteResult> Writer::replace(const WriteRequest& request, const ObjectPtr& live, json object, bool track) {
   const Resource& resource = *request.resource;
+  const Strategy& rules = resource.strategy;
   const std::shared_ptr<const json> stored = live->parsed();
-  const json& old = *stored;
+  const json converted = resource.to_storage ? served_json(resource, *live) : json();
+  const json& old = resource.to_storage ? converted : *stored;  // As this version shows it.
   if (auto problem = normalize_object(resource, object)) return std::unexpected(bad_request(*problem));
-  if (resource.to_storage) resource.to_storage(object);
   const bool from_patch = request.content_type.find("patch") != std::string::npos;
   if (auto error = check_versions(request, object, old, from_patch)) return std::unexpected(std::move(*error));
-  carry_over(request, old, object);
-  if (request.subresource.empty()) {
-    if (resource.strategy.set_defaults) resource.strategy.set_defaults(object);
-    if (resource.strategy.prepare_update) resource.strategy.prepare_update(object, old);
-    const bool counts = resource.strategy.has_generation || resource.custom;
-    if (counts && generation_part(resource, object) != generation_part(resource, old)) {
-      object["metadata"]["generation"] = old["metadata"].value("generation", std::int64_t{0}) + 1;
-    }
-  }
+  carry_over(request, old, object, track);
+  const bool main = request.subresource.empty();
+  if (main && rules.set_defaults) rules.set_defaults(object);
   if (track) track_update(resource, {request.manager, request.subresource, clock_.now()}, old, object);
-  if (auto errors = validate(request, object, &old); !errors.empty()) {
-    return std::unexpected(invalid(resource.noun(), request.key.name, errors));
+  if (resource.to_storage) resource.to_storage(object);
+  if (main && rules.prepare_update) rules.prepare_update(object, *stored);
+  if (main && (rules.has_generation || resource.custom) &&
+      generation_part(resource, object) != generation_part(resource, *stored)) {
+    object["metadata"]["generation"] = old["metadata"].value("generation", std::int64_t{0}) + 1;
+  }
+  if (auto errors = validate(request, object, stored.get()); !errors.empty()) {
+    return std::unexpected(invalid(error_noun(resource), request.key.name, errors));
   }
   object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"];
-  if (without_times(object) == without_times(old)) return WriteResult{200, old, false};
+  if (without_times(object) == without_times(*stored)) return WriteResult{200, *stored, false};
   const json& metadata = object["metadata"];
   const bool finished = metadata.contains("deletionTimestamp") && metadata.value("finalizers", json::array()).empty() &&
                         metadata.value("deletionGracePeriodSeconds", 0) == 0 && resource.bucket != "namespaces";
-  if (finished && !request.dry_run) {
-    json last = object;
-    erase(request.resource, live, std::move(last));
+  if (finished && !request.dry_run) {  // The last state that was stored is what watchers see go.
+    erase(request.resource, live, *stored);
     return WriteResult{200, std::move(object), false};
   }
   auto committed = commit(request.resource, live, std::move(object), request.dry_run);
@@ -411,12 +453,12 @@ Outcome<WriteResult> Writer::replace(const WriteRequest& request, const ObjectPt
 Outcome<json> Writer::commit(const ResourcePtr& resource, const ObjectPtr& before, json object, bool dry_run) {
   if (dry_run) return object;
   object["metadata"]["resourceVersion"] = std::to_string(storage_.next_revision());
-  std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > kMostStoredBytes) {
+  auto fields = selectable_fields(*resource, object);
+  auto stored = std::make_shared<const Object>(std::move(object), std::move(fields));
+  if (stored->body().size() > kMostStoredBytes) {
     return std::unexpected(ApiError(500, "", "etcdserver: request is too large"));
   }
-  auto parsed = std::make_shared<const json>(std::move(object));
-  auto stored = std::make_shared<const Object>(std::move(text), parsed, selectable_fields(*resource, *parsed));
+  const std::shared_ptr<const json> parsed = stored->parsed();
   changes_.push_back({resource, before, stored});
   storage_.put(resource->bucket, stored);
   if (resource->kind == "CustomResourceDefinition" && crd_listener_) {

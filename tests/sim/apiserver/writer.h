@@ -27,6 +27,7 @@ struct WriteRequest {
   std::string_view body;
   bool dry_run = false;
   bool force = false;  // Of an apply.
+  enum class Unknown { ignore, warn, refuse } unknown = Unknown::warn;  // fieldValidation.
 };
 
 struct DeleteOptions {
@@ -79,6 +80,8 @@ class Writer {
   // Removes a stored object at once, around finalizers and grace.
   void erase_object(const ResourcePtr& resource, const ObjectPtr& object);
 
+  // The warnings of the last request.
+  [[nodiscard]] std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
   // What changed since the last call.
   [[nodiscard]] std::vector<Change> take_changes() { return std::exchange(changes_, {}); }
   [[nodiscard]] bool has_changes() const { return !changes_.empty(); }
@@ -90,19 +93,24 @@ class Writer {
  private:
   using Json = nlohmann::json;
 
-  [[nodiscard]] Outcome<Json> decode(const WriteRequest& request) const;
+  [[nodiscard]] Outcome<Json> decode(const WriteRequest& request);
+  // Notes or refuses what the kind's type does not have: the text of strict decoding, or nullopt.
+  [[nodiscard]] std::optional<std::string> check_unknown(const WriteRequest& request, const Json& object);
   [[nodiscard]] Outcome<WriteResult> create_object(const WriteRequest& request, Json object, bool track);
   // `object` is the new state in the served version's form, not yet normalised; `live` what it was made from.
   [[nodiscard]] Outcome<WriteResult> replace(const WriteRequest& request, const ObjectPtr& live, Json object, bool track);
-  void carry_over(const WriteRequest& request, const Json& old, Json& object) const;
+  void carry_over(const WriteRequest& request, const Json& old, Json& object, bool keep_managers) const;
   [[nodiscard]] std::optional<ApiError> check_versions(const WriteRequest& request, const Json& object, const Json& old,
                                                        bool from_patch) const;
   [[nodiscard]] FieldErrors validate(const WriteRequest& request, const Json& object, const Json* old) const;
   [[nodiscard]] std::optional<ApiError> check_namespace(const WriteRequest& request, const std::string& name) const;
   [[nodiscard]] Outcome<WriteResult> delete_pod_gracefully(const ResourcePtr& resource, const ObjectPtr& pod,
                                                            std::int64_t grace, const DeleteOptions& options);
+  [[nodiscard]] Outcome<WriteResult> delete_at_once(const ResourcePtr& resource, const ObjectPtr& pod, Json last,
+                                                    const DeleteOptions& options);
   void mark_deleting(Json& object, std::int64_t grace) const;
   [[nodiscard]] Bucket& bucket(const Resource& resource) const { return storage_.bucket(resource.bucket); }
+  [[nodiscard]] std::optional<ApiError> spend_disruption(const WriteRequest& request, const Object& pod, bool dry_run);
   // Stores and records; returns what was stored. A dry run only returns it.
   Outcome<Json> commit(const ResourcePtr& resource, const ObjectPtr& before, Json object, bool dry_run);
   void erase(const ResourcePtr& resource, const ObjectPtr& object, Json last);
@@ -115,6 +123,7 @@ class Writer {
   WriterOptions options_;
   std::mt19937_64 random_;
   std::vector<Change> changes_;
+  std::vector<std::string> warnings_;  // Of the request in progress.
   std::function<void(const Json*, const Json*)> crd_listener_;
 };
 

@@ -80,6 +80,23 @@ Outcome<WriteResult> Writer::delete_pod_gracefully(const ResourcePtr& resource, 
   return WriteResult{200, std::move(*stored), false};
 }
 
+// The end of a pod is two writes: its grace becomes 0, and it goes.
+Outcome<WriteResult> Writer::delete_at_once(const ResourcePtr& resource, const ObjectPtr& pod, json last,
+                                            const DeleteOptions& options) {
+  if (pod->deleting()) {
+    last["metadata"]["deletionTimestamp"] = k8s::format_time(clock_.now());
+    last["metadata"]["deletionGracePeriodSeconds"] = 0;
+  } else {
+    mark_deleting(last, 0);
+  }
+  auto marked = commit(resource, pod, std::move(last), options.dry_run);
+  if (!marked) return std::unexpected(marked.error());
+  if (options.dry_run) return WriteResult{200, std::move(*marked), false};
+  const ObjectPtr stored = bucket(*resource).find(pod->key());
+  erase(resource, stored, *stored->parsed());
+  return WriteResult{200, std::move(*marked), false};
+}
+
 Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::ObjectKey& key, const DeleteOptions& options) {
   const ObjectPtr object = bucket(*resource).find(key);
   if (object == nullptr) return std::unexpected(not_found(resource->noun(), key.name));
@@ -104,10 +121,7 @@ Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::Obje
     if (!stored) return std::unexpected(stored.error());
     return WriteResult{200, std::move(*stored), false};
   }
-  if (rules.graceful) {
-    last["metadata"]["deletionTimestamp"] = k8s::format_time(clock_.now());
-    last["metadata"]["deletionGracePeriodSeconds"] = 0;
-  }
+  if (rules.graceful) return delete_at_once(resource, object, std::move(last), options);
   if (!options.dry_run) erase(resource, object, last);
   if (rules.returns_deleted) return WriteResult{200, std::move(last), false};
   return deleted_status(*resource, *object);
@@ -115,12 +129,11 @@ Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::Obje
 
 void Writer::erase(const ResourcePtr& resource, const ObjectPtr& object, json last) {
   last["metadata"]["resourceVersion"] = std::to_string(storage_.next_revision());
-  std::string text = last.dump(-1, ' ', false, json::error_handler_t::replace);
-  auto parsed = std::make_shared<const json>(std::move(last));
-  auto removed = std::make_shared<const Object>(std::move(text), parsed, selectable_fields(*resource, *parsed));
+  auto fields = selectable_fields(*resource, last);
+  auto removed = std::make_shared<const Object>(std::move(last), std::move(fields));
   changes_.push_back({resource, object, nullptr});
   storage_.remove(resource->bucket, removed);
-  if (resource->kind == "CustomResourceDefinition" && crd_listener_) crd_listener_(parsed.get(), nullptr);
+  if (resource->kind == "CustomResourceDefinition" && crd_listener_) crd_listener_(removed->parsed().get(), nullptr);
 }
 
 void Writer::erase_object(const ResourcePtr& resource, const ObjectPtr& object) { erase(resource, object, *object->parsed()); }

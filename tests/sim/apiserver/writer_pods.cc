@@ -1,8 +1,6 @@
 // Binding and eviction of pods.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "tests/sim/apiserver/selectors.h"
 #include "tests/sim/apiserver/writer.h"
 
@@ -23,42 +21,15 @@ bool is_ready(const json& pod) {
   return false;
 }
 
-// An absolute number or a share of `total`, rounded up.
-std::int64_t scaled(const json& value, std::int64_t total) {
-  if (value.is_number()) return value.get<std::int64_t>();
-  const double percent = std::atof(value.get<std::string>().c_str());
-  return static_cast<std::int64_t>(std::ceil(percent * static_cast<double>(total) / 100.0));
-}
-
-// What the disruption controller would have put into a budget's status.
-json budget_status(const json& budget, const Bucket& pods) {
-  const std::string ns = budget["metadata"].value("namespace", "");
-  const LabelSelector selector = LabelSelector::from_json(budget["spec"].value("selector", json()));
-  std::int64_t expected = 0;
-  std::int64_t healthy = 0;
-  const auto [first, last] = Bucket::range(pods.objects(), ns);
-  for (auto it = first; it != last; ++it) {
-    if (!selector.matches(*it->second)) continue;
-    ++expected;
-    if (is_ready(*it->second->parsed()) && !it->second->deleting()) ++healthy;
-  }
-  const json& spec = budget["spec"];
-  std::int64_t desired = 0;
-  if (spec.contains("minAvailable")) desired = scaled(spec["minAvailable"], expected);
-  else if (spec.contains("maxUnavailable")) desired = std::max<std::int64_t>(0, expected - scaled(spec["maxUnavailable"], expected));
-  json status = budget.value("status", json::object());
-  status["expectedPods"] = expected;
-  status["currentHealthy"] = healthy;
-  status["desiredHealthy"] = desired;
-  status["disruptionsAllowed"] = std::max<std::int64_t>(0, healthy - desired);
-  status["observedGeneration"] = budget["metadata"].value("generation", 1);
-  return status;
-}
-
 ApiError disruption_refused(const json& budget) {
   const json& status = budget["status"];
   const std::string name = budget["metadata"].value("name", "");
   ApiError error(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", json::object());
+  if (status.value("observedGeneration", std::int64_t{0}) < budget["metadata"].value("generation", std::int64_t{0})) {
+    error.cause("DisruptionBudget", fmt::format("The disruption budget {} is still being processed by the server.", name));
+    error.retry_after(10);
+    return error;
+  }
   error.cause("DisruptionBudget", fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", name,
                                               status["desiredHealthy"].get<std::int64_t>(),
                                               status["currentHealthy"].get<std::int64_t>()));
@@ -102,6 +73,10 @@ Outcome<WriteResult> Writer::bind(const WriteRequest& request) {
 Outcome<WriteResult> Writer::evict(const WriteRequest& request) {
   const json eviction = json::parse(request.body, nullptr, false);
   if (!eviction.is_object()) return std::unexpected(bad_request("the object provided is unrecognized (must be of type Eviction)"));
+  if (const std::string kind = eviction.value("kind", "Eviction"); kind != "Eviction") {
+    return std::unexpected(bad_request(fmt::format("{0} in version \"v1\" cannot be handled as a Eviction: converting (v1.{0}) "
+                                                   "to (policy.Eviction): unknown conversion", kind)));
+  }
   const std::string name = eviction.value("metadata", json::object()).value("name", request.key.name);
   if (name != request.key.name) return std::unexpected(bad_request("name in URL does not match name in Eviction object"));
   const ObjectPtr pod = bucket(*request.resource).find(request.key);
@@ -112,36 +87,43 @@ Outcome<WriteResult> Writer::evict(const WriteRequest& request) {
   const json preconditions = wanted.value("preconditions", json::object());
   options.uid = preconditions.value("uid", "");
   options.resource_version = preconditions.value("resourceVersion", "");
-  options.dry_run = request.dry_run;
-  const json state = *pod->parsed();
+  options.dry_run = request.dry_run || !wanted.value("dryRun", json::array()).empty();
+  if (auto refused = spend_disruption(request, *pod, options.dry_run)) return std::unexpected(std::move(*refused));
+  auto removed = remove(request.resource, request.key, options);
+  if (!removed) return std::unexpected(removed.error());
+  return created_status();
+}
+
+// Takes one disruption from the budget that covers the pod, if there is one; the error when it has none left.
+std::optional<ApiError> Writer::spend_disruption(const WriteRequest& request, const Object& pod, bool dry_run) {
+  const json state = *pod.parsed();
   const std::string phase = state["status"].value("phase", "");
-  const bool harmless = phase == "Succeeded" || phase == "Failed" || phase == "Pending" || pod->deleting();
+  if (phase == "Succeeded" || phase == "Failed" || phase == "Pending" || pod.deleting()) return std::nullopt;
   const ResourcePtr budgets = registry_.find("policy", "v1", "poddisruptionbudgets");
   std::vector<ObjectPtr> covering;
   const auto [first, last] = Bucket::range(bucket(*budgets).objects(), request.key.ns);
   for (auto it = first; it != last; ++it) {
     const json selector = (*it->second->parsed())["spec"].value("selector", json());
-    if (LabelSelector::from_json(selector).matches(*pod)) covering.push_back(it->second);
+    if (LabelSelector::from_json(selector).matches(pod)) covering.push_back(it->second);
   }
-  if (!harmless && covering.size() > 1) {
-    return std::unexpected(ApiError(500, "", "This pod has more than one PodDisruptionBudget, which the eviction subresource "
-                                             "does not support."));
+  if (covering.empty()) return std::nullopt;
+  if (covering.size() > 1) {
+    return ApiError(500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
   }
-  if (!harmless && !covering.empty()) {
-    json budget = *covering.front()->parsed();
-    budget["status"] = budget_status(budget, bucket(*request.resource));
-    if (budget["status"]["disruptionsAllowed"] <= 0 && is_ready(state)) {
-      return std::unexpected(disruption_refused(budget));
-    }
-    if (!request.dry_run && is_ready(state)) {
-      budget["status"]["disruptionsAllowed"] = budget["status"]["disruptionsAllowed"].get<std::int64_t>() - 1;
-      budget["status"]["disruptedPods"][request.key.name] = k8s::format_time(clock_.now());
-      replace_object(budgets, covering.front(), std::move(budget));
-    }
+  json budget = *covering.front()->parsed();
+  json& status = budget["status"];
+  const std::string policy = budget["spec"].value("unhealthyPodEvictionPolicy", "IfHealthyBudget");
+  const auto count = [&](const char* what) { return status.value(what, std::int64_t{0}); };
+  if (!is_ready(state) && (policy == "AlwaysAllow" || (count("currentHealthy") >= count("desiredHealthy") && count("desiredHealthy") > 0))) {
+    return std::nullopt;
   }
-  auto removed = remove(request.resource, request.key, options);
-  if (!removed) return std::unexpected(removed.error());
-  return created_status();
+  const bool observed = count("observedGeneration") >= budget["metadata"].value("generation", std::int64_t{0});
+  if (!observed || count("disruptionsAllowed") <= 0) return disruption_refused(budget);
+  if (dry_run) return std::nullopt;
+  status["disruptionsAllowed"] = count("disruptionsAllowed") - 1;
+  status["disruptedPods"][request.key.name] = k8s::format_time(clock_.now());
+  replace_object(budgets, covering.front(), std::move(budget));
+  return std::nullopt;
 }
 
 }  // namespace gso::sim
