@@ -84,7 +84,8 @@ int attach(const Settings& settings) {
   signals.async_wait([&fleet](const boost::system::error_code& error, int) {
     if (!error) fleet.stop();
   });
-  asio::co_spawn(io, fleet.run(), [&signals](const std::exception_ptr&) { signals.cancel(); });
+  // Kept-alive connections would hold run() open.
+  asio::co_spawn(io, fleet.run(), [&io](const std::exception_ptr&) { io.stop(); });
   std::printf("gso-fleet: %zu nodes of topology %s attached to %s\n", nodes->size(), settings.topology.c_str(),
               connection->server.c_str());
   std::fflush(stdout);
