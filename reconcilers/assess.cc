@@ -24,7 +24,7 @@ class Assessor {
   }
 
   NodeAssessment run() {
-    facts_ = facts_of(node_);
+    facts_ = facts_of(node_, recorded_gpus());
     out_.product = Interned(facts_.product);
     out_.ready = node_.ready;
     out_.held = node_.meta.annotations.get(kHoldAnnotation) == "true";
@@ -46,6 +46,12 @@ class Assessor {
   }
 
  private:
+  [[nodiscard]] std::int64_t recorded_gpus() const {
+    if (context_.record == nullptr) return 0;
+    auto it = context_.record->gpus.find(node_.meta.name);
+    return it == context_.record->gpus.end() ? 0 : it->second;
+  }
+
   // --- What the node should run.
 
   [[nodiscard]] std::string_view label_now() const { return node_.meta.labels.get(plugin_->node_label).value_or(""); }
@@ -205,6 +211,10 @@ class Assessor {
     });
     out_.verified = verify(*out_.expectation, node_, out_.gfd);
     out_.matches = out_.pods_ready && out_.verified.ok;
+    // What a plugin serves that certainly runs this profile tells the devices.
+    if (out_.fresh_pods && out_.pods_ready && !facts_.devices && !facts_.mig_enabled) {
+      out_.measured_gpus = measured_gpus(node_, out_.profile->profile());
+    }
   }
 
   void decide_flight() {
@@ -244,6 +254,8 @@ class Assessor {
     }
     if (same_profile && out_.loaded.revision == out_.target.view()) {
       out_.situation = Situation::current;
+      // Should it keep showing something else, every pod that could be the cause is replaced.
+      if (!out_.matches) set_transition(false);
       return;
     }
     const Template state = template_state();
@@ -279,8 +291,7 @@ class Assessor {
   void set_transition(bool loaded_known) {
     const bool mps_pod = newest(Component::mps) != nullptr;
     const ProfilePtr before = loaded_known ? context_.book.by_revision(out_.loaded.revision) : nullptr;
-    out_.transition = before ? transition_between(before->profile(), out_.profile->profile())
-                             : transition_from(observed_shape(node_, mps_pod), out_.profile->profile());
+    out_.transition = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
     // The daemon is there already (a label set by hand keeps it): then it must be replaced, not waited for.
     if (out_.transition == Transition::enter_mps && mps_pod) out_.transition = Transition::change_mps;
     if (out_.transition == Transition::none) out_.transition = Transition::plugin_only;
@@ -344,9 +355,20 @@ class Assessor {
         plugin_->version.to_string(), effective_.key);
   }
 
+  // A node pinned by its label to the MPS key that is the default today: with another default its profile comes by
+  // label, which these releases cannot do. Said while its pods still run from before.
+  void find_pinned_break() {
+    if (!wants_mps() || effective_.source != EffectiveKey::Source::label || !out_.verified.ok) return;
+    if (plugin_->version.known_below(0, 18, 2)) return;
+    const std::string& default_key = set_.announced ? set_.announced_default : plugin_->default_key;
+    if (effective_.key == default_key) return;
+    out_.would_break = fmt::format("pinned to MPS key {} by label, which device plugin {} cannot start once {} is the default",
+                                   effective_.key, plugin_->version.to_string(), default_key);
+  }
+
   // What the ClusterPolicy announces (or the new templates say) would leave the node without GPUs.
   void find_announced_break() {
-    if (!label_now().empty()) return;
+    if (!label_now().empty()) return find_pinned_break();
     if (effective_.source == EffectiveKey::Source::error && !out_.label) {
       out_.would_break = effective_.error;  // The templates have it already; the pods that still run do not.
       return;

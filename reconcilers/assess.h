@@ -87,6 +87,7 @@ struct NodeAssessment {
   bool pods_ready = false;    // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
   Verification verified;      // Against the target.
   bool matches = false;       // pods_ready and verified.ok
+  std::int64_t measured_gpus = 0;  // Devices, as what is served tells; 0 where that proves nothing.
   bool shrinks = false;       // The target advertises less of something than the node does now.
   // situation change, or to_record when that does not verify:
   WayIn way = WayIn::none;

@@ -130,7 +130,7 @@ void add_mig_facts(const Node& node, GpuFacts& facts) {
 
 }  // namespace
 
-GpuFacts facts_of(const Node& node) {
+GpuFacts facts_of(const Node& node, std::int64_t recorded) {
   GpuFacts facts;
   if (auto text = node.meta.annotations.get(kDevicesAnnotation)) {
     auto devices = parse_devices(*text);
@@ -145,7 +145,7 @@ GpuFacts facts_of(const Node& node) {
   if (facts.product.empty() && facts.devices && !facts.devices->empty()) {
     facts.product = sanitise_product(facts.devices->front().name);
   }
-  facts.count = label_number(node, kGpuCount);
+  facts.count = recorded > 0 ? recorded : label_number(node, kGpuCount);
   if (auto text = node.meta.annotations.get(kGpuCountAnnotation)) {
     std::int64_t left = 0;
     auto [rest, code] = std::from_chars(text->data(), text->data() + text->size(), left);
@@ -161,6 +161,19 @@ bool has_gpus(const Node& node) {
   return capacity || node.meta.annotations.contains(kDevicesAnnotation) || label_number(node, kGpuCount) > 0 ||
          node.meta.labels.get("nvidia.com/gpu.present") == "true" || node.meta.annotations.contains(kRevisionAnnotation) ||
          node.meta.annotations.contains(kTargetAnnotation);
+}
+
+std::int64_t labelled_gpus(const Node& node) { return label_number(node, kGpuCount); }
+
+std::int64_t measured_gpus(const Node& node, const Profile& profile) {
+  const SharingSection* section = profile.active();
+  const std::int64_t replicas = profile.plugin_replicas(kGpuResource);
+  const bool renamed = section != nullptr && section->rename_by_default && replicas > 1;
+  const std::string_view serving = renamed ? "nvidia.com/gpu.shared" : kGpuResource;
+  for (const auto& [resource, capacity] : node.capacity) {
+    if (resource == serving && replicas > 0 && capacity % replicas == 0) return capacity / replicas;
+  }
+  return 0;
 }
 
 std::int64_t NodeExpectation::total() const {
@@ -265,13 +278,14 @@ void verify_capacity(const NodeExpectation& expectation, const Node& node, Verif
     if (out.mismatch.empty()) out.mismatch = std::move(text);
   };
   bool only_short = true;
+  bool only_more = true;
   for (const auto& [resource, expected] : expectation.capacity) {
     const std::int64_t capacity = amount(node.capacity, resource);
     const std::int64_t allocatable = amount(node.allocatable, resource);
     if (expected == 0) {
       // Kubelet keeps the capacity of a name that was left behind for five minutes; allocatable drops at once.
       if (allocatable != 0) {
-        only_short = false;
+        only_short = only_more = false;
         wrong(fmt::format("{}: allocatable {}, expected 0", resource, allocatable));
       }
       continue;
@@ -280,10 +294,11 @@ void verify_capacity(const NodeExpectation& expectation, const Node& node, Verif
     if (capacity != expected) {
       const auto per_device = expectation.replicas.find(resource);
       const bool whole = per_device != expectation.replicas.end() && capacity % per_device->second == 0;
+      only_more = only_more && whole && allocatable > 0 && capacity > expected;
       only_short = only_short && whole && allocatable > 0 && capacity < expected && capacity > expected / 2;
       wrong(fmt::format("{}: capacity {}, expected {}", resource, capacity, expected));
     } else if (allocatable <= 0 || allocatable > capacity) {
-      only_short = false;
+      only_short = only_more = false;
       wrong(fmt::format("{}: allocatable {} of {}", resource, allocatable, capacity));
     } else {
       out.unhealthy = out.unhealthy || allocatable < capacity;
@@ -294,10 +309,11 @@ void verify_capacity(const NodeExpectation& expectation, const Node& node, Verif
     const std::int64_t allocatable = amount(node.allocatable, resource);
     out.serving = out.serving || allocatable > 0;
     if (capacity > 0 && capacity % std::max<std::int64_t>(replicas, 1) == 0 && allocatable > 0) continue;
-    only_short = false;
+    only_short = only_more = false;
     wrong(fmt::format("{}: capacity {}, allocatable {}; expected a multiple of {}", resource, capacity, allocatable, replicas));
   }
   out.shortfall = !out.mismatch.empty() && only_short;
+  out.surplus = !out.mismatch.empty() && only_more;
 }
 
 }  // namespace
@@ -313,7 +329,7 @@ Verification verify(const NodeExpectation& expectation, const Node& node, bool l
     for (const auto& [key, value] : expectation.labels) {
       const auto actual = node.meta.labels.get(key);
       if (actual == value) continue;
-      out.shortfall = false;
+      out.shortfall = out.surplus = false;
       if (out.mismatch.empty() || actual) {
         out.mismatch = actual ? fmt::format("label {} is {}, expected {}", key, *actual, value)
                               : fmt::format("label {} is missing, expected {}", key, value);

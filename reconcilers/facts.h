@@ -30,7 +30,13 @@ struct GpuFacts {
 };
 // From annotation, labels and capacity. The annotation gpusharing.dev/gpu-count, where we left it, beats GFD's count:
 // on nodes with two models GFD counts one of them only.
-[[nodiscard]] GpuFacts facts_of(const Node& node);
+// `recorded`: the count in the fleet's record, 0 for none.
+[[nodiscard]] GpuFacts facts_of(const Node& node, std::int64_t recorded = 0);
+// nvidia.com/gpu.count, or 0.
+[[nodiscard]] std::int64_t labelled_gpus(const Node& node);
+// The devices behind what the node serves of nvidia.com/gpu under this profile, or 0. Only meaningful while the plugin
+// certainly runs that profile.
+[[nodiscard]] std::int64_t measured_gpus(const Node& node, const Profile& profile);
 // True when the node shows any sign of NVIDIA GPUs: a count, a capacity, the operator's gpu.present, or the annotation.
 [[nodiscard]] bool has_gpus(const Node& node);
 
@@ -54,6 +60,8 @@ struct Verification {
   std::string mismatch;        // The first thing that is wrong, for people: "nvidia.com/gpu: capacity 8, expected 16".
   // Only whole devices are missing, and fewer than half of them: sick hardware, not a stale configuration.
   bool shortfall = false;
+  // Only more whole devices than expected: GFD counts one model of several.
+  bool surplus = false;
   bool unhealthy = false;      // Fine, but allocatable is below capacity.
   bool serving = false;        // Some expected resource is allocatable.
 };

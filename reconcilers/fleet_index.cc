@@ -111,7 +111,7 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
   if (!text.empty() && parsed) next = std::move(*parsed);
   // `verified` alone changes no node's assessment.
   const bool same = record.has_value() == next.has_value() &&
-                    (!next || (record->nodes == next->nodes && record->unproven == next->unproven &&
+                    (!next || (record->nodes == next->nodes && record->gpus == next->gpus && record->unproven == next->unproven &&
                                record->preexisting_drift == next->preexisting_drift));
   record = std::move(next);
   if (!same) everything = true;
@@ -237,7 +237,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   const bool says_blocked = node.meta.labels.get(kStateLabel) == kStateBlocked &&
                             node.meta.annotations.get(kMessageAnnotation) == a.message;
   if (a.situation == Situation::blocked && a.write_blocked && !says_blocked) written_blocked.insert(name);
-  const bool excused = a.unavailable || a.drift_at_install || !foreign_holder(node, set_of(a)).empty();
+  const bool excused = !a.ready || a.held || a.drift_at_install || !foreign_holder(node, set_of(a)).empty();
   if (a.situation == Situation::current && !a.matches && !excused) drifting.insert(name);
   if (!a.would_break.empty()) breaking.insert(name);
   shares_.insert_or_assign(name, std::move(share));

@@ -22,9 +22,10 @@ inline constexpr std::string_view kRevisionAnnotation = "gpusharing.dev/revision
 inline constexpr std::string_view kProfileAnnotation = "gpusharing.dev/profile";
 // Why the node is Blocked or Failed, for people.
 inline constexpr std::string_view kMessageAnnotation = "gpusharing.dev/message";
-// While in flight: where the node goes, the pods to replace ({"plugin":["uid",…]}), its physical GPUs before.
+// While in flight: where the node goes, and the pods to replace ({"plugin":["uid",…]}).
 inline constexpr std::string_view kTargetAnnotation = "gpusharing.dev/target-revision";
 inline constexpr std::string_view kReplaceAnnotation = "gpusharing.dev/replace";
+// Devices of the node, where GFD's label does not tell them (two models, or no GFD).
 inline constexpr std::string_view kGpuCountAnnotation = "gpusharing.dev/gpu-count";
 // "true": we cordoned the node, so we uncordon it.
 inline constexpr std::string_view kCordonedAnnotation = "gpusharing.dev/cordoned";

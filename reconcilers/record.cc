@@ -58,6 +58,7 @@ std::string print_record(const FleetRecord& record) {
                {"preexistingDrift", record.preexisting_drift},
                {"unproven", record.unproven},
                {"verified", Json::object()}};
+  if (!record.gpus.empty()) root["gpus"] = record.gpus;
   for (const auto& [key, revision] : record.verified) root["verified"][key] = revision;
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -82,6 +83,13 @@ k8s::Result<FleetRecord> parse_record(std::string_view text) {
   }
   if (!read_names(root, "preexistingDrift", out.preexisting_drift)) return bad("preexistingDrift must be a list of names");
   if (!read_names(root, "unproven", out.unproven)) return bad("unproven must be a list of names");
+  if (auto gpus = root.find("gpus"); gpus != root.end()) {
+    if (!gpus->is_object()) return bad("gpus must be an object");
+    for (const auto& [node, count] : gpus->items()) {
+      if (!count.is_number_integer()) return bad("gpus must map nodes to counts");
+      out.gpus[node] = count.get<std::int64_t>();
+    }
+  }
   if (auto verified = root.find("verified"); verified != root.end()) {
     if (!verified->is_object()) return bad("verified must be an object");
     for (const auto& [key, revision] : verified->items()) {

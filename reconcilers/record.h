@@ -2,6 +2,7 @@
 // Kept in the state ConfigMap under "baseline.json"; everything later is remembered on the nodes themselves.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,6 +26,7 @@ struct FleetRecord {
   std::unordered_map<std::string, Entry> nodes;  // By node name.
   std::set<std::string> preexisting_drift;       // Did not match their profile when first seen.
   std::set<std::string> unproven;                // Pods older than the content's last change when first seen.
+  std::map<std::string, std::int64_t> gpus;       // By node: devices, where GFD's label does not say them.
   std::map<std::string, std::string> verified;   // "namespace/configmap/key" -> revision last verified on a fleet.
   friend bool operator==(const FleetRecord&, const FleetRecord&) = default;
 };

@@ -94,6 +94,17 @@ Transition transition_from(const Shape& before, const Profile& after) {
   return between(before, shape_of(after), Transition::reshare);
 }
 
+Transition transition_on(const Node& node, bool mps_pod, const Profile* before, const Profile& after) {
+  const Shape shown = observed_shape(node, mps_pod);
+  const Transition by_sight = transition_from(shown, after);
+  if (before == nullptr) return by_sight;
+  const Transition by_text = transition_between(*before, after);
+  if (shown == shape_of(*before)) return by_text;
+  if (steps_for(by_sight).touches_mps) return by_sight;
+  if (steps_for(by_text).touches_mps) return by_text;
+  return std::max(by_text, by_sight);
+}
+
 bool Steps::replaces(Component component) const {
   return std::ranges::find(first, component) != first.end() || std::ranges::find(last, component) != last.end();
 }

@@ -38,6 +38,10 @@ struct Shape {
 // When the text before is unknown: no less than the truth (plugin and GFD always, MPS when its shape differs).
 [[nodiscard]] Transition transition_from(const Shape& before, const Profile& after);
 
+// For one node: by the text it loaded, where that is known, and by what it shows; the stronger of the two where the node
+// shows something else than that text (it was relabelled, or pods were restarted by others).
+[[nodiscard]] Transition transition_on(const Node& node, bool mps_pod, const Profile* before, const Profile& after);
+
 struct Steps {
   enum class Wait { nothing, mps_ready, mps_gone };
   std::vector<Component> first;  // Deleted at once.

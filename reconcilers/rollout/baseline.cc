@@ -16,7 +16,10 @@ void add_node(FleetRecord& record, const Pass& pass, const std::string& name, co
   const bool valid = a.profile && a.profile->valid;
   record.nodes[name] = {pass.index.set_of(a).id(), std::string(a.key.view()),
                         valid ? std::string(a.target.view()) : std::string(kInvalidRevision)};
-  if (!a.matches) record.preexisting_drift.insert(name);
+  const Node* node = pass.s.world.nodes.find(name);
+  const std::int64_t gpus = node ? gpus_to_remember(*node, a) : 0;
+  if (gpus > 0) record.gpus[name] = gpus;
+  if (!a.matches && !(a.verified.surplus && gpus > 0)) record.preexisting_drift.insert(name);
   if (!a.fresh_pods) record.unproven.insert(name);
 }
 
@@ -78,6 +81,7 @@ void plan_verified_revisions(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(entry.first);
     return node == nullptr || node->meta.annotations.contains(kRevisionAnnotation);
   });
+  std::erase_if(next.gpus, [&](const auto& entry) { return !next.nodes.contains(entry.first); });
   for (auto* names : {&next.preexisting_drift, &next.unproven}) {
     std::erase_if(*names, [&](const std::string& name) { return !next.nodes.contains(name); });
   }

@@ -212,12 +212,12 @@ class FlightPlan {
     PatchNode patch = patch_out(pass_, node_, a_);
     const bool present = loaded_content() == Content::present;
     const std::string revision = present ? std::string(a_.target.view()) : flight_.target;
-    record_on(patch, revision, a_.profile_ref);
+    record_on(patch, node_, a_, revision);
     if (present && a_.expectation) {
       add_to(patch, label_change_to(node_, *a_.expectation, a_.gfd, pass_.s.settings));
     }
     pass_.add(std::move(patch), reason, fmt::format("runs {}", revision), false, node());
-    if (shown.unhealthy || !shown.ok) {
+    if (shown.unhealthy || shown.shortfall) {
       pass_.finding(Severity::warning, node_ref(node()), kUnhealthyDevices,
                     shown.ok ? "allocatable is below capacity: a device is unhealthy" : shown.mismatch);
     }
@@ -226,6 +226,7 @@ class FlightPlan {
   void give_up() {
     const Verification shown = verification();
     if (all_replaced() && a_.pods_ready && shown.shortfall) return finish("VerifiedDegraded");
+    if (all_replaced() && a_.pods_ready && shown.surplus && a_.measured_gpus > 0) return finish("Verified");
     std::string why = shown.ok ? "" : shown.mismatch;
     if (!a_.pods_ready) why = pods_problem();
     fail(why.empty() ? "did not verify" : why);
@@ -319,7 +320,8 @@ void plan_nodes_to_record(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
-    if (!a->matches) {
+    const bool surplus = a->verified.surplus && a->measured_gpus > 0 && loading_expired(pass, name, *a);
+    if (!a->matches && !surplus) {
       const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
       const Duration grace = a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
       // Afterwards it is a candidate for a restart (plan_starts asks the same condition).
@@ -327,7 +329,7 @@ void plan_nodes_to_record(Pass& pass) {
       continue;
     }
     PatchNode patch = patch_out(pass, *node, *a);
-    record_on(patch, std::string(a->target.view()), a->profile_ref);
+    record_on(patch, *node, *a, std::string(a->target.view()));
     add_to(patch, label_change_to(*node, *a->expectation, a->gfd, pass.s.settings));
     const bool ungated = a->way == WayIn::edited;
     pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false, name);

@@ -139,51 +139,6 @@ std::map<Component, std::set<std::string>> pods_to_replace(const Pass& pass, con
   return out;
 }
 
-namespace {
-
-// Somebody else restarted the plugin since the content changed: its capacity says nothing about what is recorded.
-bool plugin_may_have_reloaded(const Pass& pass, const Node& node, const NodeAssessment& a) {
-  const OperandSet& set = pass.index.set_of(a);
-  const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
-  const NodePods pods = sort_pods(set, pass.index.pods_of(pass.s.world, node.meta.name));
-  using std::chrono::seconds;
-  return config_map == nullptr || std::ranges::any_of(pods.plugin, [&](const Pod* pod) {
-           return std::chrono::floor<seconds>(pod->meta.creation_timestamp) >=
-                      std::chrono::floor<seconds>(config_map->data_changed) &&
-                  a.loaded.revision != a.target.view();
-         });
-}
-
-// Physical GPUs as the node shows them now, where GFD's label does not say the same.
-std::optional<std::int64_t> gpus_to_remember(const Pass& pass, const Node& node, const NodeAssessment& a) {
-  const GpuFacts facts = facts_of(node);
-  if (facts.devices || a.unavailable || a.flight || a.way == WayIn::moved || plugin_may_have_reloaded(pass, node, a)) return std::nullopt;
-  const ProfilePtr before = pass.index.book.by_revision(a.loaded.revision);
-  const Shape shown = observed_shape(node, false);
-  const auto labelled = shown.replicas.find(std::string(kGpuResource));
-  std::int64_t replicas = labelled == shown.replicas.end() ? 0 : labelled->second;
-  if (before) {
-    const std::int64_t loaded = before->profile().plugin_replicas(kGpuResource);
-    // Capacity and label may be on their way to another profile: then neither proves a count.
-    if (replicas != 0 && replicas != loaded) return std::nullopt;
-    replicas = loaded;
-  }
-  std::int64_t capacity = 0;
-  for (const auto& [resource, count] : node.allocatable) {
-    if ((resource == kGpuResource || resource == "nvidia.com/gpu.shared") && count > 0) {
-      auto it = node.capacity.find(resource);
-      capacity = std::max(capacity, it == node.capacity.end() ? count : it->second);
-    }
-  }
-  if (replicas < 1 || capacity < 1 || capacity % replicas != 0) return std::nullopt;
-  const std::int64_t gpus = capacity / replicas;
-  // GFD counts one model only, so there may be more than it says; fewer means that a device is missing.
-  if (gpus <= facts.count) return std::nullopt;
-  return gpus;
-}
-
-}  // namespace
-
 std::string config_label(const Pass& pass, const Node& node, const NodeAssessment& assessment) {
   const Operand* plugin = pass.index.set_of(assessment).find(Component::plugin, node);
   return plugin && !plugin->node_label.empty() ? plugin->node_label : std::string(kConfigLabel);
@@ -197,9 +152,6 @@ PatchNode patch_into(const Pass& pass, const Node& node, const NodeAssessment& a
   patch.set_annotations[std::string(kTargetAnnotation)] = a.target.view();
   patch.set_annotations[std::string(kReplaceAnnotation)] = print_replace(pods_to_replace(pass, node, a));
   if (node.meta.annotations.contains(kMessageAnnotation)) patch.remove_annotations.insert(std::string(kMessageAnnotation));
-  if (auto gpus = gpus_to_remember(pass, node, a)) {
-    patch.set_annotations[std::string(kGpuCountAnnotation)] = std::to_string(*gpus);
-  }
   if (cordon && !node.unschedulable) {
     patch.unschedulable = true;
     patch.set_annotations[std::string(kCordonedAnnotation)] = "true";
@@ -225,8 +177,6 @@ PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a)
   drop(kTargetAnnotation);
   drop(kReplaceAnnotation);
   drop(kMessageAnnotation);
-  // Kept where GFD's count says something else (two models) or nothing (no GFD).
-  if (node.meta.labels.get(kGpuCount) == node.meta.annotations.get(kGpuCountAnnotation)) drop(kGpuCountAnnotation);
   // Another holder relies on the cordon: it stays, remembered as ours, until the holder is gone (S7).
   const bool relied_on = a.held || !foreign_holder(node, pass.index.set_of(a)).empty();
   if (node.meta.annotations.get(kCordonedAnnotation) == "true" && !relied_on) {
@@ -239,9 +189,21 @@ PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a)
   return patch;
 }
 
-void record_on(PatchNode& patch, const std::string& revision, const std::string& profile_ref) {
+void record_on(PatchNode& patch, const Node& node, const NodeAssessment& a, const std::string& revision) {
   patch.set_annotations[std::string(kRevisionAnnotation)] = revision;
-  patch.set_annotations[std::string(kProfileAnnotation)] = profile_ref;
+  patch.set_annotations[std::string(kProfileAnnotation)] = a.profile_ref;
+  if (gpus_to_remember(node, a) > 0) {
+    const std::string count = std::to_string(a.measured_gpus);
+    if (node.meta.annotations.get(kGpuCountAnnotation) != count) patch.set_annotations[std::string(kGpuCountAnnotation)] = count;
+  } else if (node.meta.labels.get(kGpuCount) == node.meta.annotations.get(kGpuCountAnnotation) &&
+             node.meta.annotations.contains(kGpuCountAnnotation)) {
+    patch.remove_annotations.insert(std::string(kGpuCountAnnotation));
+  }
+}
+
+std::int64_t gpus_to_remember(const Node& node, const NodeAssessment& a) {
+  const std::int64_t labelled = labelled_gpus(node);
+  return a.measured_gpus > labelled ? a.measured_gpus : 0;
 }
 
 void delete_pods(Pass& pass, const std::string& node, const NodePods& pods, const std::vector<Component>& components,

@@ -81,7 +81,9 @@ enum class Drain {
                                                                          const NodeAssessment& assessment);
 // Takes everything of a change off the node; a revision is recorded by record_on().
 [[nodiscard]] PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& assessment);
-void record_on(PatchNode& patch, const std::string& revision, const std::string& profile_ref);
+void record_on(PatchNode& patch, const Node& node, const NodeAssessment& assessment, const std::string& revision);
+// Devices that GFD's label does not tell (two models, or no GFD), where the plugin's capacity proves them; else 0.
+[[nodiscard]] std::int64_t gpus_to_remember(const Node& node, const NodeAssessment& assessment);
 // Deletes the listed pods of these components that are still there.
 void delete_pods(Pass& pass, const std::string& node, const NodePods& pods, const std::vector<Component>& components,
                  const std::map<Component, std::set<std::string>>& replace, std::string_view why);

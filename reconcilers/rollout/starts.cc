@@ -151,13 +151,25 @@ class Starter {
     }
   }
 
-  // Nodes whose own reload (or first start) did not bring the profile in: restarted like an edited one.
+  // Nodes whose own reload (or first start) did not bring the profile in, or lost it: restarted like an edited one.
   void collect_reloads() {
     for (const std::string& name : pass_.index.to_record) {
       const NodeAssessment* a = pass_.index.find(name);
       if (a == nullptr || a->matches || a->held || !loading_expired(pass_, name, *a)) continue;
-      reloads_[{std::string(a->policy.view()), pass_.index.set_of(*a).id(), std::string(a->key.view())}].insert(name);
+      if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
+      reloads_[unit_of(*a)].insert(name);
     }
+    // Nodes that have stopped showing what they run, for longer than a start may take. A missing device is no such case.
+    for (const std::string& name : pass_.index.drifting) {
+      const NodeAssessment* a = pass_.index.find(name);
+      if (a == nullptr || a->verified.shortfall) continue;
+      const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
+      if (pass_.held_for(fmt::format("drifting/{}/{}", name, a->target.view()), patience)) reloads_[unit_of(*a)].insert(name);
+    }
+  }
+
+  [[nodiscard]] UnitKey unit_of(const NodeAssessment& a) const {
+    return {std::string(a.policy.view()), pass_.index.set_of(a).id(), std::string(a.key.view())};
   }
 
   [[nodiscard]] bool is_waiting(const std::string& name) const {

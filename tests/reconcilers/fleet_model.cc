@@ -227,7 +227,8 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
       continue;
     }
     const Pod* pod = present.empty() ? nullptr : present.front();
-    if (pod == nullptr || pod->phase == "Running") continue;
+    // What crashes is started again.
+    if (pod == nullptr || (pod->phase == "Running" && pod->ready)) continue;
     Pod up = *pod;
     const bool broken = (component == "plugin" && machine.crashes) || profile_of(effective_text(node(name))) == nullptr;
     up.phase = k8s::Interned("Running");
