@@ -99,6 +99,9 @@ void Normalizer::replace(json& value, const std::string& key, bool in_list_meta)
     const bool list = is_list(value);
     const bool bookmark = is_string(value, "type") && value["type"] == "BOOKMARK";
     if (value.contains("rows")) replace_ages(value);
+    if (value.contains("columnDefinitions")) {  // Documentation, which the simulated server leaves out.
+      for (json& column : value["columnDefinitions"]) column.erase("description");
+    }
     if (is_string(value, "reason") && value.contains("details") && value["details"].is_object() &&
         value["details"].contains("causes")) {
       sort_causes(value);

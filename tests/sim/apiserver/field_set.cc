@@ -80,6 +80,12 @@ std::map<std::string, Member> members(const Schema* schema, const json& value) {
 
 void compare(const Schema* schema, const json& before, const json& after, FieldSet& changed, FieldSet& removed) {
   if (before == after) return;
+  if (before.is_null() && granular(schema, after)) {  // Go's empty list: its members are new, it is not.
+    for_each_member(schema, after, [&](const std::string& element, const Schema* type, const json& member) {
+      add_all(type, member, changed.children[element]);
+    });
+    return;
+  }
   const bool walk = granular(schema, before) && granular(schema, after) && before.type() == after.type() &&
                     !(before.empty() && after.empty());
   if (!walk) {

@@ -124,6 +124,7 @@ void merge_member(const Schema* schema, json& target, const std::string& name, c
   }
   const Schema* member = schema == nullptr ? nullptr : schema->member(name);
   if (value.is_object()) {
+    if (value.contains("$patch") && !target.contains(name)) return;  // The real server drops a directive for nothing.
     if (!target.contains(name) || !target[name].is_object()) target[name] = json::object();
     strategic_merge(member, target[name], value);
   } else if (value.is_array() && member != nullptr && member->merge) {

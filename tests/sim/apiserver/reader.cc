@@ -270,7 +270,9 @@ Outcome<std::shared_ptr<WatchStream>> Reader::watch(const ResourcePtr& resource,
   options.format = format;
   std::int64_t seconds = 0;
   const std::string timeout = info.option("timeoutSeconds");
-  std::from_chars(timeout.data(), timeout.data() + timeout.size(), seconds);
+  if (std::from_chars(timeout.data(), timeout.data() + timeout.size(), seconds).ec != std::errc() && !timeout.empty()) {
+    return std::unexpected(bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", json(timeout).dump())));
+  }
   // Without a limit of the client's the real server takes a random time from 30 minutes to an hour.
   options.timeout = seconds > 0 ? std::chrono::seconds(seconds) : std::chrono::seconds(1800 + storage_.revision() * 7919 % 1800);
   return hub_.open(std::move(options));

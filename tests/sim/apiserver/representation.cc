@@ -67,9 +67,9 @@ std::string list_item(const Resource& resource, const Object& object) {
   return item.dump();
 }
 
-std::string list_metadata(const Resource& resource, const ListPage& page) {
+std::string list_metadata(const ListPage& page, bool always_continue) {
   std::string text = fmt::format("{{\"resourceVersion\":\"{}\"", page.revision);
-  if (!page.continue_token.empty() || resource.custom) text += fmt::format(",\"continue\":\"{}\"", page.continue_token);
+  if (!page.continue_token.empty() || always_continue) text += fmt::format(",\"continue\":\"{}\"", page.continue_token);
   if (page.remaining >= 0) text += fmt::format(",\"remainingItemCount\":{}", page.remaining);
   return text + "}";
 }
@@ -128,7 +128,7 @@ std::string render_object(const Resource& resource, const Object& object, const 
 }
 
 std::string render_list(const Resource& resource, const ListPage& page, const Format& format, k8s::WallTime now) {
-  const std::string metadata = list_metadata(resource, page);
+  const std::string metadata = list_metadata(page, resource.custom && format.as == Format::As::object);
   if (format.as == Format::As::table) {
     json rows = json::array();
     for (const auto& object : page.objects) rows.push_back(table_row(resource, *object, format, now));

@@ -47,7 +47,7 @@ struct Strategy {
   bool create_on_update = false;     // PUT of a missing object creates it.
   bool returns_deleted = false;      // DELETE answers with the object instead of a Status.
   bool graceful = false;             // Pods.
-  int metadata_checks = 3;  // How often an update's labels and the like are checked (and errors repeated).
+  int metadata_checks = 4;  // How often an update's labels and the like are checked (and errors repeated).
   enum class Name { subdomain, label, path_segment } name = Name::subdomain;
 };
 

@@ -29,7 +29,7 @@ struct Constraints {
   std::optional<std::size_t> min_length, max_length, min_items, max_items, min_properties, max_properties;
   bool unique_items = false;
   std::string pattern;
-  std::string format;
+  std::string format;  // "int32", "date-time", …
   std::vector<std::string> required;
   // Value validations that are schemas themselves.
   std::vector<const Schema*> all_of, any_of, one_of;

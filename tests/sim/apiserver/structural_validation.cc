@@ -61,6 +61,13 @@ class Validator {
 
   void check(const Schema& schema, const json& value, const std::string& path) {
     if (!has_type(schema, value)) {
+      const std::string format = schema.constraints == nullptr ? "" : schema.constraints->format;
+      if (schema.type == Type::int64 && value.is_number() && !format.empty()) {
+        errors_.push_back(invalid_value("<nil>", "", fmt::format("Checked value must be of type integer with format {} in {}", format, shown(path))));
+        errors_.push_back({FieldError::Type::type_invalid, path, "\"float64\"",
+                           fmt::format("{} in body must be of type {}: \"float64\"", shown(path), format)});
+        return;
+      }
       errors_.push_back({FieldError::Type::type_invalid, path, json(json_type(value)).dump(),
                          fmt::format("{} in body must be of type {}: {}", shown(path), type_name(schema.type), json(json_type(value)).dump())});
       return;
@@ -119,11 +126,12 @@ class Validator {
     const auto& text = value.get_ref<const std::string&>();
     const auto is_start = [](char b) { return (static_cast<unsigned char>(b) & 0xC0U) != 0x80U; };
     const auto length = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_start));
-    if (c.min_length && length < *c.min_length) invalid(path, value, fmt::format("should be at least {} chars long", *c.min_length));
+    // Only the first of these is reported.
     if (c.max_length && length > *c.max_length) {
       errors_.push_back({FieldError::Type::too_long, path, "", fmt::format("may not be more than {} bytes", *c.max_length)});
-    }
-    if (!c.pattern.empty() && text.size() < 100'000 && !std::regex_search(text, std::regex(c.pattern, std::regex::ECMAScript))) {
+    } else if (c.min_length && length < *c.min_length) {
+      invalid(path, value, fmt::format("should be at least {} chars long", *c.min_length));
+    } else if (!c.pattern.empty() && text.size() < 100'000 && !std::regex_search(text, std::regex(c.pattern, std::regex::ECMAScript))) {
       invalid(path, value, fmt::format("should match '{}'", c.pattern));
     }
     if (c.format == "date-time" && !k8s::parse_rfc3339(text)) invalid(path, value, fmt::format("must be of type date-time: {}", value.dump()));

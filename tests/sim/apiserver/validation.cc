@@ -77,7 +77,7 @@ void check_finalizers(const Resource& resource, const json& finalizers, FieldErr
   for (std::size_t i = 0; i < finalizers.size(); ++i) {
     const auto& name = finalizers[i].get_ref<const std::string&>();
     if (auto problem = label_key_problem(name)) errors.push_back(invalid_value("metadata.finalizers", name, *problem));
-    if (!resource.custom && name.find('/') == std::string::npos && !kStandard.contains(name)) {
+    if (!resource.custom && resource.group != "apiextensions.k8s.io" && name.find('/') == std::string::npos && !kStandard.contains(name)) {
       errors.push_back(invalid_value(fmt::format("metadata.finalizers[{}]", i), name,
                                      "name is neither a standard finalizer name nor is it fully qualified"));
     }

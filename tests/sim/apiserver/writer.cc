@@ -38,11 +38,7 @@ std::optional<std::string> type_problem(const Resource& resource, const json& ob
       return fmt::format("the API version in the data ({}) does not match the expected API version ({})", api_version,
                          resource.api_version());
     }
-    if (kind != resource.kind) {
-      return fmt::format("{} in version \"{}\" cannot be handled as a {}: converting ({}.{}) to ({}.{}): unknown conversion",
-                         kind, resource.version, resource.kind, resource.version, kind, resource.version, resource.kind);
-    }
-    return std::nullopt;
+    return std::nullopt;  // Another kind is reported by validation.
   }
   const auto slash = api_version.find('/');
   const std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
@@ -126,8 +122,14 @@ std::optional<std::string> Writer::check_unknown(const WriteRequest& request, co
   warnings_.clear();
   if (request.unknown == WriteRequest::Unknown::ignore || request.resource->schema == nullptr) return std::nullopt;
   std::string refusal;
-  for (const std::string& path : unknown_fields(*request.resource->schema, object)) {
-    const std::string text = fmt::format("unknown field {}", json(path).dump());
+  std::vector<std::string> findings;
+  if (request.content_type.find("patch") == std::string::npos) {
+    for (const auto& path : duplicate_fields(request.body)) findings.push_back("duplicate field " + json(path).dump());
+  }
+  for (const auto& path : unknown_fields(*request.resource->schema, object)) {
+    findings.push_back("unknown field " + json(path).dump());
+  }
+  for (const std::string& text : findings) {
     if (request.unknown == WriteRequest::Unknown::warn) warnings_.push_back(text);
     refusal += (refusal.empty() ? "strict decoding error: " : ", ") + text;
   }
@@ -150,6 +152,11 @@ Outcome<json> Writer::decode(const WriteRequest& request) {
         resource.kind, decoder_complaint(object), summary(request.body))));
   }
   if (auto problem = type_problem(resource, object)) return std::unexpected(bad_request(*problem));
+  if (const std::string kind = object.value("kind", ""); resource.custom && kind != resource.kind) {
+    const std::string name = object.value("metadata", json::object()).value("name", "");
+    return std::unexpected(invalid({resource.group, resource.plural, kind}, name,
+                                   {invalid_value("kind", kind, fmt::format("must be {}", resource.kind))}));
+  }
   object["apiVersion"] = resource.api_version();
   object["kind"] = resource.kind;
   if (!object.contains("metadata") || object["metadata"].is_null()) object["metadata"] = json::object();
@@ -423,9 +430,9 @@ Outcome<WriteResult> Writer::replace(const WriteRequest& request, const ObjectPt
   if (auto problem = normalize_object(resource, object)) return std::unexpected(bad_request(*problem));
   const bool from_patch = request.content_type.find("patch") != std::string::npos;
   if (auto error = check_versions(request, object, old, from_patch)) return std::unexpected(std::move(*error));
-  carry_over(request, old, object, track);
   const bool main = request.subresource.empty();
-  if (main && rules.set_defaults) rules.set_defaults(object);
+  if (rules.set_defaults) rules.set_defaults(object);
+  carry_over(request, old, object, track);
   if (track) track_update(resource, {request.manager, request.subresource, clock_.now()}, old, object);
   if (resource.to_storage) resource.to_storage(object);
   if (main && rules.prepare_update) rules.prepare_update(object, *stored);
@@ -442,7 +449,7 @@ Outcome<WriteResult> Writer::replace(const WriteRequest& request, const ObjectPt
   const bool finished = metadata.contains("deletionTimestamp") && metadata.value("finalizers", json::array()).empty() &&
                         metadata.value("deletionGracePeriodSeconds", 0) == 0 && resource.bucket != "namespaces";
   if (finished && !request.dry_run) {  // The last state that was stored is what watchers see go.
-    erase(request.resource, live, *stored);
+    (void)erase(request.resource, live, *stored);
     return WriteResult{200, std::move(object), false};
   }
   auto committed = commit(request.resource, live, std::move(object), request.dry_run);

@@ -113,7 +113,8 @@ class Writer {
   [[nodiscard]] std::optional<ApiError> spend_disruption(const WriteRequest& request, const Object& pod, bool dry_run);
   // Stores and records; returns what was stored. A dry run only returns it.
   Outcome<Json> commit(const ResourcePtr& resource, const ObjectPtr& before, Json object, bool dry_run);
-  void erase(const ResourcePtr& resource, const ObjectPtr& object, Json last);
+  // Returns the last state with the revision of its end.
+  Json erase(const ResourcePtr& resource, const ObjectPtr& object, Json last);
   [[nodiscard]] std::string new_uid();
   [[nodiscard]] std::string random_suffix();
 

@@ -93,8 +93,7 @@ Outcome<WriteResult> Writer::delete_at_once(const ResourcePtr& resource, const O
   if (!marked) return std::unexpected(marked.error());
   if (options.dry_run) return WriteResult{200, std::move(*marked), false};
   const ObjectPtr stored = bucket(*resource).find(pod->key());
-  erase(resource, stored, *stored->parsed());
-  return WriteResult{200, std::move(*marked), false};
+  return WriteResult{200, erase(resource, stored, *stored->parsed()), false};
 }
 
 Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::ObjectKey& key, const DeleteOptions& options) {
@@ -122,26 +121,29 @@ Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::Obje
     return WriteResult{200, std::move(*stored), false};
   }
   if (rules.graceful) return delete_at_once(resource, object, std::move(last), options);
-  if (!options.dry_run) erase(resource, object, last);
+  if (!options.dry_run) last = erase(resource, object, std::move(last));
   if (rules.returns_deleted) return WriteResult{200, std::move(last), false};
   return deleted_status(*resource, *object);
 }
 
-void Writer::erase(const ResourcePtr& resource, const ObjectPtr& object, json last) {
+json Writer::erase(const ResourcePtr& resource, const ObjectPtr& object, json last) {
   last["metadata"]["resourceVersion"] = std::to_string(storage_.next_revision());
   auto fields = selectable_fields(*resource, last);
   auto removed = std::make_shared<const Object>(std::move(last), std::move(fields));
   changes_.push_back({resource, object, nullptr});
   storage_.remove(resource->bucket, removed);
   if (resource->kind == "CustomResourceDefinition" && crd_listener_) crd_listener_(removed->parsed().get(), nullptr);
+  return *removed->parsed();
 }
 
-void Writer::erase_object(const ResourcePtr& resource, const ObjectPtr& object) { erase(resource, object, *object->parsed()); }
+void Writer::erase_object(const ResourcePtr& resource, const ObjectPtr& object) {
+  (void)erase(resource, object, *object->parsed());
+}
 
 void Writer::finish_namespace(const std::string& name) {
   const ObjectPtr object = storage_.bucket("namespaces").find({"", name});
   const ResourcePtr resource = registry_.find("", "v1", "namespaces");
-  if (object != nullptr) erase(resource, object, *object->parsed());
+  if (object != nullptr) (void)erase(resource, object, *object->parsed());
 }
 
 void Writer::seed_object(const ResourcePtr& resource, json object) {

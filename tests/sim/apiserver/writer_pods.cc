@@ -1,6 +1,7 @@
 // Binding and eviction of pods.
 #include <fmt/format.h>
 
+#include "tests/sim/apiserver/managed_fields.h"
 #include "tests/sim/apiserver/selectors.h"
 #include "tests/sim/apiserver/writer.h"
 
@@ -11,6 +12,15 @@ using nlohmann::json;
 
 WriteResult created_status() {
   return {201, {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}, {"code", 201}}, true};
+}
+
+// Adds or replaces a condition by its type.
+void set_condition(json& object, json condition) {
+  json& conditions = object["status"]["conditions"];
+  if (!conditions.is_array()) conditions = json::array();
+  std::erase_if(conditions.get_ref<json::array_t&>(),
+                [&](const json& c) { return c.value("type", "") == condition.value("type", ""); });
+  conditions.push_back(std::move(condition));
 }
 
 bool is_ready(const json& pod) {
@@ -58,13 +68,10 @@ Outcome<WriteResult> Writer::bind(const WriteRequest& request) {
                                     fmt::format("pod {} is being deleted, cannot be assigned to a host", request.key.name)));
   }
   object["spec"]["nodeName"] = node;
-  json& conditions = object["status"]["conditions"];
-  if (!conditions.is_array()) conditions = json::array();
-  std::erase_if(conditions.get_ref<json::array_t&>(), [](const json& c) { return c.value("type", "") == "PodScheduled"; });
-  conditions.push_back({{"type", "PodScheduled"},
-                        {"status", "True"},
-                        {"lastProbeTime", nullptr},
-                        {"lastTransitionTime", k8s::format_time(clock_.now())}});
+  set_condition(object, {{"type", "PodScheduled"},
+                         {"status", "True"},
+                         {"lastProbeTime", nullptr},
+                         {"lastTransitionTime", k8s::format_time(clock_.now())}});
   auto stored = commit(request.resource, pod, std::move(object), request.dry_run);
   if (!stored) return std::unexpected(stored.error());
   return created_status();
@@ -88,7 +95,22 @@ Outcome<WriteResult> Writer::evict(const WriteRequest& request) {
   options.uid = preconditions.value("uid", "");
   options.resource_version = preconditions.value("resourceVersion", "");
   options.dry_run = request.dry_run || !wanted.value("dryRun", json::array()).empty();
+  DeleteOptions trial = options;
+  trial.dry_run = true;
+  if (auto possible = remove(request.resource, request.key, trial); !possible) return std::unexpected(possible.error());
   if (auto refused = spend_disruption(request, *pod, options.dry_run)) return std::unexpected(std::move(*refused));
+  if (!options.dry_run && !pod->deleting()) {
+    json marked = *pod->parsed();
+    set_condition(marked, {{"type", "DisruptionTarget"},
+                           {"status", "True"},
+                           {"reason", "EvictionByEvictionAPI"},
+                           {"message", "Eviction API: evicting"},
+                           {"lastProbeTime", nullptr},
+                           {"lastTransitionTime", k8s::format_time(clock_.now())}});
+    auto stored = commit(request.resource, pod, std::move(marked), false);
+    if (!stored) return std::unexpected(stored.error());
+    options.resource_version.clear();
+  }
   auto removed = remove(request.resource, request.key, options);
   if (!removed) return std::unexpected(removed.error());
   return created_status();
@@ -108,7 +130,7 @@ std::optional<ApiError> Writer::spend_disruption(const WriteRequest& request, co
   }
   if (covering.empty()) return std::nullopt;
   if (covering.size() > 1) {
-    return ApiError(500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
+    return ApiError(500, "", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
   }
   json budget = *covering.front()->parsed();
   json& status = budget["status"];
@@ -121,7 +143,16 @@ std::optional<ApiError> Writer::spend_disruption(const WriteRequest& request, co
   if (!observed || count("disruptionsAllowed") <= 0) return disruption_refused(budget);
   if (dry_run) return std::nullopt;
   status["disruptionsAllowed"] = count("disruptionsAllowed") - 1;
+  if (status["disruptionsAllowed"] == 0) {
+    set_condition(budget, {{"type", "DisruptionAllowed"},
+                           {"status", "False"},
+                           {"reason", "InsufficientPods"},
+                           {"message", ""},
+                           {"observedGeneration", budget["metadata"].value("generation", 1)},
+                           {"lastTransitionTime", k8s::format_time(clock_.now())}});
+  }
   status["disruptedPods"][request.key.name] = k8s::format_time(clock_.now());
+  track_update(*budgets, {"kube-apiserver", "status", clock_.now()}, *covering.front()->parsed(), budget);
   replace_object(budgets, covering.front(), std::move(budget));
   return std::nullopt;
 }

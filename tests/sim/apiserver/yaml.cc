@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <charconv>
+#include <set>
 
 namespace gso::sim {
 namespace {
@@ -41,7 +42,70 @@ json convert(const YAML::Node& node) {
   }
 }
 
+// Follows a JSON text and remembers the names at each level.
+class NameWatcher : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool start_object(std::size_t) override { return open(false); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(true); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+  bool key(string_t& name) override {
+    Level& level = levels_.back();
+    level.current = (level.path.empty() ? "" : level.path + ".") + name;
+    if (!level.names.insert(name).second) repeated.push_back(level.current);
+    return true;
+  }
+
+  std::vector<std::string> repeated;
+
+ private:
+  struct Level {
+    std::string path;     // Of the object or array itself.
+    std::string current;  // Of the member that is being read.
+    std::set<std::string> names;
+    bool array = false;
+    std::size_t index = 0;
+  };
+  // The path of the next value.
+  [[nodiscard]] std::string here() const {
+    if (levels_.empty()) return "";
+    const Level& level = levels_.back();
+    return level.array ? level.path + "[" + std::to_string(level.index) + "]" : level.current;
+  }
+  bool value() {
+    if (!levels_.empty()) ++levels_.back().index;
+    return true;
+  }
+  bool open(bool array) {
+    Level level;
+    level.path = here();
+    level.array = array;
+    levels_.push_back(std::move(level));
+    return true;
+  }
+  bool close() {
+    levels_.pop_back();
+    return value();
+  }
+
+  std::vector<Level> levels_;
+};
+
 }  // namespace
+
+std::vector<std::string> duplicate_fields(std::string_view text) {
+  NameWatcher watcher;
+  (void)json::sax_parse(text, &watcher);
+  return watcher.repeated;
+}
 
 json yaml_to_json(std::string_view text) {
   json parsed = json::parse(text, nullptr, false);
