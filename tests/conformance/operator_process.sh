@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Sourced after checks.sh: the operator as a local process under the chart's ServiceAccount, beside a fleet.
+# Needs $project, $cluster (a running control plane's folder) and $build (a built tree); sets $namespace and $probes.
+# shellcheck disable=SC2154  # $work, $project, $cluster and $build are the sourcing script's.
+
+namespace=gpu-sharing-operator
+# A port for the probes: free now, and below the range that the kernel gives to clients.
+probes=$(python3 -c '
+import random, socket
+while True:
+    port = random.randrange(20000, 32000)
+    with socket.socket() as s:
+        try: s.bind(("127.0.0.1", port))
+        except OSError: continue
+    print(port); break')
+
+kubectl() { "$cluster/bin/kubectl" --kubeconfig "$cluster/admin.kubeconfig" --request-timeout=20s "$@"; }
+helm() {
+  HELM_CACHE_HOME=$work/helm/cache HELM_CONFIG_HOME=$work/helm/config HELM_DATA_HOME=$work/helm/data \
+    "$cluster/bin/helm" --kubeconfig "$cluster/admin.kubeconfig" "$@" 2> >(grep -v 'found symbolic link in path' >&2)
+}
+
+# kubeconfig_for USER-YAML [SERVER [CA [CONTEXT]]]: to standard output.
+kubeconfig_for() {
+  local server
+  server=$(sed -n 's/^ *server: //p' "$cluster/admin.kubeconfig")
+  cat <<YAML
+apiVersion: v1
+kind: Config
+clusters: [{name: test, cluster: {server: "${2:-$server}", certificate-authority: "${3:-$cluster/pki/ca.crt}"}}]
+users: [{name: operator, user: {$1}}]
+contexts: [{name: test, context: {cluster: test, user: operator}}]
+current-context: ${4:-test}
+YAML
+}
+
+# install_chart ARGS...: CRDs, ServiceAccount and roles; no replica, since there is no kubelet. Then a kubeconfig of the
+# ServiceAccount, whose token lies in a file as in a pod.
+install_chart() {
+  kubectl create namespace gpu-operator --dry-run=client -o yaml | kubectl apply -f -
+  helm upgrade --install gpu-sharing-operator "$project/charts/gpu-sharing-operator" --namespace "$namespace" --create-namespace \
+    --timeout 60s --set replicas=0 "$@"
+  new_token
+  kubeconfig_for "tokenFile: $work/token" >"$work/operator.kubeconfig"
+}
+
+new_token() {
+  kubectl create token gpu-sharing-operator --namespace "$namespace" --duration 2h >"$work/token.new"
+  mv "$work/token.new" "$work/token"
+}
+
+# start_operator [KUBECONFIG [ARGS...]]
+start_operator() {
+  local kubeconfig=${1:-$work/operator.kubeconfig}
+  shift || true
+  start operator "$build/controller/gpu-sharing-operator" run --kubeconfig "$kubeconfig" --namespace "$namespace" \
+    --log-format=text --metrics-bind-address=0 --health-probe-bind-address="127.0.0.1:$probes" --settle=1s "$@"
+}
+
+readyz_says() { readyz | grep -E -- "$1"; }
+readyz() { curl --silent --max-time 5 "http://127.0.0.1:$probes/readyz"; }
+is_ready() { [[ $(curl --silent --max-time 5 --output "$work/readyz" --write-out '%{http_code}' "http://127.0.0.1:$probes/readyz") == 200 ]] || { cat "$work/readyz"; return 1; }; }
+logged() { grep -E -- "$1" "$work/operator.log"; }
+
+# start_fleet TIME-SCALE: twelve GPU nodes, and the objects that make them share their GPUs. The MIG node is labelled
+# for time-slicing: MPS would not run there.
+start_fleet() {
+  start fleet "$build/tests/sim/fleet/gso-fleet" --kubeconfig "$cluster/admin.kubeconfig" --topology demo --time-scale "$1"
+  "$build/tests/sim/fleet/gso-fleet" --print-manifests >"$work/fleet.json"
+  kubectl apply --server-side --force-conflicts -f "$work/fleet.json" || true
+  kubectl wait --for=condition=Established --timeout=30s crd/clusterpolicies.nvidia.com
+  kubectl apply --server-side --force-conflicts -f "$work/fleet.json"
+  await 30 kubectl label node mig-01 --overwrite nvidia.com/device-plugin.config=slices
+}
+
+# set_replicas KEY REPLICAS: edits the ConfigMap as an administrator would.
+set_replicas() {
+  local text
+  printf -v text 'version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: %d\n' "$2"
+  kubectl patch configmap mps-config --namespace gpu-operator --type merge \
+    --patch "$(python3 -c 'import json, sys; print(json.dumps({"data": {sys.argv[1]: sys.argv[2]}}))' "$1" "$text")"
+}
+
+# Nodes whose label has this value: replicas_are VALUE COUNT.
+replicas_are() {
+  local count
+  count=$(kubectl get nodes --selector "nvidia.com/gpu.replicas=$1" --output name | wc -l)
+  ((count == $2)) || { echo "$count nodes have nvidia.com/gpu.replicas=$1, not $2"; kubectl get nodes -L nvidia.com/gpu.replicas,gpusharing.dev/state; return 1; }
+}
+
+policy_status() { kubectl get sharingpolicies default --output "jsonpath=$1"; }
+up_to_date() {
+  local count
+  count=$(policy_status '{.status.nodes.upToDate}')
+  ((${count:-0} == $1)) || { echo "${count:-no} nodes are up to date, not $1"; policy_status '{.status}'; return 1; }
+}
+no_rollout_runs() {
+  local running
+  running=$(kubectl get sharingrollouts --output 'jsonpath={.items[?(@.status.phase=="Progressing")].metadata.name}')
+  [[ -z $running ]] || { echo "$running"; return 1; }
+}
+node_in_flight() { kubectl get nodes --selector gpusharing.dev/state=Updating --output name | sed -n "1s|^node/||p" | grep .; }
+
+# Uids of all operand pods, to see what was restarted.
+operand_pods() { kubectl get pods --namespace gpu-operator --output 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}' | sort; }
