@@ -212,7 +212,8 @@ asio::awaitable<Story::Held> Story::await_fleet(std::string what, k8s::Duration 
   for (const NodeSpec& node : nodes_) {
     if (node_problem(node).empty()) told_.insert(node.name);
   }
-  const Held held = co_await await(std::move(what), bound, [this] { return fleet_problem(); });
+  const Check is_held = [this] { return fleet_problem(); };
+  const Held held = co_await await(std::move(what), bound, is_held);
   co_return held;
 }
 
@@ -240,7 +241,8 @@ std::string Story::settled_problem() const {
 }
 
 asio::awaitable<Story::Held> Story::await_settled(k8s::Duration bound) {
-  const Held held = co_await await("every node counted as up to date", bound, [this] { return settled_problem(); });
+  const Check is_held = [this] { return settled_problem(); };
+  const Held held = co_await await("every node counted as up to date", bound, is_held);
   co_return held;
 }
 

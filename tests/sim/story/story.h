@@ -55,7 +55,9 @@ class Story {
 
  private:
   using Held = k8s::Result<void>;
-  using Check = std::function<std::string()>;  // Empty: holds; else what is missing.
+  // Empty: holds; else what is missing. Always a named value before it is awaited: g++ 12 copies the captures of a
+  // lambda that stands in a co_await expression bitwise, and frees them twice.
+  using Check = std::function<std::string()>;
   struct Seen {                                // Pods so far, to see what a step restarted.
     ClusterView::Pods plugin, gfd, mps;
   };

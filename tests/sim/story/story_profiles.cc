@@ -25,9 +25,10 @@ asio::awaitable<Story::Held> Story::roll(std::string what, std::string text, boo
   const auto budget = static_cast<std::size_t>(options_.max_unavailable);
   const Held rolled = co_await await_fleet(what, 40min);
   if (!rolled) co_return rolled;
-  const Held replaced = co_await await("new pods everywhere", 20min, [=, this] {
+  const Check is_replaced = [=, this] {
     return restarts_problem(before, concerned, mps_pods_too);
-  });
+  };
+  const Held replaced = co_await await("new pods everywhere", 20min, is_replaced);
   if (!replaced) co_return replaced;
   const Held settled = co_await await_settled(5min);
   if (!settled) co_return settled;
@@ -49,14 +50,15 @@ asio::awaitable<Story::Held> Story::more_replicas() {
   std::size_t before_first = 0;
   const Held edited = co_await edit_profile("any", mps_profile(8));
   if (!edited) co_return edited;
-  const Held canary = co_await await("a canary that shows the new state", 15min, [&, this] {
+  const Check is_canary = [&, this] {
     for (const std::string& name : nodes_on("any")) {
       const auto node = std::ranges::find(nodes_, name, &NodeSpec::name);
       if (node_problem(*node).empty()) return std::string();
     }
     before_first = view_.restarted("nvidia-device-plugin", before.plugin).size();
     return std::string("no node shows 8 replicas yet");
-  });
+  };
+  const Held canary = co_await await("a canary that shows the new state", 15min, is_canary);
   if (!canary) co_return canary;
   if (before_first > 3) {
     co_return k8s::fail(k8s::Reason::invalid, std::to_string(before_first) +
@@ -100,10 +102,11 @@ asio::awaitable<Story::Held> Story::killed_in_between() {
   view_.reset_peak();
   const Held edited = co_await edit_profile(key, time_slicing_profile(6));
   if (!edited) co_return edited;
-  const Held under_way = co_await await("a rollout that is under way", 15min, [&, this] {
+  const Check is_under_way = [&, this] {
     const std::size_t restarted = view_.restarted("nvidia-device-plugin", before.plugin).size();
     return restarted >= 3 ? std::string() : std::to_string(restarted) + " nodes have been restarted";
-  });
+  };
+  const Held under_way = co_await await("a rollout that is under way", 15min, is_under_way);
   if (!under_way) co_return under_way;
   const std::size_t moved = view_.restarted("nvidia-device-plugin", before.plugin).size();
   if (moved >= concerned.size()) {

@@ -19,7 +19,7 @@ constexpr const char* kSlices = "slices-4";
 constexpr const char* kOtherMps = "mps-2";
 const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
 
-json status_of(const JsonPtr& object) { return object == nullptr ? json() : object->value("status", json::object()); }
+json status_of(const JsonPtr& object) { return object == nullptr ? json::object() : object->value("status", json::object()); }
 
 std::string namespace_object(const std::string& name) {
   return json{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}}.dump();
@@ -51,13 +51,14 @@ asio::awaitable<Story::Held> Story::running_fleet() {
   const Held stored = co_await apply(kConfigMaps, {install_.ns, install_.config_map},
                                      config_map(install_.ns, install_.config_map, profiles_).dump());
   if (!stored) co_return stored;
-  const Held registered = co_await await("twelve registered nodes", 60s, [this] {
+  const Check is_registered = [this] {
     if (!view_.trouble().empty()) return view_.trouble();
     for (const NodeSpec& node : nodes_) {
       if (view_.nodes.find({"", node.name}) == nullptr) return "node " + node.name + " is not there";
     }
     return std::string();
-  });
+  };
+  const Held registered = co_await await("twelve registered nodes", 60s, is_registered);
   if (!registered) co_return registered;
   const Held labelled = co_await label_node("mig-01", kConfigLabel, kSlices);
   if (!labelled) co_return labelled;
@@ -68,13 +69,14 @@ asio::awaitable<Story::Held> Story::running_fleet() {
     if (!applied) co_return applied;
   }
   // The node that nobody labels shows its GPUs, but no sharing labels yet: those come from the operator.
-  const Held up = co_await await("a fleet that shares its GPUs by MPS", 5min, [this] {
+  const Check is_up = [this] {
     for (const NodeSpec& node : nodes_) {
       const std::string problem = node_problem(node);
       if (!problem.empty() && (node.nfd || !mentions(problem, "label "))) return problem;
     }
     return std::string();
-  });
+  };
+  const Held up = co_await await("a fleet that shares its GPUs by MPS", 5min, is_up);
   co_return up;
 }
 
@@ -87,10 +89,11 @@ asio::awaitable<Story::Held> Story::install() {
   if (!labelled) co_return labelled;
   const Held settled = co_await await_settled(2min);
   if (!settled) co_return settled;
-  const Held quiet = co_await holds_for("nothing is disturbed", 2min, [this, before] {
+  const Check still_quiet = [this, before] {
     if (const std::string restarted = restarts_problem(before, {}, false); !restarted.empty()) return restarted;
     return std::string(view_.peak_unavailable() > 0 ? "a node was out of service" : "");
-  });
+  };
+  const Held quiet = co_await holds_for("nothing is disturbed", 2min, still_quiet);
   co_return quiet;
 }
 
@@ -110,7 +113,7 @@ asio::awaitable<Story::Held> Story::apply_policy(std::string name, std::string n
 
 // status.blocked names the reason, and says what to do about it.
 asio::awaitable<Story::Held> Story::await_block(std::string policy, std::string reason, std::string mention) {
-  const Held blocked = co_await await("SharingPolicy '" + policy + "' blocked by " + reason, 2min, [=, this] {
+  const Check is_blocked = [=, this] {
     const json status = status_of(view_.policies.find({"", policy}));
     for (const json& block : status.value("blocked", json::array())) {
       if (block.value("reason", "") != reason) continue;
@@ -119,7 +122,8 @@ asio::awaitable<Story::Held> Story::await_block(std::string policy, std::string 
       return std::string();
     }
     return "its status is " + status.dump();
-  });
+  };
+  const Held blocked = co_await await("SharingPolicy '" + policy + "' blocked by " + reason, 2min, is_blocked);
   co_return blocked;
 }
 
@@ -129,10 +133,11 @@ asio::awaitable<Story::Held> Story::refuse_mps_on_mig() {
   if (!applied) co_return applied;
   const Held blocked = co_await await_block("mig-on-mps", "MIGEnabled", "mig-01");
   if (!blocked) co_return blocked;
-  const Held left_alone = co_await holds_for("the MIG node is left alone", 30s, [this, before] {
+  const Check still_left_alone = [this, before] {
     const std::string label = view_.label("mig-01", kConfigLabel);
     return label == kSlices ? restarts_problem(before, {}, false) : "its label is '" + label + "'";
-  });
+  };
+  const Held left_alone = co_await holds_for("the MIG node is left alone", 30s, still_left_alone);
   if (!left_alone) co_return left_alone;
   auto removed = co_await client_->remove(kPolicies, {"", "mig-on-mps"});
   if (!removed) co_return removed;
@@ -146,7 +151,7 @@ asio::awaitable<Story::Held> Story::broken_edit() {
   const std::string good = profiles_["any"];
   const Held edited = co_await edit_profile("any", mps_profile(1));
   if (!edited) co_return edited;
-  const Held refused = co_await await("a refusal with line and reason", 2min, [=, this] {
+  const Check is_refused = [=, this] {
     const json status = status_of(view_.policies.find({"", "default"}));
     for (const json& condition : status.value("conditions", json::array())) {
       if (condition.value("type", "") != "ConfigValid" || condition.value("status", "") != "False") continue;
@@ -158,11 +163,13 @@ asio::awaitable<Story::Held> Story::broken_edit() {
       return std::string("there is no Event ConfigInvalid that says the same");
     }
     return "the SharingPolicy 'default' says " + status.value("conditions", json::array()).dump();
-  });
+  };
+  const Held refused = co_await await("a refusal with line and reason", 2min, is_refused);
   if (!refused) co_return refused;
-  const Held nothing = co_await holds_for("nothing is restarted", 2min, [=, this] {
+  const Check still_nothing = [=, this] {
     return restarts_problem(before, {}, false);
-  });
+  };
+  const Held nothing = co_await holds_for("nothing is restarted", 2min, still_nothing);
   if (!nothing) co_return nothing;
   const Held repaired = co_await roll("6 replicas", mps_profile(6), true);
   co_return repaired;
@@ -194,10 +201,11 @@ asio::awaitable<Story::Held> Story::mps_by_label() {
   if (default_first()) {
     const Held blocked = co_await await_block("other-mps", "MPSByLabelUnsupported", "default");
     if (!blocked) co_return blocked;
-    const Held left_alone = co_await holds_for("a100-04 is left alone", 30s, [this, before] {
+    const Check still_left_alone = [this, before] {
       const std::string label = view_.label("a100-04", kConfigLabel);
       return label.empty() ? restarts_problem(before, {}, false) : "its label is '" + label + "'";
-    });
+    };
+  const Held left_alone = co_await holds_for("a100-04 is left alone", 30s, still_left_alone);
     if (!left_alone) co_return left_alone;
   } else {
     node_labels_["a100-04"] = kOtherMps;
@@ -232,11 +240,12 @@ asio::awaitable<Story::Held> Story::new_default() {
   const Held patched = co_await patch(kClusterPolicies, {"", "cluster-policy"}, body.dump());
   if (!patched) co_return patched;
   if (default_first()) {
-    const Held named = co_await await("a100-05 named as a node that will break", 2min, [=, this] {
+    const Check is_named = [=, this] {
       const auto notes = view_.event_notes("NodesWouldBreak", patched_at);
       if (notes.empty()) return std::string("there is no Event NodesWouldBreak");
       return mentions(notes.back(), "a100-05") ? std::string() : "the Event says: " + notes.back();
-    });
+    };
+  const Held named = co_await await("a100-05 named as a node that will break", 2min, is_named);
     if (!named) co_return named;
     const Held unpinned = co_await label_node("a100-05", kConfigLabel, std::nullopt);
     if (!unpinned) co_return unpinned;
