@@ -356,8 +356,10 @@ class Assessor {
   }
 
   // A node pinned by its label to the MPS key that is the default today: with another default its profile comes by
-  // label, which these releases cannot do. Said while its pods still run from before.
+  // label, which these releases cannot do. Said while its pods still run from before; a node that never ran the key is
+  // Blocked(MPSByLabelUnsupported) and needs no second word.
   void find_pinned_break() {
+    if (out_.loaded.profile != out_.profile_ref) return;
     if (!wants_mps() || effective_.source != EffectiveKey::Source::label || !out_.verified.ok) return;
     if (plugin_->version.known_below(0, 18, 2)) return;
     const std::string& default_key = set_.announced ? set_.announced_default : plugin_->default_key;
