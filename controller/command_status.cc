@@ -77,21 +77,10 @@ asio::awaitable<k8s::Result<void>> list_scope(k8s::ApiClient* client, WatchScope
   co_return listed;
 }
 
-// The words of the design for where a node stands.
-std::string state_of(const Node& node, const NodeAssessment& assessment) {
+std::string state_of(const NodeAssessment& assessment) {
   if (assessment.held) return "Held";
-  switch (assessment.situation) {
-    case Situation::unmanaged: return "Unmanaged";
-    case Situation::first_seen: return "FirstSeen";
-    case Situation::current: return "UpToDate";
-    case Situation::to_record: return "Verifying";
-    case Situation::following: return "Restarting";
-    case Situation::change: return "Pending";
-    case Situation::in_flight: return std::string(node.meta.labels.get(kStateLabel).value_or("Updating"));
-    case Situation::failed: return "Failed";
-    case Situation::blocked: return fmt::format("Blocked({})", assessment.reason);
-  }
-  return "Unknown";
+  if (assessment.situation == Situation::blocked) return fmt::format("Blocked({})", assessment.reason);
+  return std::string(to_string(assessment.situation));
 }
 
 std::string gpus_of(const Node& node) {
@@ -183,7 +172,7 @@ bool print_status(const World& world, FleetIndex& index, const std::vector<std::
     const Node* node = world.nodes.find(name);
     const NodeAssessment* assessment = index.assessment(name);
     if (node == nullptr || assessment == nullptr) continue;
-    const std::string state = state_of(*node, *assessment);
+    const std::string state = state_of(*assessment);
     trouble = trouble || state == "Failed" || state.starts_with("Blocked");
     std::string message(node->meta.annotations.get(kMessageAnnotation).value_or(""));
     if (message.empty()) message = assessment->message;

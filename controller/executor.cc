@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "reconcilers/labels.h"
@@ -65,6 +66,7 @@ boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>
   const std::size_t workers = std::min(static_cast<std::size_t>(options_.max_in_flight), chains->size());
   for (std::size_t i = 0; i < workers; ++i) workers_.spawn(executor, work(run));
   co_await workers_.join();
+  if (!workers_.failure().empty()) throw std::runtime_error(workers_.failure());  // A bug: not to be passed over.
 }
 
 boost::asio::awaitable<void> Executor::work(RunPtr run) {

@@ -74,7 +74,8 @@ LeaderElector::LeaderElector(k8s::ApiClient* client, k8s::Clock* clock, LeaderEl
       options_(std::move(options)),
       events_(std::move(events)),
       random_(options_.seed),
-      wake_(clock->make_signal()) {}
+      wake_(clock->make_signal()),
+      ended_(clock->make_signal()) {}
 
 bool LeaderElector::may_write() const {
   return leading_ && clock_->monotonic() < last_renew_ + options_.renew_deadline;
@@ -101,6 +102,7 @@ Duration LeaderElector::jittered_retry() {
 }
 
 boost::asio::awaitable<void> LeaderElector::run() {
+  running_ = true;
   while (!stopping_) {
     const bool held = co_await try_acquire_or_renew();
     if (stopping_) break;
@@ -115,6 +117,8 @@ boost::asio::awaitable<void> LeaderElector::run() {
     if (leading_) next = std::min(next, last_renew_ + options_.renew_deadline);
     co_await wake_->wait_until(next);
   }
+  running_ = false;
+  ended_->notify();
 }
 
 MonoTime LeaderElector::attempt_deadline() const {
@@ -221,6 +225,9 @@ boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
 }
 
 boost::asio::awaitable<void> LeaderElector::release() {
+  // A renewal on its way and the release would carry the same resourceVersion.
+  const MonoTime patience = clock_->monotonic() + options_.renew_deadline / 2;
+  while (running_ && clock_->monotonic() < patience) co_await ended_->wait_until(patience);
   if (!leading_ || !record_is_ours() || !may_write()) {
     set_leading(false);
     co_return;

@@ -71,8 +71,8 @@ class LeaderElector {
   boost::asio::awaitable<void> run();
   // Ends run() without releasing. Idempotent.
   void stop();
-  // After stop(), once no write is in flight: gives the lease away if we still hold it. Best effort, bounded by
-  // renew_deadline / 2; nothing is lost when it fails but lease_duration of waiting.
+  // After stop(), once no write is in flight: waits for run() to end, then gives the lease away if we still hold it.
+  // Best effort, bounded by renew_deadline; nothing is lost when it fails but lease_duration of waiting.
   boost::asio::awaitable<void> release();
 
   [[nodiscard]] bool leading() const { return leading_; }
@@ -99,6 +99,8 @@ class LeaderElector {
   LeaderElectionEvents events_;
   std::mt19937_64 random_;
   std::unique_ptr<k8s::Signal> wake_;
+  std::unique_ptr<k8s::Signal> ended_;
+  bool running_ = false;
   bool stopping_ = false;
   bool leading_ = false;
   bool exists_ = false;       // The Lease has been read or written; observed_json_ is its last known text.

@@ -70,6 +70,7 @@ class Manager {
   void wire_election();
   void wire_execution();
   void fill_metrics(Metrics& metrics);
+  void fill_fleet_metrics(Metrics& metrics);
   void wake(Duration after);
   void view_complete(const std::string& resource, std::size_t objects);
   void watch_failed(const std::string& resource, const k8s::Error& error);
@@ -90,7 +91,7 @@ class Manager {
   boost::asio::awaitable<void> list_some(std::shared_ptr<ConsumerRun> run);
   boost::asio::awaitable<k8s::Result<NodeConsumers>> consumers_of(std::string node);
   void update_scopes();
-  [[nodiscard]] Plan make_plan();
+  [[nodiscard]] std::optional<Plan> make_plan();
   void finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed);
   void note_convergence(const Plan& plan, bool quiet);
   void report(const Plan& plan, Execution& execution);

@@ -3,10 +3,10 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "controller/manager.h"
-#include "reconcilers/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
 
@@ -15,6 +15,8 @@ namespace {
 
 const std::string kFleet = "fleet";
 constexpr Duration kViewPoll = std::chrono::milliseconds(100);
+// A planner that asks to be run again at once must not occupy the process.
+constexpr Duration kSoonest = std::chrono::milliseconds(5);
 // A node's consumers are not listed twice within this.
 constexpr Duration kConsumersAge = std::chrono::seconds(1);
 constexpr Duration kConsumersKept = std::chrono::minutes(5);
@@ -86,7 +88,9 @@ boost::asio::awaitable<void> Manager::pass() {
   const bool current = co_await view_is_current();
   if (!current || !leading() || stopping_) co_return;
 
-  const Plan plan = make_plan();
+  const std::optional<Plan> made = make_plan();
+  if (!made) co_return;  // What is missing wakes us when it comes.
+  const Plan& plan = *made;
   ++view_->passes;
   view_->last_plan = plan;
   conditions_.observe(plan.conditions, clock_->monotonic());
@@ -110,15 +114,15 @@ boost::asio::awaitable<bool> Manager::view_is_current() {
     if (expectations_.current()) co_return true;
   }
   metrics_->add("gpusharing_writes_deferred_total", {{"cause", "stale-view"}});
-  wake(std::min(kViewPoll, std::max(expectations_.next_refresh() - clock_->monotonic(), Duration(1))));
+  wake(std::min(kViewPoll, std::max(expectations_.next_refresh() - clock_->monotonic(), kSoonest)));
   co_return false;
 }
 
-Plan Manager::make_plan() {
+// nullopt while it is not known what operands there are and what we recorded about them.
+std::optional<Plan> Manager::make_plan() {
   const MonoTime begun = clock_->monotonic();
   const std::map<std::string, k8s::WallTime> observed = conditions_.observed(clock_->now(), begun);
   const Snapshot snapshot{world_, clock_->now(), observed, consumers_, settings_};
-  // What operands there are, and what we recorded about them, is where every decision starts.
   const bool known = !scopes_dirty_ && !world_.unsynced_namespaces.contains(settings_.operator_namespace);
   if (known) index_.refresh(world_, settings_);
   Plan plan;
@@ -137,6 +141,7 @@ Plan Manager::make_plan() {
                   {name[0], {"result", part.requeue_after ? "requeue_after" : "success"}});
     plan.append(std::move(part));
   }
+  if (!known) return std::nullopt;
   metrics_->observe("gpusharing_plan_seconds", {}, seconds(clock_->monotonic() - begun));
   return plan;
 }
@@ -197,6 +202,7 @@ boost::asio::awaitable<bool> Manager::list_consumers(std::set<std::string> nodes
   constexpr std::size_t kReaders = 8;
   for (std::size_t i = 0; i < std::min(kReaders, run->nodes.size()); ++i) readers.spawn(executor_, list_some(run));
   co_await readers.join();
+  if (!readers.failure().empty()) throw std::runtime_error(readers.failure());
   if (run->failed) queue_.add_rate_limited(kFleet);
   co_return run->listed;
 }
@@ -248,6 +254,9 @@ void Manager::finish_pass(const Plan& plan, const Execution& execution, bool con
   const bool quiet = !acted && !waiting && !consumers_listed;
   view_->idle = quiet;
   note_convergence(plan, quiet);
+  log_->debug("Pass ended", {{"actions", count_actions(plan)}, {"findings", plan.findings.size()},
+                             {"succeeded", execution.succeeded}, {"failed", execution.failed},
+                             {"deferred", execution.deferred}});
   if (execution.failed > 0) {
     metrics_->add("controller_runtime_reconcile_errors_total", {{"controller", kFleet}}, 1);
   }
@@ -258,8 +267,8 @@ void Manager::finish_pass(const Plan& plan, const Execution& execution, bool con
   }
   if (consumers_listed) wake(Duration::zero());
   if (waiting) wake(kViewPoll);
-  if (execution.requeue_after) wake(std::max(*execution.requeue_after, Duration(1)));
-  if (plan.requeue_after) wake(std::max(*plan.requeue_after, Duration(1)));
+  if (execution.requeue_after) wake(std::max(*execution.requeue_after, kSoonest));
+  if (plan.requeue_after) wake(std::max(*plan.requeue_after, kSoonest));
 }
 
 void Manager::note_convergence(const Plan& plan, bool quiet) {
@@ -271,49 +280,6 @@ void Manager::note_convergence(const Plan& plan, bool quiet) {
   if (!unsettled_since_ || !plan.conditions.empty()) return;
   metrics_->observe("gpusharing_convergence_seconds", {}, seconds(clock_->monotonic() - *unsettled_since_));
   unsettled_since_.reset();
-}
-
-void Manager::fill_metrics(Metrics& metrics) {
-  const auto store = [&](const char* resource, std::size_t objects, bool synced) {
-    metrics.set("gpusharing_store_objects", {{"resource", resource}}, static_cast<double>(objects));
-    metrics.set("gpusharing_watch_synced", {{"resource", resource}}, synced ? 1 : 0);
-  };
-  metrics.clear("gpusharing_watches");
-  for (const auto& status : cluster_.status()) {
-    store(status.gvr.resource.c_str(), status.objects, status.synced);
-    metrics.set("gpusharing_watches", {{"resource", status.gvr.resource}}, status.absent ? 0 : 1);
-  }
-  const auto open = [&](const char* resource, WatchScope::Kind kind) {
-    metrics.set("gpusharing_watches", {{"resource", resource}}, static_cast<double>(dynamic_.open(kind)));
-  };
-  open("pods", WatchScope::Kind::pods);
-  open("configmaps", WatchScope::Kind::configmaps);
-  open("controllerrevisions", WatchScope::Kind::controllerrevisions);
-  const bool complete = world_.unsynced_namespaces.empty();
-  store("pods", world_.operand_pods.size(), complete && world_.operand_pods.synced());
-  store("configmaps", world_.configmaps.size(), complete && world_.configmaps.synced());
-  store("controllerrevisions", world_.revisions.size(), complete && world_.revisions.synced());
-
-  const Metrics::Labels queue{{"name", kFleet}};
-  metrics.set("workqueue_unfinished_work_seconds", queue, seconds(queue_.unfinished_work()));
-  metrics.set("workqueue_longest_running_processor_seconds", queue, seconds(queue_.longest_running()));
-  metrics.set("controller_runtime_max_concurrent_reconciles", {{"controller", kFleet}}, 1);
-  metrics.set("leader_election_master_status", {{"name", options_.lease_name}}, leading() ? 1 : 0);
-  metrics.set("gpusharing_watch_lag_seconds", {}, seconds(expectations_.lag()));
-  metrics.set("gpusharing_interned_bytes", {}, static_cast<double>(k8s::Interned::pool_bytes()));
-  metrics.clear("gpusharing_nodes");
-  std::map<std::string, double> states;
-  for (const std::string& name : index_.node_names()) {
-    const Node* node = world_.nodes.find(name);
-    if (node == nullptr) continue;
-    ++states[std::string(node->meta.labels.get(kStateLabel).value_or("None"))];
-  }
-  for (const auto& [state, number] : states) metrics.set("gpusharing_nodes", {{"state", state}}, number);
-  metrics.clear("gpusharing_rollouts");
-  std::map<std::string, double> phases;
-  for (const auto& [key, rollout] : world_.rollouts.all()) ++phases[rollout->phase.empty() ? "New" : rollout->phase];
-  for (const auto& [phase, number] : phases) metrics.set("gpusharing_rollouts", {{"phase", phase}}, number);
-  fill_process_metrics(metrics);
 }
 
 }  // namespace gso

@@ -73,7 +73,7 @@ std::vector<Metrics::Family> metrics_catalog() {
       {"gpusharing_nodes", gauge, "GPU nodes by state of the sharing configuration.", {"state"}},
       {"gpusharing_nodes_blocked", gauge, "GPU nodes that cannot be moved now, by reason.", {"reason"}},
       {"gpusharing_rollouts", gauge, "SharingRollouts by phase.", {"phase"}},
-      {"gpusharing_rollout_nodes", gauge, "Nodes of a running rollout by state.", {"rollout", "state"}},
+      {"gpusharing_rollout_nodes", gauge, "Nodes of a rollout that has not ended, by state.", {"rollout", "state"}},
       {"gpusharing_convergence_seconds", histogram,
        "Time from the first change of the inputs to the moment when nothing was left to do.", {}, convergence_buckets()},
       {"gpusharing_plan_seconds", histogram, "Time that one planning pass took, without its writes.", {},

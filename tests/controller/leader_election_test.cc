@@ -180,6 +180,18 @@ TEST_F(LeaderElectionTest, AReleasedLeaseNamesNobodyForOneSecond) {
   EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 0);
 }
 
+TEST_F(LeaderElectionTest, ReleaseWaitsForARenewalThatIsOnItsWay) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(1900ms);
+  server.after = [](ScriptedAnswer& answer) { answer.delay = 500ms; };
+  sim.clock.run_for(300ms);  // The renewal of second two is in flight.
+  one.elector->stop();
+  auto released = sim.start(one.elector->release());
+  sim.clock.run_for(2s);
+  EXPECT_TRUE(*released);
+  EXPECT_EQ(server.lease["spec"]["holderIdentity"], "");
+}
+
 TEST_F(LeaderElectionTest, OneThatNeverLedReleasesNothing) {
   sim.start(one.elector->run());
   sim.clock.run_for(1s);
