@@ -20,7 +20,7 @@ source "$here/operator_process.sh"
 # --- connections -----------------------------------------------------------------------------------------------
 
 # A connection that does not work is no reason to end: the operator says why, in its log and on /readyz, and tries
-# again. complains TEXT USER [SERVER [CA]]
+# again. complains TEXT ARGS-OF-kubeconfig_for...
 complains() {
   local text=$1
   shift
@@ -42,7 +42,7 @@ other_ca() {
 unreachable() { complains '127.0.0.1:9: cannot connect.*is the API server running' "$(good_user)" https://127.0.0.1:9; }
 no_tls() { complains 'TLS handshake failed.*TLS port' "$(good_user)" "https://127.0.0.1:$(<"$cluster/ports/etcd")"; }
 wrong_ca() { complains 'certificate is not signed by the configured CA' "$(good_user)" '' "$(other_ca)"; }
-wrong_name() { complains 'certificate' "$(good_user)" "https://127.0.0.2:$(<"$cluster/ports/kube_apiserver")"; }
+wrong_name() { complains 'certificate.*elsewhere.example' "$(good_user)" '' '' '' elsewhere.example; }
 wrong_token() { complains 'Unauthorized \(HTTP 401\)' 'token: "nobody-gave-this"'; }
 
 # ends_with TEXT KUBECONFIG: usage that cannot work ends with exit code 2 and the reason.
@@ -77,12 +77,18 @@ adopts_without_a_restart() {
 }
 
 expired_token_is_replaced() {
-  echo "expired" >"$work/token"
+  kubectl delete secret token-first --namespace "$namespace"
   # Watches that are open stay open; the lease is what fails first.
-  await 90 logged 'Unauthorized \(HTTP 401\)'
-  new_token
-  await 90 is_ready
+  await 60 logged 'Lease.*Unauthorized \(HTTP 401\)'
+  new_token second
+  await 60 renewed_since "$(date --utc +%FT%TZ)"
   running operator
+}
+
+renewed_since() {
+  local renewed
+  renewed=$(kubectl get lease gpu-sharing-operator --namespace "$namespace" --output 'jsonpath={.spec.renewTime}')
+  [[ $renewed > $1 ]] || { echo "renewed at $renewed"; return 1; }
 }
 
 # The chart's role without one rule. Everything that does not need the kind goes on.
@@ -151,6 +157,7 @@ import json
 name = "NVIDIA " * 9 + "A100"
 print(json.dumps(2 * [{"name": name, "memoryMiB": 16384, "computeCapability": [7, 5], "migCapable": False, "migEnabled": False}]))')"
   await 60 label_trouble_is_told
+  label_trouble_is_told >&2
   running operator
   [[ $(kubectl get node edge-01 --output 'jsonpath={.metadata.labels.nvidia\.com/gpu\.replicas}') == 4 ]]
 }

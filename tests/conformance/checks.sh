@@ -17,9 +17,14 @@ work=$(mktemp -d)
 mkdir "$work/pids"
 
 check() {
-  local sentence=$1 began=${EPOCHREALTIME/[.,]/} result=ok
+  local sentence=$1 began=${EPOCHREALTIME/[.,]/} result=ok status
   shift
-  if (set -e; "$@") >"$work/output" 2>&1; then passed=$((passed + 1)); else result=FAILED failed=$((failed + 1)); fi
+  # Not in a condition: there bash would ignore -e, inside of the subshell too.
+  set +e
+  (set -e; "$@") >"$work/output" 2>&1
+  status=$?
+  set -e
+  if ((status == 0)); then passed=$((passed + 1)); else result=FAILED failed=$((failed + 1)); fi
   printf '%-7s %6d ms  %s\n' "$result" $(((${EPOCHREALTIME/[.,]/} - began) / 1000)) "$sentence"
   if [[ $result == FAILED ]]; then tail -n 60 "$work/output" | cut -c1-2000 | sed 's/^/    /'; fi
 }

@@ -20,14 +20,14 @@ helm() {
     "$cluster/bin/helm" --kubeconfig "$cluster/admin.kubeconfig" "$@" 2> >(grep -v 'found symbolic link in path' >&2)
 }
 
-# kubeconfig_for USER-YAML [SERVER [CA [CONTEXT]]]: to standard output.
+# kubeconfig_for USER-YAML [SERVER [CA [CONTEXT [TLS-SERVER-NAME]]]]: to standard output.
 kubeconfig_for() {
   local server
   server=$(sed -n 's/^ *server: //p' "$cluster/admin.kubeconfig")
   cat <<YAML
 apiVersion: v1
 kind: Config
-clusters: [{name: test, cluster: {server: "${2:-$server}", certificate-authority: "${3:-$cluster/pki/ca.crt}"}}]
+clusters: [{name: test, cluster: {server: "${2:-$server}", certificate-authority: "${3:-$cluster/pki/ca.crt}", tls-server-name: "${5:-}"}}]
 users: [{name: operator, user: {$1}}]
 contexts: [{name: test, context: {cluster: test, user: operator}}]
 current-context: ${4:-test}
@@ -40,12 +40,15 @@ install_chart() {
   kubectl create namespace gpu-operator --dry-run=client -o yaml | kubectl apply -f -
   helm upgrade --install gpu-sharing-operator "$project/charts/gpu-sharing-operator" --namespace "$namespace" --create-namespace \
     --timeout 60s --set replicas=0 "$@"
-  new_token
+  new_token first
   kubeconfig_for "tokenFile: $work/token" >"$work/operator.kubeconfig"
 }
 
+# A token that dies with the Secret `token-$1`: deleting it is how a test lets a token expire.
 new_token() {
-  kubectl create token gpu-sharing-operator --namespace "$namespace" --duration 2h >"$work/token.new"
+  kubectl create secret generic "token-$1" --namespace "$namespace"
+  kubectl create token gpu-sharing-operator --namespace "$namespace" --duration 2h \
+    --bound-object-kind Secret --bound-object-name "token-$1" >"$work/token.new"
   mv "$work/token.new" "$work/token"
 }
 
