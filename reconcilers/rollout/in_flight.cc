@@ -37,7 +37,7 @@ class FlightPlan {
     if (!same_target_ && !touched()) return back_out("Superseded", "the profile changed before any pod was restarted");
     if (!same_target_ && anything_listed_left()) return retarget();
     if (before_first_pods()) return;
-    const std::string verifying = fmt::format("verifying/{}/{}", node(), flight_.target);
+    const std::string verifying = verifying_condition(node(), flight_.target, print_replace(flight_.replace));
     const bool expired = pass_.held_for(verifying, rollout_.verify_timeout);
     if (any_left(first_components(a_, transition_))) {
       // Terminating: they take the grace period that they need.
@@ -226,6 +226,8 @@ class FlightPlan {
   void give_up() {
     const Verification shown = verification();
     if (all_replaced() && a_.pods_ready && shown.shortfall) return finish("VerifiedDegraded");
+    // The content was changed and changed back meanwhile: these pods have loaded what stood there between.
+    if (all_replaced() && same_target_ && !a_.fresh_pods && !shown.ok && !flight_.replace.empty()) return replace_again();
     if (all_replaced() && a_.pods_ready && shown.surplus && a_.measured_gpus > 0) return finish("Verified");
     std::string why = shown.ok ? "" : shown.mismatch;
     if (!a_.pods_ready) why = pods_problem();
@@ -278,6 +280,15 @@ class FlightPlan {
     PatchNode patch = patch_into(pass_, node_, next, steps_for(next.transition).disruptive, false);
     pass_.add(std::move(patch), "Superseded", fmt::format("half-way to {}; goes on to {}", flight_.target, a_.target.view()),
               true, node());
+  }
+
+  void replace_again() {
+    NodeAssessment next = a_;
+    next.transition = transition_from(observed_shape(node_, !pods_.mps.empty()), a_.profile->profile());
+    if (next.transition == Transition::enter_mps && !pods_.mps.empty()) next.transition = Transition::change_mps;
+    next.way = WayIn::edited;
+    pass_.add(patch_into(pass_, node_, next, false, false), "ReplaceAgain",
+              fmt::format("its pods are older than the profile's last change: {}", a_.verified.mismatch), true, node());
   }
 
   // The sidecars did not bring the label's profile in by themselves.
@@ -339,6 +350,10 @@ void plan_nodes_to_record(Pass& pass) {
                              a->target.view(), a->profile_ref));
     }
   }
+}
+
+std::string verifying_condition(const std::string& node, std::string_view target, std::string_view replace) {
+  return fmt::format("verifying/{}/{}/{}", node, target, short_hash(replace));
 }
 
 std::string loading_condition(const std::string& node, const NodeAssessment& assessment) {

@@ -99,6 +99,8 @@ void plan_nodes_to_record(Pass& pass);
 void plan_node_states(Pass& pass);  // Blocked written, stale states taken away.
 void plan_starts(Pass& pass);
 
+// Names how long the node has been verifying; a new list of pods to replace starts it anew.
+[[nodiscard]] std::string verifying_condition(const std::string& node, std::string_view target, std::string_view replace);
 // How long a node that loads by itself may take before its pods are replaced: the condition, and whether it is over.
 [[nodiscard]] std::string loading_condition(const std::string& node, const NodeAssessment& assessment);
 [[nodiscard]] bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& assessment);

@@ -391,6 +391,15 @@ void plan_findings(Pass& pass) {
     if (++shown > kMost) break;
     pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
   }
+  shown = 0;
+  for (const std::string& name : index.unwritable) {
+    for (const auto& [label, value] : index.find(name)->expectation->dropped_labels) {
+      if (++shown > kMost) break;
+      pass.finding(Severity::warning, node_ref(name), kLabelDropped,
+                   fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); shorten the name in "
+                               "the annotation {}", label, value, kDevicesAnnotation));
+    }
+  }
   for (const std::string& complaint : index.discovery.complaints) {
     pass.finding(Severity::warning, {"apps/v1", "DaemonSet", "", "", ""}, kProviderUnsupported, complaint);
   }

@@ -190,7 +190,12 @@ class Starter {
     if (gate.reason == "AwaitingApproval" && pending) ensure_rollout(key, unit, target);
     if (!gate.open()) return;
     if (reloads != reloads_.end()) {
-      for (const std::string& name : reloads->second) try_start(key, unit, name);
+      for (const std::string& name : reloads->second) {
+        if (try_start(key, unit, name) != Outcome::no_slot) continue;
+        const std::string product(pass_.index.find(name)->product.view());
+        pass_.finding(Severity::warning, node_ref(name), kBudgetExhausted,
+                      "does not show its profile and has no slot: " + exhausted_budget(pass_, key, unit, product));
+      }
     }
     for (const auto& [product, group] : unit.groups) start_group(key, unit, product, group, target);
   }
@@ -278,7 +283,8 @@ class Starter {
     const NodePods pods = sort_pods(pass_.index.set_of(a), pass_.index.pods_of(pass_.s.world, name));
     delete_pods(pass_, name, pods, first_components(a, a.transition), pods_to_replace(pass_, node, a),
                 fmt::format("to {}", a.target.view()));
-    pass_.plan.conditions.push_back(fmt::format("verifying/{}/{}", name, a.target.view()));
+    pass_.plan.conditions.push_back(
+        verifying_condition(name, a.target.view(), print_replace(pods_to_replace(pass_, node, a))));
   }
 
   // --- Budgets (S1): what is busy, whoever caused it, plus this one.
