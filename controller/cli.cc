@@ -52,8 +52,8 @@ class Settings {
       given.push_back(spec->name);
       const std::string wrong = spec->set(out, option->results().back());
       if (!wrong.empty()) {
-        return std::unexpected(k8s::Error{
-            k8s::Reason::invalid, 0, fmt::format("--{} (or {}): {}", spec->name, spec->environment(), wrong)});
+        return std::unexpected(k8s::Error{k8s::Reason::invalid, 0,
+                                          fmt::format("--{} (or {}): {}", spec->name, spec->environment(), wrong)});
       }
     }
     if (config_ == nullptr || config_->count() == 0) return out;
@@ -76,8 +76,12 @@ class Settings {
   std::string config_file_;
 };
 
-bool is_connection(const OptionSpec& spec) { return spec.group == "Connection"; }
-bool is_planning(const OptionSpec& spec) { return spec.group.starts_with("Planning") || spec.name == "namespace"; }
+bool is_connection(const OptionSpec& spec) {
+  return spec.group == "Connection";
+}
+bool is_planning(const OptionSpec& spec) {
+  return spec.group.starts_with("Planning") || spec.name == "namespace";
+}
 
 void add_output(CLI::App* app, std::string& output) {
   app->add_option("-o,--output", output, "Form of the output")
@@ -111,8 +115,9 @@ void describe(Commands& c, Invocation& out) {
   c.run = c.app.add_subcommand("run", "Run the controller");
   c.run_settings.add_config_to(c.run);
   c.run_settings.add_to(c.run, [](const OptionSpec&) { return true; });
-  c.run->footer("Every setting can also come from the environment (the name in brackets) and from --config.\n"
-                "A flag wins over the environment, that over the file.");
+  c.run->footer(
+      "Every setting can also come from the environment (the name in brackets) and from --config.\n"
+      "A flag wins over the environment, that over the file.");
 
   c.lint = c.app.add_subcommand("lint", "Check profiles, ConfigMaps that hold them, SharingPolicies and Pods");
   c.lint->add_option("FILE", out.lint.files, "YAML or JSON files, folders, or - for stdin")->required();
@@ -228,13 +233,21 @@ int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::os
   Invocation invocation = parse_arguments(arguments, out, err);
   if (invocation.exit_code) return *invocation.exit_code;
   switch (invocation.command) {
-    case Invocation::Command::run: return run_controller(std::move(invocation.options), err);
-    case Invocation::Command::lint: return run_lint(invocation.lint, in, out, err);
-    case Invocation::Command::expect: return run_expect(invocation.expect, in, out, err);
-    case Invocation::Command::plan: return run_plan(invocation.plan, in, out, err);
-    case Invocation::Command::status: return run_status(invocation.status, invocation.options, out, err);
-    case Invocation::Command::version: out << "gpu-sharing-operator " << version() << "\n"; return 0;
-    case Invocation::Command::none: break;
+    case Invocation::Command::run:
+      return run_controller(std::move(invocation.options), err);
+    case Invocation::Command::lint:
+      return run_lint(invocation.lint, in, out, err);
+    case Invocation::Command::expect:
+      return run_expect(invocation.expect, in, out, err);
+    case Invocation::Command::plan:
+      return run_plan(invocation.plan, in, out, err);
+    case Invocation::Command::status:
+      return run_status(invocation.status, invocation.options, out, err);
+    case Invocation::Command::version:
+      out << "gpu-sharing-operator " << version() << "\n";
+      return 0;
+    case Invocation::Command::none:
+      break;
   }
   return kUsage;
 }

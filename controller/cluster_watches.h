@@ -40,9 +40,9 @@ class ClusterWatches {
   struct Status {
     k8s::Gvr gvr;
     bool synced = false;
-    bool absent = false;               // Not served here.
+    bool absent = false;  // Not served here.
     std::size_t objects = 0;
-    std::optional<k8s::Error> error;   // The last failure since the last complete view.
+    std::optional<k8s::Error> error;  // The last failure since the last complete view.
   };
   [[nodiscard]] std::vector<Status> status() const;
   // Whether the store behind a resource has synced; true for resources that are not watched here.

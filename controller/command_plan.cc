@@ -50,9 +50,12 @@ Plan plan_with_credit(const LoadedManifests& loaded, const PlanOptions& options,
 
 std::string_view name_of(Severity severity) {
   switch (severity) {
-    case Severity::error: return "error";
-    case Severity::warning: return "warning";
-    case Severity::info: return "info";
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::info:
+      return "info";
   }
   return "error";
 }
@@ -79,7 +82,8 @@ void print_text(const Plan& plan, std::ostream& out) {
 
 std::string unknown_reconciler(const std::string& name) {
   std::string known;
-  for (const Reconciler& reconciler : reconcilers()) known += fmt::format("{}{}", known.empty() ? "" : ", ", reconciler.name);
+  for (const Reconciler& reconciler : reconcilers())
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", reconciler.name);
   return fmt::format("--only {}: there is {}", name, known);
 }
 

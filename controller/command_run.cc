@@ -79,8 +79,7 @@ int run_controller(Options options, std::ostream& err) {
   asio::io_context io(1);
   const std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
   const k8s::ConnectionRequest request{options.kubeconfig, options.context};
-  k8s::Result<k8s::Connection> connection =
-      k8s::load_connection(request, k8s::process_environment(), clock.get());
+  k8s::Result<k8s::Connection> connection = k8s::load_connection(request, k8s::process_environment(), clock.get());
   if (!connection) {
     err << "gpu-sharing-operator: " << connection.error().message << "\n";
     return 2;

@@ -113,7 +113,9 @@ void print_table(const std::vector<Row>& rows, std::ostream& out) {
   }
 }
 
-std::string or_dash(std::string_view text) { return text.empty() ? "-" : std::string(text); }
+std::string or_dash(std::string_view text) {
+  return text.empty() ? "-" : std::string(text);
+}
 
 asio::awaitable<void> read_and_end(k8s::ApiClient* client, PlannerSettings settings, World* world,
                                    std::vector<std::string>* incomplete, k8s::Result<void>* result) {
@@ -143,8 +145,8 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
     if (!served) incomplete->push_back(fmt::format("{}: {}", kind, served.error().message));
     return served && *served;
   };
-  const k8s::Result<bool> cluster_policies = co_await list_if_served<ClusterPolicy>(
-      client, clusterpolicies, &project_clusterpolicy, &world->clusterpolicies);
+  const k8s::Result<bool> cluster_policies =
+      co_await list_if_served<ClusterPolicy>(client, clusterpolicies, &project_clusterpolicy, &world->clusterpolicies);
   note(cluster_policies, "clusterpolicies");
   const k8s::Result<bool> our_policies =
       co_await list_if_served<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
@@ -190,8 +192,11 @@ bool print_status(const World& world, FleetIndex& index, const std::vector<std::
   }
   std::vector<Row> rollouts{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO"}};
   for (const auto& [key, rollout] : world.rollouts.all()) {
-    document["rollouts"].push_back({{"name", key.name}, {"phase", rollout->phase}, {"policy", rollout->policy},
-                                    {"key", rollout->key}, {"toRevision", rollout->to_revision}});
+    document["rollouts"].push_back({{"name", key.name},
+                                    {"phase", rollout->phase},
+                                    {"policy", rollout->policy},
+                                    {"key", rollout->key},
+                                    {"toRevision", rollout->to_revision}});
     rollouts.push_back({key.name, or_dash(rollout->phase), rollout->policy, rollout->key, rollout->to_revision});
   }
   std::sort(rollouts.begin() + 1, rollouts.end());

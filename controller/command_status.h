@@ -18,8 +18,7 @@ struct StatusOptions {
 };
 
 // Exit status: 0 fine, 1 when a node is Failed or Blocked, 2 when the cluster cannot be read.
-[[nodiscard]] int run_status(const StatusOptions& status, const Options& options, std::ostream& out,
-                             std::ostream& err);
+[[nodiscard]] int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err);
 
 // Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that may not
 // be read is named in `incomplete` and left out.

@@ -15,9 +15,12 @@ namespace {
 
 k8s::Gvr resource_of(WatchScope::Kind kind) {
   switch (kind) {
-    case WatchScope::Kind::pods: return {"", "v1", "pods"};
-    case WatchScope::Kind::configmaps: return {"", "v1", "configmaps"};
-    case WatchScope::Kind::controllerrevisions: return {"apps", "v1", "controllerrevisions"};
+    case WatchScope::Kind::pods:
+      return {"", "v1", "pods"};
+    case WatchScope::Kind::configmaps:
+      return {"", "v1", "configmaps"};
+    case WatchScope::Kind::controllerrevisions:
+      return {"apps", "v1", "controllerrevisions"};
   }
   return {};
 }
@@ -66,8 +69,12 @@ std::shared_ptr<DynamicWatches::Watch> DynamicWatches::start(const WatchScope& s
     watch->objects = std::move(sink);
   };
   switch (scope.kind) {
-    case WatchScope::Kind::pods: fill(&world_->operand_pods, &pod_counts_, &project_pod); break;
-    case WatchScope::Kind::configmaps: fill(&world_->configmaps, &configmap_counts_, &project_configmap); break;
+    case WatchScope::Kind::pods:
+      fill(&world_->operand_pods, &pod_counts_, &project_pod);
+      break;
+    case WatchScope::Kind::configmaps:
+      fill(&world_->configmaps, &configmap_counts_, &project_configmap);
+      break;
     case WatchScope::Kind::controllerrevisions:
       fill(&world_->revisions, &revision_counts_, &project_controller_revision);
       break;
@@ -149,8 +156,8 @@ std::vector<WatchScope> DynamicWatches::loading() const {
 }
 
 std::size_t DynamicWatches::open(WatchScope::Kind kind) const {
-  return static_cast<std::size_t>(std::count_if(watches_.begin(), watches_.end(),
-                                                [&](const auto& entry) { return entry.first.kind == kind; }));
+  return static_cast<std::size_t>(
+      std::count_if(watches_.begin(), watches_.end(), [&](const auto& entry) { return entry.first.kind == kind; }));
 }
 
 }  // namespace gso

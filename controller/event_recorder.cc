@@ -13,15 +13,19 @@ namespace {
 using Json = nlohmann::json;
 
 const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
-constexpr std::size_t kNoteLimit = 1024;   // events.k8s.io/v1: note.
-constexpr std::size_t kNameLimit = 128;    // reason, action, reportingInstance.
+constexpr std::size_t kNoteLimit = 1024;  // events.k8s.io/v1: note.
+constexpr std::size_t kNameLimit = 128;   // reason, action, reportingInstance.
 constexpr int kAttempts = 3;
 constexpr std::size_t kKnownLimit = 20'000;
 
-std::string cut(const std::string& text, std::size_t limit) { return text.substr(0, limit); }
+std::string cut(const std::string& text, std::size_t limit) {
+  return text.substr(0, limit);
+}
 
 // Events live beside a namespaced object; those of cluster-scoped objects in "default" (as kubelet does for Nodes).
-std::string namespace_of(const ObjectRef& regarding) { return regarding.ns.empty() ? "default" : regarding.ns; }
+std::string namespace_of(const ObjectRef& regarding) {
+  return regarding.ns.empty() ? "default" : regarding.ns;
+}
 
 Json regarding_json(const ObjectRef& object) {
   Json out{{"apiVersion", object.api_version}, {"kind", object.kind}, {"name", object.name}};
@@ -60,7 +64,9 @@ void EventRecorder::record_pass(const std::vector<RecordEvent>& events) {
   forget_old();
 }
 
-void EventRecorder::record(const RecordEvent& event) { occurrence(event, 0); }
+void EventRecorder::record(const RecordEvent& event) {
+  occurrence(event, 0);
+}
 
 void EventRecorder::occurrence(const RecordEvent& event, std::uint64_t pass) {
   const MonoTime now = clock_->monotonic();

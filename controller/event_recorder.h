@@ -29,13 +29,13 @@ using k8s::MonoTime;
 
 struct EventRecorderOptions {
   std::string reporting_controller = "gpusharing.dev/gpu-sharing-operator";
-  std::string reporting_instance;  // The pod's name; at most 128 characters.
-  Duration series_window = std::chrono::minutes(6);   // Coming back within this continues the series.
-  Duration series_update = std::chrono::minutes(1);   // Between two PATCHes of one series.
-  std::size_t queue_limit = 1024;                     // Events waiting to be sent; more are dropped and counted.
-  double refill_per_second = 10;                      // Of all Events together,
-  double burst = 100;                                 // after this many at once.
-  std::uint64_t seed = 0;                             // Of the names' random part.
+  std::string reporting_instance;                    // The pod's name; at most 128 characters.
+  Duration series_window = std::chrono::minutes(6);  // Coming back within this continues the series.
+  Duration series_update = std::chrono::minutes(1);  // Between two PATCHes of one series.
+  std::size_t queue_limit = 1024;                    // Events waiting to be sent; more are dropped and counted.
+  double refill_per_second = 10;                     // Of all Events together,
+  double burst = 100;                                // after this many at once.
+  std::uint64_t seed = 0;                            // Of the names' random part.
 };
 
 struct EventRecorderHooks {
@@ -68,7 +68,7 @@ class EventRecorder {
   using Key = std::tuple<ObjectRef, std::string, std::string>;
   struct Known {
     RecordEvent event;
-    std::string name;        // Of the Event object.
+    std::string name;  // Of the Event object.
     bool created = false;
     std::uint64_t pass = 0;  // Last pass it was in.
     MonoTime last_seen;

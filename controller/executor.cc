@@ -35,10 +35,7 @@ std::string subject_of(const PlannedAction& planned) {
 }
 
 Executor::Executor(Parts parts, ExecutorOptions options)
-    : parts_(std::move(parts)),
-      options_(std::move(options)),
-      backoff_(backoff_settings()),
-      workers_(parts_.clock) {}
+    : parts_(std::move(parts)), options_(std::move(options)), backoff_(backoff_settings()), workers_(parts_.clock) {}
 
 boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
   auto run = std::make_shared<Run>();

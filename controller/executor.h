@@ -44,7 +44,7 @@ struct ExecutorOptions {
   Duration status_interval = std::chrono::seconds(1);  // Between two statuses of one object in one phase.
   Duration terminal_retry = std::chrono::minutes(2);   // After forbidden or invalid.
   Duration eviction_retry = std::chrono::seconds(10);  // After a PodDisruptionBudget refused.
-  ObjectKey state_config_map;  // Ours as a whole: applied with force, all its keys.
+  ObjectKey state_config_map;                          // Ours as a whole: applied with force, all its keys.
 };
 
 // Decides, at the last moment, whether a write may be sent.
@@ -58,9 +58,9 @@ struct Execution {
   std::size_t sent = 0;       // Answered by the server, whatever the answer.
   std::size_t succeeded = 0;  // Including those that had nothing left to do.
   std::size_t failed = 0;
-  std::size_t deferred = 0;   // Not sent: backoff, gate, held, stale view, status rate.
-  bool replan = false;        // The view was refreshed, or a conflict was seen: plan again at once.
-  bool crashed = false;       // The crash hook said so.
+  std::size_t deferred = 0;               // Not sent: backoff, gate, held, stale view, status rate.
+  bool replan = false;                    // The view was refreshed, or a conflict was seen: plan again at once.
+  bool crashed = false;                   // The crash hook said so.
   std::optional<Duration> requeue_after;  // When the first deferred or failed one may be tried again.
   std::vector<Finding> findings;          // Terminal errors, refused evictions, clashes.
   std::vector<RecordEvent> events;        // The same for `kubectl describe`.

@@ -15,9 +15,7 @@ using Json = nlohmann::json;
 
 // metadata.resourceVersion of a written object; empty when it cannot be read.
 std::string resource_version_of(const std::string& kind, const std::string& json) {
-  const auto version = [](const auto& object) {
-    return object ? object->meta.resource_version : std::string();
-  };
+  const auto version = [](const auto& object) { return object ? object->meta.resource_version : std::string(); };
   if (kind == "Node") return version(project_node(json));
   if (kind == "ConfigMap") return version(project_configmap(json));
   if (kind == "SharingPolicy") return version(project_sharing_policy(json));
@@ -25,7 +23,9 @@ std::string resource_version_of(const std::string& kind, const std::string& json
   return {};
 }
 
-ObjectKey key_of(const ObjectRef& object) { return {object.ns, object.name}; }
+ObjectKey key_of(const ObjectRef& object) {
+  return {object.ns, object.name};
+}
 
 std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
   if (error.reason != k8s::Reason::forbidden) return "the request itself must change";
@@ -176,7 +176,9 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   }
   const LogLevel level = std::holds_alternative<PatchStatus>(planned.action) ? LogLevel::debug : LogLevel::info;
   parts_.log->log(level, "Wrote",
-                  {{"action", subject}, {"reconciler", planned.reconciler}, {"reason", planned.reason},
+                  {{"action", subject},
+                   {"reconciler", planned.reconciler},
+                   {"reason", planned.reason},
                    {"detail", planned.message}});
   return Outcome::done;
 }
@@ -187,11 +189,11 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
   const bool deletion = remove != nullptr || std::holds_alternative<EvictPod>(planned.action) ||
                         std::holds_alternative<DeleteObject>(planned.action);
   // Another uid means that the pod we meant is gone. A resourceVersion precondition may be what failed instead.
-  const bool gone = error.reason == k8s::Reason::not_found ||
-                    (deletion && error.reason == k8s::Reason::conflict &&
-                     (remove == nullptr || !remove->resource_version.has_value()));
-  if ((gone && deletion) || (error.reason == k8s::Reason::already_exists &&
-                             std::holds_alternative<CreateObject>(planned.action))) {
+  const bool gone =
+      error.reason == k8s::Reason::not_found || (deletion && error.reason == k8s::Reason::conflict &&
+                                                 (remove == nullptr || !remove->resource_version.has_value()));
+  if ((gone && deletion) ||
+      (error.reason == k8s::Reason::already_exists && std::holds_alternative<CreateObject>(planned.action))) {
     ++run->result.succeeded;
     count(planned, "ok");
     backoff_.forget(subject_of(planned));
@@ -237,8 +239,8 @@ void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8
   const Duration wait = options_.terminal_retry;
   run->result.requeue_after = std::min(run->result.requeue_after.value_or(wait), wait);
   parts_.metrics->add("controller_runtime_terminal_reconcile_errors_total", {{"controller", planned.reconciler}});
-  parts_.log->error("Write was refused", {{"action", subject}, {"error", error.message},
-                                          {"remedy", remedy(planned, error)}});
+  parts_.log->error("Write was refused",
+                    {{"action", subject}, {"error", error.message}, {"remedy", remedy(planned, error)}});
   tell(run, planned, error);
 }
 

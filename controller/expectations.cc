@@ -12,7 +12,9 @@
 namespace gso {
 namespace {
 
-k8s::ObjectKey key_of(const ObjectRef& object) { return {object.ns, object.name}; }
+k8s::ObjectKey key_of(const ObjectRef& object) {
+  return {object.ns, object.name};
+}
 
 // Calls f(store, projector) for the store of a kind; false when no store keeps that kind.
 template <class F>

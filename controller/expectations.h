@@ -25,8 +25,7 @@ using k8s::MonoTime;
 class Expectations {
  public:
   // `patience`: how long a watch may take to bring our write before a live GET.
-  Expectations(k8s::ApiClient* client, k8s::Clock* clock, World* world,
-               Duration patience = std::chrono::seconds(5))
+  Expectations(k8s::ApiClient* client, k8s::Clock* clock, World* world, Duration patience = std::chrono::seconds(5))
       : client_(client), clock_(clock), world_(world), patience_(patience) {}
 
   // The object was written and now has this resourceVersion. Kinds that no store keeps are ignored.

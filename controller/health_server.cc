@@ -134,8 +134,7 @@ k8s::Result<void> HealthServer::listen() {
     if (!ec) acceptor_.listen(asio::socket_base::max_listen_connections, ec);
   }
   if (ec) {
-    return k8s::fail(k8s::Reason::unavailable,
-                     fmt::format("cannot listen on {}: {}", options_.address, ec.message()));
+    return k8s::fail(k8s::Reason::unavailable, fmt::format("cannot listen on {}: {}", options_.address, ec.message()));
   }
   return {};
 }
@@ -146,7 +145,9 @@ int HealthServer::port() const {
   return ec ? 0 : endpoint.port();
 }
 
-std::size_t HealthServer::connections() const { return open_.size(); }
+std::size_t HealthServer::connections() const {
+  return open_.size();
+}
 
 asio::awaitable<void> HealthServer::run() {
   tasks_.spawn(executor_, reap());
@@ -190,8 +191,8 @@ asio::awaitable<void> HealthServer::serve(std::shared_ptr<Connection> connection
     const bool gone = read_error == http::error::end_of_stream || read_error == asio::error::eof ||
                       (read_error && read_error.category() == asio::error::get_system_category());
     if (gone) break;
-    Answer answer = read_error ? text_answer(http::status::bad_request, read_error.message() + "\n")
-                               : route(routes_, parser.get());
+    Answer answer =
+        read_error ? text_answer(http::status::bad_request, read_error.message() + "\n") : route(routes_, parser.get());
     keep = !read_error && parser.get().keep_alive();
     answer.keep_alive(keep);
     answer.prepare_payload();

@@ -32,8 +32,8 @@ struct HealthRoutes {
 };
 
 struct HealthServerOptions {
-  std::string address;  // "host:port", ":port" (all addresses) or "[v6]:port".
-  std::size_t max_connections = 64;  // More are closed at once.
+  std::string address;                                       // "host:port", ":port" (all addresses) or "[v6]:port".
+  std::size_t max_connections = 64;                          // More are closed at once.
   k8s::Duration request_timeout = std::chrono::seconds(10);  // To send a request; a kept-alive connection too.
 };
 

@@ -54,9 +54,8 @@ k8s::Result<void> validate(const LeaderElectionOptions& options) {
                      fmt::format("lease-duration {} must be at least 1s", text(options.lease_duration)));
   }
   if (options.lease_duration <= options.renew_deadline) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("lease-duration {} must be greater than renew-deadline {}",
-                                 text(options.lease_duration), text(options.renew_deadline)));
+    return k8s::fail(k8s::Reason::invalid, fmt::format("lease-duration {} must be greater than renew-deadline {}",
+                                                       text(options.lease_duration), text(options.renew_deadline)));
   }
   const auto least = std::chrono::duration_cast<Duration>(options.retry_period * kJitterFactor);
   if (options.renew_deadline <= least) {
@@ -127,8 +126,8 @@ MonoTime LeaderElector::attempt_deadline() const {
 }
 
 bool LeaderElector::record_expired() const {
-  const Duration duration = observed_.duration_seconds > 0 ? std::chrono::seconds(observed_.duration_seconds)
-                                                           : options_.lease_duration;
+  const Duration duration =
+      observed_.duration_seconds > 0 ? std::chrono::seconds(observed_.duration_seconds) : options_.lease_duration;
   return clock_->monotonic() >= observed_at_ + duration;
 }
 

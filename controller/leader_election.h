@@ -103,12 +103,12 @@ class LeaderElector {
   bool running_ = false;
   bool stopping_ = false;
   bool leading_ = false;
-  bool exists_ = false;       // The Lease has been read or written; observed_json_ is its last known text.
-  bool fresh_ = false;        // observed_json_ carries a resourceVersion that may still be current.
+  bool exists_ = false;  // The Lease has been read or written; observed_json_ is its last known text.
+  bool fresh_ = false;   // observed_json_ carries a resourceVersion that may still be current.
   std::string observed_json_;
   LeaseRecord observed_;
-  MonoTime observed_at_;      // When observed_ last changed, as we saw it.
-  MonoTime last_renew_;       // When the last successful renewal was sent.
+  MonoTime observed_at_;  // When observed_ last changed, as we saw it.
+  MonoTime last_renew_;   // When the last successful renewal was sent.
   std::string reported_leader_;
 };
 

@@ -96,8 +96,8 @@ std::string format_record(LogFormat format, LogLevel level, k8s::WallTime time, 
     std::replace(line.begin(), line.end(), '\n', ' ');
     return line;
   }
-  std::string line = fmt::format(R"({{"time":"{}","level":"{}","msg":{})", timestamp(time), level_name(level),
-                                 quoted(message));
+  std::string line =
+      fmt::format(R"({{"time":"{}","level":"{}","msg":{})", timestamp(time), level_name(level), quoted(message));
   for (const LogField& field : fields) line += fmt::format(",{}:{}", quoted(field.key()), value_text(field, true));
   line += '}';
   return line;

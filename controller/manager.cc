@@ -15,7 +15,9 @@ namespace {
 const std::string kFleet = "fleet";
 constexpr std::size_t kLongList = 200;
 
-double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
 
 // The HTTP method of a client verb, as client-go's rest_client_requests_total has it.
 std::string method_of(std::string_view verb) {
@@ -75,9 +77,10 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
       client_(runtime_.transport, clock_, client_options(runtime_, options_)),
       queue_(clock_, RateLimiter(), queue_hooks(metrics_)),
       expectations_(&client_, clock_, &world_),
-      cluster_(&client_, clock_, &world_, watcher_options(runtime_, options_),
-               {.complete = [this](const std::string& resource, std::size_t objects) { view_complete(resource, objects); },
-                .failed = [this](const std::string& resource, const k8s::Error& error) { watch_failed(resource, error); }}),
+      cluster_(
+          &client_, clock_, &world_, watcher_options(runtime_, options_),
+          {.complete = [this](const std::string& resource, std::size_t objects) { view_complete(resource, objects); },
+           .failed = [this](const std::string& resource, const k8s::Error& error) { watch_failed(resource, error); }}),
       services_(clock_),
       workers_(clock_),
       dynamic_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
@@ -97,7 +100,9 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
   metrics_->on_render([this](Metrics& metrics) { fill_metrics(metrics); });
 }
 
-Manager::~Manager() { metrics_->forget_fills(); }
+Manager::~Manager() {
+  metrics_->forget_fills();
+}
 
 void Manager::wire_stores() {
   index_.attach(world_);  // Before anything is in the stores, and before the listeners that start a pass.
@@ -154,7 +159,8 @@ void Manager::wire_execution() {
   WriteGate gate;
   gate.check = [this]() -> k8s::Result<void> {
     if (crashed_ || stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
-    if (elector_ != nullptr && !elector_->may_write()) return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
+    if (elector_ != nullptr && !elector_->may_write())
+      return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
     return {};
   };
   gate.end_by = [this] { return elector_ != nullptr ? elector_->takeover_after() : MonoTime::never(); };
@@ -241,7 +247,9 @@ void Manager::become_fatal(k8s::Error error) {
   if (notify_fatal_) notify_fatal_();
 }
 
-bool Manager::leading() const { return elector_ == nullptr || elector_->leading(); }
+bool Manager::leading() const {
+  return elector_ == nullptr || elector_->leading();
+}
 
 bool Manager::synced() const {
   const auto statuses = cluster_.status();
@@ -249,7 +257,9 @@ bool Manager::synced() const {
          !scopes_dirty_ && dynamic_.loading().empty();
 }
 
-ProbeAnswer Manager::live() const { return fatal_ ? ProbeAnswer{false, fatal_->message} : ProbeAnswer{}; }
+ProbeAnswer Manager::live() const {
+  return fatal_ ? ProbeAnswer{false, fatal_->message} : ProbeAnswer{};
+}
 
 ProbeAnswer Manager::ready() const {
   std::string missing;

@@ -11,7 +11,9 @@ namespace {
 
 const std::string kFleet = "fleet";
 
-double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
 
 // Sets one gauge family from counts by label value, dropping series that are gone.
 void set_counts(Metrics& metrics, const char* name, const char* label, const std::map<std::string, double>& counts) {

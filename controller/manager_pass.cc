@@ -21,9 +21,13 @@ constexpr Duration kSoonest = std::chrono::milliseconds(5);
 constexpr Duration kConsumersAge = std::chrono::seconds(1);
 constexpr Duration kConsumersKept = std::chrono::minutes(5);
 
-double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
 
-bool is_event(const PlannedAction& planned) { return std::holds_alternative<RecordEvent>(planned.action); }
+bool is_event(const PlannedAction& planned) {
+  return std::holds_alternative<RecordEvent>(planned.action);
+}
 
 std::size_t count_actions(const Plan& plan) {
   return static_cast<std::size_t>(
@@ -32,9 +36,12 @@ std::size_t count_actions(const Plan& plan) {
 
 std::string severity_name(Severity severity) {
   switch (severity) {
-    case Severity::error: return "error";
-    case Severity::warning: return "warning";
-    case Severity::info: return "info";
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::info:
+      return "info";
   }
   return "error";
 }
@@ -76,7 +83,8 @@ void Manager::note_sync() {
   view_->synced = now;
   if (now && !std::exchange(was_synced_, true)) {
     malloc_trim(0);
-    log_->info("All stores synced", {{"nodes", world_.nodes.size()}, {"pods", world_.operand_pods.size()},
+    log_->info("All stores synced", {{"nodes", world_.nodes.size()},
+                                     {"pods", world_.operand_pods.size()},
                                      {"residentMiB", resident_bytes() >> 20U}});
   }
 }
@@ -210,8 +218,8 @@ boost::asio::awaitable<bool> Manager::list_consumers(std::set<std::string> nodes
 // Watches that the server forbids, as findings and Events: the person who can grant them looks there.
 void Manager::add_refusals(Execution& execution) const {
   for (const DynamicWatches::Refusal& refusal : dynamic_.refused()) {
-    const std::string note = fmt::format("{}; grant list and watch there (chart value operandNamespaces)",
-                                         refusal.error.message);
+    const std::string note =
+        fmt::format("{}; grant list and watch there (chart value operandNamespaces)", refusal.error.message);
     const ObjectRef where{"v1", "Namespace", "", refusal.scope.ns, ""};
     execution.findings.push_back({Severity::error, where, "Forbidden", note});
     execution.events.push_back(
@@ -237,8 +245,9 @@ void Manager::report(const Plan& plan, Execution& execution) {
     const std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.reason, finding.message);
     if (told.insert(line).second && !told_findings_.contains(line)) {
       const LogLevel level = finding.severity == Severity::info ? LogLevel::info : LogLevel::warning;
-      log_->log(level, "Found", {{"kind", finding.object.kind}, {"object", object}, {"reason", finding.reason},
-                                 {"detail", finding.message}});
+      log_->log(
+          level, "Found",
+          {{"kind", finding.object.kind}, {"object", object}, {"reason", finding.reason}, {"detail", finding.message}});
     }
   }
   told_findings_ = std::move(told);
@@ -254,8 +263,10 @@ void Manager::finish_pass(const Plan& plan, const Execution& execution, bool con
   const bool quiet = !acted && !waiting && !consumers_listed;
   view_->idle = quiet;
   note_convergence(plan, quiet);
-  log_->debug("Pass ended", {{"actions", count_actions(plan)}, {"findings", plan.findings.size()},
-                             {"succeeded", execution.succeeded}, {"failed", execution.failed},
+  log_->debug("Pass ended", {{"actions", count_actions(plan)},
+                             {"findings", plan.findings.size()},
+                             {"succeeded", execution.succeeded},
+                             {"failed", execution.failed},
                              {"deferred", execution.deferred}});
   if (execution.failed > 0) {
     metrics_->add("controller_runtime_reconcile_errors_total", {{"controller", kFleet}}, 1);

@@ -19,9 +19,12 @@ namespace {
 
 std::string_view type_name(Metrics::Type type) {
   switch (type) {
-    case Metrics::Type::counter: return "counter";
-    case Metrics::Type::gauge: return "gauge";
-    case Metrics::Type::histogram: return "histogram";
+    case Metrics::Type::counter:
+      return "counter";
+    case Metrics::Type::gauge:
+      return "gauge";
+    case Metrics::Type::histogram:
+      return "histogram";
   }
   return "untyped";
 }
@@ -109,7 +112,9 @@ void Metrics::observe(std::string_view name, const Labels& labels, double value)
   target.value += value;
 }
 
-void Metrics::clear(std::string_view name) { entry(name, Type::gauge).series.clear(); }
+void Metrics::clear(std::string_view name) {
+  entry(name, Type::gauge).series.clear();
+}
 
 double Metrics::value(std::string_view name, const Labels& labels) const {
   auto found = entries_.find(name);

@@ -16,14 +16,15 @@ namespace gso {
 namespace {
 
 std::vector<double> reconcile_buckets() {
-  return {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6,
-          0.7,   0.8,  0.9,   1.0,  1.25, 1.5, 1.75, 2.0, 2.5, 3.0,  3.5, 4.0,  4.5, 5,
-          6,     7,    8,     9,    10,   15,  20,   25,  30,  40,   50,  60};
+  return {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+          1.75,  2.0,  2.5,   3.0,  3.5, 4.0,  4.5, 5,    6,   7,    8,   9,    10,  15,  20,  25,  30,  40,  50,   60};
 }
 std::vector<double> queue_buckets() {
   return {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000};
 }
-std::vector<double> request_buckets() { return {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60}; }
+std::vector<double> request_buckets() {
+  return {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
+}
 // From one watch event to a whole fleet.
 std::vector<double> convergence_buckets() {
   return {1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400};
@@ -35,37 +36,66 @@ std::vector<Metrics::Family> metrics_catalog() {
   using enum Metrics::Type;
   return {
       // controller-runtime
-      {"controller_runtime_reconcile_total", counter, "Total number of reconciliations per controller.",
+      {"controller_runtime_reconcile_total",
+       counter,
+       "Total number of reconciliations per controller.",
        {"controller", "result"}},
-      {"controller_runtime_reconcile_errors_total", counter, "Total number of reconciliation errors per controller.",
+      {"controller_runtime_reconcile_errors_total",
+       counter,
+       "Total number of reconciliation errors per controller.",
        {"controller"}},
-      {"controller_runtime_terminal_reconcile_errors_total", counter,
-       "Total number of terminal reconciliation errors per controller.", {"controller"}},
-      {"controller_runtime_reconcile_time_seconds", histogram, "Length of time per reconciliation per controller.",
-       {"controller"}, reconcile_buckets()},
+      {"controller_runtime_terminal_reconcile_errors_total",
+       counter,
+       "Total number of terminal reconciliation errors per controller.",
+       {"controller"}},
+      {"controller_runtime_reconcile_time_seconds",
+       histogram,
+       "Length of time per reconciliation per controller.",
+       {"controller"},
+       reconcile_buckets()},
       {"controller_runtime_active_workers", gauge, "Number of currently used workers per controller.", {"controller"}},
-      {"controller_runtime_max_concurrent_reconciles", gauge,
-       "Maximum number of concurrent reconciles per controller.", {"controller"}},
+      {"controller_runtime_max_concurrent_reconciles",
+       gauge,
+       "Maximum number of concurrent reconciles per controller.",
+       {"controller"}},
       // client-go's workqueue
       {"workqueue_depth", gauge, "Current depth of workqueue.", {"name"}},
       {"workqueue_adds_total", counter, "Total number of adds handled by workqueue.", {"name"}},
       {"workqueue_retries_total", counter, "Total number of retries handled by workqueue.", {"name"}},
-      {"workqueue_queue_duration_seconds", histogram, "How long in seconds an item stays in workqueue before being requested.",
-       {"name"}, queue_buckets()},
-      {"workqueue_work_duration_seconds", histogram, "How long in seconds processing an item from workqueue takes.",
-       {"name"}, queue_buckets()},
-      {"workqueue_unfinished_work_seconds", gauge,
-       "How many seconds of work has been done that is in progress and hasn't been observed by work_duration.", {"name"}},
-      {"workqueue_longest_running_processor_seconds", gauge,
-       "How many seconds has the longest running processor for workqueue been running.", {"name"}},
+      {"workqueue_queue_duration_seconds",
+       histogram,
+       "How long in seconds an item stays in workqueue before being requested.",
+       {"name"},
+       queue_buckets()},
+      {"workqueue_work_duration_seconds",
+       histogram,
+       "How long in seconds processing an item from workqueue takes.",
+       {"name"},
+       queue_buckets()},
+      {"workqueue_unfinished_work_seconds",
+       gauge,
+       "How many seconds of work has been done that is in progress and hasn't been observed by work_duration.",
+       {"name"}},
+      {"workqueue_longest_running_processor_seconds",
+       gauge,
+       "How many seconds has the longest running processor for workqueue been running.",
+       {"name"}},
       // client-go's client and election
-      {"rest_client_requests_total", counter, "Number of HTTP requests, partitioned by status code, method, and host.",
+      {"rest_client_requests_total",
+       counter,
+       "Number of HTTP requests, partitioned by status code, method, and host.",
        {"code", "method", "host"}},
-      {"rest_client_request_duration_seconds", histogram, "Request latency in seconds. Broken down by verb, and host.",
-       {"verb", "host"}, request_buckets()},
-      {"rest_client_request_retries_total", counter,
-       "Number of request retries, partitioned by status code, verb, and host.", {"code", "verb", "host"}},
-      {"leader_election_master_status", gauge,
+      {"rest_client_request_duration_seconds",
+       histogram,
+       "Request latency in seconds. Broken down by verb, and host.",
+       {"verb", "host"},
+       request_buckets()},
+      {"rest_client_request_retries_total",
+       counter,
+       "Number of request retries, partitioned by status code, verb, and host.",
+       {"code", "verb", "host"}},
+      {"leader_election_master_status",
+       gauge,
        "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
        {"name"}},
       // ours
@@ -74,24 +104,41 @@ std::vector<Metrics::Family> metrics_catalog() {
       {"gpusharing_nodes_blocked", gauge, "GPU nodes that cannot be moved now, by reason.", {"reason"}},
       {"gpusharing_rollouts", gauge, "SharingRollouts by phase.", {"phase"}},
       {"gpusharing_rollout_nodes", gauge, "Nodes of a rollout that has not ended, by state.", {"rollout", "state"}},
-      {"gpusharing_convergence_seconds", histogram,
-       "Time from the first change of the inputs to the moment when nothing was left to do.", {}, convergence_buckets()},
-      {"gpusharing_plan_seconds", histogram, "Time that one planning pass took, without its writes.", {},
+      {"gpusharing_convergence_seconds",
+       histogram,
+       "Time from the first change of the inputs to the moment when nothing was left to do.",
+       {},
+       convergence_buckets()},
+      {"gpusharing_plan_seconds",
+       histogram,
+       "Time that one planning pass took, without its writes.",
+       {},
        request_buckets()},
       {"gpusharing_findings", gauge, "Findings of the last planning pass.", {"severity", "reason"}},
-      {"gpusharing_writes_total", counter, "Write requests by verb, kind and result (ok, or the error's reason).",
+      {"gpusharing_writes_total",
+       counter,
+       "Write requests by verb, kind and result (ok, or the error's reason).",
        {"verb", "kind", "result"}},
       {"gpusharing_writes_in_flight", gauge, "Write requests that are not answered yet.", {}},
-      {"gpusharing_writes_deferred_total", counter,
-       "Planned writes that were put off, by cause (backoff, terminal, stale-view, held, status-rate, lease).", {"cause"}},
+      {"gpusharing_writes_deferred_total",
+       counter,
+       "Planned writes that were put off, by cause (backoff, terminal, stale-view, held, status-rate, lease).",
+       {"cause"}},
       {"gpusharing_throttled_total", counter, "Answers 429 from the API server.", {}},
-      {"gpusharing_events_total", counter, "Events by what became of them (sent, merged, dropped, failed).", {"result"}},
+      {"gpusharing_events_total",
+       counter,
+       "Events by what became of them (sent, merged, dropped, failed).",
+       {"result"}},
       {"gpusharing_watches", gauge, "Open watches by resource.", {"resource"}},
       {"gpusharing_watch_synced", gauge, "1 when the store of this resource has synced.", {"resource"}},
-      {"gpusharing_watch_failures_total", counter, "Failed lists and watches by resource and reason.",
+      {"gpusharing_watch_failures_total",
+       counter,
+       "Failed lists and watches by resource and reason.",
        {"resource", "reason"}},
-      {"gpusharing_watch_lag_seconds", gauge,
-       "How long the oldest write of ours has been waiting to appear in the watched view; 0 when none is.", {}},
+      {"gpusharing_watch_lag_seconds",
+       gauge,
+       "How long the oldest write of ours has been waiting to appear in the watched view; 0 when none is.",
+       {}},
       {"gpusharing_store_objects", gauge, "Objects kept in memory by resource.", {"resource"}},
       {"gpusharing_interned_bytes", gauge, "Bytes of label and annotation texts shared between objects.", {}},
       // process
@@ -116,7 +163,9 @@ void fill_process_metrics(Metrics& metrics) {
   metrics.set("process_start_time_seconds", {}, start);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
   const double cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   metrics.add("process_cpu_seconds_total", {}, cpu - metrics.value("process_cpu_seconds_total"));
   std::error_code ec;

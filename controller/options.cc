@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -26,8 +26,15 @@ const T& read(const Field<T>& field, const Options& options) {
 }
 
 OptionSpec text(std::string name, std::string group, std::string type, std::string doc, Field<std::string> field) {
-  return {.name = std::move(name), .group = std::move(group), .type = std::move(type), .doc = std::move(doc),
-          .set = [field](Options& o, const std::string& value) { field(o) = value; return std::string(); },
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = std::move(type),
+          .doc = std::move(doc),
+          .set =
+              [field](Options& o, const std::string& value) {
+                field(o) = value;
+                return std::string();
+              },
           .get = [field](const Options& o) { return read(field, o); }};
 }
 
@@ -40,8 +47,13 @@ OptionSpec boolean(std::string name, std::string group, std::string doc, Field<b
     field(o) = lower == "true";
     return {};
   };
-  return {.name = std::move(name), .group = std::move(group), .type = "BOOL", .doc = std::move(doc), .flag = true,
-          .set = set, .get = [field](const Options& o) { return read(field, o) ? "true" : "false"; }};
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "BOOL",
+          .doc = std::move(doc),
+          .flag = true,
+          .set = set,
+          .get = [field](const Options& o) { return read(field, o) ? "true" : "false"; }};
 }
 
 OptionSpec duration(std::string name, std::string group, std::string doc, Field<Duration> field,
@@ -53,12 +65,16 @@ OptionSpec duration(std::string name, std::string group, std::string doc, Field<
     field(o) = *parsed;
     return {};
   };
-  return {.name = std::move(name), .group = std::move(group), .type = "DURATION", .doc = std::move(doc), .set = set,
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "DURATION",
+          .doc = std::move(doc),
+          .set = set,
           .get = [field](const Options& o) { return k8s::format_go_duration(read(field, o)); }};
 }
 
-OptionSpec integer(std::string name, std::string group, std::string doc, Field<std::int64_t> field,
-                   std::int64_t least, std::int64_t most) {
+OptionSpec integer(std::string name, std::string group, std::string doc, Field<std::int64_t> field, std::int64_t least,
+                   std::int64_t most) {
   auto set = [field, least, most](Options& o, const std::string& value) -> std::string {
     std::int64_t number = 0;
     const char* end = value.data() + value.size();
@@ -69,7 +85,11 @@ OptionSpec integer(std::string name, std::string group, std::string doc, Field<s
     field(o) = number;
     return {};
   };
-  return {.name = std::move(name), .group = std::move(group), .type = "NUMBER", .doc = std::move(doc), .set = set,
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "NUMBER",
+          .doc = std::move(doc),
+          .set = set,
           .get = [field](const Options& o) { return std::to_string(read(field, o)); }};
 }
 
@@ -80,8 +100,12 @@ OptionSpec share(std::string name, std::string group, std::string doc, Field<Int
     field(o) = *parsed;
     return {};
   };
-  return {.name = std::move(name), .group = std::move(group), .type = "COUNT|PERCENT", .doc = std::move(doc),
-          .set = set, .get = [field](const Options& o) { return read(field, o).to_string(); }};
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "COUNT|PERCENT",
+          .doc = std::move(doc),
+          .set = set,
+          .get = [field](const Options& o) { return read(field, o).to_string(); }};
 }
 
 template <class E>
@@ -105,8 +129,8 @@ OptionSpec choice(std::string name, std::string group, std::string doc, Names<E>
     }
     return std::string();
   };
-  return {.name = std::move(name), .group = std::move(group), .type = all, .doc = std::move(doc), .set = set,
-          .get = get};
+  return {
+      .name = std::move(name), .group = std::move(group), .type = all, .doc = std::move(doc), .set = set, .get = get};
 }
 
 constexpr const char* kConnection = "Connection";
@@ -130,8 +154,8 @@ void add_connection(std::vector<OptionSpec>& out) {
 void add_election(std::vector<OptionSpec>& out) {
   out.push_back(boolean("leader-elect", kElection, "Write only while holding a Lease, so that replicas can stand by",
                         [](Options& o) -> auto& { return o.leader_elect; }));
-  out.push_back(text("lease-name", kElection, "NAME", "Name of the Lease",
-                     [](Options& o) -> auto& { return o.lease_name; }));
+  out.push_back(
+      text("lease-name", kElection, "NAME", "Name of the Lease", [](Options& o) -> auto& { return o.lease_name; }));
   out.push_back(text("identity", kElection, "NAME",
                      "Holder identity, unique per process. Default: pod or host name, then pod uid or a random UUID",
                      [](Options& o) -> auto& { return o.identity; }));
@@ -157,26 +181,32 @@ void add_serving(std::vector<OptionSpec>& out) {
                                   {{"json", LogFormat::json}, {"text", LogFormat::text}},
                                   [](Options& o) -> auto& { return o.log_format; }));
   out.push_back(choice<LogLevel>("log-level", kServing, "Least severity that is logged",
-                                 {{"trace", LogLevel::trace}, {"debug", LogLevel::debug}, {"info", LogLevel::info},
-                                  {"warn", LogLevel::warning}, {"error", LogLevel::error}, {"off", LogLevel::off}},
+                                 {{"trace", LogLevel::trace},
+                                  {"debug", LogLevel::debug},
+                                  {"info", LogLevel::info},
+                                  {"warn", LogLevel::warning},
+                                  {"error", LogLevel::error},
+                                  {"off", LogLevel::off}},
                                  [](Options& o) -> auto& { return o.log_level; }));
 }
 
 void add_running(std::vector<OptionSpec>& out) {
   out.push_back(boolean("watch-list", kRunning, "Stream initial lists (WatchList) where the server offers it",
                         [](Options& o) -> auto& { return o.watch_list; }));
-  out.push_back(integer("page-size", kRunning, "Objects in one page of a list",
-                        [](Options& o) -> auto& { return o.page_size; }, 1, 10'000));
-  out.push_back(integer("max-in-flight", kRunning, "Concurrent writes",
-                        [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
+  out.push_back(integer(
+      "page-size", kRunning, "Objects in one page of a list", [](Options& o) -> auto& { return o.page_size; }, 1,
+      10'000));
+  out.push_back(integer(
+      "max-in-flight", kRunning, "Concurrent writes", [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
   out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)",
                         [](Options& o) -> auto& { return o.dry_run; }));
   out.push_back(duration("batch-window", kRunning, "Events that arrive this close share one planning pass",
                          [](Options& o) -> auto& { return o.batch_window; }));
   out.push_back(duration("resync-period", kRunning, "A planning pass even when nothing happened; 0 switches it off",
                          [](Options& o) -> auto& { return o.resync_period; }));
-  out.push_back(duration("discovery-period", kRunning, "How often APIs that were absent are looked for again",
-                         [](Options& o) -> auto& { return o.discovery_period; }, std::chrono::seconds(1)));
+  out.push_back(duration(
+      "discovery-period", kRunning, "How often APIs that were absent are looked for again",
+      [](Options& o) -> auto& { return o.discovery_period; }, std::chrono::seconds(1)));
   out.push_back(duration("shutdown-timeout", kRunning, "How long a stop waits for writes in flight",
                          [](Options& o) -> auto& { return o.shutdown_timeout; }));
   out.push_back(duration("assume-observed-for", kRunning,
@@ -190,8 +220,9 @@ void add_planning(std::vector<OptionSpec>& out) {
   out.push_back(share("cluster-max-unavailable", kPlanning,
                       "GPU nodes that may be out of service at once, over all policies",
                       [](Options& o) -> auto& { return o.cluster_max_unavailable; }));
-  out.push_back(integer("revision-history-limit", kPlanning, "Finished SharingRollouts that are kept per policy",
-                        [](Options& o) -> auto& { return o.revision_history_limit; }, 0, 1000));
+  out.push_back(integer(
+      "revision-history-limit", kPlanning, "Finished SharingRollouts that are kept per policy",
+      [](Options& o) -> auto& { return o.revision_history_limit; }, 0, 1000));
   out.push_back(choice<PlannerSettings::LabelMode>(
       "label-mode", kPlanning, "auto writes sharing labels where nobody owns them and verifies them where NFD does",
       {{"auto", PlannerSettings::LabelMode::automatic},
@@ -203,17 +234,17 @@ void add_planning(std::vector<OptionSpec>& out) {
 }
 
 void add_policy(std::vector<OptionSpec>& out) {
-  out.push_back(choice<PolicyMode>("mode", kPolicy, "Enforce rolls, Approve asks first, Observe only reports",
-                                   {{"Enforce", PolicyMode::enforce},
-                                    {"Approve", PolicyMode::approve},
-                                    {"Observe", PolicyMode::observe}},
-                                   [](Options& o) -> auto& { return o.mode; }));
+  out.push_back(choice<PolicyMode>(
+      "mode", kPolicy, "Enforce rolls, Approve asks first, Observe only reports",
+      {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
+      [](Options& o) -> auto& { return o.mode; }));
   out.push_back(share("max-unavailable", kPolicy, "Nodes of a policy that may be out of service at once",
                       [](Options& o) -> auto& { return o.rollout.max_unavailable; }));
   out.push_back(share("max-unavailable-per-group", kPolicy, "The same per group (product and profile)",
                       [](Options& o) -> auto& { return o.rollout.max_unavailable_per_group; }));
-  out.push_back(integer("canary-nodes-per-group", kPolicy, "Nodes per group that go first; 0 means no canary",
-                        [](Options& o) -> auto& { return o.rollout.canary_nodes_per_group; }, 0, 1000));
+  out.push_back(integer(
+      "canary-nodes-per-group", kPolicy, "Nodes per group that go first; 0 means no canary",
+      [](Options& o) -> auto& { return o.rollout.canary_nodes_per_group; }, 0, 1000));
   out.push_back(duration("canary-soak", kPolicy, "Time between a verified canary and the first wave",
                          [](Options& o) -> auto& { return o.rollout.canary_soak; }));
   out.push_back(choice<WorkloadMode>("workloads", kPolicy, "What happens to running GPU clients that would break",
@@ -225,8 +256,9 @@ void add_policy(std::vector<OptionSpec>& out) {
                          [](Options& o) -> auto& { return o.rollout.idle_timeout; }));
   out.push_back(duration("verify-timeout", kPolicy, "How long a restarted node may take to show the new state",
                          [](Options& o) -> auto& { return o.rollout.verify_timeout; }));
-  out.push_back(integer("max-failures", kPolicy, "Failed nodes after the canary that stop a rollout",
-                        [](Options& o) -> auto& { return o.rollout.max_failures; }, 1, 10'000));
+  out.push_back(integer(
+      "max-failures", kPolicy, "Failed nodes after the canary that stop a rollout",
+      [](Options& o) -> auto& { return o.rollout.max_failures; }, 1, 10'000));
   out.push_back(choice<OnFailure>("on-failure", kPolicy, "What a stopped rollout does",
                                   {{"Pause", OnFailure::pause}, {"Rollback", OnFailure::rollback}},
                                   [](Options& o) -> auto& { return o.rollout.on_failure; }));

@@ -97,7 +97,8 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   if (runtime.kill != nullptr) signals.spawn(executor, forward(runtime.kill, &kill, wake.get()));
   for (const auto& server : servers) serving.spawn(executor, server->run());
   manager.on_fatal([&wake] { wake->notify(); });
-  runtime.log->info("Started", {{"version", version()}, {"identity", options.identity},
+  runtime.log->info("Started", {{"version", version()},
+                                {"identity", options.identity},
                                 {"leaderElection", options.leader_elect && !options.dry_run}});
   manager.start();
   while (!stop && !kill && !manager.fatal()) co_await wake->wait();

@@ -28,16 +28,16 @@ class Metrics;
 // What tests and probes may look at while the operator runs. Written by the operator only.
 struct RuntimeView {
   bool started = false;
-  bool synced = false;    // Every store that planners read has synced.
-  bool leading = false;   // Holds the lease (or leader election is off).
-  bool finished = false;  // run_operator has returned.
-  std::uint64_t passes = 0;        // Planning passes so far.
-  std::uint64_t writes = 0;        // Write requests that the server answered, Lease and Events not counted.
+  bool synced = false;       // Every store that planners read has synced.
+  bool leading = false;      // Holds the lease (or leader election is off).
+  bool finished = false;     // run_operator has returned.
+  std::uint64_t passes = 0;  // Planning passes so far.
+  std::uint64_t writes = 0;  // Write requests that the server answered, Lease and Events not counted.
   std::uint64_t lease_writes = 0;
   std::uint64_t event_writes = 0;
-  bool idle = false;               // The last plan was empty, nothing is in flight and nothing is due now.
-  Plan last_plan;                  // What the last pass planned (before the executor's own filters).
-  int metrics_port = 0;            // Where /metrics and the probes listen; 0 when off.
+  bool idle = false;     // The last plan was empty, nothing is in flight and nothing is due now.
+  Plan last_plan;        // What the last pass planned (before the executor's own filters).
+  int metrics_port = 0;  // Where /metrics and the probes listen; 0 when off.
   int health_port = 0;
 };
 
@@ -57,12 +57,12 @@ struct Runtime {
   // notify() once: ends the operator as kill -9 would, at whatever it is doing: nothing more is sent, the lease is not
   // released, run_operator returns `cancelled`. Optional; for tests.
   k8s::Signal* kill = nullptr;
-  std::shared_ptr<RuntimeView> view;    // Optional.
-  std::shared_ptr<Logger> log;          // Optional: silent when absent.
-  std::shared_ptr<Metrics> metrics;     // Optional: a registry of its own when absent.
+  std::shared_ptr<RuntimeView> view;  // Optional.
+  std::shared_ptr<Logger> log;        // Optional: silent when absent.
+  std::shared_ptr<Metrics> metrics;   // Optional: a registry of its own when absent.
   RuntimeHooks hooks;
-  std::string host;         // "host:port" of the API server, the label of rest_client_* metrics.
-  std::string instance;     // The pod's or host's name, for Events. Empty: the identity.
+  std::string host;        // "host:port" of the API server, the label of rest_client_* metrics.
+  std::string instance;    // The pod's or host's name, for Events. Empty: the identity.
   std::uint64_t seed = 0;  // For jitter; 0: from the system's entropy.
 };
 

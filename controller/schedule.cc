@@ -161,9 +161,7 @@ ObjectRef target_of(const Action& action) {
           [](const PatchNode& a) { return ObjectRef{"v1", "Node", "", a.name, ""}; },
           [&](const DeletePod& a) { return pod(a.pod, a.uid); },
           [&](const EvictPod& a) { return pod(a.pod, a.uid); },
-          [](const WriteConfigMap& a) {
-            return ObjectRef{"v1", "ConfigMap", a.config_map.ns, a.config_map.name, ""};
-          },
+          [](const WriteConfigMap& a) { return ObjectRef{"v1", "ConfigMap", a.config_map.ns, a.config_map.name, ""}; },
           [](const CreateObject& a) { return a.object; },
           [](const PatchStatus& a) { return a.object; },
           [](const DeleteObject& a) { return a.object; },

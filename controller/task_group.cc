@@ -66,7 +66,9 @@ void TaskGroup::cancel() {
   }
 }
 
-asio::awaitable<void> TaskGroup::join() { co_await join_until(k8s::MonoTime::never()); }
+asio::awaitable<void> TaskGroup::join() {
+  co_await join_until(k8s::MonoTime::never());
+}
 
 asio::awaitable<bool> TaskGroup::join_until(k8s::MonoTime deadline) {
   const bool throws = co_await asio::this_coro::throw_if_cancelled();
@@ -76,8 +78,14 @@ asio::awaitable<bool> TaskGroup::join_until(k8s::MonoTime deadline) {
   co_return state_->running.empty();
 }
 
-std::size_t TaskGroup::size() const { return state_->running.size(); }
-const std::string& TaskGroup::failure() const { return state_->failure; }
-void TaskGroup::on_failure(std::function<void(const std::string& what)> told) { state_->told = std::move(told); }
+std::size_t TaskGroup::size() const {
+  return state_->running.size();
+}
+const std::string& TaskGroup::failure() const {
+  return state_->failure;
+}
+void TaskGroup::on_failure(std::function<void(const std::string& what)> told) {
+  state_->told = std::move(told);
+}
 
 }  // namespace gso

@@ -24,7 +24,9 @@ Duration RateLimiter::bucket(MonoTime now) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(-tokens_ / settings_.refill_per_second));
 }
 
-Duration RateLimiter::when(const std::string& key, MonoTime now) { return std::max(exponential(key), bucket(now)); }
+Duration RateLimiter::when(const std::string& key, MonoTime now) {
+  return std::max(exponential(key), bucket(now));
+}
 
 int RateLimiter::num_requeues(const std::string& key) const {
   auto it = failures_.find(key);
@@ -69,7 +71,9 @@ void Workqueue::add_after(const std::string& key, Duration delay) {
   changed_->notify();
 }
 
-void Workqueue::add_rate_limited(const std::string& key) { add_after(key, limiter_.when(key, clock_->monotonic())); }
+void Workqueue::add_rate_limited(const std::string& key) {
+  add_after(key, limiter_.when(key, clock_->monotonic()));
+}
 
 void Workqueue::move_due() {
   const MonoTime now = clock_->monotonic();
@@ -135,6 +139,8 @@ Duration Workqueue::unfinished_work() const {
   return sum;
 }
 
-MonoTime Workqueue::next_due() const { return waiting_.empty() ? MonoTime::never() : waiting_.begin()->first.at; }
+MonoTime Workqueue::next_due() const {
+  return waiting_.empty() ? MonoTime::never() : waiting_.begin()->first.at;
+}
 
 }  // namespace gso

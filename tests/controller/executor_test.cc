@@ -86,8 +86,8 @@ class ExecutorTest : public testing::Test {
   }
 
   ScriptedAnswer answer(const k8s::HttpRequest& request) {
-    const std::string line = std::string(k8s::to_string(request.method)) + " " +
-                             request.path.substr(0, request.path.find('?'));
+    const std::string line =
+        std::string(k8s::to_string(request.method)) + " " + request.path.substr(0, request.path.find('?'));
     for (const auto& [pattern, instead] : script) {
       if (line.find(pattern) != std::string::npos) return instead();
     }
@@ -160,8 +160,8 @@ TEST_F(ExecutorTest, TwoReconcilersThatWantDifferentValuesAreAFinding) {
 }
 
 TEST_F(ExecutorTest, RecordsComeFirstThenEachNodeInOrderStatusesLast) {
-  const Execution done = execute({status_of("Progressing", 0), patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"),
-                                  create_rollout()});
+  const Execution done =
+      execute({status_of("Progressing", 0), patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"), create_rollout()});
   EXPECT_THAT(writes(), ElementsAre("POST /apis/gpusharing.dev/v1alpha1/sharingrollouts", "PATCH /api/v1/nodes/n1",
                                     "DELETE /api/v1/namespaces/gpu-operator/pods/p1",
                                     "PATCH /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1/status"));
@@ -170,8 +170,8 @@ TEST_F(ExecutorTest, RecordsComeFirstThenEachNodeInOrderStatusesLast) {
 
 TEST_F(ExecutorTest, ADisruptionIsNotSentWhenAnEarlierActionOfItsNodeFailedOtherNodesGoOn) {
   script["PATCH /api/v1/nodes/n1"] = [] { return ScriptedAnswer::status(409, "Conflict", "modified"); };
-  const Execution done = execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"), patch("n2", {{"a", "1"}}),
-                                  drop_pod("n2", "p2", "u2")});
+  const Execution done = execute(
+      {patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"), patch("n2", {{"a", "1"}}), drop_pod("n2", "p2", "u2")});
   EXPECT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n1", "PATCH /api/v1/nodes/n2",
                                     "DELETE /api/v1/namespaces/gpu-operator/pods/p2"));
   EXPECT_EQ(done.failed, 1U);
@@ -241,7 +241,8 @@ TEST_F(ExecutorTest, ForbiddenIsToldByFindingAndEventNamingVerbKindAndRemedyAndN
   EXPECT_THAT(done.findings[0].message, HasSubstr("grant the verb delete on pods in namespace gpu-operator"));
   ASSERT_EQ(done.events.size(), 1U);
   EXPECT_TRUE(done.events[0].warning);
-  EXPECT_EQ(metrics->value("controller_runtime_terminal_reconcile_errors_total", {{"controller", "sharing.rollout"}}), 1);
+  EXPECT_EQ(metrics->value("controller_runtime_terminal_reconcile_errors_total", {{"controller", "sharing.rollout"}}),
+            1);
 
   sim.clock.run_for(1min);
   done = execute({drop_pod("n1", "p1", "u1")});

@@ -61,7 +61,10 @@ struct LeaseServer {
 // One candidate with a connection of its own.
 struct Candidate {
   Candidate(Sim& sim, LeaseServer& server, std::string name, std::uint64_t seed = 1)
-      : transport(&sim.clock, [&server, this](const k8s::HttpRequest& r) { return unplugged ? ScriptedAnswer::broken() : server.answer(r); }),
+      : transport(&sim.clock,
+                  [&server, this](const k8s::HttpRequest& r) {
+                    return unplugged ? ScriptedAnswer::broken() : server.answer(r);
+                  }),
         client(&transport, &sim.clock, {}) {
     LeaderElectionOptions options;
     options.lease = {"gpu-sharing-operator", "gpu-sharing-operator"};
@@ -313,7 +316,8 @@ TEST(LeaderElectionOptionsTest, RelationsBetweenDurationsAreChecked) {
   };
   const Case cases[] = {
       {"the defaults", 15s, 10s, 2s, ""},
-      {"lease not longer than the deadline", 10s, 10s, 2s, "lease-duration 10s must be greater than renew-deadline 10s"},
+      {"lease not longer than the deadline", 10s, 10s, 2s,
+       "lease-duration 10s must be greater than renew-deadline 10s"},
       {"deadline not longer than 1.2 retries", 15s, 2400ms, 2s,
        "renew-deadline 2.4s must be greater than retry-period 2s times 1.2"},
       {"lease under a second", 900ms, 500ms, 100ms, "lease-duration 900ms must be at least 1s"},

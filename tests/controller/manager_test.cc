@@ -97,7 +97,8 @@ class ManagerTest : public testing::Test {
       (entry.gvr.resource == "leases" ? lease_writes : writes)
           .push_back(entry.user_agent + " " + entry.verb + " " + entry.gvr.resource + " " + entry.key.name);
     });
-    create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"gpu-sharing-operator"}})");
+    create("/api/v1/namespaces",
+           R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"gpu-sharing-operator"}})");
     create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"gpu-operator"}})");
     create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}})");
     sim.clock.run_for(1s);
@@ -160,7 +161,9 @@ class ManagerTest : public testing::Test {
     }));
   }
   void run(Duration d) { sim.clock.run_for(d); }
-  bool eventually(const std::function<bool()>& holds, Duration limit = 2min) { return sim.clock.run_until(holds, limit); }
+  bool eventually(const std::function<bool()>& holds, Duration limit = 2min) {
+    return sim.clock.run_until(holds, limit);
+  }
 
   Sim sim;
   sim::ApiServer server{sim.io.get_executor(), sim.clock};
@@ -216,8 +219,10 @@ TEST_F(ManagerTest, OneForbiddenKindStopsOnlyTheReconcilersThatReadIt) {
   a.start(sim);
   run(3min);
   EXPECT_FALSE(a.view->synced);
-  EXPECT_EQ(a.metric("controller_runtime_reconcile_total", {{"controller", "sharing.rollout"}, {"result", "success"}}), 0);
-  EXPECT_GT(a.metric("controller_runtime_reconcile_total", {{"controller", "sharing.rollout"}, {"result", "requeue"}}), 0);
+  EXPECT_EQ(a.metric("controller_runtime_reconcile_total", {{"controller", "sharing.rollout"}, {"result", "success"}}),
+            0);
+  EXPECT_GT(a.metric("controller_runtime_reconcile_total", {{"controller", "sharing.rollout"}, {"result", "requeue"}}),
+            0);
   EXPECT_GT(a.metric("controller_runtime_reconcile_total", {{"controller", "node.labels"}, {"result", "success"}}), 0);
   EXPECT_GT(a.metric("gpusharing_watch_failures_total", {{"resource", "sharingrollouts"}, {"reason", "forbidden"}}), 0);
   EXPECT_THAT(a.log, HasSubstr("sharingrollouts"));
@@ -301,7 +306,8 @@ TEST_F(ManagerTest, ACrashPointEndsItAfterThatWriteAndANewOneGoesOn) {
   ASSERT_TRUE(eventually([&] { return a.result.has_value(); }));
   EXPECT_EQ(a.result->error().reason, k8s::Reason::cancelled);
   EXPECT_EQ(a.view->writes, 1U);
-  EXPECT_EQ(server.get(kLeases, {"gpu-sharing-operator", "gpu-sharing-operator"})->at("spec").at("holderIdentity"), "a");
+  EXPECT_EQ(server.get(kLeases, {"gpu-sharing-operator", "gpu-sharing-operator"})->at("spec").at("holderIdentity"),
+            "a");
   b.start(sim);
   EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }));
   EXPECT_TRUE(server.get(kPolicies, {"", "default"}).has_value());

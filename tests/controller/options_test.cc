@@ -118,8 +118,7 @@ TEST(OptionsTest, MistakesInTheFileNameFileLineKeyAndWhatWouldBeRight) {
   const Case cases[] = {
       {"typing error", "log-level: info\nsetle: 3s\n", "c.yaml:2:1: unknown setting 'setle', did you mean 'settle'?"},
       {"nothing like it", "wombat: 3s\n", "c.yaml:1:1: unknown setting 'wombat'"},
-      {"not a duration", "settle: fast\n",
-       "c.yaml:1:1: settle: 'fast' is not a duration such as 500ms, 10s or 1h30m"},
+      {"not a duration", "settle: fast\n", "c.yaml:1:1: settle: 'fast' is not a duration such as 500ms, 10s or 1h30m"},
       {"a list", "- settle\n", "c.yaml:1:1: expected a mapping of settings, such as 'settle: 10s'"},
       {"nested", "settle: {a: b}\n", "c.yaml:1:1: settle: expected a single value (DURATION)"},
       {"twice", "settle: 1s\nsettle: 2s\n", "c.yaml:2:1: 'settle' is set twice"},

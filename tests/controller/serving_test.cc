@@ -90,7 +90,8 @@ TEST(MetricsTest, OpenMetricsDropsTotalFromTheFamilyAndEndsWithEof) {
 TEST(MetricsTest, ABucketHoldsItsUpperBound) {
   Metrics metrics;
   metrics.observe("gpusharing_plan_seconds", {}, 0.005);
-  EXPECT_THAT(metrics.render(Metrics::Format::prometheus), HasSubstr("gpusharing_plan_seconds_bucket{le=\"0.005\"} 1\n"));
+  EXPECT_THAT(metrics.render(Metrics::Format::prometheus),
+              HasSubstr("gpusharing_plan_seconds_bucket{le=\"0.005\"} 1\n"));
 }
 
 TEST(MetricsTest, TheCatalogFollowsTheNamingRules) {
@@ -139,8 +140,9 @@ TEST(LoggingTest, SecretsAreHiddenByName) {
 
 TEST(LoggingTest, LevelsBelowTheChosenOneAreDropped) {
   std::vector<std::string> lines;
-  Logger log(LogFormat::text, LogLevel::warning, [] { return k8s::WallTime{}; },
-             [&](const std::string& line) { lines.push_back(line); });
+  Logger log(
+      LogFormat::text, LogLevel::warning, [] { return k8s::WallTime{}; },
+      [&](const std::string& line) { lines.push_back(line); });
   log.info("no");
   log.warning("yes");
   log.error("yes");

@@ -18,18 +18,24 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = WatchScope::Kind;
 
-WatchScope config_map(const std::string& ns, const std::string& name) { return {Kind::configmaps, ns, {}, name}; }
-WatchScope pods(const std::string& ns, const std::string& app) { return {Kind::pods, ns, {{"app", app}}, ""}; }
+WatchScope config_map(const std::string& ns, const std::string& name) {
+  return {Kind::configmaps, ns, {}, name};
+}
+WatchScope pods(const std::string& ns, const std::string& app) {
+  return {Kind::pods, ns, {{"app", app}}, ""};
+}
 
 class WatchesTest : public testing::Test {
  protected:
   WatchesTest() {
     for (const char* ns : {"one", "two"}) {
-      post("/api/v1/namespaces", std::string(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":")") + ns + "\"}}");
+      post("/api/v1/namespaces",
+           std::string(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":")") + ns + "\"}}");
     }
     for (const char* name : {"a", "b"}) {
       post("/api/v1/namespaces/one/configmaps",
-           std::string(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")") + name + R"("},"data":{"k":"v"}})");
+           std::string(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")") + name +
+               R"("},"data":{"k":"v"}})");
     }
   }
   ~WatchesTest() override {
@@ -50,9 +56,9 @@ class WatchesTest : public testing::Test {
     ASSERT_EQ(answer.status, 201) << answer.body;
   }
   void post_pod(const std::string& ns, const std::string& name, const std::string& labels) {
-    post("/api/v1/namespaces/" + ns + "/pods",
-         R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name + R"(","labels":)" + labels +
-             R"(},"spec":{"containers":[{"name":"c","image":"i"}]}})");
+    post("/api/v1/namespaces/" + ns + "/pods", R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name +
+                                                   R"(","labels":)" + labels +
+                                                   R"(},"spec":{"containers":[{"name":"c","image":"i"}]}})");
   }
   void fault(sim::Fault fault, const std::string& resource) {
     sim::FaultRule rule;
@@ -73,7 +79,11 @@ class WatchesTest : public testing::Test {
   World world;
   TaskGroup tasks{&sim.clock};
   int changes = 0;
-  DynamicWatches watches{&client, &world, {}, &tasks, sim.io.get_executor(),
+  DynamicWatches watches{&client,
+                         &world,
+                         {},
+                         &tasks,
+                         sim.io.get_executor(),
                          {.changed = [this] { ++changes; }, .failed = [](const WatchScope&, const k8s::Error&) {}}};
 };
 

@@ -15,7 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-boost::asio::awaitable<void> consume(Workqueue* queue, k8s::Clock* clock, Duration work, std::vector<std::string>* out) {
+boost::asio::awaitable<void> consume(Workqueue* queue, k8s::Clock* clock, Duration work,
+                                     std::vector<std::string>* out) {
   for (;;) {
     const std::optional<std::string> key = co_await queue->get();
     if (!key) co_return;
@@ -25,7 +26,9 @@ boost::asio::awaitable<void> consume(Workqueue* queue, k8s::Clock* clock, Durati
   }
 }
 
-boost::asio::awaitable<void> wait_drained(Workqueue* queue) { co_await queue->drained(); }
+boost::asio::awaitable<void> wait_drained(Workqueue* queue) {
+  co_await queue->drained();
+}
 
 class WorkqueueTest : public testing::Test {
  protected:
