@@ -145,6 +145,15 @@ class ApiServer::Impl {
     return all;
   }
 
+  std::vector<std::shared_ptr<const json>> view(const k8s::Gvr& gvr, const std::string& ns) {
+    std::vector<std::shared_ptr<const json>> all;
+    const ResourcePtr resource = registry_.find(gvr.group, gvr.version, gvr.resource);
+    if (resource == nullptr) return all;
+    const auto [first, last] = Bucket::range(storage_.bucket(resource->bucket).objects(), ns);
+    for (auto it = first; it != last; ++it) all.push_back(it->second->parsed());
+    return all;
+  }
+
   k8s::Clock& clock_;
   Registry registry_;
   Storage storage_;
@@ -289,7 +298,7 @@ class ApiServer::Impl {
     if (info.subresource == "binding") return writer_.bind(write);
     if (info.verb == "create") {
       auto created = writer_.create(write);
-      if (created && !created->is_status) entry.key.name = created->object["metadata"].value("name", "");
+      if (created && created->object != nullptr) entry.key = created->object->key();
       return created;
     }
     if (info.verb == "update") return writer_.update(write);
@@ -316,17 +325,16 @@ class ApiServer::Impl {
     json metadata = {{"resourceVersion", std::to_string(storage_.revision())}};
     if (resource->custom) metadata["continue"] = "";
     return WriteResult{200,
+                       nullptr,
                        {{"kind", resource->list_kind},
                         {"apiVersion", resource->api_version()},
                         {"metadata", std::move(metadata)},
-                        {"items", std::move(items)}},
-                       true};
+                        {"items", std::move(items)}}};
   }
 
   k8s::HttpResponse written(const Resource& resource, const WriteResult& result, const Format& format) const {
-    if (result.is_status) return json_response(result.status, result.object.dump() + "\n");
-    const Object object(result.object, {});
-    return json_response(result.status, render_object(resource, object, format, clock_.now()) + "\n");
+    if (result.object == nullptr) return json_response(result.status, result.other.dump() + "\n");
+    return json_response(result.status, render_object(resource, *result.object, format, clock_.now()) + "\n");
   }
 
   // One entry for a request that changed at most one object; else one for each object.
@@ -403,6 +411,9 @@ bool ApiServer::is_watch(const k8s::HttpRequest& request) { return parse_request
 void ApiServer::add_audit_listener(AuditListener listener) { impl_->listeners_.push_back(std::move(listener)); }
 std::optional<json> ApiServer::get(const k8s::Gvr& gvr, const k8s::ObjectKey& key) const { return impl_->get(gvr, key); }
 std::vector<json> ApiServer::list(const k8s::Gvr& gvr, const std::string& ns) const { return impl_->list(gvr, ns); }
+std::vector<std::shared_ptr<const json>> ApiServer::view(const k8s::Gvr& gvr, const std::string& ns) const {
+  return impl_->view(gvr, ns);
+}
 std::uint64_t ApiServer::revision() const { return impl_->storage_.revision(); }
 void ApiServer::compact(const std::string& bucket) { impl_->storage_.compact(bucket); }
 std::size_t ApiServer::open_watches() const { return impl_->hub_.open_watches(); }

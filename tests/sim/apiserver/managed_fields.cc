@@ -48,11 +48,23 @@ const FieldSet& unowned() {
   return set;
 }
 
-// managedFields describes everything but itself.
-json without_managed_fields(const json& object) {
-  json copy = object;
-  if (auto it = copy.find("metadata"); it != copy.end() && it->is_object()) it->erase("managedFields");
-  return copy;
+// What changed between two objects, managedFields (which describes everything else) aside. Only what differs is
+// looked at in detail: most of a large object is equal.
+FieldChanges changes_between(const Schema* schema, const json& before, const json& after) {
+  json small_before = json::object();
+  json small_after = json::object();
+  for (const auto& [name, value] : before.items()) {
+    auto it = after.find(name);
+    if (name == "metadata" || it == after.end() || *it != value) small_before[name] = value;
+  }
+  for (const auto& [name, value] : after.items()) {
+    auto it = before.find(name);
+    if (name == "metadata" || it == before.end() || *it != value) small_after[name] = value;
+  }
+  for (json* side : {&small_before, &small_after}) {
+    if (auto it = side->find("metadata"); it != side->end() && it->is_object()) it->erase("managedFields");
+  }
+  return compare_fields(schema, small_before, small_after);
 }
 
 // Built-in kinds always have their structs, so a create adds their members only.
@@ -200,8 +212,8 @@ void track_update(const Resource& resource, const FieldManager& manager, const j
     after["metadata"].erase("managedFields");
     return;
   }
-  const json base = creating ? empty_object(resource) : without_managed_fields(before);
-  const FieldChanges changes = compare_fields(resource.schema, base, without_managed_fields(after));
+  const json empty = creating ? empty_object(resource) : json();
+  const FieldChanges changes = changes_between(resource.schema, creating ? empty : before, after);
   Entry self{manager.name, false, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
   (void)take_from_others(entries, self, changes, true);
   FieldSet taken = strip(changes.added_or_modified);
@@ -222,7 +234,8 @@ void track_update(const Resource& resource, const FieldManager& manager, const j
 Outcome<json> apply_configuration(const Resource& resource, const FieldManager& manager, bool force, const json& live,
                                   const json& config) {
   Entries entries = read_entries(live);
-  const json base = without_managed_fields(live);
+  json base = live;
+  if (base.contains("metadata")) base["metadata"].erase("managedFields");
   if (entries.empty() && !live.empty()) {  // Nobody owned anything so far: that was somebody's all the same.
     const FieldChanges all = compare_fields(resource.schema, empty_object(resource), base);
     entries.push_back({"before-first-apply", false, resource.api_version(), "", k8s::format_time(manager.now),

@@ -76,13 +76,21 @@ std::string decoder_complaint(const json& parsed) {
                      "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}", parsed.type_name());
 }
 
-json without_times(json object) {
-  auto metadata = object.find("metadata");
-  if (metadata == object.end()) return object;
-  if (auto managed = metadata->find("managedFields"); managed != metadata->end()) {
+// Equal, whenever the managers last wrote: then there is nothing to store.
+bool same_but_for_times(const json& a, const json& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, value] : a.items()) {
+    auto other = b.find(name);
+    if (other == b.end() || (name != "metadata" && value != *other)) return false;
+  }
+  json metadata = a["metadata"];
+  json other = b["metadata"];
+  for (json* side : {&metadata, &other}) {
+    auto managed = side->find("managedFields");
+    if (managed == side->end()) continue;
     for (auto& entry : *managed) entry.erase("time");
   }
-  return object;
+  return metadata == other;
 }
 
 // Events of either API are checked as core/v1's.
@@ -229,8 +237,10 @@ Outcome<WriteResult> Writer::create_object(const WriteRequest& request, json obj
   }
   const std::string name = metadata.value("name", "");
   if (auto error = check_namespace(request, name)) return std::unexpected(std::move(*error));
-  if (resource.has_status && !rules.create_keeps_status) object.erase("status");
-  if (auto problem = normalize_object(resource, object)) return std::unexpected(bad_request(*problem));
+  if (resource.has_status && !rules.create_keeps_status) {
+    object.erase("status");
+    if (auto problem = normalize_object(resource, object)) return std::unexpected(bad_request(*problem));
+  }
   json& meta = object["metadata"];
   for (const char* member : {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}) meta.erase(member);
   if (resource.namespaced) meta["namespace"] = request.key.ns;
@@ -254,7 +264,7 @@ Outcome<WriteResult> Writer::create_object(const WriteRequest& request, json obj
   }
   auto stored = commit(request.resource, nullptr, std::move(object), request.dry_run);
   if (!stored) return std::unexpected(stored.error());
-  return WriteResult{201, std::move(*stored), false};
+  return WriteResult{201, std::move(*stored), nullptr};
 }
 
 Outcome<WriteResult> Writer::update(const WriteRequest& request) {
@@ -289,7 +299,6 @@ Outcome<WriteResult> Writer::patch(const WriteRequest& request) {
   const ObjectPtr live = bucket(resource).find(request.key);
   if (live == nullptr) return std::unexpected(not_found(resource.noun(), request.key.name));
   json object = served_json(resource, *live);
-  const json before = object;
   if (auto patched = apply_patch(request.content_type, request.body, resource.schema, resource.custom, object); !patched) {
     return std::unexpected(patched.error());
   }
@@ -360,6 +369,7 @@ Outcome<WriteResult> Writer::apply(const WriteRequest& request) {
   auto merged = apply_configuration(resource, manager, request.force,
                                     live == nullptr ? json::object() : served_json(resource, *live), config);
   if (!merged) return std::unexpected(merged.error());
+  if (auto problem = normalize_object(resource, *merged)) return std::unexpected(bad_request(*problem));
   if (live == nullptr) return create_object(request, std::move(*merged), false);
   return replace(request, live, std::move(*merged), false);
 }
@@ -427,7 +437,6 @@ Outcome<WriteResult> Writer::replace(const WriteRequest& request, const ObjectPt
   const std::shared_ptr<const json> stored = live->parsed();
   const json converted = resource.to_storage ? served_json(resource, *live) : json();
   const json& old = resource.to_storage ? converted : *stored;  // As this version shows it.
-  if (auto problem = normalize_object(resource, object)) return std::unexpected(bad_request(*problem));
   const bool from_patch = request.content_type.find("patch") != std::string::npos;
   if (auto error = check_versions(request, object, old, from_patch)) return std::unexpected(std::move(*error));
   const bool main = request.subresource.empty();
@@ -444,35 +453,35 @@ Outcome<WriteResult> Writer::replace(const WriteRequest& request, const ObjectPt
     return std::unexpected(invalid(error_noun(resource), request.key.name, errors));
   }
   object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"];
-  if (without_times(object) == without_times(*stored)) return WriteResult{200, *stored, false};
+  if (same_but_for_times(object, *stored)) return WriteResult{200, live, nullptr};
   const json& metadata = object["metadata"];
   const bool finished = metadata.contains("deletionTimestamp") && metadata.value("finalizers", json::array()).empty() &&
                         metadata.value("deletionGracePeriodSeconds", 0) == 0 && resource.bucket != "namespaces";
   if (finished && !request.dry_run) {  // The last state that was stored is what watchers see go.
     (void)erase(request.resource, live, *stored);
-    return WriteResult{200, std::move(object), false};
+    auto fields = selectable_fields(resource, object);
+    return WriteResult{200, std::make_shared<const Object>(std::move(object), std::move(fields)), nullptr};
   }
   auto committed = commit(request.resource, live, std::move(object), request.dry_run);
   if (!committed) return std::unexpected(committed.error());
-  return WriteResult{200, std::move(*committed), false};
+  return WriteResult{200, std::move(*committed), nullptr};
 }
 
-Outcome<json> Writer::commit(const ResourcePtr& resource, const ObjectPtr& before, json object, bool dry_run) {
-  if (dry_run) return object;
-  object["metadata"]["resourceVersion"] = std::to_string(storage_.next_revision());
+Outcome<ObjectPtr> Writer::commit(const ResourcePtr& resource, const ObjectPtr& before, json object, bool dry_run) {
+  if (!dry_run) object["metadata"]["resourceVersion"] = std::to_string(storage_.next_revision());
   auto fields = selectable_fields(*resource, object);
-  auto stored = std::make_shared<const Object>(std::move(object), std::move(fields));
+  ObjectPtr stored = std::make_shared<const Object>(std::move(object), std::move(fields));
+  if (dry_run) return stored;
   if (stored->body().size() > kMostStoredBytes) {
     return std::unexpected(ApiError(500, "", "etcdserver: request is too large"));
   }
-  const std::shared_ptr<const json> parsed = stored->parsed();
   changes_.push_back({resource, before, stored});
   storage_.put(resource->bucket, stored);
   if (resource->kind == "CustomResourceDefinition" && crd_listener_) {
     const auto old = before == nullptr ? nullptr : before->parsed();
-    crd_listener_(old.get(), parsed.get());
+    crd_listener_(old.get(), stored->parsed().get());
   }
-  return *parsed;
+  return stored;
 }
 
 }  // namespace gso::sim

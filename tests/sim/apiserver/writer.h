@@ -38,11 +38,11 @@ struct DeleteOptions {
   bool dry_run = false;
 };
 
-// What a write answers with: an object in stored form, or (deletes, evictions) a Status.
+// What a write answers with: an object, or (deletes, evictions) a Status or a list.
 struct WriteResult {
   int status = 200;
-  nlohmann::json object;      // In stored form; unused when is_status.
-  bool is_status = false;
+  ObjectPtr object;     // As it is (or, in a dry run, would be) stored; null: `other`.
+  nlohmann::json other;
 };
 
 // One stored object that changed.
@@ -96,8 +96,8 @@ class Writer {
   [[nodiscard]] Outcome<Json> decode(const WriteRequest& request);
   // Notes or refuses what the kind's type does not have: the text of strict decoding, or nullopt.
   [[nodiscard]] std::optional<std::string> check_unknown(const WriteRequest& request, const Json& object);
+  // Both take objects in the served version's form, normalised. `live` is what the new state was made from.
   [[nodiscard]] Outcome<WriteResult> create_object(const WriteRequest& request, Json object, bool track);
-  // `object` is the new state in the served version's form, not yet normalised; `live` what it was made from.
   [[nodiscard]] Outcome<WriteResult> replace(const WriteRequest& request, const ObjectPtr& live, Json object, bool track);
   void carry_over(const WriteRequest& request, const Json& old, Json& object, bool keep_managers) const;
   [[nodiscard]] std::optional<ApiError> check_versions(const WriteRequest& request, const Json& object, const Json& old,
@@ -111,10 +111,10 @@ class Writer {
   void mark_deleting(Json& object, std::int64_t grace) const;
   [[nodiscard]] Bucket& bucket(const Resource& resource) const { return storage_.bucket(resource.bucket); }
   [[nodiscard]] std::optional<ApiError> spend_disruption(const WriteRequest& request, const Object& pod, bool dry_run);
-  // Stores and records; returns what was stored. A dry run only returns it.
-  Outcome<Json> commit(const ResourcePtr& resource, const ObjectPtr& before, Json object, bool dry_run);
+  // Stores and records; returns what was stored. A dry run only makes it.
+  Outcome<ObjectPtr> commit(const ResourcePtr& resource, const ObjectPtr& before, Json object, bool dry_run);
   // Returns the last state with the revision of its end.
-  Json erase(const ResourcePtr& resource, const ObjectPtr& object, Json last);
+  ObjectPtr erase(const ResourcePtr& resource, const ObjectPtr& object, Json last);
   [[nodiscard]] std::string new_uid();
   [[nodiscard]] std::string random_suffix();
 

@@ -12,8 +12,8 @@ WriteResult deleted_status(const Resource& resource, const Object& object) {
   json details = {{"name", object.key().name}, {"kind", resource.plural}, {"uid", object.uid()}};
   if (!resource.group.empty()) details["group"] = resource.group;
   return {200,
-          {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}, {"details", std::move(details)}},
-          true};
+          nullptr,
+          {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}, {"details", std::move(details)}}};
 }
 
 void add_finalizer(json& object, const char* finalizer) {
@@ -66,9 +66,9 @@ Outcome<WriteResult> Writer::delete_pod_gracefully(const ResourcePtr& resource, 
                                                    const DeleteOptions& options) {
   json object = *pod->parsed();
   const json& metadata = object["metadata"];
-  if (metadata.contains("deletionTimestamp")) {
+  if (pod->deleting()) {
     const auto current = metadata.value("deletionGracePeriodSeconds", std::int64_t{0});
-    if (grace >= current) return WriteResult{200, std::move(object), false};  // Only shorter is news.
+    if (grace >= current) return WriteResult{200, pod, nullptr};  // Only shorter is news.
     const auto since = k8s::parse_rfc3339(metadata["deletionTimestamp"].get<std::string>());
     object["metadata"]["deletionTimestamp"] = k8s::format_time(since.value_or(clock_.now()) - std::chrono::seconds(current - grace));
     object["metadata"]["deletionGracePeriodSeconds"] = grace;
@@ -77,7 +77,7 @@ Outcome<WriteResult> Writer::delete_pod_gracefully(const ResourcePtr& resource, 
   }
   auto stored = commit(resource, pod, std::move(object), options.dry_run);
   if (!stored) return std::unexpected(stored.error());
-  return WriteResult{200, std::move(*stored), false};
+  return WriteResult{200, std::move(*stored), nullptr};
 }
 
 // The end of a pod is two writes: its grace becomes 0, and it goes.
@@ -91,9 +91,8 @@ Outcome<WriteResult> Writer::delete_at_once(const ResourcePtr& resource, const O
   }
   auto marked = commit(resource, pod, std::move(last), options.dry_run);
   if (!marked) return std::unexpected(marked.error());
-  if (options.dry_run) return WriteResult{200, std::move(*marked), false};
-  const ObjectPtr stored = bucket(*resource).find(pod->key());
-  return WriteResult{200, erase(resource, stored, *stored->parsed()), false};
+  if (options.dry_run) return WriteResult{200, std::move(*marked), nullptr};
+  return WriteResult{200, erase(resource, *marked, *(*marked)->parsed()), nullptr};
 }
 
 Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::ObjectKey& key, const DeleteOptions& options) {
@@ -111,29 +110,30 @@ Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::Obje
   if (options.propagation == "Orphan") add_finalizer(last, "orphan");
   const bool is_namespace = resource->bucket == "namespaces";
   if (is_namespace || !last["metadata"].value("finalizers", json::array()).empty()) {
-    if (object->deleting() && last == *object->parsed() && !rules.graceful) return WriteResult{200, std::move(last), false};
+    if (object->deleting() && last == *object->parsed() && !rules.graceful) return WriteResult{200, object, nullptr};
     if (is_namespace) last["status"]["phase"] = "Terminating";
     if (!object->deleting()) mark_deleting(last, 0);
     if (rules.graceful) last["metadata"]["deletionGracePeriodSeconds"] = 0;
     if (is_namespace) last["metadata"].erase("deletionGracePeriodSeconds");
     auto stored = commit(resource, object, std::move(last), options.dry_run);
     if (!stored) return std::unexpected(stored.error());
-    return WriteResult{200, std::move(*stored), false};
+    return WriteResult{200, std::move(*stored), nullptr};
   }
   if (rules.graceful) return delete_at_once(resource, object, std::move(last), options);
-  if (!options.dry_run) last = erase(resource, object, std::move(last));
-  if (rules.returns_deleted) return WriteResult{200, std::move(last), false};
+  ObjectPtr removed = object;
+  if (!options.dry_run) removed = erase(resource, object, std::move(last));
+  if (rules.returns_deleted) return WriteResult{200, std::move(removed), nullptr};
   return deleted_status(*resource, *object);
 }
 
-json Writer::erase(const ResourcePtr& resource, const ObjectPtr& object, json last) {
+ObjectPtr Writer::erase(const ResourcePtr& resource, const ObjectPtr& object, json last) {
   last["metadata"]["resourceVersion"] = std::to_string(storage_.next_revision());
   auto fields = selectable_fields(*resource, last);
   auto removed = std::make_shared<const Object>(std::move(last), std::move(fields));
   changes_.push_back({resource, object, nullptr});
   storage_.remove(resource->bucket, removed);
   if (resource->kind == "CustomResourceDefinition" && crd_listener_) crd_listener_(removed->parsed().get(), nullptr);
-  return *removed->parsed();
+  return removed;
 }
 
 void Writer::erase_object(const ResourcePtr& resource, const ObjectPtr& object) {

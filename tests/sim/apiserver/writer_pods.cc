@@ -11,7 +11,9 @@ namespace {
 using nlohmann::json;
 
 WriteResult created_status() {
-  return {201, {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}, {"code", 201}}, true};
+  return {201,
+          nullptr,
+          {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}, {"code", 201}}};
 }
 
 // Adds or replaces a condition by its type.
