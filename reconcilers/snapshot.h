@@ -41,6 +41,8 @@ struct PlannerSettings {
   std::string state_config_map = "gpu-sharing-operator-state";
   IntOrPercent cluster_max_unavailable{10, true};
   Duration settle = std::chrono::seconds(10);
+  // How long a restarted node must show its new state: longer than the kubelet takes to publish a node's status.
+  Duration status_lag{0};
   std::int64_t revision_history_limit = 10;
   enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
   bool adopt_drift = false;  // `rollout start --adopt`

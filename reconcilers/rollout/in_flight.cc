@@ -31,7 +31,7 @@ class FlightPlan {
   void run() {
     if (a_.held || !foreign_holder(node_, pass_.index.set_of(a_)).empty()) return;
     if (flight_.failed) {
-      if (all_replaced() && shows_what_it_loaded()) finish("Recovered");
+      if (all_replaced() && shows_what_it_loaded() && has_shown_it()) finish("Recovered");
       return;
     }
     if (!same_target_ && !touched()) return back_out("Superseded", "the profile changed before any pod was restarted");
@@ -49,7 +49,10 @@ class FlightPlan {
       if (expired) fail(waiting_for());
       return;
     }
-    if (all_replaced() && shows_what_it_loaded()) return finish("Verified");
+    if (all_replaced() && shows_what_it_loaded()) {
+      if (has_shown_it()) finish("Verified");
+      return;
+    }
     if (expired) return give_up();
     if (reloads_by_itself() && pass_.held_for(fmt::format("reloading/{}/{}", node(), flight_.target), kReloadGrace)) {
       heal_reload();
@@ -204,6 +207,13 @@ class FlightPlan {
   }
   [[nodiscard]] Verification verification() const {
     return loaded_content() == Content::present ? a_.verified : verify_flight_target();
+  }
+  // The kubelet publishes a node's status every ten seconds: what the node shows may be from before the restart (a new
+  // plugin pod is Ready before it has registered), so it must hold for longer than that. Else a node would be called
+  // verified and then go out of service, beyond the budget.
+  bool has_shown_it() {
+    const std::string shown = verifying_condition(node(), flight_.target, print_replace(flight_.replace));
+    return pass_.held_for("shown/" + shown, pass_.s.settings.status_lag);
   }
   [[nodiscard]] bool shows_what_it_loaded() const { return a_.pods_ready && verification().ok; }
 
@@ -375,6 +385,10 @@ void plan_node_states(Pass& pass) {
     patch.name = name;
     if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
     patch.set_annotations[std::string(kMessageAnnotation)] = a->message;
+    // What failed before has been replaced by something that cannot be: nothing of it is under way any more.
+    for (std::string_view annotation : {kTargetAnnotation, kReplaceAnnotation}) {
+      if (node->meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
+    }
     pass.add(std::move(patch), a->reason, a->message, false, name);
     pass.event(node_ref(name), true, a->reason, "Block", a->message);
   }
