@@ -238,6 +238,9 @@ class ApiServer::Impl {
   // Everybody may do everything; a client that may not is a fault (faults.h).
   k8s::HttpResponse review(const Resource& resource, const k8s::HttpRequest& request, const std::string& manager) const {
     json object = json::parse(request.body, nullptr, false);
+    if (request.content_type.find("protobuf") != std::string::npos) {
+      return ApiError(415, "UnsupportedMediaType", "the simulated server reads JSON and YAML, not protobuf").response();
+    }
     if (!object.is_object()) return bad_request("the object provided is unrecognized").response();
     object["apiVersion"] = resource.api_version();
     object["kind"] = resource.kind;

@@ -6,10 +6,14 @@
 #include <boost/asio/detached.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/sim/apiserver/disruption.h"
+
 namespace gso::sim {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kBudgets = "poddisruptionbudgets.policy";
 
 bool has_finalizer(const json& object, const char* finalizer) {
   const json list = object["metadata"].value("finalizers", json::array());
@@ -26,7 +30,8 @@ void drop_finalizer(json& object, const char* finalizer) {
 
 Collector::Collector(boost::asio::any_io_executor executor, k8s::Clock& clock, Registry& registry, Storage& storage,
                      Writer& writer, Options options, std::function<void()> flush)
-    : registry_(registry),
+    : clock_(clock),
+      registry_(registry),
       storage_(storage),
       writer_(writer),
       options_(options),
@@ -91,7 +96,29 @@ void Collector::on_event(const std::string& bucket, const StoredEvent& event) {
       work |= work_.namespaces.insert(any.key().name).second;
     }
   }
+  const bool budgets = bucket == kBudgets || (bucket == "pods" && has_budgets(any.key().ns));
+  if (budgets) work |= work_.budgets.insert(any.key().ns).second;
   if (work) wakeup_->signal->notify();
+}
+
+bool Collector::has_budgets(const std::string& ns) const {
+  const auto& all = storage_.bucket(kBudgets).objects();
+  const auto [first, last] = Bucket::range(all, ns);
+  return first != last;
+}
+
+void Collector::count_budgets(const std::string& ns) {
+  const ResourcePtr resource = resource_of(kBudgets);
+  std::vector<ObjectPtr> budgets;
+  const auto [first, last] = Bucket::range(storage_.bucket(kBudgets).objects(), ns);
+  for (auto it = first; it != last; ++it) budgets.push_back(it->second);
+  for (const auto& budget : budgets) {
+    json object = *budget->parsed();
+    json status = budget_status(object, storage_.bucket("pods"), clock_.now());
+    if (status == object["status"]) continue;
+    object["status"] = std::move(status);
+    writer_.replace_object(resource, budget, std::move(object));
+  }
 }
 
 void Collector::round() {
@@ -99,6 +126,7 @@ void Collector::round() {
   for (const auto& at : work.dependents) collect_dependent(at);
   for (const auto& at : work.deleting) finish_deletion(at);
   for (const auto& name : work.namespaces) tend_namespace(name);
+  for (const auto& ns : work.budgets) count_budgets(ns);
   flush_();
 }
 

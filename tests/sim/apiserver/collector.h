@@ -1,5 +1,6 @@
-// The server's background actors: the garbage collector (owner references, foreground and orphan deletion) and the
-// namespace controller (default ServiceAccount, deletion of a namespace's content).
+// The server's background actors: the garbage collector (owner references, foreground and orphan deletion), the
+// namespace controller (default ServiceAccount, deletion of a namespace's content) and the disruption controller (status
+// of PodDisruptionBudgets).
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -48,15 +49,19 @@ class Collector {
     std::set<Location> deleting;   // Marked for deletion with finalizers of ours.
     std::set<Location> dependents;  // Whose owners may be gone.
     std::set<std::string> namespaces;
+    std::set<std::string> budgets;  // Namespaces whose budgets may count differently now.
   };
 
   void on_event(const std::string& bucket, const StoredEvent& event);
   void round();
   void collect_dependent(const Location& at);
   void finish_deletion(const Location& at);
+  [[nodiscard]] bool has_budgets(const std::string& ns) const;
+  void count_budgets(const std::string& ns);
   void tend_namespace(const std::string& name);
   [[nodiscard]] ResourcePtr resource_of(const std::string& bucket) const;
 
+  k8s::Clock& clock_;
   Registry& registry_;
   Storage& storage_;
   Writer& writer_;
