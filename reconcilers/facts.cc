@@ -200,7 +200,10 @@ void add_resource(const Profile& profile, std::string_view resource, std::int64_
   const bool shared = labelled > 1;
   out.labels[key + ".replicas"] = std::to_string(labelled);
   out.labels[key + ".sharing-strategy"] = shared ? std::string(to_string(profile.strategy())) : "none";
-  if (!product.empty()) out.labels[key + ".product"] = fmt::format("{}{}", product, shared && !rename ? "-SHARED" : "");
+  if (!product.empty()) {
+    std::string value = fmt::format("{}{}", product, shared && !rename ? "-SHARED" : "");
+    (is_label_value(value) ? out.labels : out.dropped_labels)[key + ".product"] = std::move(value);
+  }
   const bool renamed = rename && registered > 1;
   const std::string serving = renamed ? key + ".shared" : key;
   out.capacity[renamed ? key : key + ".shared"] = 0;
@@ -221,6 +224,9 @@ NodeExpectation from_devices(const Profile& profile, const std::vector<Device>& 
   for (auto& [key, value] : expected.labels) {
     // With two models GFD's product is a matter of chance from loop to loop.
     if (is_sharing_label(key) && !(expected.labels_unreliable && key.ends_with(".product"))) out.labels[key] = value;
+  }
+  for (auto& [key, value] : expected.dropped_labels) {
+    if (is_sharing_label(key)) out.dropped_labels[key] = value;
   }
   out.capacity = std::move(expected.allocatable);
   for (const auto& [resource, count] : std::map(out.capacity)) {

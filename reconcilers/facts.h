@@ -44,6 +44,7 @@ struct GpuFacts {
 struct NodeExpectation {
   Strategy strategy = Strategy::none;
   std::map<std::string, std::string> labels;           // replicas, product, sharing-strategy by resource; mps.capable.
+  std::map<std::string, std::string> dropped_labels;   // What nobody can show: no valid label value.
   std::map<std::string, std::int64_t> capacity;        // By registered name; 0: must serve nothing.
   // Where the GPU count is unknown: resource -> replicas; its capacity must be positive and divisible.
   std::map<std::string, std::int64_t> divisible;

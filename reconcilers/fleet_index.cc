@@ -72,7 +72,7 @@ void FleetIndex::Impl::reset() {
   cluster = {};
   shares_.clear();
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
-                      &breaking, &label_work}) {
+                      &breaking, &label_work, &unwritable}) {
     names->clear();
   }
   node_of_pod_.clear();
@@ -190,6 +190,10 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   if (!assessment) return;
   add(name, *assessment, *node);
   if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
+  if (assessment->expectation && !assessment->expectation->dropped_labels.empty() &&
+      labels_are_ours(assessment->gfd, context.settings)) {
+    unwritable.insert(name);
+  }
   nodes.insert_or_assign(name, std::move(*assessment));
 }
 
@@ -245,7 +249,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
 
 void FleetIndex::Impl::remove(const std::string& name) {
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
-                      &breaking, &label_work}) {
+                      &breaking, &label_work, &unwritable}) {
     names->erase(name);
   }
   nodes.erase(name);

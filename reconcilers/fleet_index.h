@@ -86,9 +86,9 @@ class FleetIndex::Impl {
   std::map<UnitKey, Unit> units;
   std::map<std::string, Sums> policies;  // By policy name.
   Sums cluster;
-  // Active sets, sorted by name.
+  // Active sets, sorted by name. unwritable: a label that is ours to write has no valid value.
   std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen, drifting, breaking,
-      label_work;
+      label_work, unwritable;
   SharingPolicy built_in_policy;
 
   [[nodiscard]] const NodeAssessment* find(std::string_view node) const;

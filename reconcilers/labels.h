@@ -86,6 +86,7 @@ inline constexpr std::string_view kGpuOperatorUpdating = "GPUOperatorUpdating";
 inline constexpr std::string_view kDaemonSetOwnedConsumers = "DaemonSetOwnedConsumers";
 inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
+inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";
 
 }  // namespace gso

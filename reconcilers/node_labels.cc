@@ -50,15 +50,18 @@ void write_label(const Node& node, const std::string& key, const std::string& va
 
 }  // namespace
 
+bool labels_are_ours(bool gfd, const PlannerSettings& settings) {
+  using LabelMode = PlannerSettings::LabelMode;
+  return settings.label_mode == LabelMode::enforce || (settings.label_mode == LabelMode::automatic && !gfd);
+}
+
 LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd,
                             const PlannerSettings& settings) {
-  using LabelMode = PlannerSettings::LabelMode;
   LabelChange change;
   Owned owned = owned_labels(node);
   const std::set<std::string> theirs = owned.empty() && gfd ? std::set<std::string>() : nfd_owned(node);
   std::erase_if(owned, [&](const auto& entry) { return theirs.contains(entry.first); });
-  const bool ours = settings.label_mode == LabelMode::enforce || (settings.label_mode == LabelMode::automatic && !gfd);
-  if (ours) {
+  if (labels_are_ours(gfd, settings)) {
     for (const auto& [key, value] : expectation.labels) {
       if (!theirs.contains(key)) write_label(node, key, value, owned, change);
     }

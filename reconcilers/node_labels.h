@@ -20,6 +20,9 @@ struct LabelChange {
   [[nodiscard]] bool empty() const { return set.empty() && remove.empty() && !owned; }
 };
 
+// Whether we are the labeller of a node: nobody else is, or the mode says so.
+[[nodiscard]] bool labels_are_ours(bool gfd, const PlannerSettings& settings);
+
 // What a settled node needs. Empty for a node that is in flight (the planner of the rollout adds the labels to its own
 // patches), does not show its profile, or is served by GPU Feature Discovery (unless the mode enforces).
 [[nodiscard]] LabelChange label_change(const Node& node, const NodeAssessment& assessment,

@@ -396,8 +396,8 @@ void plan_findings(Pass& pass) {
     for (const auto& [label, value] : index.find(name)->expectation->dropped_labels) {
       if (++shown > kMost) break;
       pass.finding(Severity::warning, node_ref(name), kLabelDropped,
-                   fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); shorten the name in "
-                               "the annotation {}", label, value, kDevicesAnnotation));
+                   fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); a shorter name in "
+                               "the annotation {} would be", label, value, kDevicesAnnotation));
     }
   }
   for (const std::string& complaint : index.discovery.complaints) {
