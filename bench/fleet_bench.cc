@@ -202,6 +202,7 @@ class Bench {
     OperatorSettings settings;
     settings.emplace_back("namespace", "gpu-sharing-operator");
     settings.emplace_back("settle", "0s");
+    settings.emplace_back("status-lag", "0s");
     settings.emplace_back("cluster-max-unavailable", "100%");
     settings.emplace_back("metrics-bind-address", "0");
     settings.emplace_back("health-probe-bind-address", "0");

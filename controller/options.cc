@@ -217,6 +217,8 @@ void add_running(std::vector<OptionSpec>& out) {
 void add_planning(std::vector<OptionSpec>& out) {
   out.push_back(duration("settle", kPlanning, "Quiet time of the inputs before the first disruption",
                          [](Options& o) -> auto& { return o.settle; }));
+  out.push_back(duration("status-lag", kPlanning, "How long a restarted node must show its new state; more than kubelet's 10s",
+                         [](Options& o) -> auto& { return o.status_lag; }));
   out.push_back(share("cluster-max-unavailable", kPlanning,
                       "GPU nodes that may be out of service at once, over all policies",
                       [](Options& o) -> auto& { return o.cluster_max_unavailable; }));
@@ -292,6 +294,7 @@ PlannerSettings Options::planner_settings() const {
   if (!namespace_.empty()) out.operator_namespace = namespace_;
   out.cluster_max_unavailable = cluster_max_unavailable;
   out.settle = settle;
+  out.status_lag = status_lag;
   out.revision_history_limit = revision_history_limit;
   out.label_mode = label_mode;
   out.adopt_drift = adopt_drift;

@@ -185,7 +185,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Stories, testing::Range(1, 41));
+INSTANTIATE_TEST_SUITE_P(Seeds, Stories, testing::Range(1001, 1601));
 
 TEST(Writes, AreTwoPatchesForAChangedNodeAndNoneForAnother) {
   FleetSpec spec;
