@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -16,15 +17,8 @@ namespace {
 
 constexpr const char* kHashLabel = "controller-revision-hash";
 
-std::string uid_of(const json& object) { return object["metadata"].value("uid", ""); }
-std::string name_of(const json& object) { return object["metadata"].value("name", ""); }
-std::string namespace_of(const json& object) { return object["metadata"].value("namespace", ""); }
-bool deleted(const json& object) { return object["metadata"].contains("deletionTimestamp"); }
-
 const json* controller_of(const json& object) {
-  auto owners = object["metadata"].find("ownerReferences");
-  if (owners == object["metadata"].end()) return nullptr;
-  for (const json& owner : *owners) {
+  for (const json& owner : items(metadata(object), "ownerReferences")) {
     if (owner.value("controller", false)) return &owner;
   }
   return nullptr;
@@ -32,20 +26,20 @@ const json* controller_of(const json& object) {
 
 bool owned_by(const json& object, const std::string& uid) {
   const json* owner = controller_of(object);
-  return owner != nullptr && owner->value("uid", "") == uid;
+  return owner != nullptr && text(*owner, "uid") == uid;
 }
 
-std::string hash_of_pod(const json& pod) { return pod["metadata"].value("labels", json::object()).value(kHashLabel, ""); }
+const std::string& hash_of_pod(const json& pod) { return text(labels(pod), kHashLabel); }
 
 bool pod_ready(const json& pod) {
-  if (deleted(pod)) return false;
-  for (const json& condition : pod.value("status", json::object()).value("conditions", json::array())) {
-    if (condition.value("type", "") == "Ready") return condition.value("status", "") == "True";
+  if (being_deleted(pod)) return false;
+  for (const json& condition : items(member(pod, "status"), "conditions")) {
+    if (text(condition, "type") == "Ready") return text(condition, "status") == "True";
   }
   return false;
 }
 
-std::string phase_of(const json& pod) { return pod.value("status", json::object()).value("phase", ""); }
+const std::string& phase_of(const json& pod) { return text(member(pod, "status"), "phase"); }
 
 json owner_reference(const json& daemonset) {
   return json::array({{{"apiVersion", "apps/v1"},
@@ -57,18 +51,17 @@ json owner_reference(const json& daemonset) {
 }
 
 std::int64_t max_unavailable(const json& daemonset, std::int64_t desired) {
-  const json strategy = daemonset["spec"].value("updateStrategy", json::object());
-  const json rolling = strategy.value("rollingUpdate", json::object());
-  const json value = rolling.contains("maxUnavailable") ? rolling["maxUnavailable"] : json(1);
-  if (value.is_number_integer()) return std::max<std::int64_t>(value.get<std::int64_t>(), 1);
-  const double percent = std::strtod(value.get<std::string>().c_str(), nullptr);
+  const json& rolling = member(member(member(daemonset, "spec"), "updateStrategy"), "rollingUpdate");
+  auto value = rolling.find("maxUnavailable");
+  if (value == rolling.end()) return 1;
+  if (value->is_number_integer()) return std::max<std::int64_t>(value->get<std::int64_t>(), 1);
+  const double percent = std::strtod(text(rolling, "maxUnavailable").c_str(), nullptr);
   return std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(percent * static_cast<double>(desired) / 100.0)), 1);
 }
 
 // What decides whether a DaemonSet selects the node; heartbeats and allocatable do not.
 bool selection_differs(const json& before, const json& after) {
-  return before["metadata"].value("labels", json::object()) != after["metadata"].value("labels", json::object()) ||
-         before.value("spec", json::object()) != after.value("spec", json::object());
+  return labels(before) != labels(after) || member(before, "spec") != member(after, "spec");
 }
 
 }  // namespace
@@ -82,14 +75,14 @@ void DaemonSetController::on_node(const JsonPtr& before, const JsonPtr& after) {
 
 void DaemonSetController::on_pod(const JsonPtr& before, const JsonPtr& after) {
   const json* owner = controller_of(after != nullptr ? *after : *before);
-  if (owner == nullptr || owner->value("kind", "") != "DaemonSet") return;
+  if (owner == nullptr || text(*owner, "kind") != "DaemonSet") return;
   const json& pod = after != nullptr ? *after : *before;
   if (after == nullptr) {
     deleting_.erase(uid_of(*before));
   } else {
-    creating_.erase(owner->value("uid", "") + "/" + after->value("spec", json::object()).value("nodeName", ""));
+    creating_.erase(text(*owner, "uid") + "/" + node_of(*after));
   }
-  dirty({namespace_of(pod), owner->value("name", "")});
+  dirty({namespace_of(pod), text(*owner, "name")});
 }
 
 void DaemonSetController::dirty(const k8s::ObjectKey& key) {
@@ -106,13 +99,13 @@ void DaemonSetController::sync(const k8s::ObjectKey& key) {
   }
   const JsonPtr daemonset = site_->daemonsets.find(key);
   if (daemonset == nullptr) return collect_garbage(to_string(key));
-  if (deleted(*daemonset)) return;
+  if (being_deleted(*daemonset)) return;
   const std::string hash = template_hash(*daemonset);
   ensure_revision(*daemonset, hash);
   const PodsByNode pods = pods_of(*daemonset);
   std::int64_t desired = 0;
   place(*daemonset, hash, pods, &desired);
-  if ((*daemonset)["spec"].value("updateStrategy", json::object()).value("type", "RollingUpdate") == "RollingUpdate") {
+  if (text(member(member(*daemonset, "spec"), "updateStrategy"), "type") != "OnDelete") {
     roll(*daemonset, hash, pods, desired);
   }
   publish_status(*daemonset, hash, pods, desired);
@@ -122,8 +115,8 @@ void DaemonSetController::sync(const k8s::ObjectKey& key) {
 void DaemonSetController::collect_garbage(const std::string& gone) {
   const auto orphan = [&](const json& object) {
     const json* owner = controller_of(object);
-    if (owner == nullptr || owner->value("kind", "") != "DaemonSet") return false;
-    return k8s::to_string(k8s::ObjectKey{namespace_of(object), owner->value("name", "")}) == gone;
+    if (owner == nullptr || text(*owner, "kind") != "DaemonSet") return false;
+    return k8s::to_string(k8s::ObjectKey{namespace_of(object), text(*owner, "name")}) == gone;
   };
   for (const auto& [key, pod] : site_->pods.all()) {
     if (orphan(*pod)) delete_pod(*pod);
@@ -139,7 +132,7 @@ void DaemonSetController::ensure_revision(const json& daemonset, const std::stri
   for (const auto& [key, revision] : site_->revisions.all()) {
     if (!owned_by(*revision, uid_of(daemonset))) continue;
     newest = std::max(newest, revision->value("revision", std::int64_t{0}));
-    if ((*revision)["metadata"].value("labels", json::object()).value(kHashLabel, "") == hash) same = revision;
+    if (text(labels(*revision), kHashLabel) == hash) same = revision;
   }
   if (same != nullptr && same->value("revision", std::int64_t{0}) == newest) return;
   const k8s::ObjectKey key{namespace_of(daemonset), name_of(daemonset) + "-" + hash};
@@ -151,12 +144,12 @@ void DaemonSetController::ensure_revision(const json& daemonset, const std::stri
     outbox_.push({.gvr = kControllerRevisions, .key = key, .body = json{{"revision", newest + 1}}.dump(), .done = done});
     return;
   }
-  json labels = daemonset["spec"]["template"]["metadata"].value("labels", json::object());
-  labels[kHashLabel] = hash;
+  json all_labels = labels(daemonset["spec"]["template"]);
+  all_labels[kHashLabel] = hash;
   const json revision{{"apiVersion", "apps/v1"},
                       {"kind", "ControllerRevision"},
                       {"metadata",
-                       {{"name", key.name}, {"namespace", key.ns}, {"labels", labels}, {"ownerReferences", owner_reference(daemonset)}}},
+                       {{"name", key.name}, {"namespace", key.ns}, {"labels", all_labels}, {"ownerReferences", owner_reference(daemonset)}}},
                       {"data", {{"spec", {{"template", daemonset["spec"]["template"]}}}}},
                       {"revision", newest + 1}};
   outbox_.push({.verb = Write::Verb::create, .gvr = kControllerRevisions, .key = key, .body = revision.dump(), .done = done});
@@ -164,9 +157,9 @@ void DaemonSetController::ensure_revision(const json& daemonset, const std::stri
 
 DaemonSetController::PodsByNode DaemonSetController::pods_of(const json& daemonset) const {
   PodsByNode pods;
-  const std::string uid = uid_of(daemonset);
+  const std::string& uid = uid_of(daemonset);
   for (const auto& [key, pod] : site_->pods.all()) {
-    if (owned_by(*pod, uid)) pods[pod->value("spec", json::object()).value("nodeName", "")].push_back(pod);
+    if (owned_by(*pod, uid)) pods[node_of(*pod)].push_back(pod);
   }
   return pods;
 }
@@ -206,7 +199,7 @@ void DaemonSetController::roll(const json& daemonset, const std::string& hash, c
       continue;
     }
     for (const JsonPtr& pod : here->second) {
-      const bool going = deleted(*pod) || deleting_.contains(uid_of(*pod));
+      const bool going = being_deleted(*pod) || deleting_.contains(uid_of(*pod));
       const bool available = pod_ready(*pod) && !going;
       if (!available) ++unavailable;
       if (hash_of_pod(*pod) == hash || going) continue;
@@ -242,7 +235,7 @@ void DaemonSetController::publish_status(const json& daemonset, const std::strin
                     {"numberUnavailable", std::max<std::int64_t>(desired - ready, 0)},
                     {"observedGeneration", daemonset["metadata"].value("generation", std::int64_t{0})},
                     {"updatedNumberScheduled", updated}};
-  json live = daemonset.value("status", json::object());
+  const json& live = member(daemonset, "status");
   bool differs = false;
   for (const auto& [name, value] : status.items()) differs = differs || live.value(name, std::int64_t{0}) != value;
   if (!differs) return;
@@ -278,7 +271,7 @@ void DaemonSetController::create_pod(const json& daemonset, const std::string& h
 
 void DaemonSetController::delete_pod(const json& pod) {
   const std::string uid = uid_of(pod);
-  if (deleted(pod) || !deleting_.insert(uid).second) return;
+  if (being_deleted(pod) || !deleting_.insert(uid).second) return;
   Write write = removal(kPods, {namespace_of(pod), name_of(pod)}, uid);
   write.done = [this, uid](const k8s::Result<std::string>& answer) {
     if (!answer) deleting_.erase(uid);

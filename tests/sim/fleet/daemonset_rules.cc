@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/fleet/daemonset_controller.h"
+#include "tests/sim/fleet/json_view.h"
 
 namespace gso::sim {
 
@@ -12,37 +13,24 @@ using nlohmann::json;
 
 namespace {
 
-json field(const json& object, std::string_view path) {
-  const json* at = &object;
-  while (!path.empty()) {
-    const auto dot = path.find('.');
-    auto it = at->find(std::string(path.substr(0, dot)));
-    if (it == at->end() || it->is_null()) return json();
-    at = &*it;
-    path = dot == std::string_view::npos ? "" : path.substr(dot + 1);
-  }
-  return *at;
-}
-
 bool expression_holds(const json& expression, const json& labels) {
-  const std::string key = expression.value("key", "");
-  const std::string op = expression.value("operator", "");
+  const std::string& key = text(expression, "key");
+  const std::string& op = text(expression, "operator");
   const bool has = labels.contains(key);
   if (op == "Exists") return has;
   if (op == "DoesNotExist") return !has;
-  const json values = expression.value("values", json::array());
-  const json value = labels.value(key, "");
-  const bool in = has && std::ranges::any_of(values, [&value](const json& one) { return one == value; });
+  const std::string& value = text(labels, key);
+  const bool in = has && std::ranges::any_of(items(expression, "values"), [&value](const json& one) { return one == value; });
   return op == "In" ? in : op == "NotIn" ? !in : false;
 }
 
 bool affinity_holds(const json& pod_spec, const json& labels) {
-  const json terms =
-      field(pod_spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
-  if (!terms.is_array() || terms.empty()) return true;
+  const json& affinity = member(member(pod_spec, "affinity"), "nodeAffinity");
+  const json& terms = items(member(affinity, "requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms");
+  if (terms.empty()) return true;
   return std::ranges::any_of(terms, [&labels](const json& term) {
-    const json expressions = term.value("matchExpressions", json::array());
-    return std::ranges::all_of(expressions, [&labels](const json& e) { return expression_holds(e, labels); });
+    return std::ranges::all_of(items(term, "matchExpressions"),
+                               [&labels](const json& e) { return expression_holds(e, labels); });
   });
 }
 
@@ -56,29 +44,28 @@ bool always_tolerated(const std::string& key) {
 }
 
 bool tolerates(const json& toleration, const json& taint) {
-  const std::string effect = toleration.value("effect", "");
-  if (!effect.empty() && effect != taint.value("effect", "")) return false;
-  const std::string key = toleration.value("key", "");
-  const bool exists = toleration.value("operator", "Equal") == "Exists";
+  const std::string& effect = text(toleration, "effect");
+  if (!effect.empty() && effect != text(taint, "effect")) return false;
+  const std::string& key = text(toleration, "key");
+  const bool exists = text(toleration, "operator") == "Exists";
   if (key.empty()) return exists;
-  if (key != taint.value("key", "")) return false;
-  return exists || toleration.value("value", "") == taint.value("value", "");
+  if (key != text(taint, "key")) return false;
+  return exists || text(toleration, "value") == text(taint, "value");
 }
 
 }  // namespace
 
 bool daemonset_selects(const json& daemonset, const json& node) {
-  const json pod_spec = field(daemonset, "spec.template.spec");
-  const json labels = node["metadata"].value("labels", json::object());
-  const json selector = pod_spec.value("nodeSelector", json::object());
-  for (const auto& [key, value] : selector.items()) {
-    if (labels.value(key, std::string("\n")) != value) return false;
+  const json& pod_spec = member(member(member(daemonset, "spec"), "template"), "spec");
+  const json& has = labels(node);
+  for (const auto& [key, value] : member(pod_spec, "nodeSelector").items()) {
+    auto it = has.find(key);
+    if (it == has.end() || *it != value) return false;
   }
-  if (!affinity_holds(pod_spec, labels)) return false;
-  const json taints = field(node, "spec.taints");
-  const json tolerations = pod_spec.value("tolerations", json::array());
-  for (const json& taint : taints.is_array() ? taints : json::array()) {
-    if (taint.value("effect", "") == "PreferNoSchedule" || always_tolerated(taint.value("key", ""))) continue;
+  if (!affinity_holds(pod_spec, has)) return false;
+  const json& tolerations = items(pod_spec, "tolerations");
+  for (const json& taint : items(member(node, "spec"), "taints")) {
+    if (text(taint, "effect") == "PreferNoSchedule" || always_tolerated(text(taint, "key"))) continue;
     if (std::ranges::none_of(tolerations, [&taint](const json& t) { return tolerates(t, taint); })) return false;
   }
   return true;
@@ -86,7 +73,7 @@ bool daemonset_selects(const json& daemonset, const json& node) {
 
 std::string template_hash(const json& daemonset) {
   std::uint32_t hash = 2166136261U;  // FNV-1a.
-  for (const char c : field(daemonset, "spec.template").dump()) {
+  for (const char c : member(member(daemonset, "spec"), "template").dump()) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   }
   std::array<char, 16> text{};

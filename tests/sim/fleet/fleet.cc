@@ -9,6 +9,7 @@
 #include "k8sclient/watcher.h"
 #include "tests/sim/fleet/daemonset_controller.h"
 #include "tests/sim/fleet/gpu_operator.h"
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/fleet/nfd_master.h"
 
@@ -17,11 +18,6 @@ namespace gso::sim {
 namespace {
 
 namespace asio = boost::asio;
-
-std::string node_of(const JsonPtr& pod) {
-  auto spec = pod->find("spec");
-  return spec == pod->end() ? "" : spec->value("nodeName", "");
-}
 
 // Counts the coroutines of run(), so that it returns when all of them have.
 struct Tasks {
@@ -101,7 +97,7 @@ void Fleet::connect() {
     if (gpu_operator) parts->gpu_operator.on_node(before, after);
   });
   site.pods.add_listener([=](const k8s::ObjectKey&, const JsonPtr& before, const JsonPtr& after) {
-    auto it = parts->nodes.find(node_of(after != nullptr ? after : before));
+    auto it = parts->nodes.find(node_of(after != nullptr ? *after : *before));
     if (it != parts->nodes.end()) it->second->on_pod(before, after);
     if (controllers) parts->daemonsets.on_pod(before, after);
   });

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -19,8 +20,6 @@ constexpr std::array<const char*, 5> kDeployLabels{
     "nvidia.com/gpu.deploy.container-toolkit", "nvidia.com/gpu.deploy.mig-manager"};
 constexpr std::array kOperands{Operand::device_plugin, Operand::mps_control_daemon, Operand::feature_discovery};
 
-json labels_of(const json& object) { return object["metadata"].value("labels", json::object()); }
-
 }  // namespace
 
 GpuOperator::GpuOperator(Site* site, std::string ns)
@@ -29,7 +28,7 @@ GpuOperator::GpuOperator(Site* site, std::string ns)
 // Of several the oldest counts, then the lowest name.
 JsonPtr GpuOperator::active_policy() const {
   JsonPtr active;
-  const auto created = [](const JsonPtr& p) { return (*p)["metadata"].value("creationTimestamp", ""); };
+  const auto created = [](const JsonPtr& p) { return text(metadata(*p), "creationTimestamp"); };
   for (const auto& [key, policy] : site_->clusterpolicies.all()) {
     if (active == nullptr || created(policy) < created(active)) active = policy;
   }
@@ -38,30 +37,30 @@ JsonPtr GpuOperator::active_policy() const {
 
 bool GpuOperator::has_gpu_nodes() const {
   for (const auto& [key, node] : site_->nodes.all()) {
-    if (labels_of(*node).value(kPresent, "") == "true") return true;
+    if (text(labels(*node), kPresent) == "true") return true;
   }
   return false;
 }
 
 void GpuOperator::on_node(const JsonPtr& before, const JsonPtr& after) {
   if (after == nullptr || site_->faults.operator_down) return;
-  if (before != nullptr && labels_of(*before) == labels_of(*after)) return;
+  if (before != nullptr && labels(*before) == labels(*after)) return;
   label_node(*after);
 }
 
 // gpu.present and the deploy labels where NFD found the card. A value that is there is honoured, but an empty one.
 void GpuOperator::label_node(const json& node) {
   if (active_policy() == nullptr) return;
-  const json labels = labels_of(node);
-  if (labels.value("feature.node.kubernetes.io/pci-10de.present", "") != "true") return;
+  const json& has = labels(node);
+  if (text(has, "feature.node.kubernetes.io/pci-10de.present") != "true") return;
   json wanted = json::object();
-  if (labels.value(kPresent, "") != "true") wanted[kPresent] = "true";
-  const bool operands = labels.value("nvidia.com/gpu.deploy.operands", "true") != "false";
+  if (text(has, kPresent) != "true") wanted[kPresent] = "true";
+  const bool operands = text(has, "nvidia.com/gpu.deploy.operands") != "false";
   for (const char* label : kDeployLabels) {
-    if (operands && labels.value(label, "").empty()) wanted[label] = "true";
-    if (!operands && labels.contains(label)) wanted[label] = nullptr;
+    if (operands && text(has, label).empty()) wanted[label] = "true";
+    if (!operands && has.contains(label)) wanted[label] = nullptr;
   }
-  const std::string name = node["metadata"].value("name", "");
+  const std::string& name = name_of(node);
   if (wanted.empty()) {
     if (!reconcile_pending_ && site_->daemonsets.all().empty()) on_clusterpolicy();
     return;
@@ -101,7 +100,7 @@ void GpuOperator::reconcile_operand(Operand operand) {
   const std::string hash = desired["metadata"]["annotations"][kHash];
   const JsonPtr live = site_->daemonsets.find(key);
   if (writing_[key.name] == hash) return;
-  if (live != nullptr && (*live)["metadata"].value("annotations", json::object()).value(kHash, "") == hash) return;
+  if (live != nullptr && text(annotations(*live), kHash) == hash) return;
   writing_[key.name] = hash;
   outbox_.push({.verb = live == nullptr ? Write::Verb::create : Write::Verb::update,
                 .gvr = kDaemonSets,
@@ -132,14 +131,14 @@ void GpuOperator::update_status() {
       ready = false;
       continue;
     }
-    const json status = daemonset->value("status", json::object());
+    const json& status = member(*daemonset, "status");
     const auto count = [&status](const char* field) { return status.value(field, std::int64_t{0}); };
     ready = ready && count("numberUnavailable") == 0 && count("updatedNumberScheduled") == count("desiredNumberScheduled") &&
             count("observedGeneration") >= (*daemonset)["metadata"].value("generation", std::int64_t{0});
   }
   const std::string state = ready ? "ready" : "notReady";
-  const json live = policy->value("status", json::object());
-  if (live.value("state", "") == state && live.value("namespace", "") == namespace_) return;
+  const json& live = member(*policy, "status");
+  if (text(live, "state") == state && text(live, "namespace") == namespace_) return;
   outbox_.push({.gvr = kClusterPolicies,
                 .key = {"", (*policy)["metadata"]["name"]},
                 .body = json{{"status", {{"state", state}, {"namespace", namespace_}}}}.dump(),

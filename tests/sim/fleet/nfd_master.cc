@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "k8sclient/selectors.h"
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -17,7 +18,7 @@ constexpr const char* kNodeName = "nfd.node.kubernetes.io/node-name";
 
 std::set<std::string> owned_keys(const json& node) {
   std::set<std::string> keys;
-  std::string list = node["metadata"].value("annotations", json::object()).value(kFeatureLabels, "");
+  std::string list = text(annotations(node), kFeatureLabels);
   while (!list.empty()) {
     const auto comma = list.find(',');
     std::string key = list.substr(0, comma);
@@ -91,14 +92,14 @@ void NfdMaster::write_node_feature(const std::string& node, const PodSpec& pod, 
 }
 
 void NfdMaster::on_node_feature(const JsonPtr& before, const JsonPtr& after) {
-  const json& meta = (after != nullptr ? *after : *before)["metadata"];
-  const std::string node = meta.value("labels", json::object()).value(kNodeName, "");
+  const json& object = after != nullptr ? *after : *before;
+  const std::string& node = text(labels(object), kNodeName);
   if (node.empty()) return;
-  const k8s::ObjectKey key{meta.value("namespace", ""), meta.value("name", "")};
+  const k8s::ObjectKey key{namespace_of(object), name_of(object)};
   if (after == nullptr) {
     features_[node].erase(key);
   } else {
-    features_[node][key] = after->value("spec", json::object()).value("labels", Labels{});
+    features_[node][key] = member(*after, "spec").value("labels", Labels{});
   }
   dirty(node);
 }
@@ -124,18 +125,18 @@ void NfdMaster::reconcile(const std::string& node) {
   std::erase_if(desired, [](const auto& label) {
     return k8s::label_value_problem(label.second).has_value() || k8s::label_key_problem(label.first).has_value();
   });
-  json labels = json::object();
-  const json current = (*live)["metadata"].value("labels", json::object());
+  json changes = json::object();
+  const json& current = labels(*live);
   for (const auto& [key, value] : desired) {
-    if (current.value(key, std::string("\n")) != value) labels[key] = value;
+    if (!current.contains(key) || text(current, key) != value) changes[key] = value;
   }
   for (const std::string& key : owned_keys(*live)) {
-    if (!desired.contains(key) && current.contains(key)) labels[key] = nullptr;
+    if (!desired.contains(key) && current.contains(key)) changes[key] = nullptr;
   }
   const std::string list = key_list(desired);
   json patch;
-  if (!labels.empty()) patch["metadata"]["labels"] = labels;
-  if ((*live)["metadata"].value("annotations", json::object()).value(kFeatureLabels, "") != list) {
+  if (!changes.empty()) patch["metadata"]["labels"] = changes;
+  if (text(annotations(*live), kFeatureLabels) != list) {
     patch["metadata"]["annotations"][kFeatureLabels] = list;
   }
   if (patch.is_null()) return;

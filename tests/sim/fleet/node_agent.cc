@@ -4,23 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
 
 using nlohmann::json;
-
-namespace {
-
-bool metadata_differs(const json& before, const json& after, const char* field) {
-  const json& a = before["metadata"];
-  const json& b = after["metadata"];
-  return a.value(field, json::object()) != b.value(field, json::object());
-}
-
-std::string uid_of(const JsonPtr& object) { return (*object)["metadata"].value("uid", ""); }
-
-}  // namespace
 
 NodeAgent::NodeAgent(Site* site, NodeSpec spec, bool acts_as_controller, FeatureSink features)
     : site_(site),
@@ -56,8 +45,7 @@ void NodeAgent::begin() {
 
 std::string NodeAgent::label(std::string_view key) const {
   if (node_ == nullptr) return {};
-  auto labels = (*node_)["metadata"].find("labels");
-  return labels == (*node_)["metadata"].end() ? "" : labels->value(std::string(key), "");
+  return text(labels(*node_), key);
 }
 
 void NodeAgent::on_node(const JsonPtr& after) {
@@ -69,22 +57,21 @@ void NodeAgent::on_node(const JsonPtr& after) {
 
 void NodeAgent::on_pod(const JsonPtr& before, const JsonPtr& after) {
   if (lost_ || off_) return;
-  if (before != nullptr && (after == nullptr || uid_of(before) != uid_of(after))) {
-    if (auto it = pods_.find(uid_of(before)); it != pods_.end()) {
+  if (before != nullptr && (after == nullptr || uid_of(*before) != uid_of(*after))) {
+    if (auto it = pods_.find(uid_of(*before)); it != pods_.end()) {
       it->second.object_gone = true;
       it->second.runner->terminate(k8s::Duration::zero());
     }
   }
   if (after == nullptr) return;
-  auto it = pods_.find(uid_of(after));
+  auto it = pods_.find(uid_of(*after));
   if (it == pods_.end()) return adopt_pod(*after);
-  const json& meta = (*after)["metadata"];
-  if (meta.contains("deletionTimestamp")) {
-    const auto grace = std::chrono::seconds(meta.value("deletionGracePeriodSeconds", std::int64_t{30}));
+  if (being_deleted(*after)) {
+    const auto grace = std::chrono::seconds(metadata(*after).value("deletionGracePeriodSeconds", std::int64_t{30}));
     return it->second.runner->terminate(grace);
   }
   if (before == nullptr) return;
-  if (metadata_differs(*before, *after, "annotations") || metadata_differs(*before, *after, "labels")) {
+  if (annotations(*before) != annotations(*after) || labels(*before) != labels(*after)) {
     it->second.runner->sync_soon();
   }
 }
@@ -92,8 +79,8 @@ void NodeAgent::on_pod(const JsonPtr& before, const JsonPtr& after) {
 void NodeAgent::adopt_pod(const json& pod) {
   PodSpec spec = read_pod_spec(pod);
   const std::string uid = spec.uid;
-  const std::string phase = pod.value("status", json::object()).value("phase", "Pending");
-  if (pod["metadata"].contains("deletionTimestamp")) {
+  const std::string& phase = text(member(pod, "status"), "phase");
+  if (being_deleted(pod)) {
     // Deleted before we ever ran it: nothing to stop.
     outbox_.push(removal(kPods, spec.key, uid, 0));
     return;
@@ -209,8 +196,8 @@ void NodeAgent::recover() {
   for (auto& [uid, entry] : pods_) known.push_back(uid);
   std::vector<std::string> there;
   for (const auto& [key, pod] : site_->pods.all()) {
-    if (pod->value("spec", json::object()).value("nodeName", "") != spec_.name) continue;
-    there.push_back(uid_of(pod));
+    if (node_of(*pod) != spec_.name) continue;
+    there.push_back(uid_of(*pod));
     on_pod(pod, pod);
   }
   for (const std::string& uid : known) {

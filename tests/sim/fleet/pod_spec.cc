@@ -3,18 +3,12 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tests/sim/fleet/json_view.h"
+
 namespace gso::sim {
 namespace {
 
 using nlohmann::json;
-
-const json kNothing = json::object();
-const json kNoItems = json::array();
-
-const json& member(const json& object, const char* name, const json& fallback) {
-  auto it = object.find(name);
-  return it == object.end() || it->is_null() ? fallback : *it;
-}
 
 std::int64_t quantity(const json& value) {
   if (value.is_number_integer()) return value.get<std::int64_t>();
@@ -23,14 +17,14 @@ std::int64_t quantity(const json& value) {
 
 ContainerSpec read_container(const json& container) {
   ContainerSpec spec{.name = container.value("name", ""), .image = container.value("image", "")};
-  for (const json& word : member(container, "command", kNoItems)) spec.command.push_back(word.get<std::string>());
-  for (const json& env : member(container, "env", kNoItems)) {
+  for (const json& word : items(container, "command")) spec.command.push_back(word.get<std::string>());
+  for (const json& env : items(container, "env")) {
     if (env.contains("value")) spec.env[env.value("name", "")] = env.value("value", "");
   }
-  for (const json& mount : member(container, "volumeMounts", kNoItems)) {
+  for (const json& mount : items(container, "volumeMounts")) {
     spec.mounts[mount.value("mountPath", "")] = mount.value("name", "");
   }
-  const json& limits = member(member(container, "resources", kNothing), "limits", kNothing);
+  const json& limits = member(member(container, "resources"), "limits");
   for (const auto& [resource, amount] : limits.items()) {
     if (resource.starts_with("nvidia.com/")) spec.gpus[resource] = quantity(amount);
   }
@@ -42,28 +36,28 @@ ContainerSpec read_container(const json& container) {
 
 PodSpec read_pod_spec(const json& pod) {
   const json& meta = pod.at("metadata");
-  const json& spec = member(pod, "spec", kNothing);
+  const json& spec = member(pod, "spec");
   PodSpec read{.key = {meta.value("namespace", ""), meta.value("name", "")},
                .uid = meta.value("uid", ""),
                .node = spec.value("nodeName", "")};
-  for (const json& container : member(spec, "initContainers", kNoItems)) {
+  for (const json& container : items(spec, "initContainers")) {
     read.init_containers.push_back(read_container(container));
   }
-  for (const json& container : member(spec, "containers", kNoItems)) {
+  for (const json& container : items(spec, "containers")) {
     read.containers.push_back(read_container(container));
     for (const auto& [resource, amount] : read.containers.back().gpus) read.gpus[resource] += amount;
   }
-  for (const json& volume : member(spec, "volumes", kNoItems)) {
-    const json& map = member(volume, "configMap", kNothing);
+  for (const json& volume : items(spec, "volumes")) {
+    const json& map = member(volume, "configMap");
     if (map.empty()) continue;
     auto& volumes = map.value("optional", false) ? read.optional_volumes : read.config_volumes;
     volumes[volume.value("name", "")] = map.value("name", "");
   }
   read.host_pid = spec.value("hostPID", false);
   read.restart_policy = spec.value("restartPolicy", "Always");
-  const std::string run_for = member(meta, "annotations", kNothing).value("sim.gpusharing.dev/run-for", "");
+  const std::string run_for = member(meta, "annotations").value("sim.gpusharing.dev/run-for", "");
   read.run_for = k8s::parse_go_duration(run_for).value_or(k8s::Duration(0));
-  for (const json& owner : member(meta, "ownerReferences", kNoItems)) {
+  for (const json& owner : items(meta, "ownerReferences")) {
     if (!owner.value("controller", false) || owner.value("kind", "") != "DaemonSet") continue;
     read.owner_daemonset_uid = owner.value("uid", "");
     read.owner_daemonset = owner.value("name", "");

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -34,12 +35,19 @@ json consumer_pod(const ConsumerPod& pod) {
 }
 
 Workload::Workload(Site* site, WorkloadOptions options)
-    : site_(site), options_(std::move(options)), outbox_(site->client, site->clock) {}
+    : site_(site), options_(std::move(options)), outbox_(site->client, site->clock), active_(options_.per_node > 0) {}
 
 void Workload::begin() { tick(); }
 
+void Workload::set_per_node(std::int64_t per_node) {
+  options_.per_node = per_node;
+  active_ = true;
+}
+
 void Workload::tick() {
-  for (const std::string& node : options_.nodes) fill(node);
+  for (const std::string& node : options_.nodes) {
+    if (active_) fill(node);
+  }
   site_->after(kPeriod, life_, [this] { tick(); });
 }
 
@@ -49,26 +57,24 @@ void Workload::fill(const std::string& name) {
   std::int64_t ours = 0;
   std::map<std::string, std::int64_t> requested;
   for (const auto& [key, pod] : site_->pods.all()) {
-    const json spec = pod->value("spec", json::object());
-    if (spec.value("nodeName", "") != name) continue;
-    const bool mine = (*pod)["metadata"].value("labels", json::object()).contains(kWorkloadLabel);
-    const std::string phase = pod->value("status", json::object()).value("phase", "");
+    if (node_of(*pod) != name) continue;
+    const bool mine = labels(*pod).contains(kWorkloadLabel);
+    const std::string& phase = text(member(*pod, "status"), "phase");
     if (phase == "Succeeded" || phase == "Failed") {
       if (mine) outbox_.push({.verb = Write::Verb::remove, .gvr = kPods, .key = key});
       continue;
     }
     if (mine) ++ours;
-    for (const json& container : spec.value("containers", json::array())) {
-      const json limits = container.value("resources", json::object()).value("limits", json::object());
-      for (const auto& [resource, count] : limits.items()) {
-        if (count.is_string()) requested[resource] += std::strtoll(count.get<std::string>().c_str(), nullptr, 10);
+    for (const json& container : items(member(*pod, "spec"), "containers")) {
+      for (const auto& [resource, count] : member(member(container, "resources"), "limits").items()) {
+        if (count.is_string()) requested[resource] += std::strtoll(count.get_ref<const std::string&>().c_str(), nullptr, 10);
       }
     }
   }
-  if (ours >= options_.per_node || node->value("spec", json::object()).value("unschedulable", false)) return;
-  const json allocatable = node->value("status", json::object()).value("allocatable", json::object());
+  if (ours >= options_.per_node || member(*node, "spec").value("unschedulable", false)) return;
+  const json& allocatable = member(member(*node, "status"), "allocatable");
   for (const char* resource : {"nvidia.com/gpu.shared", "nvidia.com/gpu"}) {
-    const std::int64_t all = std::strtoll(allocatable.value(resource, "0").c_str(), nullptr, 10);
+    const std::int64_t all = std::strtoll(text(allocatable, resource).c_str(), nullptr, 10);
     if (all <= requested[resource]) continue;
     const ConsumerPod pod{.node = name, .name = "work-" + name + "-" + std::to_string(++names_), .ns = options_.ns,
                           .resource = resource, .run_for = options_.run_for, .labels = {{kWorkloadLabel, "true"}}};

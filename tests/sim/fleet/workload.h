@@ -40,7 +40,7 @@ class Workload {
   Workload(Site* site, WorkloadOptions options);
   void begin();
   // Changes how many pods a node shall have; 0 lets the running ones end.
-  void set_per_node(std::int64_t per_node) { options_.per_node = per_node; }
+  void set_per_node(std::int64_t per_node);
   boost::asio::awaitable<void> run() { return outbox_.run(); }
   void stop() { outbox_.stop(); }
 
@@ -50,6 +50,7 @@ class Workload {
   Site* site_;
   WorkloadOptions options_;
   Outbox outbox_;
+  bool active_;  // It has been asked for pods once.
   std::uint64_t names_ = 0;
   std::shared_ptr<int> life_ = std::make_shared<int>();
 };

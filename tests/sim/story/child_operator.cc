@@ -17,13 +17,13 @@ extern char** environ;
 
 namespace gso::sim {
 
-ChildOperator::ChildOperator(std::string binary, std::string kubeconfig, std::string log_file)
-    : binary_(std::move(binary)), kubeconfig_(std::move(kubeconfig)), log_file_(std::move(log_file)) {}
+ChildOperator::ChildOperator(k8s::Clock* clock, std::string binary, std::string kubeconfig, std::string log_file)
+    : clock_(clock), binary_(std::move(binary)), kubeconfig_(std::move(kubeconfig)), log_file_(std::move(log_file)) {}
 
-ChildOperator::~ChildOperator() { end(SIGTERM); }
+ChildOperator::~ChildOperator() { end(); }
 
 k8s::Result<void> ChildOperator::start(const OperatorSettings& settings) {
-  end(SIGTERM);
+  end();
   ended_.clear();
   std::vector<std::string> words{binary_, "run", "--kubeconfig", kubeconfig_, "--metrics-bind-address", "0",
                                  "--health-probe-bind-address", "0", "--log-format", "text"};
@@ -47,9 +47,9 @@ k8s::Result<void> ChildOperator::start(const OperatorSettings& settings) {
   return {};
 }
 
-void ChildOperator::end(int signal) {
+void ChildOperator::end() {
   if (pid_ <= 0) return;
-  ::kill(pid_, signal);
+  ::kill(pid_, SIGKILL);
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -57,8 +57,18 @@ void ChildOperator::end(int signal) {
 }
 
 boost::asio::awaitable<void> ChildOperator::kill() {
-  end(SIGKILL);
+  end();
   co_return;
+}
+
+boost::asio::awaitable<void> ChildOperator::stop(k8s::Duration limit) {
+  const k8s::MonoTime deadline = clock_->monotonic() + limit;
+  if (pid_ > 0) ::kill(pid_, SIGTERM);
+  while (pid_ > 0 && clock_->monotonic() < deadline) {
+    if (!trouble().empty()) break;
+    co_await clock_->sleep_for(std::chrono::milliseconds(10));
+  }
+  end();
 }
 
 std::string ChildOperator::trouble() {

@@ -132,6 +132,7 @@ asio::awaitable<Story::Held> Story::start_operator() {
     return k8s::format_go_duration(std::max<k8s::Duration>(scaled(real), std::chrono::milliseconds(20)));
   };
   OperatorSettings settings{{"settle", text(std::chrono::seconds(10))},
+                            {"status-lag", text(std::chrono::seconds(15))},
                             {"canary-soak", text(std::chrono::seconds(60))},
                             {"verify-timeout", text(std::chrono::minutes(10) + options_.slack * 10)},
                             {"max-unavailable", std::to_string(options_.max_unavailable)},

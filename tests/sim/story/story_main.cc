@@ -141,6 +141,13 @@ gso::sim::StoryOptions story_options(const Settings& settings, std::vector<std::
   return options;
 }
 
+asio::awaitable<void> tell_and_stop(Story* story, gso::sim::ChildOperator* child,
+                                    std::optional<std::vector<gso::sim::StoryStep>>* steps) {
+  auto told = co_await story->run();
+  *steps = std::move(told);
+  co_await child->stop(std::chrono::seconds(5));
+}
+
 int tell(const Settings& settings) {
   auto definitions = read_definitions(settings.definitions);
   if (!definitions) return fail(definitions.error().message);
@@ -178,7 +185,7 @@ int tell(const Settings& settings) {
   fleet_options.act_as_controllers = settings.serve_sim;
   if (settings.no_fleet) fleet_options.gpu_operator_namespace.clear();
   gso::sim::Fleet fleet(&client, clock.get(), std::move(fleet_options));
-  gso::sim::ChildOperator child(settings.operator_binary, operator_kubeconfig, scratch.file("operator.log"));
+  gso::sim::ChildOperator child(clock.get(), settings.operator_binary, operator_kubeconfig, scratch.file("operator.log"));
   Story story(&client, clock.get(), &child, story_options(settings, *std::move(definitions)));
 
   std::optional<std::vector<gso::sim::StoryStep>> steps;
@@ -187,10 +194,9 @@ int tell(const Settings& settings) {
     if (!error) io.stop();
   });
   asio::co_spawn(io, fleet.run(), asio::detached);
-  asio::co_spawn(io, story.run(), [&](const std::exception_ptr& error, std::vector<gso::sim::StoryStep> told) {
-    if (error) std::rethrow_exception(error);
-    steps = std::move(told);
+  asio::co_spawn(io, tell_and_stop(&story, &child, &steps), [&io](const std::exception_ptr& error) {
     io.stop();
+    if (error) std::rethrow_exception(error);
   });
   const auto begun = clock->monotonic();
   io.run();
