@@ -42,7 +42,7 @@ struct Step {
   std::vector<std::pair<std::string, nlohmann::json>> expect;  // Path -> value; null means absent.
   std::vector<std::pair<std::string, std::string>> capture;    // Variable -> path.
 
-  // What is compared: these paths of the body only (nothing when empty), or all but these ("*": not the body).
+  // What is compared: these paths of the body only (nothing when empty), or all but these ("*": nothing of the answer).
   std::optional<std::vector<std::string>> only;
   std::vector<std::string> ignore;
 
