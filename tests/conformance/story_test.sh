@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The story on a real API server: the operator's binary under the chart's ServiceAccount, the fleet emulator on real
-# nodes, DaemonSets by the real controllers.
+# The story (tests/sim/story) on a real API server: the operator is a local process under the chart's ServiceAccount, the
+# fleet is the emulator, everything else is real.
 #
-#   story_test.sh CLUSTER_DIR BUILD_DIR PLUGIN_VERSION
+#   story_test.sh CLUSTER_DIR BUILD_DIR PLUGIN_VERSION     a running cluster without a fleet, a built tree, v0.20.0
 #
-# Closes with "N passed, N failed", counting the story's steps.
+# Prints the story and one line for each check, and closes with "N passed, N failed".
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -16,11 +16,60 @@ source "$here/checks.sh"
 # shellcheck source=tests/conformance/operator_process.sh
 source "$here/operator_process.sh"
 
-install_chart --set defaultPolicy.create=false
-status=0
-"$build/tests/sim/story/gso-story" --kubeconfig "$cluster/admin.kubeconfig" --operator-kubeconfig "$work/operator.kubeconfig" \
-  --operator "$build/controller/gpu-sharing-operator" --plugin-version "$version" --time-scale 0.05 | tee "$work/story.log" || status=$?
-passed=$(grep -c '^✓' "$work/story.log" || true)
-failed=$(grep -c '^✗' "$work/story.log" || true)
-if ((status != 0 && failed == 0)); then failed=1; fi
+account=system:serviceaccount:$namespace:gpu-sharing-operator
+
+# Each step of the story counts; it ends at the first that does not hold.
+tell() {
+  local code=0 line
+  timeout --kill-after=10 "${GSO_STORY_SECONDS:-420}" "$build/tests/sim/story/gso-story" \
+    --kubeconfig "$cluster/admin.kubeconfig" --operator-kubeconfig "$work/operator.kubeconfig" \
+    --operator "$build/controller/gpu-sharing-operator" --plugin-version "$version" --time-scale 0.1 --keep \
+    >"$work/story" 2>&1 </dev/null || code=$?
+  cat "$work/story"
+  while read -r line; do
+    case $line in
+      ✓*) passed=$((passed + 1)) ;;
+      ✗*) failed=$((failed + 1)) ;;
+    esac
+  done <"$work/story"
+  if ((code != 0)); then
+    ((failed > 0)) || failed=$((failed + 1))
+    echo "gso-story ended with exit code $code"
+    sed -n "s/^the operator's log: //p" "$work/story" | xargs -r tail -n 40
+  fi
+}
+
+# What the audit log says of the operator's requests: CODE VERB RESOURCE, counted.
+requests() {
+  python3 - "$cluster/audit.log" "$account" <<'PY'
+import collections, json, sys
+seen = collections.Counter()
+for line in open(sys.argv[1], encoding="utf-8"):
+    try: event = json.loads(line)
+    except ValueError: continue
+    if event["user"]["username"] != sys.argv[2] or "objectRef" not in event: continue
+    ref = event["objectRef"]
+    resource = ref.get("resource", "") + ("/" + ref["subresource"] if ref.get("subresource") else "")
+    seen[(event.get("responseStatus", {}).get("code", 0), event["verb"], resource)] += 1
+for (code, verb, resource), count in sorted(seen.items()):
+    print(code, verb, resource, count)
+PY
+}
+
+chart_gave_enough_rights() {
+  requests >"$work/requests"
+  cat "$work/requests"
+  grep -q '^200 patch nodes ' "$work/requests"
+  if grep '^403 ' "$work/requests"; then return 1; fi
+}
+
+nothing_was_refused_as_invalid() {
+  if grep -E '^(400|422) ' "$work/requests"; then return 1; fi
+}
+
+# The story starts the operator with flags for the default policy, so that object is left to the operator.
+check "the chart is installed" install_chart --set defaultPolicy.create=false
+tell
+check "the chart's roles were enough" chart_gave_enough_rights
+check "no request was refused as invalid" nothing_was_refused_as_invalid
 close_checks

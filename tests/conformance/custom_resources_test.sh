@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# The operator's CRDs on a real API server, as a user of kubectl meets them. The requests themselves are compared with
+# the simulated server by sequences/custom.yaml.
+#
+#   custom_resources_test.sh CLUSTER_DIR     a running API server; it leaves the CRDs there
+#
+# Prints one line for each check and closes with "N passed, N failed".
+set -euo pipefail
+shopt -s inherit_errexit
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+project=$(cd "$here/../.." && pwd)
+cluster=$(cd "$1" && pwd)
+# shellcheck source=tests/conformance/checks.sh
+source "$here/checks.sh"
+
+kubectl() { "$cluster/bin/kubectl" --kubeconfig "$cluster/admin.kubeconfig" --request-timeout=20s "$@"; }
+
+tidy() { kubectl delete sharingpolicies,sharingrollouts --all; }
+
+crds_are_established() {
+  kubectl apply --server-side --force-conflicts -f "$project/crds"
+  kubectl wait --for=condition=Established --timeout=30s -f "$project/crds"
+  # A schema that is not structural would be named in a condition, and pruning and CEL would be off.
+  if kubectl get crd -o 'jsonpath={.items[*].status.conditions[*].type}' | grep NonStructuralSchema; then return 1; fi
+}
+
+policy() { printf '{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"%s"},"spec":%s}' "$1" "$2"; }
+rollout() { printf '{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingRollout","metadata":{"name":"%s"},"spec":%s}' "$1" "$2"; }
+
+# refused WHAT-THE-MESSAGE-SAYS OBJECT
+refused() {
+  local answer
+  if answer=$(kubectl create --dry-run=server -f - <<<"$2" 2>&1); then
+    echo "accepted: $2"
+    return 1
+  fi
+  grep -qF -- "$1" <<<"$answer" || { echo "refused, but without '$1': $answer"; return 1; }
+}
+
+defaults_are_filled_in() {
+  kubectl create -f - <<<"$(policy minimal '{}')"
+  local spec
+  spec=$(kubectl get sharingpolicy minimal -o 'jsonpath={.spec.mode} {.spec.rollout.maxUnavailable} {.spec.rollout.maxUnavailablePerGroup} {.spec.rollout.canary.soak} {.spec.rollout.workloads} {.spec.rollout.maxFailures} {.spec.takeover}')
+  [[ $spec == "Enforce 10% 25% 60s WaitForIdle 3 false" ]] || { echo "$spec"; return 1; }
+}
+
+wrong_policies_are_refused() {
+  refused 'must be a count of at least 1, or a percentage from 1% to 100%' "$(policy x '{"rollout":{"maxUnavailable":0}}')"
+  refused 'must be a count of at least 1, or a percentage from 1% to 100%' "$(policy x '{"rollout":{"maxUnavailablePerGroup":"0%"}}')"
+  refused 'workloads: Evict needs cordon' "$(policy x '{"rollout":{"workloads":"Evict","cordon":false}}')"
+  refused 'In and NotIn need values' "$(policy x '{"nodeSelector":{"matchExpressions":[{"key":"a","operator":"In"}]}}')"
+  refused 'supported values: "Enforce", "Approve", "Observe"' "$(policy x '{"mode":"Sometimes"}')"
+  refused 'spec.profile.configMapKey: Required value' "$(policy x '{"profile":{}}')"
+  refused 'spec.rollout.verifyTimeout' "$(policy x '{"rollout":{"verifyTimeout":"soon"}}')"
+  refused 'unknown field "spec.rollout.maxUnavailabel"' "$(policy x '{"rollout":{"maxUnavailabel":1}}')"
+}
+
+rollouts_keep_their_identity() {
+  kubectl create -f - <<<"$(rollout r '{"policy":"default","configMap":"gpu-operator/mps-config","key":"any","toRevision":"v1-1","profile":"version: v1"}')"
+  local answer
+  if answer=$(kubectl patch sharingrollout r --type merge -p '{"spec":{"toRevision":"v1-2"}}' 2>&1); then return 1; fi
+  grep -F 'cannot change' <<<"$answer"
+  if answer=$(kubectl patch sharingrollout r --type merge -p '{"spec":{"profile":"version: v2"}}' 2>&1); then return 1; fi
+  grep -F 'profile is the text that was rolled out and cannot change' <<<"$answer"
+  kubectl patch sharingrollout r --type merge -p '{"spec":{"paused":true,"aborted":true}}'
+  if answer=$(kubectl patch sharingrollout r --type merge -p '{"spec":{"aborted":false}}' 2>&1); then return 1; fi
+  grep -F 'an aborted rollout stays aborted' <<<"$answer"
+  refused 'Too long' "$(rollout x "{\"policy\":\"p\",\"configMap\":\"a/b\",\"key\":\"k\",\"toRevision\":\"r\",\"profile\":\"$(head -c 65537 /dev/zero | tr '\0' x)\"}")"
+}
+
+status_is_a_subresource() {
+  kubectl patch sharingpolicy minimal --type merge -p '{"status":{"currentRollout":"ignored"}}'
+  [[ -z $(kubectl get sharingpolicy minimal -o 'jsonpath={.status.currentRollout}') ]]
+  kubectl patch sharingpolicy minimal --subresource status --type merge \
+    -p '{"status":{"nodes":{"total":3,"upToDate":2,"blocked":1},"conditions":[{"type":"Ready","status":"False","reason":"Blocked","message":"one node is blocked","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
+  # As an old kubectl wait or Argo CD reads it.
+  kubectl wait --for=condition=Ready=False --timeout=5s sharingpolicy/minimal
+}
+
+columns_are_shown() {
+  kubectl get gsp minimal
+  [[ $(kubectl get gsp minimal --no-headers | tr -s ' ' | cut -d' ' -f1-3) == 'minimal Enforce 3' ]]
+  kubectl get gsr r -o wide | grep -E 'POLICY +KEY +REVISION +PHASE'
+  kubectl get gpusharing | grep sharingrollout
+}
+
+fields_are_explained() {
+  kubectl explain sharingpolicy.spec.rollout.maxUnavailable | grep -F 'percentage'
+  kubectl explain sharingrollout.spec.aborted | grep -F 'Ends the rollout'
+}
+
+check "the CRDs are established and structural" crds_are_established
+check "defaults are filled in" defaults_are_filled_in
+check "wrong policies are refused, and why is said" wrong_policies_are_refused
+check "a rollout keeps its identity, and its switches turn" rollouts_keep_their_identity
+check "status is a subresource, with conditions to wait for" status_is_a_subresource
+check "columns, short names and the category work" columns_are_shown
+check "kubectl explain knows the fields" fields_are_explained
+close_checks
