@@ -149,9 +149,11 @@ k patch ds -n gpu-operator plugin --subresource status --type merge \
   -p "{\"status\":{\"observedGeneration\":$generation,\"desiredNumberScheduled\":1,\"updatedNumberScheduled\":1,\"numberAvailable\":1,\"numberReady\":1,\"currentNumberScheduled\":1,\"numberMisscheduled\":0}}" >/dev/null
 expect "rollout status" "successfully rolled out" k rollout status ds/plugin -n gpu-operator --timeout=20s
 expect "wait for a condition" "condition met" k wait --for=condition=Ready node/gpu-1 --timeout=20s
-(sleep 0.5 && k label node gpu-1 late=1 >/dev/null) &
-expect "wait for a field" "condition met" k wait --for=jsonpath='{.metadata.labels.late}'=1 node/gpu-1 --timeout=20s
-wait "$!"
+k wait --for=jsonpath='{.metadata.labels.late}'=1 node/gpu-1 --timeout=20s >"$work/waited" &
+waiter=$!
+k label node gpu-1 late=1 >/dev/null
+wait "$waiter" || true
+expect "wait for a field" "condition met" cat "$work/waited"
 uid=$(k get node gpu-1 -o 'jsonpath={.metadata.uid}')  # `describe` finds events by the uid of their object.
 k create -f - >/dev/null <<YAML
 apiVersion: events.k8s.io/v1
