@@ -35,9 +35,9 @@ enum class Fault {
 // One rule. It applies to matching exchanges, after the first `skip` of them, `times` times at most.
 struct FaultRule {
   Fault fault = Fault::server_error;
-  std::string verb;      // get, list, watch, create, update, patch, delete; "write" is every write; empty: any.
-  std::string resource;  // "nodes"; empty: any.
-  std::string name;      // Of the object; empty: any.
+  std::string verb = {};      // get, list, watch, create, update, patch, delete; "write" is every write; empty: any.
+  std::string resource = {};  // "nodes"; empty: any.
+  std::string name = {};      // Of the object; empty: any.
   double probability = 1.0;
   int skip = 0;
   int times = 1'000'000'000;
