@@ -14,10 +14,14 @@ using testing::HasSubstr;
 constexpr const char* kConfigMaps = "/api/v1/namespaces/default/configmaps";
 
 json config_map(std::string name, json data = json::object()) {
-  return {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", std::move(name)}}}, {"data", std::move(data)}};
+  return {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata", {{"name", std::move(name)}}},
+          {"data", std::move(data)}};
 }
 json node(std::string name, json labels = json::object()) {
-  return {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", std::move(name)}, {"labels", std::move(labels)}}}};
+  return {
+      {"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", std::move(name)}, {"labels", std::move(labels)}}}};
 }
 
 TEST(ApiServer, gives_a_new_object_its_identity_and_a_later_one_a_higher_version) {
@@ -47,18 +51,25 @@ TEST(ApiServer, refuses_what_the_real_server_refuses_and_says_why) {
   };
   const std::string long_value(64, 'x');
   const Case cases[] = {
-      {"a taken name", k8s::Method::post, kConfigMaps, config_map("taken"), 409, "AlreadyExists", "configmaps \"taken\" already exists"},
+      {"a taken name", k8s::Method::post, kConfigMaps, config_map("taken"), 409, "AlreadyExists",
+       "configmaps \"taken\" already exists"},
       {"a missing object", k8s::Method::get, "/api/v1/nodes/x", nullptr, 404, "NotFound", "nodes \"x\" not found"},
-      {"a missing namespace", k8s::Method::post, "/api/v1/namespaces/no/configmaps", config_map("a"), 404, "NotFound", "namespaces \"no\" not found"},
-      {"an unknown resource", k8s::Method::get, "/apis/apps/v1/foos", nullptr, 404, "NotFound", "could not find the requested resource"},
-      {"another kind", k8s::Method::post, "/api/v1/nodes", config_map("a"), 400, "BadRequest", "cannot be handled as a Node"},
-      {"a name of the wrong form", k8s::Method::post, "/api/v1/nodes", node("X_"), 422, "Invalid", "RFC 1123 subdomain"},
-      {"a label value too long", k8s::Method::post, "/api/v1/nodes", node("n", {{"a", long_value}}), 422, "Invalid", "no more than 63 bytes"},
+      {"a missing namespace", k8s::Method::post, "/api/v1/namespaces/no/configmaps", config_map("a"), 404, "NotFound",
+       "namespaces \"no\" not found"},
+      {"an unknown resource", k8s::Method::get, "/apis/apps/v1/foos", nullptr, 404, "NotFound",
+       "could not find the requested resource"},
+      {"another kind", k8s::Method::post, "/api/v1/nodes", config_map("a"), 400, "BadRequest",
+       "cannot be handled as a Node"},
+      {"a name of the wrong form", k8s::Method::post, "/api/v1/nodes", node("X_"), 422, "Invalid",
+       "RFC 1123 subdomain"},
+      {"a label value too long", k8s::Method::post, "/api/v1/nodes", node("n", {{"a", long_value}}), 422, "Invalid",
+       "no more than 63 bytes"},
       {"a field of the wrong type", k8s::Method::post, kConfigMaps, config_map("a", {{"k", 1}}), 400, "BadRequest",
        "cannot unmarshal number into Go struct field ConfigMap.data of type string"},
-      {"a create over all namespaces", k8s::Method::post, "/api/v1/configmaps", config_map("a"), 405, "MethodNotAllowed", ""},
-      {"a field selector that does not exist", k8s::Method::get, "/api/v1/nodes?fieldSelector=spec.x%3D1", nullptr, 400, "BadRequest",
-       "field label not supported: spec.x"},
+      {"a create over all namespaces", k8s::Method::post, "/api/v1/configmaps", config_map("a"), 405,
+       "MethodNotAllowed", ""},
+      {"a field selector that does not exist", k8s::Method::get, "/api/v1/nodes?fieldSelector=spec.x%3D1", nullptr, 400,
+       "BadRequest", "field label not supported: spec.x"},
   };
   for (const Case& c : cases) {
     const Answer answer = api.send(c.method, c.path, c.body);
@@ -72,7 +83,8 @@ TEST(ApiServer, a_watch_sees_each_change_once_and_leaving_the_selector_is_a_dele
   Api api;
   (void)api.post("/api/v1/nodes", node("before", {{"gpu", "yes"}}));
   auto all = api.watch("/api/v1/nodes?watch=true");
-  auto labelled = api.watch("/api/v1/nodes?watch=true&labelSelector=gpu%3Dyes&resourceVersion=" + std::to_string(api.server.revision()));
+  auto labelled = api.watch("/api/v1/nodes?watch=true&labelSelector=gpu%3Dyes&resourceVersion=" +
+                            std::to_string(api.server.revision()));
   ASSERT_NE(all, nullptr);
   (void)api.post("/api/v1/nodes", node("n", {{"gpu", "yes"}}));
   (void)api.merge("/api/v1/nodes/n", {{"metadata", {{"labels", {{"gpu", "no"}}}}}});

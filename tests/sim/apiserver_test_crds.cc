@@ -42,7 +42,8 @@ json definition() {
 }
 
 json widget(json spec) {
-  return {{"apiVersion", "example.com/v1"}, {"kind", "Widget"}, {"metadata", {{"name", "w"}}}, {"spec", std::move(spec)}};
+  return {
+      {"apiVersion", "example.com/v1"}, {"kind", "Widget"}, {"metadata", {{"name", "w"}}}, {"spec", std::move(spec)}};
 }
 
 struct Crds : testing::Test {
@@ -59,7 +60,8 @@ TEST_F(Crds, a_definition_is_established_and_serves_its_kind) {
 }
 
 TEST_F(Crds, unknown_fields_go_and_defaults_come) {
-  const Answer made = api.post(kWidgets, widget({{"odd", 1}, {"free", {{"odd", 1}}}, {"parts", {{{"name", "a"}, {"odd", 1}}}}}));
+  const Answer made =
+      api.post(kWidgets, widget({{"odd", 1}, {"free", {{"odd", 1}}}, {"parts", {{{"name", "a"}, {"odd", 1}}}}}));
   ASSERT_EQ(made.status, 201) << made.text;
   EXPECT_EQ(made.body["spec"], json::parse(R"({"size":3,"colour":"green","free":{"odd":1},"parts":[{"name":"a"}]})"));
 }

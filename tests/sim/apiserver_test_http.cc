@@ -68,7 +68,8 @@ struct Http : testing::Test {
 
 TEST_F(Http, answers_requests_on_a_connection_that_stays_open) {
   const std::string twice = exchange(
-      "POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n{\"metadata\":{\"name\":\"n\"}}"
+      "POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+      "25\r\n\r\n{\"metadata\":{\"name\":\"n\"}}"
       "GET /api/v1/nodes/n HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(twice, StartsWith("HTTP/1.1 201 Created"));
   EXPECT_THAT(twice, HasSubstr("HTTP/1.1 200 OK"));
@@ -78,7 +79,9 @@ TEST_F(Http, answers_requests_on_a_connection_that_stays_open) {
 TEST_F(Http, takes_the_bearer_token_for_the_user) {
   std::string user;
   server.add_audit_listener([&](const AuditEntry& e) { user = e.user + " " + e.user_agent; });
-  (void)exchange("DELETE /api/v1/nodes/n HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer bob\r\nUser-Agent: t/1\r\nConnection: close\r\n\r\n");
+  (void)exchange(
+      "DELETE /api/v1/nodes/n HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer bob\r\nUser-Agent: t/1\r\nConnection: "
+      "close\r\n\r\n");
   EXPECT_EQ(user, "bob t/1");
 }
 
@@ -99,7 +102,8 @@ TEST_F(Http, streams_watches_in_chunks_and_notices_when_the_client_goes) {
 }
 
 TEST_F(Http, a_watch_ends_with_its_time) {
-  const std::string all = exchange("GET /api/v1/nodes?watch=1&resourceVersion=1&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string all =
+      exchange("GET /api/v1/nodes?watch=1&resourceVersion=1&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(all, testing::EndsWith("0\r\n\r\n"));
 }
 

@@ -19,7 +19,8 @@ struct Lists : testing::Test {
 
   void make_nodes(int count) {
     for (int i = 0; i < count; ++i) {
-      (void)api.post("/api/v1/nodes", {{"metadata", {{"name", "n" + std::to_string(i)}, {"labels", {{"i", std::to_string(i % 2)}}}}}});
+      (void)api.post("/api/v1/nodes",
+                     {{"metadata", {{"name", "n" + std::to_string(i)}, {"labels", {{"i", std::to_string(i % 2)}}}}}});
     }
   }
   std::string now() { return std::to_string(api.server.revision()); }
@@ -135,7 +136,8 @@ TEST_F(Lists, bookmarks_come_each_minute_and_before_the_watch_ends_at_its_time) 
 }
 
 TEST_F(Lists, a_name_and_a_namespace_narrow_a_watch) {
-  auto one = api.watch("/api/v1/namespaces/default/configmaps?watch=1&fieldSelector=metadata.name%3Da&resourceVersion=" + now());
+  auto one = api.watch(
+      "/api/v1/namespaces/default/configmaps?watch=1&fieldSelector=metadata.name%3Da&resourceVersion=" + now());
   auto system = api.watch("/api/v1/namespaces/kube-system/configmaps?watch=1&resourceVersion=" + now());
   for (const char* ns : {"default", "kube-system"}) {
     for (const char* name : {"a", "b"}) {

@@ -65,12 +65,14 @@ struct Transport : testing::Test {
     r.method = method;
     r.path = std::move(path);
     r.body = std::move(body);
-    if (!r.body.empty()) r.content_type = method == k8s::Method::patch ? "application/merge-patch+json" : "application/json";
+    if (!r.body.empty())
+      r.content_type = method == k8s::Method::patch ? "application/merge-patch+json" : "application/json";
     return r;
   }
   Response send(k8s::Method method, std::string path, std::string body = "") {
     std::optional<Response> response;
-    asio::co_spawn(api.io, send_into(&client, request(method, std::move(path), std::move(body)), &response), asio::detached);
+    asio::co_spawn(api.io, send_into(&client, request(method, std::move(path), std::move(body)), &response),
+                   asio::detached);
     EXPECT_TRUE(api.clock.run_until([&] { return response.has_value(); }, 1h));
     return std::move(*response);
   }

@@ -19,8 +19,9 @@ struct Writes : testing::Test {
   Api api;
 
   Answer applied(const char* manager, json data, const char* more = "") {
-    return api.apply(std::string(kConfigMaps) + "/a?fieldManager=" + manager + more,
-                     {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "a"}}}, {"data", std::move(data)}});
+    return api.apply(
+        std::string(kConfigMaps) + "/a?fieldManager=" + manager + more,
+        {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "a"}}}, {"data", std::move(data)}});
   }
   json make_pod(const char* name, const char* node, json metadata = json::object()) {
     metadata["name"] = name;
@@ -45,10 +46,13 @@ TEST_F(Writes, a_stale_version_conflicts_and_an_equal_write_changes_nothing) {
 }
 
 TEST_F(Writes, the_status_is_written_through_its_subresource_only) {
-  (void)api.post("/api/v1/nodes", {{"metadata", {{"name", "n"}}}, {"status", {{"capacity", {{"nvidia.com/gpu", "2"}}}}}});
-  (void)api.merge("/api/v1/nodes/n", {{"status", {{"capacity", {{"nvidia.com/gpu", "8"}}}}}, {"metadata", {{"labels", {{"a", "b"}}}}}});
+  (void)api.post("/api/v1/nodes",
+                 {{"metadata", {{"name", "n"}}}, {"status", {{"capacity", {{"nvidia.com/gpu", "2"}}}}}});
+  (void)api.merge("/api/v1/nodes/n",
+                  {{"status", {{"capacity", {{"nvidia.com/gpu", "8"}}}}}, {"metadata", {{"labels", {{"a", "b"}}}}}});
   EXPECT_EQ(api.get("/api/v1/nodes/n").body["status"]["capacity"]["nvidia.com/gpu"], "2");
-  (void)api.merge("/api/v1/nodes/n/status", {{"status", {{"capacity", {{"nvidia.com/gpu", "8"}}}}}, {"spec", {{"unschedulable", true}}}});
+  (void)api.merge("/api/v1/nodes/n/status",
+                  {{"status", {{"capacity", {{"nvidia.com/gpu", "8"}}}}}, {"spec", {{"unschedulable", true}}}});
   const json node = api.get("/api/v1/nodes/n").body;
   EXPECT_EQ(node["status"]["capacity"]["nvidia.com/gpu"], "8");
   EXPECT_FALSE(node["spec"].contains("unschedulable"));
@@ -88,7 +92,9 @@ TEST_F(Writes, strategic_patches_merge_containers_by_name) {
   const json pod = {{"containers", {{{"name", "a"}, {"image", "1"}}, {{"name", "b"}, {"image", "1"}}}}};
   (void)api.post("/apis/apps/v1/namespaces/default/daemonsets",
                  {{"metadata", {{"name", "d"}}},
-                  {"spec", {{"selector", {{"matchLabels", {{"app", "d"}}}}}, {"template", {{"metadata", {{"labels", {{"app", "d"}}}}}, {"spec", pod}}}}}});
+                  {"spec",
+                   {{"selector", {{"matchLabels", {{"app", "d"}}}}},
+                    {"template", {{"metadata", {{"labels", {{"app", "d"}}}}}, {"spec", pod}}}}}});
   const Answer patched =
       api.send(k8s::Method::patch, "/apis/apps/v1/namespaces/default/daemonsets/d",
                {{"spec", {{"template", {{"spec", {{"containers", {{{"name", "b"}, {"image", "2"}}}}}}}}}}},
@@ -120,7 +126,8 @@ TEST_F(Writes, a_pod_on_a_node_stays_until_its_kubelet_deletes_it_for_good) {
   EXPECT_EQ(api.get(std::string(kPods) + "/unbound").status, 404);
   (void)api.remove(std::string(kPods) + "/bound?gracePeriodSeconds=0");
   EXPECT_EQ(api.get(std::string(kPods) + "/bound").status, 404);
-  EXPECT_THAT(events_of(*watch), ElementsAre("MODIFIED bound", "MODIFIED unbound", "DELETED unbound", "MODIFIED bound", "DELETED bound"));
+  EXPECT_THAT(events_of(*watch),
+              ElementsAre("MODIFIED bound", "MODIFIED unbound", "DELETED unbound", "MODIFIED bound", "DELETED bound"));
 }
 
 TEST_F(Writes, a_finalizer_holds_an_object) {
@@ -134,7 +141,8 @@ TEST_F(Writes, a_finalizer_holds_an_object) {
 
 TEST_F(Writes, dependents_go_after_their_owner) {
   const json owner = api.post(kConfigMaps, {{"metadata", {{"name", "owner"}}}}).body;
-  const json reference = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"name", "owner"}, {"uid", owner["metadata"]["uid"]}};
+  const json reference = {
+      {"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"name", "owner"}, {"uid", owner["metadata"]["uid"]}};
   (void)make_pod("owned", "", {{"ownerReferences", json::array({reference})}});
   api.clock.run_for(10s);
   EXPECT_EQ(api.get(std::string(kPods) + "/owned").status, 200);
@@ -147,7 +155,8 @@ TEST_F(Writes, dependents_go_after_their_owner) {
 TEST_F(Writes, foreground_deletion_waits_for_dependents_and_orphaning_frees_them) {
   for (const char* policy : {"Foreground", "Orphan"}) {
     const json owner = api.post(kConfigMaps, {{"metadata", {{"name", "owner"}}}}).body;
-    const json reference = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"name", "owner"}, {"uid", owner["metadata"]["uid"]}};
+    const json reference = {
+        {"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"name", "owner"}, {"uid", owner["metadata"]["uid"]}};
     (void)make_pod("owned", "n1", {{"ownerReferences", json::array({reference})}});
     (void)api.remove(std::string(kConfigMaps) + "/owner", {{"propagationPolicy", policy}});
     api.clock.run_for(1s);
@@ -176,14 +185,16 @@ TEST_F(Writes, a_namespace_takes_its_content_with_it) {
 
 TEST_F(Writes, an_eviction_spends_what_the_budget_allows) {
   (void)api.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets",
-                 {{"metadata", {{"name", "b"}}}, {"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}}});
+                 {{"metadata", {{"name", "b"}}},
+                  {"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}}});
   const json ready = {{"status", {{"phase", "Running"}, {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}};
   for (const char* name : {"p1", "p2"}) {
     (void)make_pod(name, "n1", {{"labels", {{"app", "x"}}}});
     (void)api.merge(std::string(kPods) + "/" + name + "/status", ready);
   }
   const auto evict = [&](const char* name) {
-    return api.post(std::string(kPods) + "/" + name + "/eviction", {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", {{"name", name}}}});
+    return api.post(std::string(kPods) + "/" + name + "/eviction",
+                    {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", {{"name", name}}}});
   };
   EXPECT_EQ(evict("p1").status, 429) << "the budget is not counted yet";
   api.clock.run_for(1s);
@@ -196,19 +207,36 @@ TEST_F(Writes, an_eviction_spends_what_the_budget_allows) {
 }
 
 TEST_F(Writes, sizes_are_limited_and_dry_runs_store_nothing) {
-  EXPECT_EQ(api.post(kConfigMaps, {{"metadata", {{"name", "a"}}}, {"data", {{"k", std::string(3 << 20, 'x')}}}}).status, 413);
-  EXPECT_EQ(api.post(kConfigMaps, {{"metadata", {{"name", "a"}}}, {"data", {{"k", std::string((1 << 20) + 1, 'x')}}}}).status, 422);
-  EXPECT_EQ(api.post("/api/v1/nodes", {{"metadata", {{"name", "n"}}}, {"spec", {{"providerID", std::string(1600 * 1024, 'x')}}}}).status, 500);
+  EXPECT_EQ(api.post(kConfigMaps, {{"metadata", {{"name", "a"}}}, {"data", {{"k", std::string(3 << 20, 'x')}}}}).status,
+            413);
+  EXPECT_EQ(
+      api.post(kConfigMaps, {{"metadata", {{"name", "a"}}}, {"data", {{"k", std::string((1 << 20) + 1, 'x')}}}}).status,
+      422);
+  EXPECT_EQ(api.post("/api/v1/nodes",
+                     {{"metadata", {{"name", "n"}}}, {"spec", {{"providerID", std::string(1600 * 1024, 'x')}}}})
+                .status,
+            500);
   EXPECT_EQ(api.post(std::string(kConfigMaps) + "?dryRun=All", {{"metadata", {{"name", "a"}}}}).status, 201);
   EXPECT_EQ(api.get(std::string(kConfigMaps) + "/a").status, 404);
 }
 
 TEST_F(Writes, hostile_bodies_are_refused_and_never_crash) {
-  const char* bodies[] = {"", "{", "[]", "null", "1", "\"x\"", "{\"metadata\":5}", "{\"metadata\":{\"name\":7}}",
-                          "{\"metadata\":{\"name\":\"a\",\"labels\":[]}}", "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":{}}}}",
-                          "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":{}}}", "{\"metadata\":{\"name\":\"a\",\"finalizers\":[1]}}",
-                          "{\"kind\":5,\"metadata\":{\"name\":\"a\"}}", "{\"metadata\":{\"name\":\"a\",\"managedFields\":[1]}}",
-                          "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":{}}}", "{\"metadata\":{\"name\":\"a\"},\"spec\":[]}"};
+  const char* bodies[] = {"",
+                          "{",
+                          "[]",
+                          "null",
+                          "1",
+                          "\"x\"",
+                          "{\"metadata\":5}",
+                          "{\"metadata\":{\"name\":7}}",
+                          "{\"metadata\":{\"name\":\"a\",\"labels\":[]}}",
+                          "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":{}}}}",
+                          "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":{}}}",
+                          "{\"metadata\":{\"name\":\"a\",\"finalizers\":[1]}}",
+                          "{\"kind\":5,\"metadata\":{\"name\":\"a\"}}",
+                          "{\"metadata\":{\"name\":\"a\",\"managedFields\":[1]}}",
+                          "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":{}}}",
+                          "{\"metadata\":{\"name\":\"a\"},\"spec\":[]}"};
   const char* types[] = {"application/json", "application/merge-patch+json", "application/json-patch+json",
                          "application/strategic-merge-patch+json", "application/apply-patch+yaml"};
   (void)make_pod("a", "");
@@ -228,7 +256,8 @@ TEST_F(Writes, hostile_bodies_are_refused_and_never_crash) {
 TEST_F(Writes, each_write_is_audited_with_what_it_changed) {
   std::vector<std::string> log;
   api.server.add_audit_listener([&](const AuditEntry& e) {
-    log.push_back(e.user + " " + e.verb + " " + e.gvr.resource + "/" + e.key.name + " " + std::to_string(e.status) + (e.changed() ? " changed" : ""));
+    log.push_back(e.user + " " + e.verb + " " + e.gvr.resource + "/" + e.key.name + " " + std::to_string(e.status) +
+                  (e.changed() ? " changed" : ""));
   });
   (void)api.post("/api/v1/nodes", {{"metadata", {{"name", "n"}}}});
   (void)api.merge("/api/v1/nodes/n", {{"metadata", {{"labels", {{"a", "b"}}}}}});
@@ -236,8 +265,9 @@ TEST_F(Writes, each_write_is_audited_with_what_it_changed) {
   (void)api.merge("/api/v1/nodes/none", json::object());
   (void)api.remove("/api/v1/nodes/n");
   (void)api.get("/api/v1/nodes");
-  EXPECT_THAT(log, ElementsAre("alice create nodes/n 201 changed", "alice patch nodes/n 200 changed", "alice patch nodes/n 200",
-                               "alice patch nodes/none 404", "alice delete nodes/n 200 changed"));
+  EXPECT_THAT(
+      log, ElementsAre("alice create nodes/n 201 changed", "alice patch nodes/n 200 changed", "alice patch nodes/n 200",
+                       "alice patch nodes/none 404", "alice delete nodes/n 200 changed"));
 }
 
 }  // namespace

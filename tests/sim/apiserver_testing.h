@@ -33,8 +33,8 @@ struct Api {
               std::string_view content_type = "application/json", std::string_view accept = "application/json") {
     return send_text(method, path, body.is_null() ? "" : body.dump(), content_type, accept);
   }
-  Answer send_text(k8s::Method method, std::string_view path, std::string body, std::string_view content_type = "application/json",
-                   std::string_view accept = "application/json") {
+  Answer send_text(k8s::Method method, std::string_view path, std::string body,
+                   std::string_view content_type = "application/json", std::string_view accept = "application/json") {
     k8s::HttpRequest request;
     request.method = method;
     request.path = path;
@@ -55,7 +55,9 @@ struct Api {
   Answer apply(std::string_view path, const nlohmann::json& body) {
     return send(k8s::Method::patch, path, body, "application/apply-patch+yaml");
   }
-  Answer remove(std::string_view path, const nlohmann::json& body = nullptr) { return send(k8s::Method::del, path, body); }
+  Answer remove(std::string_view path, const nlohmann::json& body = nullptr) {
+    return send(k8s::Method::del, path, body);
+  }
   std::shared_ptr<WatchStream> watch(std::string_view path, std::string_view accept = "application/json") {
     k8s::HttpRequest request;
     request.path = path;
@@ -73,9 +75,12 @@ inline std::vector<std::string> events_of(WatchStream& stream) {
   for (std::string line; std::getline(lines, line);) {
     const auto event = nlohmann::json::parse(line);
     const std::string type = event["type"];
-    if (type == "ERROR") events.push_back("ERROR " + std::to_string(event["object"].value("code", 0)));
-    else if (type == "BOOKMARK") events.push_back(type + (event["object"]["metadata"].contains("annotations") ? " end" : ""));
-    else events.push_back(type + " " + event["object"]["metadata"].value("name", ""));
+    if (type == "ERROR")
+      events.push_back("ERROR " + std::to_string(event["object"].value("code", 0)));
+    else if (type == "BOOKMARK")
+      events.push_back(type + (event["object"]["metadata"].contains("annotations") ? " end" : ""));
+    else
+      events.push_back(type + " " + event["object"]["metadata"].value("name", ""));
   }
   return events;
 }

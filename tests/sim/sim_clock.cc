@@ -101,7 +101,9 @@ asio::awaitable<void> SimClock::sleep_until(MonoTime deadline) {
   if (!fired) throw boost::system::system_error(asio::error::operation_aborted);
 }
 
-std::unique_ptr<k8s::Signal> SimClock::make_signal() { return std::make_unique<SimSignal>(*this); }
+std::unique_ptr<k8s::Signal> SimClock::make_signal() {
+  return std::make_unique<SimSignal>(*this);
+}
 
 void SimClock::run_ready() {
   if (io_.stopped()) io_.restart();

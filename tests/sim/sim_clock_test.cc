@@ -32,7 +32,8 @@ asio::awaitable<void> sleep_then_note(SimClockTest* test, std::string name, k8s:
   test->note(std::move(name));
 }
 
-asio::awaitable<void> wait_then_note(SimClockTest* test, k8s::Signal* signal, std::string name, k8s::MonoTime deadline) {
+asio::awaitable<void> wait_then_note(SimClockTest* test, k8s::Signal* signal, std::string name,
+                                     k8s::MonoTime deadline) {
   const bool notified = co_await signal->wait_until(deadline);
   test->note(name + (notified ? "=notified" : "=deadline"));
 }

@@ -10,6 +10,7 @@
 #include "tests/sim/apiserver/crd.h"
 #include "tests/sim/apiserver/discovery.h"
 #include "tests/sim/apiserver/managed_fields.h"
+#include "tests/sim/apiserver/options.h"
 #include "tests/sim/apiserver/reader.h"
 #include "tests/sim/apiserver/writer.h"
 
@@ -30,58 +31,15 @@ k8s::HttpResponse text_response(int status, std::string body) {
 }
 
 k8s::HttpResponse version_response() {
-  const json version = {{"major", "1"}, {"minor", "36"}, {"gitVersion", "v1.36.3"}, {"gitCommit", ""}, {"gitTreeState", ""},
-                        {"buildDate", "1970-01-01T00:00:00Z"}, {"goVersion", ""}, {"compiler", ""}, {"platform", "linux/amd64"}};
+  const json version = {{"major", "1"},    {"minor", "36"},      {"gitVersion", "v1.36.3"},
+                        {"gitCommit", ""}, {"gitTreeState", ""}, {"buildDate", "1970-01-01T00:00:00Z"},
+                        {"goVersion", ""}, {"compiler", ""},     {"platform", "linux/amd64"}};
   return json_response(200, version.dump() + "\n");
 }
 
 std::string manager_of(const RequestInfo& info, const RequestContext& context) {
   const std::string given = info.option("fieldManager");
   return given.empty() ? context.user_agent.substr(0, context.user_agent.find('/')) : given;
-}
-
-bool is_apply(const k8s::HttpRequest& request) { return request.content_type.starts_with("application/apply-patch"); }
-
-// What is wrong with the options of a create, update or patch.
-FieldErrors write_option_errors(const k8s::HttpRequest& request, const RequestInfo& info) {
-  FieldErrors errors;
-  const std::string manager = info.option("fieldManager");
-  if (is_apply(request) && manager.empty()) errors.push_back(required_value("fieldManager", "is required for apply patch"));
-  if (info.verb == "patch" && !is_apply(request) && !info.option("force").empty()) {
-    errors.push_back(forbidden_value("force", "may not be specified for non-apply patch"));
-  }
-  if (manager.size() > 128) errors.push_back(too_long("fieldManager", 128));
-  if (const std::string dry_run = info.option("dryRun"); !dry_run.empty() && dry_run != "All") {
-    errors.push_back(not_supported("dryRun", json::array({dry_run}), {"All"}));
-  }
-  const std::string validation = info.option("fieldValidation");
-  if (!validation.empty() && validation != "Ignore" && validation != "Warn" && validation != "Strict") {
-    errors.push_back(not_supported("fieldValidation", validation, {"", "Ignore", "Strict", "Warn"}));
-  }
-  return errors;
-}
-
-// The DeleteOptions of a body and of the query.
-Outcome<DeleteOptions> delete_options(const k8s::HttpRequest& request, const RequestInfo& info) {
-  DeleteOptions options;
-  json body = request.body.empty() ? json::object() : json::parse(request.body, nullptr, false);
-  if (!body.is_object()) return std::unexpected(bad_request("couldn't get version/kind; json parse error"));
-  if (const std::string grace = info.option("gracePeriodSeconds"); !grace.empty()) options.grace_seconds = std::atoll(grace.c_str());
-  if (auto it = body.find("gracePeriodSeconds"); it != body.end() && it->is_number_integer()) options.grace_seconds = it->get<std::int64_t>();
-  options.propagation = body.value("propagationPolicy", info.option("propagationPolicy"));
-  if (body.value("orphanDependents", false)) options.propagation = "Orphan";
-  if (auto it = body.find("preconditions"); it != body.end() && it->is_object()) {
-    options.uid = it->value("uid", "");
-    options.resource_version = it->value("resourceVersion", "");
-  }
-  const json dry = body.value("dryRun", json::array());
-  options.dry_run = !info.option("dryRun").empty() || (dry.is_array() && !dry.empty());
-  if (!options.propagation.empty() && options.propagation != "Foreground" && options.propagation != "Background" &&
-      options.propagation != "Orphan") {
-    return std::unexpected(invalid({"meta.k8s.io", "", "DeleteOptions"}, "",
-                                   {not_supported("propagationPolicy", options.propagation, {"Foreground", "Background", "Orphan", "nil"})}));
-  }
-  return options;
 }
 
 }  // namespace
@@ -94,8 +52,8 @@ class ApiServer::Impl {
         hub_(storage_, clock),
         writer_(registry_, storage_, clock, {options.seed, options.taint_new_nodes}),
         reader_(storage_, hub_, clock),
-        collector_(executor, clock, registry_, storage_, writer_, {options.default_service_accounts, options.collector_delay},
-                   [this] { audit_actor(); }) {
+        collector_(executor, clock, registry_, storage_, writer_,
+                   {options.default_service_accounts, options.collector_delay}, [this] { audit_actor(); }) {
     writer_.set_crd_listener([this](const json* before, const json* after) { on_crd(before, after); });
     for (const char* name : {"default", "kube-node-lease", "kube-public", "kube-system"}) {
       writer_.seed_object(registry_.find("", "v1", "namespaces"),
@@ -197,7 +155,9 @@ class ApiServer::Impl {
 
   k8s::HttpResponse route(const k8s::HttpRequest& request, const RequestContext& context) {
     if (request.body.size() > kMostRequestBytes) {
-      return ApiError(413, "RequestEntityTooLarge", fmt::format("Request entity too large: limit is {}", kMostRequestBytes)).response();
+      return ApiError(413, "RequestEntityTooLarge",
+                      fmt::format("Request entity too large: limit is {}", kMostRequestBytes))
+          .response();
     }
     const RequestInfo info = parse_request(request);
     if (info.kind == RequestInfo::Path::other) return other_path(request, info);
@@ -236,7 +196,8 @@ class ApiServer::Impl {
   }
 
   // Everybody may do everything; a client that may not is a fault (faults.h).
-  k8s::HttpResponse review(const Resource& resource, const k8s::HttpRequest& request, const std::string& manager) const {
+  k8s::HttpResponse review(const Resource& resource, const k8s::HttpRequest& request,
+                           const std::string& manager) const {
     json object = json::parse(request.body, nullptr, false);
     if (request.content_type.find("protobuf") != std::string::npos) {
       return ApiError(415, "UnsupportedMediaType", "the simulated server reads JSON and YAML, not protobuf").response();
@@ -266,8 +227,7 @@ class ApiServer::Impl {
     entry.content_type = request.content_type;
     entry.body = request.body;
     auto outcome = dispatch(resource, request, info, context, entry);
-    k8s::HttpResponse response =
-        outcome ? written(*resource, *outcome, format) : outcome.error().response();
+    k8s::HttpResponse response = outcome ? written(*resource, *outcome, format) : outcome.error().response();
     for (const std::string& warning : writer_.take_warnings()) {
       if (outcome) response.headers.emplace_back("warning", "299 - " + json(warning).dump());
     }
@@ -282,12 +242,16 @@ class ApiServer::Impl {
       auto options = delete_options(request, info);
       if (!options) return std::unexpected(options.error());
       entry.dry_run = options->dry_run;
-      return info.verb == "delete" ? writer_.remove(resource, info.key, *options) : delete_all(resource, info, *options);
+      return info.verb == "delete" ? writer_.remove(resource, info.key, *options)
+                                   : delete_all(resource, info, *options);
     }
-    WriteRequest write{resource, info.key, info.subresource, manager_of(info, context), request.content_type, request.body};
+    WriteRequest write{resource,    info.key, info.subresource, manager_of(info, context), request.content_type,
+                       request.body};
     const std::string dry_run = info.option("dryRun");
     if (auto errors = write_option_errors(request, info); !errors.empty()) {
-      const char* kind = info.verb == "create" ? "CreateOptions" : info.verb == "update" ? "UpdateOptions" : "PatchOptions";
+      const char* kind = info.verb == "create"   ? "CreateOptions"
+                         : info.verb == "update" ? "UpdateOptions"
+                                                 : "PatchOptions";
       return std::unexpected(invalid({"meta.k8s.io", "", kind}, "", errors));
     }
     const std::string validation = info.option("fieldValidation");
@@ -410,16 +374,32 @@ k8s::HttpResponse ApiServer::handle(const k8s::HttpRequest& request, const Reque
 ApiServer::WatchAnswer ApiServer::watch(const k8s::HttpRequest& request, const RequestContext& context) {
   return impl_->watch(request, context);
 }
-bool ApiServer::is_watch(const k8s::HttpRequest& request) { return parse_request(request).verb == "watch"; }
-void ApiServer::add_audit_listener(AuditListener listener) { impl_->listeners_.push_back(std::move(listener)); }
-std::optional<json> ApiServer::get(const k8s::Gvr& gvr, const k8s::ObjectKey& key) const { return impl_->get(gvr, key); }
-std::vector<json> ApiServer::list(const k8s::Gvr& gvr, const std::string& ns) const { return impl_->list(gvr, ns); }
+bool ApiServer::is_watch(const k8s::HttpRequest& request) {
+  return parse_request(request).verb == "watch";
+}
+void ApiServer::add_audit_listener(AuditListener listener) {
+  impl_->listeners_.push_back(std::move(listener));
+}
+std::optional<json> ApiServer::get(const k8s::Gvr& gvr, const k8s::ObjectKey& key) const {
+  return impl_->get(gvr, key);
+}
+std::vector<json> ApiServer::list(const k8s::Gvr& gvr, const std::string& ns) const {
+  return impl_->list(gvr, ns);
+}
 std::vector<std::shared_ptr<const json>> ApiServer::view(const k8s::Gvr& gvr, const std::string& ns) const {
   return impl_->view(gvr, ns);
 }
-std::uint64_t ApiServer::revision() const { return impl_->storage_.revision(); }
-void ApiServer::compact(const std::string& bucket) { impl_->storage_.compact(bucket); }
-std::size_t ApiServer::open_watches() const { return impl_->hub_.open_watches(); }
-k8s::Clock& ApiServer::clock() { return impl_->clock_; }
+std::uint64_t ApiServer::revision() const {
+  return impl_->storage_.revision();
+}
+void ApiServer::compact(const std::string& bucket) {
+  impl_->storage_.compact(bucket);
+}
+std::size_t ApiServer::open_watches() const {
+  return impl_->hub_.open_watches();
+}
+k8s::Clock& ApiServer::clock() {
+  return impl_->clock_;
+}
 
 }  // namespace gso::sim

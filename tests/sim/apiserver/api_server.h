@@ -62,7 +62,8 @@ class ApiServer {
   [[nodiscard]] std::optional<nlohmann::json> get(const k8s::Gvr& gvr, const k8s::ObjectKey& key) const;
   [[nodiscard]] std::vector<nlohmann::json> list(const k8s::Gvr& gvr, const std::string& ns = "") const;
   // The same without copies, for frequent checks of large kinds; built-in kinds only.
-  [[nodiscard]] std::vector<std::shared_ptr<const nlohmann::json>> view(const k8s::Gvr& gvr, const std::string& ns = "") const;
+  [[nodiscard]] std::vector<std::shared_ptr<const nlohmann::json>> view(const k8s::Gvr& gvr,
+                                                                        const std::string& ns = "") const;
   // The last resourceVersion given out.
   [[nodiscard]] std::uint64_t revision() const;
   // Forgets past events of a bucket ("pods", "daemonsets.apps"; all when empty): older watches and continue tokens

@@ -37,11 +37,13 @@ void validate_workload(const json& object, FieldErrors& errors) {
   if (!selector.is_object()) {
     if (!daemon_set) errors.push_back(required_value("spec.selector"));
   } else if (selector.empty()) {
-    errors.push_back(invalid_value("spec.selector", selector,
-                                   daemon_set ? "empty selector is invalid for daemonset" : "empty selector is invalid for deployment"));
+    errors.push_back(invalid_value(
+        "spec.selector", selector,
+        daemon_set ? "empty selector is invalid for daemonset" : "empty selector is invalid for deployment"));
   }
   if ((selector.is_object() || daemon_set) && !LabelSelector::from_json(selector).matches(labels)) {
-    errors.push_back(invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"));
+    errors.push_back(
+        invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"));
   }
   if (labels.is_object()) check_labels(labels, "spec.template.metadata.labels", errors);
   const json pod = spec.value("template", json::object()).value("spec", json::object());
@@ -97,7 +99,8 @@ Strategy node_strategy() {
     check(node, errors);  // The real server checks an update's taints twice, and says so twice.
     const std::string before = old["spec"].value("providerID", "");
     if (!before.empty() && node["spec"].value("providerID", "") != before) {
-      errors.push_back(forbidden_value("spec.providerID", "node updates may not change providerID except from \"\" to valid"));
+      errors.push_back(
+          forbidden_value("spec.providerID", "node updates may not change providerID except from \"\" to valid"));
     }
   };
   return s;
@@ -256,10 +259,12 @@ Strategy lease_strategy() {
   s.validate = [](const json& lease, FieldErrors& errors) {
     const json spec = lease.value("spec", json::object());
     if (spec.contains("leaseDurationSeconds") && spec["leaseDurationSeconds"] <= 0) {
-      errors.push_back(invalid_value("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"));
+      errors.push_back(
+          invalid_value("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"));
     }
     if (spec.contains("leaseTransitions") && spec["leaseTransitions"] < 0) {
-      errors.push_back(invalid_value("spec.leaseTransitions", spec["leaseTransitions"], "must be greater than or equal to 0"));
+      errors.push_back(
+          invalid_value("spec.leaseTransitions", spec["leaseTransitions"], "must be greater than or equal to 0"));
     }
   };
   return s;
@@ -328,11 +333,13 @@ Strategy event_strategy(bool new_api) {
     for (const char* member : {"firstTimestamp", "lastTimestamp", "count"}) {
       if (!event.value(member, json()).is_null()) errors.push_back(invalid_value(member, "", "needs to be unset"));
     }
-    if (!event.value("source", json::object()).empty()) errors.push_back(invalid_value("source", "", "needs to be unset"));
+    if (!event.value("source", json::object()).empty())
+      errors.push_back(invalid_value("source", "", "needs to be unset"));
   };
   s.validate_update = [](const json& event, const json& old, FieldErrors& errors) {
-    for (const char* member : {"involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count",
-                               "reason", "type", "eventTime", "action", "related", "reportingComponent", "reportingInstance"}) {
+    for (const char* member :
+         {"involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "reason", "type",
+          "eventTime", "action", "related", "reportingComponent", "reportingInstance"}) {
       const json now = event.value(member, json());
       if (now == old.value(member, json())) continue;
       const bool renamed = member == std::string_view("reportingComponent");

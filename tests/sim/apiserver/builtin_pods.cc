@@ -59,7 +59,8 @@ void default_container(json& container) {
   for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"}) default_probe(container, probe);
   json& resources = container["resources"];
   if (resources.contains("limits")) {
-    for (const auto& [name, value] : resources["limits"].items()) set_default(resources["requests"], name.c_str(), value);
+    for (const auto& [name, value] : resources["limits"].items())
+      set_default(resources["requests"], name.c_str(), value);
   }
 }
 
@@ -94,12 +95,14 @@ void validate_container(const json& container, const std::string& path, const st
   for (std::size_t i = 0; i < mounts.size(); ++i) {
     const std::string at = fmt::format("{}.volumeMounts[{}]", path, i);
     const std::string volume = mounts[i].value("name", "");
-    if (volume.empty()) errors.push_back(required_value(at + ".name"));
+    if (volume.empty())
+      errors.push_back(required_value(at + ".name"));
     else if (!volumes.contains(volume)) {
       errors.push_back({FieldError::Type::not_found, at + ".name", json(volume).dump(), ""});
     }
     const std::string mount = mounts[i].value("mountPath", "");
-    if (mount.empty()) errors.push_back(required_value(at + ".mountPath"));
+    if (mount.empty())
+      errors.push_back(required_value(at + ".mountPath"));
     else if (!mount_paths.insert(mount).second) {
       errors.push_back(invalid_value(at + ".mountPath", mount, "must be unique"));
     }
@@ -131,7 +134,8 @@ void default_pod_spec(json& spec) {
       for (auto& port : container["ports"]) set_default(port, "hostPort", port.value("containerPort", 0));
     }
   }
-  if (const std::string account = spec.value("serviceAccountName", spec.value("serviceAccount", "")); !account.empty()) {
+  if (const std::string account = spec.value("serviceAccountName", spec.value("serviceAccount", ""));
+      !account.empty()) {
     spec["serviceAccountName"] = account;
     spec["serviceAccount"] = account;
   }
@@ -153,8 +157,7 @@ void admit_pod_spec(json& spec) {
       tolerated |= (have == key || have.empty()) && (effect == "NoExecute" || effect.empty());
     }
     if (tolerated) continue;
-    tolerations.push_back(
-        {{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}});
+    tolerations.push_back({{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}});
   }
 }
 
@@ -164,11 +167,15 @@ void validate_pod_spec(const json& spec, const std::string& path, FieldErrors& e
   for (std::size_t i = 0; i < volume_list.size(); ++i) {
     const std::string at = fmt::format("{}.volumes[{}].name", path, i);
     const std::string name = volume_list[i].value("name", "");
-    if (name.empty()) errors.push_back(required_value(at));
-    else if (auto problem = dns_label_problem(name)) errors.push_back(invalid_value(at, name, *problem));
-    else if (!volumes.insert(name).second) errors.push_back(duplicate_value(at, name));
+    if (name.empty())
+      errors.push_back(required_value(at));
+    else if (auto problem = dns_label_problem(name))
+      errors.push_back(invalid_value(at, name, *problem));
+    else if (!volumes.insert(name).second)
+      errors.push_back(duplicate_value(at, name));
   }
-  if (!spec.contains("containers") || spec["containers"].empty()) errors.push_back(required_value(path + ".containers"));
+  if (!spec.contains("containers") || spec["containers"].empty())
+    errors.push_back(required_value(path + ".containers"));
   std::set<std::string> names;
   for (const char* list : {"containers", "initContainers"}) {
     const json containers = spec.value(list, json::array());
@@ -180,7 +187,8 @@ void validate_pod_spec(const json& spec, const std::string& path, FieldErrors& e
   check_enum(spec, "dnsPolicy", {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"}, path, errors);
   if (spec.contains("nodeSelector")) check_labels(spec["nodeSelector"], path + ".nodeSelector", errors);
   if (const auto grace = spec.value("terminationGracePeriodSeconds", std::int64_t{0}); grace < 0) {
-    errors.push_back(invalid_value(path + ".terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"));
+    errors.push_back(
+        invalid_value(path + ".terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"));
   }
 }
 
@@ -190,9 +198,10 @@ void validate_pod_update(const json& pod, const json& old, FieldErrors& errors) 
   for (const char* list : {"containers", "initContainers"}) {
     const std::size_t count = before.contains(list) ? before[list].size() : 0;
     if ((spec.contains(list) && spec[list].is_array() ? spec[list].size() : 0) != count) {
-      errors.push_back(forbidden_value(fmt::format("spec.{}", list), list == std::string("containers")
-                                                                        ? "pod updates may not add or remove containers"
-                                                                        : "pod updates may not add or remove init containers"));
+      errors.push_back(
+          forbidden_value(fmt::format("spec.{}", list), list == std::string("containers")
+                                                            ? "pod updates may not add or remove containers"
+                                                            : "pod updates may not add or remove init containers"));
       return;
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -200,14 +209,17 @@ void validate_pod_update(const json& pod, const json& old, FieldErrors& errors) 
     }
   }
   for (const char* free : {"activeDeadlineSeconds", "terminationGracePeriodSeconds"}) {
-    if (before.contains(free)) spec[free] = before[free];
-    else spec.erase(free);
+    if (before.contains(free))
+      spec[free] = before[free];
+    else
+      spec.erase(free);
   }
   const json old_tolerations = before.value("tolerations", json::array());
   for (const auto& toleration : old_tolerations) {
     const json now = spec.value("tolerations", json::array());
     if (std::find(now.begin(), now.end(), toleration) == now.end()) {
-      errors.push_back(forbidden_value("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"));
+      errors.push_back(
+          forbidden_value("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"));
       return;
     }
   }
@@ -220,7 +232,8 @@ void validate_pod_update(const json& pod, const json& old, FieldErrors& errors) 
       "pod updates may not change fields other than "
       "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
       "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
-      "previously negative)\n" + difference(comparable, spec)));
+      "previously negative)\n" +
+          difference(comparable, spec)));
 }
 
 std::string qos_class(const json& spec) {

@@ -35,16 +35,26 @@ class Evaluator {
 
   Value eval(const CelNode& n) {
     switch (n.kind) {
-      case Kind::literal: return n.value;
-      case Kind::name: return name(n.text);
-      case Kind::member: return member(n);
-      case Kind::index: return index(n);
-      case Kind::call: return call(n);
-      case Kind::method: return method(n);
-      case Kind::list: return list(n);
-      case Kind::unary: return unary(n);
-      case Kind::binary: return binary(n);
-      case Kind::ternary: break;
+      case Kind::literal:
+        return n.value;
+      case Kind::name:
+        return name(n.text);
+      case Kind::member:
+        return member(n);
+      case Kind::index:
+        return index(n);
+      case Kind::call:
+        return call(n);
+      case Kind::method:
+        return method(n);
+      case Kind::list:
+        return list(n);
+      case Kind::unary:
+        return unary(n);
+      case Kind::binary:
+        return binary(n);
+      case Kind::ternary:
+        break;
     }
     const Value condition = eval(*n.kids[0]);
     if (!condition) return condition;
@@ -63,9 +73,11 @@ class Evaluator {
 
   // CEL escapes reserved words and characters in field names: "__dot__", "__slash__", "__dash__", "__namespace__".
   static std::string unescaped(std::string text) {
-    static const std::map<std::string, std::string> kEscapes{{"__dot__", "."}, {"__dash__", "-"}, {"__slash__", "/"}, {"__underscores__", "__"}};
+    static const std::map<std::string, std::string> kEscapes{
+        {"__dot__", "."}, {"__dash__", "-"}, {"__slash__", "/"}, {"__underscores__", "__"}};
     for (const auto& [from, to] : kEscapes) {
-      for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+      for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+        text.replace(at, from.size(), to);
     }
     if (text.size() > 4 && text.starts_with("__") && text.ends_with("__")) return text.substr(2, text.size() - 4);
     return text;
@@ -224,7 +236,8 @@ class Evaluator {
   Value method(const CelNode& n) {
     const Value target = eval(*n.kids[0]);
     if (!target) return target;
-    const bool macro = n.text == "all" || n.text == "exists" || n.text == "exists_one" || n.text == "filter" || n.text == "map";
+    const bool macro =
+        n.text == "all" || n.text == "exists" || n.text == "exists_one" || n.text == "filter" || n.text == "map";
     if (macro) return comprehension(n, *target);
     if (n.text == "size" && n.kids.size() == 1) return size_of(*target);
     if (!target->is_string()) return kUnknown;

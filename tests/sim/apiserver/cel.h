@@ -1,7 +1,7 @@
-// The part of CEL that validation rules of CRDs commonly use: literals, self, oldSelf, fields, indexes, has(), size(), type(),
-// in, comparisons, + - * / %, && || !, the ternary, lists, string methods (startsWith, endsWith, contains, matches,
-// size), duration(), and the macros all, exists, exists_one, filter, map. No optionals, no time-zone functions, no
-// cost limits.
+// The part of CEL that validation rules of CRDs commonly use: literals, self, oldSelf, fields, indexes, has(), size(),
+// type(), in, comparisons, + - * / %, && || !, the ternary, lists, string methods (startsWith, endsWith, contains,
+// matches, size), duration(), and the macros all, exists, exists_one, filter, map. No optionals, no time-zone
+// functions, no cost limits.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -18,8 +18,12 @@ struct Token {
   std::string text;
 };
 
-bool name_char(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 class Parser {
  public:
@@ -32,7 +36,8 @@ class Parser {
 
  private:
   void next() {
-    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n' || rest_.front() == '\t' || rest_.front() == '\r')) {
+    while (!rest_.empty() &&
+           (rest_.front() == ' ' || rest_.front() == '\n' || rest_.front() == '\t' || rest_.front() == '\r')) {
       rest_.remove_prefix(1);
     }
     if (rest_.empty()) {
@@ -86,7 +91,9 @@ class Parser {
     token_ = {closed ? Token::Type::text : Token::Type::bad, std::move(text)};
   }
 
-  [[nodiscard]] bool at(std::string_view symbol) const { return token_.type == Token::Type::symbol && token_.text == symbol; }
+  [[nodiscard]] bool at(std::string_view symbol) const {
+    return token_.type == Token::Type::symbol && token_.text == symbol;
+  }
   bool accept(std::string_view symbol) {
     if (!at(symbol)) return false;
     next();
@@ -184,11 +191,16 @@ class Parser {
     const Token token = token_;
     next();
     switch (token.type) {
-      case Token::Type::text: return make(Kind::literal, "", {}, token.text);
-      case Token::Type::number: return number(token.text);
-      case Token::Type::name: return named(token.text);
-      case Token::Type::symbol: break;
-      default: return nullptr;
+      case Token::Type::text:
+        return make(Kind::literal, "", {}, token.text);
+      case Token::Type::number:
+        return number(token.text);
+      case Token::Type::name:
+        return named(token.text);
+      case Token::Type::symbol:
+        break;
+      default:
+        return nullptr;
     }
     if (token.text == "(") {
       CelTree inner = ternary();
@@ -224,6 +236,8 @@ class Parser {
 
 }  // namespace
 
-CelTree parse_cel(std::string_view expression) { return Parser(expression).parse(); }
+CelTree parse_cel(std::string_view expression) {
+  return Parser(expression).parse();
+}
 
 }  // namespace gso::sim

@@ -11,16 +11,16 @@ namespace gso::sim {
 
 struct CelNode {
   enum class Kind {
-    literal,   // value
-    name,      // text
-    member,    // kids[0].text
-    index,     // kids[0][kids[1]]
-    call,      // text(kids…)
-    method,    // kids[0].text(kids[1]…)
-    list,      // [kids…]
-    unary,     // text kids[0]
-    binary,    // kids[0] text kids[1]
-    ternary,   // kids[0] ? kids[1] : kids[2]
+    literal,  // value
+    name,     // text
+    member,   // kids[0].text
+    index,    // kids[0][kids[1]]
+    call,     // text(kids…)
+    method,   // kids[0].text(kids[1]…)
+    list,     // [kids…]
+    unary,    // text kids[0]
+    binary,   // kids[0] text kids[1]
+    ternary,  // kids[0] ? kids[1] : kids[2]
   };
   Kind kind = Kind::literal;
   std::string text;

@@ -181,9 +181,11 @@ void Collector::tend_namespace(const std::string& name) {
   const ObjectPtr ns = storage_.bucket("namespaces").find({"", name});
   if (ns == nullptr) return;
   if (!ns->deleting()) {
-    if (!options_.default_service_accounts || storage_.bucket("serviceaccounts").find({name, "default"}) != nullptr) return;
-    writer_.seed_object(registry_.find("", "v1", "serviceaccounts"),
-                        {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", {{"name", "default"}, {"namespace", name}}}});
+    if (!options_.default_service_accounts || storage_.bucket("serviceaccounts").find({name, "default"}) != nullptr)
+      return;
+    writer_.seed_object(
+        registry_.find("", "v1", "serviceaccounts"),
+        {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", {{"name", "default"}, {"namespace", name}}}});
     return;
   }
   std::vector<std::pair<ResourcePtr, ObjectPtr>> content;

@@ -1,6 +1,6 @@
 // The server's background actors: the garbage collector (owner references, foreground and orphan deletion), the
-// namespace controller (default ServiceAccount, deletion of a namespace's content) and the disruption controller (status
-// of PodDisruptionBudgets).
+// namespace controller (default ServiceAccount, deletion of a namespace's content) and the disruption controller
+// (status of PodDisruptionBudgets).
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -25,8 +25,8 @@ class Collector {
     k8s::Duration delay{};  // Between a change and what follows from it.
   };
   // `flush` is called after each round, for the audit of what it changed.
-  Collector(boost::asio::any_io_executor executor, k8s::Clock& clock, Registry& registry, Storage& storage, Writer& writer,
-            Options options, std::function<void()> flush);
+  Collector(boost::asio::any_io_executor executor, k8s::Clock& clock, Registry& registry, Storage& storage,
+            Writer& writer, Options options, std::function<void()> flush);
   ~Collector();
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
@@ -46,7 +46,7 @@ class Collector {
     friend auto operator<=>(const Location&, const Location&) = default;
   };
   struct Work {
-    std::set<Location> deleting;   // Marked for deletion with finalizers of ours.
+    std::set<Location> deleting;    // Marked for deletion with finalizers of ours.
     std::set<Location> dependents;  // Whose owners may be gone.
     std::set<std::string> namespaces;
     std::set<std::string> budgets;  // Namespaces whose budgets may count differently now.
@@ -68,7 +68,7 @@ class Collector {
   Options options_;
   std::function<void()> flush_;
   std::shared_ptr<Wakeup> wakeup_;
-  std::map<std::string, Location> alive_;                      // By uid.
+  std::map<std::string, Location> alive_;                 // By uid.
   std::map<std::string, std::set<Location>> dependents_;  // By owner uid.
   Work work_;
 };

@@ -24,10 +24,11 @@ std::vector<Column> columns_of(const json& version) {
   const json list = version.value("additionalPrinterColumns", json::array());
   if (list.empty()) columns.push_back({"Age", "date", "", 0, ".metadata.creationTimestamp"});
   for (const auto& c : list) {
-    columns.push_back({c.value("name", ""), c.value("type", "string"), c.value("description", ""), c.value("priority", 0),
-                       c.value("jsonPath", "")});
+    columns.push_back({c.value("name", ""), c.value("type", "string"), c.value("description", ""),
+                       c.value("priority", 0), c.value("jsonPath", "")});
     if (columns.back().description.empty()) {
-      columns.back().description = "Custom resource definition column (in JSONPath format): " + columns.back().json_path;
+      columns.back().description =
+          "Custom resource definition column (in JSONPath format): " + columns.back().json_path;
     }
   }
   return columns;
@@ -49,13 +50,16 @@ void validate_definition(const json& crd, FieldErrors& errors) {
   if (name != expected) {
     errors.push_back(invalid_value("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
   }
-  if (group.empty()) errors.push_back(required_value("spec.group"));
-  else if (auto problem = dns_subdomain_problem(group)) errors.push_back(invalid_value("spec.group", group, *problem));
+  if (group.empty())
+    errors.push_back(required_value("spec.group"));
+  else if (auto problem = dns_subdomain_problem(group))
+    errors.push_back(invalid_value("spec.group", group, *problem));
   for (const char* member : {"plural", "kind"}) {
     if (names.value(member, "").empty()) errors.push_back(required_value(fmt::format("spec.names.{}", member)));
   }
   const std::string scope = spec.value("scope", "");
-  if (scope.empty()) errors.push_back(required_value("spec.scope"));
+  if (scope.empty())
+    errors.push_back(required_value("spec.scope"));
   else if (scope != "Cluster" && scope != "Namespaced") {
     errors.push_back(not_supported("spec.scope", scope, {"Cluster", "Namespaced"}));
   }
@@ -68,7 +72,9 @@ void validate_definition(const json& crd, FieldErrors& errors) {
       errors.push_back(required_value(fmt::format("spec.versions[{}].schema.openAPIV3Schema", i)));
     }
   }
-  if (stored != 1) errors.push_back(invalid_value("spec.versions", versions, "must have exactly one version marked as storage version"));
+  if (stored != 1)
+    errors.push_back(
+        invalid_value("spec.versions", versions, "must have exactly one version marked as storage version"));
 }
 
 }  // namespace
@@ -97,7 +103,8 @@ std::vector<ResourcePtr> resources_of_crd(const json& crd) {
     r->storage_version = r->group + "/" + storage_version_of(spec);
     r->columns = columns_of(version);
     auto arena = std::make_shared<SchemaArena>();
-    r->schema = read_structural_schema(version.value("schema", json::object()).value("openAPIV3Schema", json::object()), *arena);
+    r->schema = read_structural_schema(version.value("schema", json::object()).value("openAPIV3Schema", json::object()),
+                                       *arena);
     r->schema_owner = std::move(arena);
     r->pruning = !spec.value("preserveUnknownFields", false);
     const json selectable = version.value("selectableFields", json::array());
@@ -118,8 +125,16 @@ json established_status(const json& crd, k8s::WallTime now) {
   if (std::find(stored.begin(), stored.end(), version) == stored.end()) stored.push_back(version);
   return {{"acceptedNames", std::move(names)},
           {"conditions",
-           {{{"type", "NamesAccepted"}, {"status", "True"}, {"reason", "NoConflicts"}, {"message", "no conflicts found"}, {"lastTransitionTime", time}},
-            {{"type", "Established"}, {"status", "True"}, {"reason", "InitialNamesAccepted"}, {"message", "the initial names have been accepted"}, {"lastTransitionTime", time}}}},
+           {{{"type", "NamesAccepted"},
+             {"status", "True"},
+             {"reason", "NoConflicts"},
+             {"message", "no conflicts found"},
+             {"lastTransitionTime", time}},
+            {{"type", "Established"},
+             {"status", "True"},
+             {"reason", "InitialNamesAccepted"},
+             {"message", "the initial names have been accepted"},
+             {"lastTransitionTime", time}}}},
           {"storedVersions", std::move(stored)}};
 }
 
@@ -134,14 +149,16 @@ Strategy custom_resource_definition_strategy() {
     if (!spec.contains("conversion")) spec["conversion"] = {{"strategy", "None"}};
   };
   s.prepare_create = [](json& crd) {
-    crd["status"] = {{"conditions", nullptr}, {"acceptedNames", {{"plural", ""}, {"kind", ""}}},
+    crd["status"] = {{"conditions", nullptr},
+                     {"acceptedNames", {{"plural", ""}, {"kind", ""}}},
                      {"storedVersions", {storage_version_of(crd["spec"])}}};
   };
   s.validate = validate_definition;
   s.validate_update = [](const json& crd, const json& old, FieldErrors& errors) {
     for (const char* member : {"scope", "group"}) {
       if (crd["spec"].value(member, "") != old["spec"].value(member, "")) {
-        errors.push_back(invalid_value(fmt::format("spec.{}", member), crd["spec"].value(member, ""), "field is immutable"));
+        errors.push_back(
+            invalid_value(fmt::format("spec.{}", member), crd["spec"].value(member, ""), "field is immutable"));
       }
     }
   };

@@ -73,7 +73,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> groups_of(const Re
   for (const auto& r : registry.all()) {
     auto it = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == r->group; });
     if (it == groups.end()) it = groups.insert(groups.end(), {r->group, {}});
-    if (std::find(it->second.begin(), it->second.end(), r->version) == it->second.end()) it->second.push_back(r->version);
+    if (std::find(it->second.begin(), it->second.end(), r->version) == it->second.end())
+      it->second.push_back(r->version);
   }
   for (auto& [group, versions] : groups) std::stable_sort(versions.begin(), versions.end(), preferred_before);
   return groups;
@@ -82,13 +83,21 @@ std::vector<std::pair<std::string, std::vector<std::string>>> groups_of(const Re
 json legacy_resources(const Registry& registry, const std::string& group, const std::string& version) {
   json list = json::array();
   for (const auto& r : of_version(registry, group, version)) {
-    json entry = {{"name", r->plural}, {"singularName", r->singular}, {"namespaced", r->namespaced}, {"kind", r->kind}, {"verbs", verbs_of(*r)}};
+    json entry = {{"name", r->plural},
+                  {"singularName", r->singular},
+                  {"namespaced", r->namespaced},
+                  {"kind", r->kind},
+                  {"verbs", verbs_of(*r)}};
     if (!r->short_names.empty()) entry["shortNames"] = r->short_names;
     if (!r->categories.empty()) entry["categories"] = r->categories;
     list.push_back(std::move(entry));
     for (const auto& s : subresources_of(*r)) {
       const SubresourceKind kind = kind_of(*r, s);
-      json sub = {{"name", r->plural + "/" + s}, {"singularName", ""}, {"namespaced", r->namespaced}, {"kind", kind.kind}, {"verbs", subresource_verbs(s)}};
+      json sub = {{"name", r->plural + "/" + s},
+                  {"singularName", ""},
+                  {"namespaced", r->namespaced},
+                  {"kind", kind.kind},
+                  {"verbs", subresource_verbs(s)}};
       if (kind.group[0] != '\0') {
         sub["group"] = kind.group;
         sub["version"] = kind.version;
@@ -125,7 +134,10 @@ json aggregated_version(const Registry& registry, const std::string& group, cons
       const SubresourceKind kind = kind_of(*r, s);
       const bool own = kind.version[0] == '\0';
       entry["subresources"].push_back({{"subresource", s},
-                                       {"responseKind", {{"group", own ? own_group : kind.group}, {"version", own ? own_version : kind.version}, {"kind", kind.kind}}},
+                                       {"responseKind",
+                                        {{"group", own ? own_group : kind.group},
+                                         {"version", own ? own_version : kind.version},
+                                         {"kind", kind.kind}}},
                                        {"verbs", subresource_verbs(s)}});
     }
     resources.push_back(std::move(entry));
@@ -139,21 +151,25 @@ k8s::HttpResponse aggregated(const Registry& registry, bool core, std::string_vi
     if (group.empty() != core) continue;
     json list = json::array();
     for (const auto& v : versions) list.push_back(aggregated_version(registry, group, v));
-    items.push_back({{"metadata", group.empty() ? json::object() : json{{"name", group}}}, {"versions", std::move(list)}});
+    items.push_back(
+        {{"metadata", group.empty() ? json::object() : json{{"name", group}}}, {"versions", std::move(list)}});
   }
   const json document = {{"kind", "APIGroupDiscoveryList"},
                          {"apiVersion", fmt::format("apidiscovery.k8s.io/{}", version_name)},
                          {"metadata", json::object()},
                          {"items", std::move(items)}};
   k8s::HttpResponse response = json_response(200, document.dump() + "\n");
-  response.headers[0].second = fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version_name);
+  response.headers[0].second =
+      fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version_name);
   return response;
 }
 
 // "v2", "v2beta1", or empty when the client did not ask for the aggregated form.
 std::string_view aggregated_version_wanted(std::string_view accept) {
   if (accept.find("as=APIGroupDiscoveryList") == std::string_view::npos) return "";
-  return accept.find("v=v2beta1") != std::string_view::npos && accept.find("v=v2;") == std::string_view::npos ? "v2beta1" : "v2";
+  return accept.find("v=v2beta1") != std::string_view::npos && accept.find("v=v2;") == std::string_view::npos
+             ? "v2beta1"
+             : "v2";
 }
 
 }  // namespace
@@ -164,7 +180,10 @@ std::optional<k8s::HttpResponse> discover(const Registry& registry, const Reques
   const auto wanted = aggregated_version_wanted(accept);
   if (s.size() == 1 && !wanted.empty()) return aggregated(registry, s[0] == "api", wanted);
   if (s[0] == "api" && s.size() == 1) {
-    return json_response(200, json({{"kind", "APIVersions"}, {"versions", {"v1"}}, {"serverAddressByClientCIDRs", json::array()}}).dump() + "\n");
+    return json_response(
+        200,
+        json({{"kind", "APIVersions"}, {"versions", {"v1"}}, {"serverAddressByClientCIDRs", json::array()}}).dump() +
+            "\n");
   }
   if (s[0] == "api" && s.size() == 2 && registry.has_group_version("", s[1])) {
     return json_response(200, legacy_resources(registry, "", s[1]).dump() + "\n");
@@ -174,7 +193,8 @@ std::optional<k8s::HttpResponse> discover(const Registry& registry, const Reques
     for (const auto& [group, versions] : groups_of(registry)) {
       if (!group.empty()) groups.push_back(legacy_group(group, versions));
     }
-    return json_response(200, json({{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", std::move(groups)}}).dump() + "\n");
+    return json_response(
+        200, json({{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", std::move(groups)}}).dump() + "\n");
   }
   if (s[0] == "apis" && s.size() == 2) {
     for (const auto& [group, versions] : groups_of(registry)) {

@@ -59,12 +59,16 @@ json budget_status(const json& budget, const Bucket& pods, k8s::WallTime now) {
     if (!selector.matches(pod)) continue;
     ++expected;
     if (pod.deleting()) continue;
-    if (spent.contains(pod.key().name)) disrupted[pod.key().name] = spent[pod.key().name];
-    else if (is_ready(*pod.parsed())) ++healthy;
+    if (spent.contains(pod.key().name))
+      disrupted[pod.key().name] = spent[pod.key().name];
+    else if (is_ready(*pod.parsed()))
+      ++healthy;
   }
   std::int64_t desired = 0;
-  if (spec.contains("minAvailable")) desired = scaled(spec["minAvailable"], expected);
-  else if (spec.contains("maxUnavailable")) desired = std::max<std::int64_t>(0, expected - scaled(spec["maxUnavailable"], expected));
+  if (spec.contains("minAvailable"))
+    desired = scaled(spec["minAvailable"], expected);
+  else if (spec.contains("maxUnavailable"))
+    desired = std::max<std::int64_t>(0, expected - scaled(spec["maxUnavailable"], expected));
   const std::int64_t allowed = std::max<std::int64_t>(0, healthy - desired);
   const auto generation = budget["metadata"].value("generation", std::int64_t{1});
   status["conditions"] = json::array({condition(status, allowed, generation, now)});
@@ -73,8 +77,10 @@ json budget_status(const json& budget, const Bucket& pods, k8s::WallTime now) {
   status["desiredHealthy"] = desired;
   status["disruptionsAllowed"] = allowed;
   status["observedGeneration"] = generation;
-  if (disrupted.empty()) status.erase("disruptedPods");
-  else status["disruptedPods"] = std::move(disrupted);
+  if (disrupted.empty())
+    status.erase("disruptedPods");
+  else
+    status["disruptedPods"] = std::move(disrupted);
   return status;
 }
 

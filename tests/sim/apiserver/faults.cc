@@ -4,7 +4,9 @@
 namespace gso::sim {
 namespace {
 
-bool is_write(const std::string& verb) { return verb != "get" && verb != "list" && verb != "watch"; }
+bool is_write(const std::string& verb) {
+  return verb != "get" && verb != "list" && verb != "watch";
+}
 
 }  // namespace
 

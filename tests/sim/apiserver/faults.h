@@ -15,16 +15,16 @@ namespace gso::sim {
 
 enum class Fault {
   // Unary requests.
-  latency,         // Takes `delay` longer.
+  latency,          // Takes `delay` longer.
   transport_error,  // No answer; the server never saw the request.
-  server_error,    // `status` (5xx) before anything was committed.
-  ambiguous,       // Committed, but the answer is lost: a transport error.
-  conflict,        // 409 as from a lost race; nothing is committed.
-  throttle,        // 429 with Retry-After `retry_after`.
-  forbidden,       // 403.
-  gone,            // 410 Expired (lists; on a watch the ERROR event).
-  stale,           // Reads see the state of `revisions` ago.
-  truncated,       // The body of the answer breaks off in its middle.
+  server_error,     // `status` (5xx) before anything was committed.
+  ambiguous,        // Committed, but the answer is lost: a transport error.
+  conflict,         // 409 as from a lost race; nothing is committed.
+  throttle,         // 429 with Retry-After `retry_after`.
+  forbidden,        // 403.
+  gone,             // 410 Expired (lists; on a watch the ERROR event).
+  stale,            // Reads see the state of `revisions` ago.
+  truncated,        // The body of the answer breaks off in its middle.
   // Watches.
   drop_event,   // An event is lost, the watch goes on.
   reset_watch,  // The stream breaks after an event.
@@ -57,7 +57,8 @@ class Faults {
   [[nodiscard]] std::uint64_t count(Fault fault) const;
 
   // The rule of that kind that applies to this exchange, if any; asking is applying.
-  std::optional<FaultRule> pick(Fault fault, const std::string& verb, const std::string& resource, const std::string& name);
+  std::optional<FaultRule> pick(Fault fault, const std::string& verb, const std::string& resource,
+                                const std::string& name);
 
   // Called with the number of the write (from 1) after the server committed it and before the client hears of it:
   // true kills the answer, as a crash of the client there would. The crash itself is the test's business.

@@ -26,8 +26,10 @@ std::string item_element(const Schema& list, const json& item) {
   if (list.list_type == Schema::ListType::set || !item.is_object()) return "v:" + item.dump();
   json key = json::object();
   for (const std::string& name : list.list_keys) {
-    if (item.contains(name)) key[name] = item[name];
-    else if (name == "protocol") key[name] = "TCP";  // The one key with a default, of container and service ports.
+    if (item.contains(name))
+      key[name] = item[name];
+    else if (name == "protocol")
+      key[name] = "TCP";  // The one key with a default, of container and service ports.
   }
   return "k:" + key.dump();
 }
@@ -73,8 +75,9 @@ struct Member {
 
 std::map<std::string, Member> members(const Schema* schema, const json& value) {
   std::map<std::string, Member> all;
-  for_each_member(schema, value,
-                  [&](const std::string& element, const Schema* type, const json& member) { all[element] = {type, &member}; });
+  for_each_member(schema, value, [&](const std::string& element, const Schema* type, const json& member) {
+    all[element] = {type, &member};
+  });
   return all;
 }
 
@@ -117,7 +120,8 @@ std::string printed(const std::string& element) {
   if (element.starts_with("v:")) return "[=" + body + "]";
   std::string keys;
   const json key = json::parse(body, nullptr, false);
-  for (const auto& [name, value] : key.items()) keys += fmt::format("{}{}={}", keys.empty() ? "" : ",", name, value.dump());
+  for (const auto& [name, value] : key.items())
+    keys += fmt::format("{}{}={}", keys.empty() ? "" : ",", name, value.dump());
   return "[" + keys + "]";
 }
 
@@ -160,29 +164,42 @@ json merge_lists(const Schema& schema, const json& live, const json& config) {
 std::string_view expected_type(Type type) {
   switch (type) {
     case Type::object:
-    case Type::map: return "map";
-    case Type::list: return "list";
-    case Type::boolean: return "boolean";
+    case Type::map:
+      return "map";
+    case Type::list:
+      return "list";
+    case Type::boolean:
+      return "boolean";
     case Type::int32:
-    case Type::int64: return "numeric (int or float)";
-    case Type::number: return "numeric (int or float)";
-    default: return "string";
+    case Type::int64:
+      return "numeric (int or float)";
+    case Type::number:
+      return "numeric (int or float)";
+    default:
+      return "string";
   }
 }
 
 bool fits(Type type, const json& value) {
   switch (type) {
-    case Type::any: return true;
+    case Type::any:
+      return true;
     case Type::object:
-    case Type::map: return value.is_object();
-    case Type::list: return value.is_array();
-    case Type::boolean: return value.is_boolean();
+    case Type::map:
+      return value.is_object();
+    case Type::list:
+      return value.is_array();
+    case Type::boolean:
+      return value.is_boolean();
     case Type::int32:
     case Type::int64:
-    case Type::number: return value.is_number();
+    case Type::number:
+      return value.is_number();
     case Type::int_or_string:
-    case Type::quantity: return value.is_string() || value.is_number();
-    default: return value.is_string();
+    case Type::quantity:
+      return value.is_string() || value.is_number();
+    default:
+      return value.is_string();
   }
 }
 
@@ -304,8 +321,10 @@ json merge_fields(const Schema* schema, const json& live, const json& config) {
     json merged = live;
     for (const auto& [name, value] : config.items()) {
       auto it = merged.find(name);
-      if (it == merged.end()) merged[name] = value;
-      else *it = merge_fields(member_schema(schema, name), *it, value);
+      if (it == merged.end())
+        merged[name] = value;
+      else
+        *it = merge_fields(member_schema(schema, name), *it, value);
     }
     return merged;
   }

@@ -38,10 +38,12 @@ struct FieldChanges {
   FieldSet added_or_modified;
   FieldSet removed;
 };
-[[nodiscard]] FieldChanges compare_fields(const Schema* schema, const nlohmann::json& before, const nlohmann::json& after);
+[[nodiscard]] FieldChanges compare_fields(const Schema* schema, const nlohmann::json& before,
+                                          const nlohmann::json& after);
 
 // `config` over `live`, as apply merges: maps by key, associative lists by their keys, the rest replaced.
-[[nodiscard]] nlohmann::json merge_fields(const Schema* schema, const nlohmann::json& live, const nlohmann::json& config);
+[[nodiscard]] nlohmann::json merge_fields(const Schema* schema, const nlohmann::json& live,
+                                          const nlohmann::json& config);
 // Removes the members of `fields`; containers left empty go too.
 void remove_fields(const Schema* schema, nlohmann::json& value, const FieldSet& fields);
 

@@ -40,12 +40,18 @@ struct Connection {
 std::optional<k8s::Method> method_of(http::verb verb) {
   switch (verb) {
     case http::verb::get:
-    case http::verb::head: return k8s::Method::get;
-    case http::verb::post: return k8s::Method::post;
-    case http::verb::put: return k8s::Method::put;
-    case http::verb::patch: return k8s::Method::patch;
-    case http::verb::delete_: return k8s::Method::del;
-    default: return std::nullopt;
+    case http::verb::head:
+      return k8s::Method::get;
+    case http::verb::post:
+      return k8s::Method::post;
+    case http::verb::put:
+      return k8s::Method::put;
+    case http::verb::patch:
+      return k8s::Method::patch;
+    case http::verb::delete_:
+      return k8s::Method::del;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -86,7 +92,8 @@ asio::awaitable<void> notice_departure(std::shared_ptr<Connection> connection, s
   if (auto stream = watch.lock()) stream->reset();
 }
 
-asio::awaitable<void> serve_watch(std::shared_ptr<Connection> connection, ApiServer* server, std::shared_ptr<WatchStream> watch) {
+asio::awaitable<void> serve_watch(std::shared_ptr<Connection> connection, ApiServer* server,
+                                  std::shared_ptr<WatchStream> watch) {
   k8s::Clock& clock = server->clock();
   const std::shared_ptr<k8s::Signal> signal = clock.make_signal();
   watch->set_wakeup([signal] { signal->notify(); });
@@ -102,7 +109,8 @@ asio::awaitable<void> serve_watch(std::shared_ptr<Connection> connection, ApiSer
   for (;;) {
     const std::string bytes = watch->take();
     if (!bytes.empty()) {
-      auto [error, size] = co_await asio::async_write(connection->socket, http::make_chunk(asio::buffer(bytes)), kAsTuple);
+      auto [error, size] =
+          co_await asio::async_write(connection->socket, http::make_chunk(asio::buffer(bytes)), kAsTuple);
       (void)size;
       if (error) break;
       continue;
@@ -192,15 +200,22 @@ HttpFrontend::HttpFrontend(asio::any_io_executor executor, ApiServer& server, st
   asio::co_spawn(state_->executor, State::accept(state_), asio::detached);
 }
 
-HttpFrontend::~HttpFrontend() { stop(); }
+HttpFrontend::~HttpFrontend() {
+  stop();
+}
 
-std::uint16_t HttpFrontend::port() const { return state_->acceptor.local_endpoint().port(); }
-std::string HttpFrontend::url() const { return fmt::format("http://127.0.0.1:{}", port()); }
+std::uint16_t HttpFrontend::port() const {
+  return state_->acceptor.local_endpoint().port();
+}
+std::string HttpFrontend::url() const {
+  return fmt::format("http://127.0.0.1:{}", port());
+}
 
 std::string HttpFrontend::kubeconfig(const std::string& user) const {
   return fmt::format(
       "apiVersion: v1\nkind: Config\ncurrent-context: sim\nclusters:\n- name: sim\n  cluster: {{server: \"{}\"}}\n"
-      "users:\n- name: sim\n  user: {{token: \"{}\"}}\ncontexts:\n- name: sim\n  context: {{cluster: sim, user: sim}}\n",
+      "users:\n- name: sim\n  user: {{token: \"{}\"}}\ncontexts:\n- name: sim\n  context: {{cluster: sim, user: "
+      "sim}}\n",
       url(), user);
 }
 

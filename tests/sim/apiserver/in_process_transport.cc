@@ -15,21 +15,31 @@ using k8s::HttpResponse;
 using k8s::Reason;
 using k8s::Result;
 
-RequestContext context_of(const ClientIdentity& identity) { return {identity.user, identity.user_agent, 0}; }
+RequestContext context_of(const ClientIdentity& identity) {
+  return {identity.user, identity.user_agent, 0};
+}
 
 HttpResponse fault_response(const FaultRule& rule, const RequestInfo& info) {
   const Noun noun{info.group, info.plural, info.plural};
   switch (rule.fault) {
-    case Fault::conflict: return stale_write(noun, info.key.name).response();
+    case Fault::conflict:
+      return stale_write(noun, info.key.name).response();
     case Fault::throttle:
-      return ApiError(429, "TooManyRequests", "the server has received too many requests and has asked us to try again later")
+      return ApiError(429, "TooManyRequests",
+                      "the server has received too many requests and has asked us to try again later")
           .retry_after(rule.retry_after)
           .response();
-    case Fault::forbidden: return forbidden(noun, info.key.name, "injected fault").response();
-    case Fault::gone: return expired("The resourceVersion for the provided list is too old.").response();
-    default: break;
+    case Fault::forbidden:
+      return forbidden(noun, info.key.name, "injected fault").response();
+    case Fault::gone:
+      return expired("The resourceVersion for the provided list is too old.").response();
+    default:
+      break;
   }
-  return ApiError(rule.status, rule.status == 504 ? "Timeout" : rule.status == 503 ? "ServiceUnavailable" : "InternalError",
+  return ApiError(rule.status,
+                  rule.status == 504   ? "Timeout"
+                  : rule.status == 503 ? "ServiceUnavailable"
+                                       : "InternalError",
                   "injected fault")
       .response();
 }
@@ -111,8 +121,12 @@ InProcessTransport::InProcessTransport(ApiServer& server, ClientIdentity identit
     : state_(std::make_shared<State>(State{server, identity, Faults(identity.fault_seed), true, 0, {}})) {}
 InProcessTransport::~InProcessTransport() = default;
 
-Faults& InProcessTransport::faults() { return state_->faults; }
-std::uint64_t InProcessTransport::requests() const { return state_->requests; }
+Faults& InProcessTransport::faults() {
+  return state_->faults;
+}
+std::uint64_t InProcessTransport::requests() const {
+  return state_->requests;
+}
 
 void InProcessTransport::reset_streams() {
   for (const auto& weak : std::exchange(state_->streams, {})) {
@@ -179,7 +193,8 @@ asio::awaitable<Result<std::unique_ptr<k8s::ByteStream>>> InProcessTransport::op
     }
   }
   if (!ApiServer::is_watch(request)) {
-    co_return std::make_unique<InProcessStream>(clock, state->server, state->server.handle(request, context_of(state->identity)));
+    co_return std::make_unique<InProcessStream>(clock, state->server,
+                                                state->server.handle(request, context_of(state->identity)));
   }
   auto answer = state->server.watch(request, context_of(state->identity));
   if (auto* refused = std::get_if<HttpResponse>(&answer)) {

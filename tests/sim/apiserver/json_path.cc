@@ -87,7 +87,8 @@ json json_path_value(const json& object, std::string_view path) {
   if (values.empty()) return nullptr;
   if (values.size() == 1) return *values.front();
   std::string joined;
-  for (const json* v : values) joined += (joined.empty() ? "" : " ") + (v->is_string() ? v->get<std::string>() : v->dump());
+  for (const json* v : values)
+    joined += (joined.empty() ? "" : " ") + (v->is_string() ? v->get<std::string>() : v->dump());
   return joined;
 }
 

@@ -77,7 +77,8 @@ json empty_object(const Resource& resource) {
 // Writes to a subresource own only its part, and writes to the main resource everything else.
 void drop_ignored(const Resource& resource, const FieldManager& manager, FieldSet& set) {
   if (manager.subresource == "status") {
-    std::erase_if(set.children, [](const auto& item) { return item.first != "f:status" && item.first != "f:metadata"; });
+    std::erase_if(set.children,
+                  [](const auto& item) { return item.first != "f:status" && item.first != "f:metadata"; });
   } else if (resource.has_status) {
     set.children.erase("f:status");
   }
@@ -132,8 +133,10 @@ void write_entries(Entries entries, json& object) {
   });
   json list = json::array();
   for (const Entry& e : entries) {
-    json item = {{"manager", e.manager},         {"operation", e.applied ? "Apply" : "Update"},
-                 {"apiVersion", e.api_version},  {"fieldsType", "FieldsV1"},
+    json item = {{"manager", e.manager},
+                 {"operation", e.applied ? "Apply" : "Update"},
+                 {"apiVersion", e.api_version},
+                 {"fieldsType", "FieldsV1"},
                  {"fieldsV1", e.fields.to_json()}};
     if (!e.time.empty()) item["time"] = e.time;
     if (!e.subresource.empty()) item["subresource"] = e.subresource;
@@ -166,7 +169,8 @@ ApiError apply_conflict(const std::vector<std::pair<const Entry*, FieldSet>>& co
   for (const auto& [entry, fields] : conflicts) {
     for (const std::string& path : fields.paths()) {
       by_manager[printed(*entry)].push_back(path);
-      causes.push_back({{"reason", "FieldManagerConflict"}, {"message", "conflict with " + printed(*entry)}, {"field", path}});
+      causes.push_back(
+          {{"reason", "FieldManagerConflict"}, {"message", "conflict with " + printed(*entry)}, {"field", path}});
       ++count;
     }
   }
@@ -186,7 +190,8 @@ ApiError apply_conflict(const std::vector<std::pair<const Entry*, FieldSet>>& co
 }
 
 // Others lose what was changed or removed; under apply without force, a change is a conflict first.
-std::optional<ApiError> take_from_others(Entries& entries, const Entry& self, const FieldChanges& changes, bool may_take) {
+std::optional<ApiError> take_from_others(Entries& entries, const Entry& self, const FieldChanges& changes,
+                                         bool may_take) {
   std::vector<std::pair<const Entry*, FieldSet>> conflicts;
   for (const Entry& e : entries) {
     if (e.same_owner(self)) continue;

@@ -23,7 +23,8 @@ void track_update(const Resource& resource, const FieldManager& manager, const n
 
 // Server-side apply of `config` to `live` (an empty object when it does not exist). Returns the new object with its
 // managed fields, or the conflict.
-[[nodiscard]] Outcome<nlohmann::json> apply_configuration(const Resource& resource, const FieldManager& manager, bool force,
-                                                          const nlohmann::json& live, const nlohmann::json& config);
+[[nodiscard]] Outcome<nlohmann::json> apply_configuration(const Resource& resource, const FieldManager& manager,
+                                                          bool force, const nlohmann::json& live,
+                                                          const nlohmann::json& config);
 
 }  // namespace gso::sim

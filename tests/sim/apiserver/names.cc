@@ -8,8 +8,12 @@
 namespace gso::sim {
 namespace {
 
-bool lower_alnum(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-bool alnum(char c) { return lower_alnum(c) || (c >= 'A' && c <= 'Z'); }
+bool lower_alnum(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+bool alnum(char c) {
+  return lower_alnum(c) || (c >= 'A' && c <= 'Z');
+}
 
 bool is_dns_label(std::string_view text) {
   return !text.empty() && lower_alnum(text.front()) && lower_alnum(text.back()) &&
@@ -30,7 +34,9 @@ bool is_qualified_part(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return alnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-std::string at_most(std::size_t limit) { return fmt::format("must be no more than {} bytes", limit); }
+std::string at_most(std::size_t limit) {
+  return fmt::format("must be no more than {} bytes", limit);
+}
 
 constexpr std::string_view kSubdomain =
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
@@ -77,10 +83,11 @@ std::optional<std::string> label_key_problem(std::string_view key) {
     const std::string_view prefix = key.substr(0, slash);
     name = key.substr(slash + 1);
     if (name.find('/') != std::string_view::npos) {
-      return fmt::format("a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and "
-                         "end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used "
-                         "for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain "
-                         "prefix and '/' (e.g. 'example.com/MyName')");
+      return fmt::format(
+          "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and "
+          "end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used "
+          "for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain "
+          "prefix and '/' (e.g. 'example.com/MyName')");
     }
     if (prefix.empty()) return "prefix part must be non-empty";
     if (auto problem = dns_subdomain_problem(prefix)) return "prefix part " + *problem;
@@ -99,9 +106,8 @@ std::optional<std::string> label_value_problem(std::string_view value) {
 
 std::optional<std::string> config_map_key_problem(std::string_view key) {
   if (key.size() > 253) return at_most(253);
-  const bool allowed = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
-    return alnum(c) || c == '-' || c == '_' || c == '.';
-  });
+  const bool allowed = !key.empty() && std::all_of(key.begin(), key.end(),
+                                                   [](char c) { return alnum(c) || c == '-' || c == '_' || c == '.'; });
   if (!allowed) {
     return "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
            "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";

@@ -28,16 +28,26 @@ std::string_view short_name(const std::string& qualified) {
 
 std::string go_type(const Schema& schema) {
   switch (schema.type) {
-    case Type::object: return fmt::format("v1.{}", short_name(schema.name));
-    case Type::map: return "map[string]" + go_type(*schema.element);
-    case Type::list: return "[]" + go_type(*schema.element);
-    case Type::int32: return "int32";
-    case Type::int64: return "int64";
-    case Type::number: return "float64";
-    case Type::boolean: return "bool";
-    case Type::quantity: return "resource.Quantity";
-    case Type::bytes: return "[]uint8";
-    default: return "string";
+    case Type::object:
+      return fmt::format("v1.{}", short_name(schema.name));
+    case Type::map:
+      return "map[string]" + go_type(*schema.element);
+    case Type::list:
+      return "[]" + go_type(*schema.element);
+    case Type::int32:
+      return "int32";
+    case Type::int64:
+      return "int64";
+    case Type::number:
+      return "float64";
+    case Type::boolean:
+      return "bool";
+    case Type::quantity:
+      return "resource.Quantity";
+    case Type::bytes:
+      return "[]uint8";
+    default:
+      return "string";
   }
 }
 
@@ -68,35 +78,49 @@ json zero_value(const Schema::Field& field) {
       return object;
     }
     case Type::time:
-    case Type::micro_time: return json();
-    case Type::quantity: return field.omitempty ? nothing : json("0");
-    case Type::int_or_string: return json(0);
-    default: break;
+    case Type::micro_time:
+      return json();
+    case Type::quantity:
+      return field.omitempty ? nothing : json("0");
+    case Type::int_or_string:
+      return json(0);
+    default:
+      break;
   }
   if (field.omitempty) return nothing;
   switch (field.schema->type) {
-    case Type::string: return json("");
-    case Type::boolean: return json(false);
+    case Type::string:
+      return json("");
+    case Type::boolean:
+      return json(false);
     case Type::int32:
     case Type::int64:
-    case Type::number: return json(0);
-    default: return json();
+    case Type::number:
+      return json(0);
+    default:
+      return json();
   }
 }
 
 bool disappears(const Schema::Field& field, const json& value) {
   if (!field.omitempty || field.pointer) return false;
   switch (field.schema->type) {
-    case Type::object: return false;
+    case Type::object:
+      return false;
     case Type::map:
-    case Type::list: return value.empty();
+    case Type::list:
+      return value.empty();
     case Type::string:
-    case Type::bytes: return value.is_string() && value.get_ref<const std::string&>().empty();
-    case Type::boolean: return value == false;
+    case Type::bytes:
+      return value.is_string() && value.get_ref<const std::string&>().empty();
+    case Type::boolean:
+      return value == false;
     case Type::int32:
     case Type::int64:
-    case Type::number: return value == 0;
-    default: return false;
+    case Type::number:
+      return value == 0;
+    default:
+      return false;
   }
 }
 
@@ -162,7 +186,8 @@ Problem walk_time(const Schema& schema, json& value, const Place& place) {
   const auto end = std::min(text.find_first_not_of("0123456789", fraction + 1), text.size());
   if (end - fraction == 7) return std::nullopt;
   const std::string rest = text.substr(std::min(std::size_t{19}, text.size()));
-  return fmt::format("parsing time {} as \"{}\": cannot parse {} as \".000000\"", json(text).dump(), layout, json(rest).dump());
+  return fmt::format("parsing time {} as \"{}\": cannot parse {} as \".000000\"", json(text).dump(), layout,
+                     json(rest).dump());
 }
 
 Problem walk_elements(const Schema& schema, json& value, const Place& place) {
@@ -181,21 +206,30 @@ Problem walk_elements(const Schema& schema, json& value, const Place& place) {
 
 Problem walk(const Schema& schema, json& value, const Place& place) {
   switch (schema.type) {
-    case Type::any: return std::nullopt;
-    case Type::object: return walk_object(schema, value, place);
+    case Type::any:
+      return std::nullopt;
+    case Type::object:
+      return walk_object(schema, value, place);
     case Type::map:
-    case Type::list: return walk_elements(schema, value, place);
+    case Type::list:
+      return walk_elements(schema, value, place);
     case Type::string:
-    case Type::bytes: return value.is_string() ? std::nullopt : mismatch(schema, value, place);
+    case Type::bytes:
+      return value.is_string() ? std::nullopt : mismatch(schema, value, place);
     case Type::int32:
-    case Type::int64: return walk_integer(schema, value, place);
-    case Type::number: return value.is_number() ? std::nullopt : mismatch(schema, value, place);
-    case Type::boolean: return value.is_boolean() ? std::nullopt : mismatch(schema, value, place);
+    case Type::int64:
+      return walk_integer(schema, value, place);
+    case Type::number:
+      return value.is_number() ? std::nullopt : mismatch(schema, value, place);
+    case Type::boolean:
+      return value.is_boolean() ? std::nullopt : mismatch(schema, value, place);
     case Type::int_or_string:
       return value.is_string() || value.is_number_integer() ? std::nullopt : mismatch(schema, value, place);
-    case Type::quantity: return walk_quantity(value);
+    case Type::quantity:
+      return walk_quantity(value);
     case Type::time:
-    case Type::micro_time: return walk_time(schema, value, place);
+    case Type::micro_time:
+      return walk_time(schema, value, place);
   }
   return std::nullopt;
 }
@@ -206,11 +240,14 @@ void find_unknown(const Schema& schema, const json& value, const std::string& pa
       const std::string at = path.empty() ? name : path + "." + name;
       const Schema* type = schema.member(name);
       const bool identity = schema.embedded_object && (name == "apiVersion" || name == "kind" || name == "metadata");
-      if (type != nullptr) find_unknown(*type, member, at, unknown);
-      else if (!schema.preserve_unknown && schema.type != Type::any && !identity) unknown.push_back(at);
+      if (type != nullptr)
+        find_unknown(*type, member, at, unknown);
+      else if (!schema.preserve_unknown && schema.type != Type::any && !identity)
+        unknown.push_back(at);
     }
   } else if (value.is_array() && schema.element != nullptr) {
-    for (std::size_t i = 0; i < value.size(); ++i) find_unknown(*schema.element, value[i], fmt::format("{}[{}]", path, i), unknown);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      find_unknown(*schema.element, value[i], fmt::format("{}[{}]", path, i), unknown);
   }
 }
 

@@ -48,23 +48,37 @@ class Writer3 {
     json out = json::object();
     if (!s.description.empty()) out["description"] = s.description;
     switch (s.type) {
-      case Type::any: out["x-kubernetes-preserve-unknown-fields"] = true; break;
-      case Type::object: write_object(s, out); break;
+      case Type::any:
+        out["x-kubernetes-preserve-unknown-fields"] = true;
+        break;
+      case Type::object:
+        write_object(s, out);
+        break;
       case Type::map:
         out["type"] = "object";
         if (s.element != nullptr) out["additionalProperties"] = use(*s.element);
         if (s.preserve_unknown) out["x-kubernetes-preserve-unknown-fields"] = true;
         break;
-      case Type::list: write_list(s, out); break;
+      case Type::list:
+        write_list(s, out);
+        break;
       case Type::int32:
       case Type::int64:
         out["type"] = "integer";
         out["format"] = s.type == Type::int32 ? "int32" : "int64";
         break;
-      case Type::number: out["type"] = "number"; break;
-      case Type::boolean: out["type"] = "boolean"; break;
-      case Type::int_or_string: out["x-kubernetes-int-or-string"] = true; break;
-      case Type::quantity: out["oneOf"] = {{{"type", "string"}}, {{"type", "number"}}}; break;
+      case Type::number:
+        out["type"] = "number";
+        break;
+      case Type::boolean:
+        out["type"] = "boolean";
+        break;
+      case Type::int_or_string:
+        out["x-kubernetes-int-or-string"] = true;
+        break;
+      case Type::quantity:
+        out["oneOf"] = {{{"type", "string"}}, {{"type", "number"}}};
+        break;
       case Type::time:
       case Type::micro_time:
         out["type"] = "string";
@@ -74,7 +88,9 @@ class Writer3 {
         out["type"] = "string";
         out["format"] = "byte";
         break;
-      case Type::string: out["type"] = "string"; break;
+      case Type::string:
+        out["type"] = "string";
+        break;
     }
     if (s.constraints != nullptr && s.constraints->enumeration.is_array()) out["enum"] = s.constraints->enumeration;
     if (s.atomic && s.name.empty()) out["x-kubernetes-map-type"] = "atomic";
@@ -130,11 +146,15 @@ json parameters() {
 }
 
 json operation(const Resource& r, const char* action, const std::string& component) {
-  json op = {{"tags", {r.group}},
-             {"operationId", fmt::format("{}{}{}", action, r.version, r.kind)},
-             {"x-kubernetes-action", action},
-             {"x-kubernetes-group-version-kind", {{"group", r.group}, {"version", r.version}, {"kind", r.kind}}},
-             {"responses", {{"200", {{"description", "OK"}, {"content", {{"application/json", {{"schema", {{"$ref", "#/components/schemas/" + component}}}}}}}}}}}};
+  json op = {
+      {"tags", {r.group}},
+      {"operationId", fmt::format("{}{}{}", action, r.version, r.kind)},
+      {"x-kubernetes-action", action},
+      {"x-kubernetes-group-version-kind", {{"group", r.group}, {"version", r.version}, {"kind", r.kind}}},
+      {"responses",
+       {{"200",
+         {{"description", "OK"},
+          {"content", {{"application/json", {{"schema", {{"$ref", "#/components/schemas/" + component}}}}}}}}}}}};
   if (std::string_view(action) != "get" && std::string_view(action) != "list") op["parameters"] = parameters();
   return op;
 }
@@ -148,7 +168,8 @@ json document_of(const Registry& registry, const std::string& group, const std::
     const std::string component = resource_component(*r);
     json definition = writer.use(*r->schema);
     if (r->schema->name.empty()) writer.components()[component] = std::move(definition);
-    writer.components()[component]["x-kubernetes-group-version-kind"] = {{{"group", group}, {"kind", r->kind}, {"version", version}}};
+    writer.components()[component]["x-kubernetes-group-version-kind"] = {
+        {{"group", group}, {"kind", r->kind}, {"version", version}}};
     const std::string collection = root + (r->namespaced ? "/namespaces/{namespace}/" : "/") + r->plural;
     paths[collection] = {{"get", operation(*r, "list", component)}, {"post", operation(*r, "post", component)}};
     paths[collection + "/{name}"] = {{"get", operation(*r, "get", component)},
@@ -180,7 +201,9 @@ std::optional<k8s::HttpResponse> open_api(const Registry& registry, const Reques
     if (accept.find("protobuf") == std::string_view::npos) {
       return json_response(200, R"({"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.36.3"},"paths":{}})");
     }
-    k8s::HttpResponse response = json_response(200, "\x0a\x03" "2.0");  // gnostic's Document{swagger: "2.0"}
+    k8s::HttpResponse response = json_response(200,
+                                               "\x0a\x03"
+                                               "2.0");  // gnostic's Document{swagger: "2.0"}
     response.headers[0].second = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     return response;
   }

@@ -15,7 +15,9 @@ using nlohmann::json;
 constexpr std::string_view kDeletePrefix = "$deleteFromPrimitiveList/";
 constexpr std::string_view kOrderPrefix = "$setElementOrder/";
 
-bool directive(const json& patch, const char* what) { return patch.is_object() && patch.value("$patch", "") == what; }
+bool directive(const json& patch, const char* what) {
+  return patch.is_object() && patch.value("$patch", "") == what;
+}
 
 json without_directives(json value) {
   if (value.is_object()) {
@@ -30,7 +32,8 @@ json without_directives(json value) {
   } else if (value.is_array()) {
     json kept = json::array();
     for (auto& item : value) {
-      if (!directive(item, "delete") && !directive(item, "replace")) kept.push_back(without_directives(std::move(item)));
+      if (!directive(item, "delete") && !directive(item, "replace"))
+        kept.push_back(without_directives(std::move(item)));
     }
     return kept;
   }
@@ -39,7 +42,8 @@ json without_directives(json value) {
 
 json* find_by_key(json& list, const std::string& key, const json& item) {
   for (auto& candidate : list) {
-    if (candidate.is_object() && candidate.contains(key) && item.contains(key) && candidate[key] == item[key]) return &candidate;
+    if (candidate.is_object() && candidate.contains(key) && item.contains(key) && candidate[key] == item[key])
+      return &candidate;
   }
   return nullptr;
 }
@@ -89,7 +93,9 @@ void set_order(const Schema& schema, json& merged, const json& order, const json
   std::vector<json> server_only;
   for (auto& item : merged) (index_in(schema, order, item) >= 0 ? named : server_only).push_back(item);
   const auto by = [&](const json& list) {
-    return [&schema, &list](const json& a, const json& b) { return index_in(schema, list, a) < index_in(schema, list, b); };
+    return [&schema, &list](const json& a, const json& b) {
+      return index_in(schema, list, a) < index_in(schema, list, b);
+    };
   };
   std::stable_sort(named.begin(), named.end(), by(order));
   std::stable_sort(server_only.begin(), server_only.end(), by(server));
@@ -146,11 +152,13 @@ Outcome<json> parse_patch(std::string_view text) {
 
 Outcome<void> apply_json_patch(const json& patch, json& object) {
   if (!patch.is_array()) {
-    return std::unexpected(bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"));
+    return std::unexpected(bad_request(
+        "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"));
   }
   if (patch.size() > 10'000) {
-    return std::unexpected(ApiError(413, "RequestEntityTooLarge", fmt::format(
-        "The allowed maximum operations in a JSON patch is 10000, got {}", patch.size())));
+    return std::unexpected(
+        ApiError(413, "RequestEntityTooLarge",
+                 fmt::format("The allowed maximum operations in a JSON patch is 10000, got {}", patch.size())));
   }
   try {  // nlohmann reports what does not fit by exceptions only.
     object = object.patch(patch);
@@ -202,12 +210,13 @@ Outcome<void> apply_patch(std::string_view content_type, std::string_view text, 
   content_type = content_type.substr(0, content_type.find(';'));
   const bool strategic = content_type == "application/strategic-merge-patch+json";
   if (strategic && custom) {
-    return std::unexpected(ApiError(415, "UnsupportedMediaType",
-                                    "the body of the request was in an unknown format - accepted media types include: "
-                                    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
+    return std::unexpected(
+        ApiError(415, "UnsupportedMediaType",
+                 "the body of the request was in an unknown format - accepted media types include: "
+                 "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
   }
-  const bool known = strategic || content_type == "application/merge-patch+json" ||
-                     content_type == "application/json-patch+json";
+  const bool known =
+      strategic || content_type == "application/merge-patch+json" || content_type == "application/json-patch+json";
   if (!known) {
     return std::unexpected(ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", json::object()));
   }
@@ -215,7 +224,8 @@ Outcome<void> apply_patch(std::string_view content_type, std::string_view text, 
   if (!patch) return std::unexpected(patch.error());
   if (content_type == "application/json-patch+json") return apply_json_patch(*patch, object);
   if (!patch->is_object()) {
-    return std::unexpected(bad_request("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"));
+    return std::unexpected(bad_request(
+        "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"));
   }
   if (strategic) {
     strategic_merge(schema, object, *patch);

@@ -21,14 +21,17 @@ Outcome<std::uint64_t> parse_revision(const std::string& text) {
   std::uint64_t revision = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), revision);
   if (error != std::errc() || stop != text.data() + text.size()) {
-    return std::unexpected(bad_request(fmt::format("invalid resource version: resourceVersion: Invalid value: {0}: "
-                                                   "strconv.ParseUint: parsing {0}: invalid syntax", json(text).dump())));
+    return std::unexpected(
+        bad_request(fmt::format("invalid resource version: resourceVersion: Invalid value: {0}: "
+                                "strconv.ParseUint: parsing {0}: invalid syntax",
+                                json(text).dump())));
   }
   return revision;
 }
 
 ApiError too_large(std::uint64_t wanted, std::uint64_t current) {
-  ApiError error(504, "Timeout", fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current), json::object());
+  ApiError error(504, "Timeout", fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current),
+                 json::object());
   error.cause("ResourceVersionTooLarge", "Too large resource version").retry_after(1);
   return error;
 }
@@ -76,9 +79,12 @@ std::optional<Token> read_token(const std::string& text) {
 // With a token that goes on from the same place without consistency.
 ApiError expired_continue(const std::string& start) {
   ApiError error = expired(
-      "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
-      "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
-      "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
+      "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+      "without the "
+      "continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+      "Continuing "
+      "with the provided token results in an inconsistent list - objects that were created, modified, or deleted "
+      "between the "
       "time the first chunk was returned and now may show up in the list.");
   error.set_continue(write_token(-1, start));
   return error;
@@ -126,7 +132,8 @@ FieldErrors watch_option_errors(const RequestInfo& info) {
   }
   if (match.empty()) return errors;
   if (!initial) {
-    errors.push_back(forbidden_value(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+    errors.push_back(
+        forbidden_value(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
   }
   if (match != "NotOlderThan") errors.push_back(not_supported(field, match, {"NotOlderThan"}));
   return errors;
@@ -141,15 +148,17 @@ struct View {
 Outcome<View> choose_view(const Storage& storage, const RequestInfo& info, std::int64_t limit) {
   const std::string match = info.option("resourceVersionMatch");
   const std::string version = info.option("resourceVersion");
-  if (auto errors = list_option_errors(info); !errors.empty()) return std::unexpected(invalid(kListOptions, "", errors));
+  if (auto errors = list_option_errors(info); !errors.empty())
+    return std::unexpected(invalid(kListOptions, "", errors));
   if (const std::string token = info.option("continue"); !token.empty()) {
     if (!version.empty() && version != "0") {
       return std::unexpected(bad_request("specifying resource version is not allowed when using continue"));
     }
     auto parsed = read_token(token);
     if (!parsed) {
-      return std::unexpected(bad_request("invalid continue token: continue key is not valid: invalid character "
-                                         "'\\u009e' looking for beginning of value"));
+      return std::unexpected(
+          bad_request("invalid continue token: continue key is not valid: invalid character "
+                      "'\\u009e' looking for beginning of value"));
     }
     View view{std::nullopt, parsed->start};
     if (parsed->revision > 0) view.revision = static_cast<std::uint64_t>(parsed->revision);
@@ -169,12 +178,15 @@ ListPage cut_page(const Bucket::Objects& objects, const RequestInfo& info, const
   page.revision = revision;
   auto [it, last] = Bucket::range(objects, info.key.ns);
   // A token of another namespace would start outside of the range.
-  if (!view.start.empty() && !info.key.ns.empty() && !view.start.starts_with(info.key.ns + "/")) it = last;
-  else if (!view.start.empty()) it = objects.lower_bound(view.start);
+  if (!view.start.empty() && !info.key.ns.empty() && !view.start.starts_with(info.key.ns + "/"))
+    it = last;
+  else if (!view.start.empty())
+    it = objects.lower_bound(view.start);
   for (; it != last; ++it) {
     if (!selection.matches(*it->second)) continue;
     if (limit > 0 && std::ssize(page.objects) == limit) {
-      page.continue_token = write_token(static_cast<std::int64_t>(revision), storage_key(page.objects.back()->key()) + '\0');
+      page.continue_token =
+          write_token(static_cast<std::int64_t>(revision), storage_key(page.objects.back()->key()) + '\0');
       if (selection.everything()) page.remaining = std::distance(it, last);
       break;
     }
@@ -187,7 +199,8 @@ ListPage cut_page(const Bucket::Objects& objects, const RequestInfo& info, const
 ApiError unknown_field(const Resource& resource, const std::string& path) {
   const bool own_fields = !resource.selectable.empty() || resource.custom;
   if (own_fields) return bad_request(fmt::format("field label not supported: {}", path));
-  return bad_request(fmt::format("\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", path));
+  return bad_request(
+      fmt::format("\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", path));
 }
 
 }  // namespace
@@ -199,8 +212,9 @@ Outcome<Selection> parse_selection(const Resource& resource, const RequestInfo& 
   auto fields = FieldSelector::parse(info.option("fieldSelector"));
   if (!fields) return std::unexpected(bad_request(fields.error()));
   for (const auto& r : fields->requirements()) {
-    const bool known = r.path == "metadata.name" || (resource.namespaced && r.path == "metadata.namespace") ||
-                       std::find(resource.selectable.begin(), resource.selectable.end(), r.path) != resource.selectable.end();
+    const bool known =
+        r.path == "metadata.name" || (resource.namespaced && r.path == "metadata.namespace") ||
+        std::find(resource.selectable.begin(), resource.selectable.end(), r.path) != resource.selectable.end();
     if (!known) return std::unexpected(unknown_field(resource, r.path));
   }
   selection.labels = std::move(*labels);
@@ -238,18 +252,21 @@ Outcome<ListPage> Reader::list(const Resource& resource, const RequestInfo& info
   }
   const auto past = bucket.at(*view->revision);
   if (!past) {
-    return std::unexpected(view->start.empty() ? expired(fmt::format("The resourceVersion for the provided list is too old."))
-                                               : expired_continue(view->start));
+    return std::unexpected(view->start.empty()
+                               ? expired(fmt::format("The resourceVersion for the provided list is too old."))
+                               : expired_continue(view->start));
   }
   return cut_page(*past, info, *selection, *view, limit, *view->revision);
 }
 
-Outcome<std::shared_ptr<WatchStream>> Reader::watch(const ResourcePtr& resource, const RequestInfo& info, const Format& format) {
+Outcome<std::shared_ptr<WatchStream>> Reader::watch(const ResourcePtr& resource, const RequestInfo& info,
+                                                    const Format& format) {
   auto selection = parse_selection(*resource, info);
   if (!selection) return std::unexpected(selection.error());
   const bool initial = info.flag("sendInitialEvents");
   const bool initial_given = !info.option("sendInitialEvents").empty();
-  if (auto errors = watch_option_errors(info); !errors.empty()) return std::unexpected(invalid(kListOptions, "", errors));
+  if (auto errors = watch_option_errors(info); !errors.empty())
+    return std::unexpected(invalid(kListOptions, "", errors));
   auto revision = parse_revision(info.option("resourceVersion"));
   if (!revision) {  // A watch reports it from deeper down than a list does.
     const std::string text = revision.error().message();
@@ -271,10 +288,12 @@ Outcome<std::shared_ptr<WatchStream>> Reader::watch(const ResourcePtr& resource,
   std::int64_t seconds = 0;
   const std::string timeout = info.option("timeoutSeconds");
   if (std::from_chars(timeout.data(), timeout.data() + timeout.size(), seconds).ec != std::errc() && !timeout.empty()) {
-    return std::unexpected(bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", json(timeout).dump())));
+    return std::unexpected(
+        bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", json(timeout).dump())));
   }
   // Without a limit of the client's the real server takes a random time from 30 minutes to an hour.
-  options.timeout = seconds > 0 ? std::chrono::seconds(seconds) : std::chrono::seconds(1800 + storage_.revision() * 7919 % 1800);
+  options.timeout =
+      seconds > 0 ? std::chrono::seconds(seconds) : std::chrono::seconds(1800 + storage_.revision() * 7919 % 1800);
   return hub_.open(std::move(options));
 }
 

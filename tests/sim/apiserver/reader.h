@@ -27,8 +27,10 @@ class Reader {
  public:
   Reader(Storage& storage, WatchHub& hub, k8s::Clock& clock) : storage_(storage), hub_(hub), clock_(clock) {}
 
-  [[nodiscard]] Outcome<ObjectPtr> get(const Resource& resource, const RequestInfo& info, const RequestContext& context) const;
-  [[nodiscard]] Outcome<ListPage> list(const Resource& resource, const RequestInfo& info, const RequestContext& context) const;
+  [[nodiscard]] Outcome<ObjectPtr> get(const Resource& resource, const RequestInfo& info,
+                                       const RequestContext& context) const;
+  [[nodiscard]] Outcome<ListPage> list(const Resource& resource, const RequestInfo& info,
+                                       const RequestContext& context) const;
   [[nodiscard]] Outcome<std::shared_ptr<WatchStream>> watch(const ResourcePtr& resource, const RequestInfo& info,
                                                             const Format& format);
 

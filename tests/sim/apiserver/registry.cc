@@ -46,7 +46,9 @@ bool Registry::has_group(std::string_view group) const {
   return std::any_of(resources_.begin(), resources_.end(), [&](const ResourcePtr& r) { return r->group == group; });
 }
 
-void Registry::add(ResourcePtr resource) { resources_.push_back(std::move(resource)); }
+void Registry::add(ResourcePtr resource) {
+  resources_.push_back(std::move(resource));
+}
 
 void Registry::remove_crd(std::string_view crd_name) {
   std::erase_if(resources_, [&](const ResourcePtr& r) { return r->custom && r->crd_name == crd_name; });

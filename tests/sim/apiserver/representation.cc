@@ -21,13 +21,19 @@ std::optional<Format> format_of(std::string_view range) {
     range.remove_prefix(std::min(range.size(), part.size() + 1));
     while (part.starts_with(' ')) part.remove_prefix(1);
     while (part.ends_with(' ')) part.remove_suffix(1);
-    if (first && part == "application/yaml") format.yaml = true;
-    else if (first && part != "application/json" && part != "*/*" && part != "application/*") return std::nullopt;
+    if (first && part == "application/yaml")
+      format.yaml = true;
+    else if (first && part != "application/json" && part != "*/*" && part != "application/*")
+      return std::nullopt;
     first = false;
-    if (part == "as=Table") format.as = Format::As::table;
-    else if (part == "as=PartialObjectMetadata" || part == "as=PartialObjectMetadataList") format.as = Format::As::metadata;
-    else if (part == "v=v1beta1") return std::nullopt;
-    else if (part.starts_with("as=")) return std::nullopt;
+    if (part == "as=Table")
+      format.as = Format::As::table;
+    else if (part == "as=PartialObjectMetadata" || part == "as=PartialObjectMetadataList")
+      format.as = Format::As::metadata;
+    else if (part == "v=v1beta1")
+      return std::nullopt;
+    else if (part.starts_with("as="))
+      return std::nullopt;
   }
   return format;
 }
@@ -39,9 +45,12 @@ json partial_metadata(const json& object) {
 json table_row(const Resource& resource, const Object& object, const Format& format, k8s::WallTime now) {
   const json shown = served_json(resource, object);
   json row = {{"cells", table_cells(resource, shown, now)}};
-  if (format.include_object == "None") row["object"] = nullptr;
-  else if (format.include_object == "Object") row["object"] = shown;
-  else row["object"] = partial_metadata(shown);
+  if (format.include_object == "None")
+    row["object"] = nullptr;
+  else if (format.include_object == "Object")
+    row["object"] = shown;
+  else
+    row["object"] = partial_metadata(shown);
   return row;
 }
 
@@ -85,18 +94,21 @@ Outcome<Format> choose_format(std::string_view accept, std::string_view include_
     if (auto format = format_of(range)) {
       if (format->as == Format::As::table && !include_object.empty() && include_object != "None" &&
           include_object != "Metadata" && include_object != "Object") {
-        return std::unexpected(bad_request(fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: "
-                                                       "\"{}\": must be 'Metadata', 'Object', 'None', or empty", include_object)));
+        return std::unexpected(
+            bad_request(fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: "
+                                    "\"{}\": must be 'Metadata', 'Object', 'None', or empty",
+                                    include_object)));
       }
       if (!include_object.empty()) format->include_object = include_object;
       return *format;
     }
   }
-  return std::unexpected(ApiError(406, "NotAcceptable",
-                                  "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
-                                  "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
-                                  "application/vnd.kubernetes.protobuf;stream=watch",
-                                  json::object()));
+  return std::unexpected(
+      ApiError(406, "NotAcceptable",
+               "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+               "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
+               "application/vnd.kubernetes.protobuf;stream=watch",
+               json::object()));
 }
 
 std::string served_text(const Resource& resource, const Object& object) {
@@ -105,19 +117,26 @@ std::string served_text(const Resource& resource, const Object& object) {
 }
 
 json served_json(const Resource& resource, json stored) {
-  if (resource.from_storage) resource.from_storage(stored);
-  else stored["apiVersion"] = resource.api_version();
+  if (resource.from_storage)
+    resource.from_storage(stored);
+  else
+    stored["apiVersion"] = resource.api_version();
   return stored;
 }
 
-json served_json(const Resource& resource, const Object& object) { return served_json(resource, json(*object.parsed())); }
+json served_json(const Resource& resource, const Object& object) {
+  return served_json(resource, json(*object.parsed()));
+}
 
 std::string render_object(const Resource& resource, const Object& object, const Format& format, k8s::WallTime now,
                           bool with_columns) {
   switch (format.as) {
-    case Format::As::object: return served_text(resource, object);
-    case Format::As::metadata: return partial_metadata(*object.parsed()).dump();
-    case Format::As::table: break;
+    case Format::As::object:
+      return served_text(resource, object);
+    case Format::As::metadata:
+      return partial_metadata(*object.parsed()).dump();
+    case Format::As::table:
+      break;
   }
   json table = {{"kind", "Table"},
                 {"apiVersion", "meta.k8s.io/v1"},
@@ -132,12 +151,16 @@ std::string render_list(const Resource& resource, const ListPage& page, const Fo
   if (format.as == Format::As::table) {
     json rows = json::array();
     for (const auto& object : page.objects) rows.push_back(table_row(resource, *object, format, now));
-    return fmt::format("{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{},\"columnDefinitions\":{},"
-                       "\"rows\":{}}}", metadata, column_definitions(resource).dump(), rows.dump());
+    return fmt::format(
+        "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{},\"columnDefinitions\":{},"
+        "\"rows\":{}}}",
+        metadata, column_definitions(resource).dump(), rows.dump());
   }
   const bool partial = format.as == Format::As::metadata;
-  std::string text = partial ? fmt::format("{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\","
-                                           "\"metadata\":{},\"items\":[", metadata)
+  std::string text = partial ? fmt::format(
+                                   "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\","
+                                   "\"metadata\":{},\"items\":[",
+                                   metadata)
                              : fmt::format("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
                                            resource.list_kind, resource.api_version(), metadata);
   std::size_t size = text.size() + 2;

@@ -25,11 +25,16 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::string verb_of(k8s::Method method, bool named, bool watch) {
   switch (method) {
-    case k8s::Method::get: return named && !watch ? "get" : watch ? "watch" : "list";
-    case k8s::Method::post: return "create";
-    case k8s::Method::put: return "update";
-    case k8s::Method::patch: return "patch";
-    case k8s::Method::del: return named ? "delete" : "deletecollection";
+    case k8s::Method::get:
+      return named && !watch ? "get" : watch ? "watch" : "list";
+    case k8s::Method::post:
+      return "create";
+    case k8s::Method::put:
+      return "update";
+    case k8s::Method::patch:
+      return "patch";
+    case k8s::Method::del:
+      return named ? "delete" : "deletecollection";
   }
   return "";
 }

@@ -24,7 +24,7 @@ struct Column {
   std::string name;
   std::string type = "string";
   std::string description;
-  int priority = 0;  // Above 0: only with -o wide.
+  int priority = 0;       // Above 0: only with -o wide.
   std::string json_path;  // CRD columns: ".spec.x"; empty for built-in kinds, which print themselves.
 };
 
@@ -47,7 +47,7 @@ struct Strategy {
   bool create_on_update = false;     // PUT of a missing object creates it.
   bool returns_deleted = false;      // DELETE answers with the object instead of a Status.
   bool graceful = false;             // Pods.
-  int metadata_checks = 4;  // How often an update's labels and the like are checked (and errors repeated).
+  int metadata_checks = 4;           // How often an update's labels and the like are checked (and errors repeated).
   enum class Name { subdomain, label, path_segment } name = Name::subdomain;
 };
 
@@ -62,9 +62,9 @@ struct Resource {
   std::vector<std::string> short_names;
   std::vector<std::string> categories;
   bool has_status = false;
-  std::vector<std::string> subresources;  // Without status: "eviction", "binding", "finalize".
-  bool create_only = false;               // Reviews: POST only, nothing is stored.
-  const Schema* schema = nullptr;         // nullptr: anything.
+  std::vector<std::string> subresources;            // Without status: "eviction", "binding", "finalize".
+  bool create_only = false;                         // Reviews: POST only, nothing is stored.
+  const Schema* schema = nullptr;                   // nullptr: anything.
   std::shared_ptr<const SchemaArena> schema_owner;  // CRDs.
   bool custom = false;
   bool pruning = true;  // CRDs: false with preserveUnknownFields.
@@ -112,6 +112,6 @@ class Registry {
 
 // The values of the selectable fields of an object.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> selectable_fields(const Resource& resource,
-                                                                                const nlohmann::json& object);
+                                                                                 const nlohmann::json& object);
 
 }  // namespace gso::sim

@@ -15,11 +15,17 @@ namespace {
 
 using Type = Schema::Type;
 
-const std::map<std::string, Type, std::less<>> kScalars = {
-    {"any", Type::any},           {"string", Type::string},     {"int32", Type::int32},
-    {"int64", Type::int64},       {"number", Type::number},     {"bool", Type::boolean},
-    {"quantity", Type::quantity}, {"time", Type::time},         {"micro", Type::micro_time},
-    {"bytes", Type::bytes},       {"intorstring", Type::int_or_string}};
+const std::map<std::string, Type, std::less<>> kScalars = {{"any", Type::any},
+                                                           {"string", Type::string},
+                                                           {"int32", Type::int32},
+                                                           {"int64", Type::int64},
+                                                           {"number", Type::number},
+                                                           {"bool", Type::boolean},
+                                                           {"quantity", Type::quantity},
+                                                           {"time", Type::time},
+                                                           {"micro", Type::micro_time},
+                                                           {"bytes", Type::bytes},
+                                                           {"intorstring", Type::int_or_string}};
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -103,11 +109,16 @@ class BuiltinTypes {
     field.name = token.substr(0, colon);
     std::string use = token.substr(colon + 1, end - colon - 1);
     for (std::size_t i = end; i < token.size(); ++i) {
-      if (token[i] == '*') field.pointer = true;
-      else if (token[i] == '?') field.omitempty = true;
-      else if (token[i] == '~') field.omitzero = true;
-      else if (token[i] == '+') field.required = true;
-      else use += token[i];
+      if (token[i] == '*')
+        field.pointer = true;
+      else if (token[i] == '?')
+        field.omitempty = true;
+      else if (token[i] == '~')
+        field.omitzero = true;
+      else if (token[i] == '+')
+        field.required = true;
+      else
+        use += token[i];
     }
     field.schema = used(use);
     return field;

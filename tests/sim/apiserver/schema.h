@@ -45,8 +45,8 @@ struct Schema {
   };
 
   Type type = Type::any;
-  std::string name;              // "core.Container"; empty for what has no name.
-  std::vector<Field> fields;     // Of an object; sorted by name.
+  std::string name;                 // "core.Container"; empty for what has no name.
+  std::vector<Field> fields;        // Of an object; sorted by name.
   const Schema* element = nullptr;  // Of a list or a map.
   ListType list_type = ListType::atomic;
   std::vector<std::string> list_keys;  // Server-side apply's keys of a list of type map.

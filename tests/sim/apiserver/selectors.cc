@@ -19,12 +19,17 @@ using Op = Requirement::Op;
 bool matches_one(const Requirement& r, std::optional<std::string_view> value) {
   const bool listed = value && std::find(r.values.begin(), r.values.end(), *value) != r.values.end();
   switch (r.op) {
-    case Op::in: return listed;
-    case Op::not_in: return !listed;
-    case Op::exists: return value.has_value();
-    case Op::absent: return !value.has_value();
+    case Op::in:
+      return listed;
+    case Op::not_in:
+      return !listed;
+    case Op::exists:
+      return value.has_value();
+    case Op::absent:
+      return !value.has_value();
     case Op::greater:
-    case Op::less: break;
+    case Op::less:
+      break;
   }
   long long have = 0;
   long long bound = 0;
@@ -57,7 +62,8 @@ class Parser {
   static bool special(char c) { return std::string_view("()!,=<>").find(c) != std::string_view::npos; }
 
   void next() {
-    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\t' || rest_.front() == '\n')) rest_.remove_prefix(1);
+    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\t' || rest_.front() == '\n'))
+      rest_.remove_prefix(1);
     std::size_t size = 0;
     if (rest_.starts_with("==") || rest_.starts_with("!=")) {
       size = 2;
@@ -97,11 +103,16 @@ class Parser {
       r.op = op == "in" ? Op::in : Op::not_in;
       return value_set(std::move(r));
     }
-    if (op == "=" || op == "==") r.op = Op::in;
-    else if (op == "!=") r.op = Op::not_in;
-    else if (op == ">") r.op = Op::greater;
-    else if (op == "<") r.op = Op::less;
-    else return std::unexpected(fmt::format("found '{}', expected: in, notin, =, ==, !=, gt, lt", op));
+    if (op == "=" || op == "==")
+      r.op = Op::in;
+    else if (op == "!=")
+      r.op = Op::not_in;
+    else if (op == ">")
+      r.op = Op::greater;
+    else if (op == "<")
+      r.op = Op::less;
+    else
+      return std::unexpected(fmt::format("found '{}', expected: in, notin, =, ==, !=, gt, lt", op));
     std::string value;
     if (!token_.empty() && !special(token_.front())) {
       value = token_;
@@ -194,9 +205,8 @@ std::expected<FieldSelector, std::string> FieldSelector::parse(std::string_view 
 }
 
 bool FieldSelector::matches(const Object& object) const {
-  return std::all_of(requirements_.begin(), requirements_.end(), [&](const Requirement& r) {
-    return (object.field(r.path).value_or("") == r.value) == r.equal;
-  });
+  return std::all_of(requirements_.begin(), requirements_.end(),
+                     [&](const Requirement& r) { return (object.field(r.path).value_or("") == r.value) == r.equal; });
 }
 
 std::string FieldSelector::required(std::string_view path) const {

@@ -28,14 +28,22 @@ json details_of(std::string_view group, std::string_view kind, std::string_view 
 std::string_view type_text(FieldError::Type type) {
   switch (type) {
     case FieldError::Type::invalid:
-    case FieldError::Type::type_invalid: return "Invalid value";
-    case FieldError::Type::required: return "Required value";
-    case FieldError::Type::duplicate: return "Duplicate value";
-    case FieldError::Type::forbidden: return "Forbidden";
-    case FieldError::Type::not_supported: return "Unsupported value";
-    case FieldError::Type::too_long: return "Too long";
-    case FieldError::Type::too_many: return "Too many";
-    case FieldError::Type::not_found: return "Not found";
+    case FieldError::Type::type_invalid:
+      return "Invalid value";
+    case FieldError::Type::required:
+      return "Required value";
+    case FieldError::Type::duplicate:
+      return "Duplicate value";
+    case FieldError::Type::forbidden:
+      return "Forbidden";
+    case FieldError::Type::not_supported:
+      return "Unsupported value";
+    case FieldError::Type::too_long:
+      return "Too long";
+    case FieldError::Type::too_many:
+      return "Too many";
+    case FieldError::Type::not_found:
+      return "Not found";
   }
   return "";
 }
@@ -52,15 +60,24 @@ std::string FieldError::body() const {
 
 std::string_view FieldError::reason() const {
   switch (type) {
-    case Type::invalid: return "FieldValueInvalid";
-    case Type::type_invalid: return "FieldValueTypeInvalid";
-    case Type::required: return "FieldValueRequired";
-    case Type::duplicate: return "FieldValueDuplicate";
-    case Type::forbidden: return "FieldValueForbidden";
-    case Type::not_supported: return "FieldValueNotSupported";
-    case Type::too_long: return "FieldValueTooLong";
-    case Type::too_many: return "FieldValueTooMany";
-    case Type::not_found: return "FieldValueNotFound";
+    case Type::invalid:
+      return "FieldValueInvalid";
+    case Type::type_invalid:
+      return "FieldValueTypeInvalid";
+    case Type::required:
+      return "FieldValueRequired";
+    case Type::duplicate:
+      return "FieldValueDuplicate";
+    case Type::forbidden:
+      return "FieldValueForbidden";
+    case Type::not_supported:
+      return "FieldValueNotSupported";
+    case Type::too_long:
+      return "FieldValueTooLong";
+    case Type::too_many:
+      return "FieldValueTooMany";
+    case Type::not_found:
+      return "FieldValueNotFound";
   }
   return "";
 }
@@ -111,8 +128,8 @@ ApiError& ApiError::cause(std::string_view reason, std::string_view message, std
 }
 
 json ApiError::to_json() const {
-  json status = {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Failure"},
-                 {"message", message_}, {"code", code_}};
+  json status = {{"kind", "Status"},    {"apiVersion", "v1"},  {"metadata", json::object()},
+                 {"status", "Failure"}, {"message", message_}, {"code", code_}};
   if (!reason_.empty()) status["reason"] = reason_;
   if (details_ != nullptr) status["details"] = *details_;
   if (!continue_.empty()) status["metadata"]["continue"] = continue_;
@@ -136,9 +153,10 @@ ApiError already_exists(const Noun& noun, std::string_view name) {
 }
 
 ApiError conflict(const Noun& noun, std::string_view name, std::string_view why) {
-  return {409, "Conflict",
-          fmt::format("Operation cannot be fulfilled on {} \"{}\": {}", qualified(noun.resource, noun.group), name, why),
-          details_of(noun.group, noun.resource, name)};
+  return {
+      409, "Conflict",
+      fmt::format("Operation cannot be fulfilled on {} \"{}\": {}", qualified(noun.resource, noun.group), name, why),
+      details_of(noun.group, noun.resource, name)};
 }
 
 ApiError stale_write(const Noun& noun, std::string_view name) {
@@ -146,7 +164,9 @@ ApiError stale_write(const Noun& noun, std::string_view name) {
                   "the object has been modified; please apply your changes to the latest version and try again");
 }
 
-ApiError bad_request(std::string message) { return {400, "BadRequest", std::move(message)}; }
+ApiError bad_request(std::string message) {
+  return {400, "BadRequest", std::move(message)};
+}
 
 ApiError invalid(const Noun& noun, std::string_view name, const FieldErrors& errors) {
   json details = details_of(noun.group, noun.kind, name);
@@ -180,7 +200,9 @@ ApiError unknown_resource() {
   return {404, "NotFound", "the server could not find the requested resource", json::object()};
 }
 
-ApiError expired(std::string message) { return {410, "Expired", std::move(message)}; }
+ApiError expired(std::string message) {
+  return {410, "Expired", std::move(message)};
+}
 
 k8s::HttpResponse json_response(int status, std::string body) {
   k8s::HttpResponse response;

@@ -14,7 +14,17 @@ namespace gso::sim {
 
 // One cause of an Invalid answer, made of what field.Error has: where, what kind of error, the value, the detail.
 struct FieldError {
-  enum class Type { invalid, required, duplicate, forbidden, not_supported, too_long, too_many, not_found, type_invalid };
+  enum class Type {
+    invalid,
+    required,
+    duplicate,
+    forbidden,
+    not_supported,
+    too_long,
+    too_many,
+    not_found,
+    type_invalid
+  };
   Type type = Type::invalid;
   std::string field;
   std::string value;  // As printed: "\"X_\"" for strings, JSON for the rest; left out when empty.

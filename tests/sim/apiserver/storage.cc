@@ -54,7 +54,9 @@ Object::Object(json object, std::vector<std::pair<std::string, std::string>> fie
   keep_parsed(std::move(parsed));
 }
 
-std::string Object::text() const { return type_ + "," + body_.substr(1); }
+std::string Object::text() const {
+  return type_ + "," + body_.substr(1);
+}
 
 std::shared_ptr<const json> Object::parsed() const {
   if (auto held = parsed_.lock()) return held;
@@ -79,7 +81,9 @@ std::optional<std::string_view> Object::field(std::string_view path) const {
   return std::nullopt;
 }
 
-std::string storage_key(const k8s::ObjectKey& key) { return key.ns.empty() ? key.name : key.ns + "/" + key.name; }
+std::string storage_key(const k8s::ObjectKey& key) {
+  return key.ns.empty() ? key.name : key.ns + "/" + key.name;
+}
 
 ObjectPtr Bucket::find(const k8s::ObjectKey& key) const {
   auto it = objects_.find(storage_key(key));
@@ -102,7 +106,7 @@ std::optional<Bucket::Objects> Bucket::at(std::uint64_t revision) const {
 }
 
 std::pair<Bucket::Objects::const_iterator, Bucket::Objects::const_iterator> Bucket::range(const Objects& objects,
-                                                                                         const std::string& ns) {
+                                                                                          const std::string& ns) {
   if (ns.empty()) return {objects.begin(), objects.end()};
   return {objects.lower_bound(ns + "/"), objects.lower_bound(ns + "0")};  // '0' follows '/'.
 }

@@ -19,8 +19,8 @@
 
 namespace gso::sim {
 
-// One revision of one object. Its text is the truth; the parsed form, which takes five times the room, is made when asked
-// for and kept while it is among the last few hundred that were used.
+// One revision of one object. Its text is the truth; the parsed form, which takes five times the room, is made when
+// asked for and kept while it is among the last few hundred that were used.
 class Object {
  public:
   // `object` has its metadata with a name; `fields` are its selectable fields.
@@ -78,7 +78,7 @@ class Bucket {
   [[nodiscard]] std::optional<Objects> at(std::uint64_t revision) const;
   // The objects of one namespace (all when empty), in order.
   [[nodiscard]] static std::pair<Objects::const_iterator, Objects::const_iterator> range(const Objects& objects,
-                                                                                        const std::string& ns);
+                                                                                         const std::string& ns);
 
  private:
   friend class Storage;
@@ -88,7 +88,7 @@ class Bucket {
 };
 
 struct StorageLimits {
-  std::size_t events_per_resource = 10'000;     // Remembered at most.
+  std::size_t events_per_resource = 10'000;         // Remembered at most.
   k8s::Duration history = std::chrono::minutes(5);  // etcd's compaction interval.
 };
 

@@ -45,7 +45,7 @@ struct Constraints {
 
 // Types, values and CEL rules (cel.h). `old` is null on a create.
 // A write to the status subresource has its status checked only, the rules aside.
-void validate_custom(const Resource& resource, const nlohmann::json& object, const nlohmann::json* old, bool status_only,
-                     FieldErrors& errors);
+void validate_custom(const Resource& resource, const nlohmann::json& object, const nlohmann::json* old,
+                     bool status_only, FieldErrors& errors);
 
 }  // namespace gso::sim

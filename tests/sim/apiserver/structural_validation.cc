@@ -20,12 +20,18 @@ using Type = Schema::Type;
 
 std::string_view type_name(Type type) {
   switch (type) {
-    case Type::list: return "array";
-    case Type::string: return "string";
-    case Type::int64: return "integer";
-    case Type::number: return "number";
-    case Type::boolean: return "boolean";
-    default: return "object";
+    case Type::list:
+      return "array";
+    case Type::string:
+      return "string";
+    case Type::int64:
+      return "integer";
+    case Type::number:
+      return "number";
+    case Type::boolean:
+      return "boolean";
+    default:
+      return "object";
   }
 }
 
@@ -41,16 +47,25 @@ std::string_view json_type(const json& value) {
 bool has_type(const Schema& schema, const json& value) {
   if (value.is_null()) return schema.nullable;
   switch (schema.type) {
-    case Type::any: return true;
+    case Type::any:
+      return true;
     case Type::object:
-    case Type::map: return value.is_object();
-    case Type::list: return value.is_array();
-    case Type::string: return value.is_string();
-    case Type::int64: return value.is_number_integer() || (value.is_number() && std::floor(value.get<double>()) == value.get<double>());
-    case Type::number: return value.is_number();
-    case Type::boolean: return value.is_boolean();
-    case Type::int_or_string: return value.is_string() || value.is_number_integer();
-    default: return true;
+    case Type::map:
+      return value.is_object();
+    case Type::list:
+      return value.is_array();
+    case Type::string:
+      return value.is_string();
+    case Type::int64:
+      return value.is_number_integer() || (value.is_number() && std::floor(value.get<double>()) == value.get<double>());
+    case Type::number:
+      return value.is_number();
+    case Type::boolean:
+      return value.is_boolean();
+    case Type::int_or_string:
+      return value.is_string() || value.is_number_integer();
+    default:
+      return true;
   }
 }
 
@@ -63,13 +78,16 @@ class Validator {
     if (!has_type(schema, value)) {
       const std::string format = schema.constraints == nullptr ? "" : schema.constraints->format;
       if (schema.type == Type::int64 && value.is_number() && !format.empty()) {
-        errors_.push_back(invalid_value("<nil>", "", fmt::format("Checked value must be of type integer with format {} in {}", format, shown(path))));
+        errors_.push_back(invalid_value(
+            "<nil>", "",
+            fmt::format("Checked value must be of type integer with format {} in {}", format, shown(path))));
         errors_.push_back({FieldError::Type::type_invalid, path, "\"float64\"",
                            fmt::format("{} in body must be of type {}: \"float64\"", shown(path), format)});
         return;
       }
       errors_.push_back({FieldError::Type::type_invalid, path, json(json_type(value)).dump(),
-                         fmt::format("{} in body must be of type {}: {}", shown(path), type_name(schema.type), json(json_type(value)).dump())});
+                         fmt::format("{} in body must be of type {}: {}", shown(path), type_name(schema.type),
+                                     json(json_type(value)).dump())});
       return;
     }
     if (value.is_null()) return;
@@ -100,7 +118,8 @@ class Validator {
     if (value.is_string()) check_string(c, value, path);
     if (value.is_array()) check_size(c.min_items, c.max_items, value.size(), value, path, "items");
     if (value.is_object()) check_object(c, value, path);
-    if (c.enumeration.is_array() && std::find(c.enumeration.begin(), c.enumeration.end(), value) == c.enumeration.end()) {
+    if (c.enumeration.is_array() &&
+        std::find(c.enumeration.begin(), c.enumeration.end(), value) == c.enumeration.end()) {
       std::vector<std::string> supported;
       for (const auto& option : c.enumeration) supported.push_back(option.dump());
       errors_.push_back({FieldError::Type::not_supported, path, value.dump(),
@@ -112,10 +131,12 @@ class Validator {
   void check_number(const Constraints& c, const json& value, const std::string& path) {
     const double number = value.get<double>();
     if (c.minimum && (c.exclusive_minimum ? number <= *c.minimum : number < *c.minimum)) {
-      invalid(path, value, fmt::format("should be greater than {}{}", c.exclusive_minimum ? "" : "or equal to ", *c.minimum));
+      invalid(path, value,
+              fmt::format("should be greater than {}{}", c.exclusive_minimum ? "" : "or equal to ", *c.minimum));
     }
     if (c.maximum && (c.exclusive_maximum ? number >= *c.maximum : number > *c.maximum)) {
-      invalid(path, value, fmt::format("should be less than {}{}", c.exclusive_maximum ? "" : "or equal to ", *c.maximum));
+      invalid(path, value,
+              fmt::format("should be less than {}{}", c.exclusive_maximum ? "" : "or equal to ", *c.maximum));
     }
     if (c.multiple_of && std::fmod(number, *c.multiple_of) != 0.0) {
       invalid(path, value, fmt::format("should be a multiple of {}", *c.multiple_of));
@@ -128,20 +149,24 @@ class Validator {
     const auto length = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_start));
     // Only the first of these is reported.
     if (c.max_length && length > *c.max_length) {
-      errors_.push_back({FieldError::Type::too_long, path, "", fmt::format("may not be more than {} bytes", *c.max_length)});
+      errors_.push_back(
+          {FieldError::Type::too_long, path, "", fmt::format("may not be more than {} bytes", *c.max_length)});
     } else if (c.min_length && length < *c.min_length) {
       invalid(path, value, fmt::format("should be at least {} chars long", *c.min_length));
-    } else if (!c.pattern.empty() && text.size() < 100'000 && !std::regex_search(text, std::regex(c.pattern, std::regex::ECMAScript))) {
+    } else if (!c.pattern.empty() && text.size() < 100'000 &&
+               !std::regex_search(text, std::regex(c.pattern, std::regex::ECMAScript))) {
       invalid(path, value, fmt::format("should match '{}'", c.pattern));
     }
-    if (c.format == "date-time" && !k8s::parse_rfc3339(text)) invalid(path, value, fmt::format("must be of type date-time: {}", value.dump()));
+    if (c.format == "date-time" && !k8s::parse_rfc3339(text))
+      invalid(path, value, fmt::format("must be of type date-time: {}", value.dump()));
   }
 
-  void check_size(std::optional<std::size_t> least, std::optional<std::size_t> most, std::size_t size, const json& value,
-                  const std::string& path, const char* what) {
+  void check_size(std::optional<std::size_t> least, std::optional<std::size_t> most, std::size_t size,
+                  const json& value, const std::string& path, const char* what) {
     if (least && size < *least) invalid(path, value, fmt::format("should have at least {} {}", *least, what));
     if (most && size > *most) {
-      errors_.push_back({FieldError::Type::too_many, path, std::to_string(size), fmt::format("must have at most {} {}", *most, what)});
+      errors_.push_back({FieldError::Type::too_many, path, std::to_string(size),
+                         fmt::format("must have at most {} {}", *most, what)});
     }
   }
 
@@ -179,7 +204,9 @@ class Validator {
     };
     if (!c.any_of.empty() && passing(c.any_of) == 0) invalid(path, value, "must validate at least one schema (anyOf)");
     if (!c.one_of.empty() && passing(c.one_of) != 1) {
-      invalid(path, value, fmt::format("must validate one and only one schema (oneOf). Found {} valid alternatives", passing(c.one_of)));
+      invalid(
+          path, value,
+          fmt::format("must validate one and only one schema (oneOf). Found {} valid alternatives", passing(c.one_of)));
     }
     if (c.negated != nullptr && passes(*c.negated, value)) invalid(path, value, "must not validate the schema (not)");
   }
@@ -189,17 +216,23 @@ class Validator {
 };
 
 // CEL rules, after everything else holds. Old values are matched by field, and by key in lists of type map.
-void check_rules(const Schema& schema, const json& value, const json* old, const std::string& path, FieldErrors& errors) {
+void check_rules(const Schema& schema, const json& value, const json* old, const std::string& path,
+                 FieldErrors& errors) {
   if (schema.constraints != nullptr) {
     for (const Constraints::Rule& rule : schema.constraints->rules) {
       const CelResult result = evaluate_cel(rule.rule, value, old);
       if (result != CelResult::violated) continue;
       const std::string text = rule.message.empty() ? "failed rule: " + rule.rule : rule.message;
-      const std::string at = (path.empty() && !rule.field_path.empty() ? rule.field_path.substr(1) : path + rule.field_path);
-      if (rule.reason == "FieldValueForbidden") errors.push_back(forbidden_value(at, text));
-      else if (rule.reason == "FieldValueRequired") errors.push_back(required_value(at, text));
-      else if (value.is_structured()) errors.push_back({FieldError::Type::invalid, at, "", text});
-      else errors.push_back(invalid_value(at, value, text));
+      const std::string at =
+          (path.empty() && !rule.field_path.empty() ? rule.field_path.substr(1) : path + rule.field_path);
+      if (rule.reason == "FieldValueForbidden")
+        errors.push_back(forbidden_value(at, text));
+      else if (rule.reason == "FieldValueRequired")
+        errors.push_back(required_value(at, text));
+      else if (value.is_structured())
+        errors.push_back({FieldError::Type::invalid, at, "", text});
+      else
+        errors.push_back(invalid_value(at, value, text));
     }
   }
   if (value.is_object()) {
@@ -242,14 +275,17 @@ bool blocks_rules(const FieldError& error) {
     case FieldError::Type::required:
     case FieldError::Type::too_long:
     case FieldError::Type::too_many:
-    case FieldError::Type::type_invalid: return true;
-    default: return false;
+    case FieldError::Type::type_invalid:
+      return true;
+    default:
+      return false;
   }
 }
 
 }  // namespace
 
-void validate_custom(const Resource& resource, const json& object, const json* old, bool status_only, FieldErrors& errors) {
+void validate_custom(const Resource& resource, const json& object, const json* old, bool status_only,
+                     FieldErrors& errors) {
   if (resource.schema == nullptr) return;
   if (!status_only) {
     Validator(errors).check(*resource.schema, object, "");

@@ -37,7 +37,9 @@ std::string age(const std::string& since, k8s::WallTime now) {
   return time ? human_duration(now - *time) : "<unknown>";
 }
 
-std::string age_of(const json& object, k8s::WallTime now) { return age(text(object, {"metadata", "creationTimestamp"}), now); }
+std::string age_of(const json& object, k8s::WallTime now) {
+  return age(text(object, {"metadata", "creationTimestamp"}), now);
+}
 
 std::string joined_map(const json& map) {
   if (!map.is_object() || map.empty()) return kNone;
@@ -48,7 +50,8 @@ std::string joined_map(const json& map) {
 
 std::string selector_text(const json& selector) {
   std::vector<std::string> parts;
-  if (const json labels = selector.value("matchLabels", json::object()); !labels.empty()) parts.push_back(joined_map(labels));
+  if (const json labels = selector.value("matchLabels", json::object()); !labels.empty())
+    parts.push_back(joined_map(labels));
   const json expressions = selector.value("matchExpressions", json::array());
   for (const auto& e : expressions) {
     parts.push_back(fmt::format("{} {} ({})", e.value("key", ""), e.value("operator", ""),
@@ -66,7 +69,9 @@ std::string condition(const json& object, const char* type) {
 }
 
 json node_cells(const json& node, k8s::WallTime now) {
-  std::string status = condition(node, "Ready") == "True" ? "Ready" : condition(node, "Ready").empty() ? "Unknown" : "NotReady";
+  std::string status = condition(node, "Ready") == "True" ? "Ready"
+                       : condition(node, "Ready").empty() ? "Unknown"
+                                                          : "NotReady";
   if (node["spec"].value("unschedulable", false)) status += ",SchedulingDisabled";
   std::set<std::string> roles;
   const json labels = node["metadata"].value("labels", json::object());
@@ -77,14 +82,23 @@ json node_cells(const json& node, k8s::WallTime now) {
   std::map<std::string, std::string> addresses;
   const json list = node["status"].value("addresses", json::array());
   for (const auto& a : list) addresses.emplace(a.value("type", ""), a.value("address", ""));
-  const auto address = [&](const char* type) { return addresses.contains(type) ? addresses[type] : std::string(kNone); };
+  const auto address = [&](const char* type) {
+    return addresses.contains(type) ? addresses[type] : std::string(kNone);
+  };
   const auto info = [&](const char* what) {
     const std::string value = text(node, {"status", "nodeInfo", what});
     return value.empty() ? "<unknown>" : value;
   };
-  return {text(node, {"metadata", "name"}), status, roles.empty() ? kNone : fmt::format("{}", fmt::join(roles, ",")),
-          age_of(node, now), text(node, {"status", "nodeInfo", "kubeletVersion"}), address("InternalIP"), address("ExternalIP"),
-          info("osImage"), info("kernelVersion"), info("containerRuntimeVersion")};
+  return {text(node, {"metadata", "name"}),
+          status,
+          roles.empty() ? kNone : fmt::format("{}", fmt::join(roles, ",")),
+          age_of(node, now),
+          text(node, {"status", "nodeInfo", "kubeletVersion"}),
+          address("InternalIP"),
+          address("ExternalIP"),
+          info("osImage"),
+          info("kernelVersion"),
+          info("containerRuntimeVersion")};
 }
 
 std::string pod_status(const json& pod, std::int64_t& ready, std::int64_t& restarts) {
@@ -94,8 +108,10 @@ std::string pod_status(const json& pod, std::int64_t& ready, std::int64_t& resta
     restarts += c.value("restartCount", 0);
     if (c.value("ready", false)) ++ready;
     const json state = c.value("state", json::object());
-    if (const auto waiting = text(state, {"waiting", "reason"}); !waiting.empty()) reason = waiting;
-    else if (const auto ended = text(state, {"terminated", "reason"}); !ended.empty()) reason = ended;
+    if (const auto waiting = text(state, {"waiting", "reason"}); !waiting.empty())
+      reason = waiting;
+    else if (const auto ended = text(state, {"terminated", "reason"}); !ended.empty())
+      reason = ended;
   }
   if (pod["metadata"].contains("deletionTimestamp")) {
     reason = text(pod, {"status", "reason"}) == "NodeLost" ? "Unknown" : "Terminating";
@@ -126,7 +142,8 @@ json pod_cells(const json& pod, k8s::WallTime now) {
 std::pair<std::string, std::string> containers_of(const json& object) {
   std::vector<std::string> names;
   std::vector<std::string> images;
-  const json containers = object["spec"].value("template", json::object()).value("spec", json::object()).value("containers", json::array());
+  const json containers =
+      object["spec"].value("template", json::object()).value("spec", json::object()).value("containers", json::array());
   for (const auto& c : containers) {
     names.push_back(c.value("name", ""));
     images.push_back(c.value("image", ""));
@@ -138,9 +155,16 @@ json daemon_set_cells(const json& ds, k8s::WallTime now) {
   const auto [names, images] = containers_of(ds);
   const auto count = [&](const char* what) { return number(ds, {"status", what}); };
   const json pod = ds["spec"]["template"].value("spec", json::object());
-  return {text(ds, {"metadata", "name"}), count("desiredNumberScheduled"), count("currentNumberScheduled"),
-          count("numberReady"), count("updatedNumberScheduled"), count("numberAvailable"),
-          joined_map(pod.value("nodeSelector", json())), age_of(ds, now), names, images,
+  return {text(ds, {"metadata", "name"}),
+          count("desiredNumberScheduled"),
+          count("currentNumberScheduled"),
+          count("numberReady"),
+          count("updatedNumberScheduled"),
+          count("numberAvailable"),
+          joined_map(pod.value("nodeSelector", json())),
+          age_of(ds, now),
+          names,
+          images,
           selector_text(ds["spec"].value("selector", json::object()))};
 }
 
@@ -148,14 +172,18 @@ json deployment_cells(const json& d, k8s::WallTime now) {
   const auto [names, images] = containers_of(d);
   return {text(d, {"metadata", "name"}),
           fmt::format("{}/{}", number(d, {"status", "readyReplicas"}), number(d, {"spec", "replicas"})),
-          number(d, {"status", "updatedReplicas"}), number(d, {"status", "availableReplicas"}), age_of(d, now), names, images,
+          number(d, {"status", "updatedReplicas"}),
+          number(d, {"status", "availableReplicas"}),
+          age_of(d, now),
+          names,
+          images,
           selector_text(d["spec"].value("selector", json::object()))};
 }
 
 std::string last_seen(const json& event, k8s::WallTime now) {
-  for (const std::string& time : {text(event, {"series", "lastObservedTime"}), text(event, {"lastTimestamp"}),
-                                  text(event, {"deprecatedLastTimestamp"}), text(event, {"eventTime"}),
-                                  text(event, {"firstTimestamp"})}) {
+  for (const std::string& time :
+       {text(event, {"series", "lastObservedTime"}), text(event, {"lastTimestamp"}),
+        text(event, {"deprecatedLastTimestamp"}), text(event, {"eventTime"}), text(event, {"firstTimestamp"})}) {
     if (!time.empty()) return age(time, now);
   }
   return age_of(event, now);
@@ -169,10 +197,16 @@ json event_cells(const json& event, k8s::WallTime now) {
   const std::string reporter = source.empty() ? text(event, {"reportingComponent"}) : source;
   const std::string count = text(event, {"series", "count"}, text(event, {"count"}, "1"));
   const std::string first = text(event, {"firstTimestamp"}, text(event, {"eventTime"}));
-  return {last_seen(event, now), text(event, {"type"}), text(event, {"reason"}),
-          fmt::format("{}/{}", kind, text(event, {object, "name"})), text(event, {object, "fieldPath"}), reporter,
-          text(event, {"message"}, text(event, {"note"})), first.empty() ? age_of(event, now) : age(first, now),
-          std::atoll(count.c_str()), text(event, {"metadata", "name"})};
+  return {last_seen(event, now),
+          text(event, {"type"}),
+          text(event, {"reason"}),
+          fmt::format("{}/{}", kind, text(event, {object, "name"})),
+          text(event, {object, "fieldPath"}),
+          reporter,
+          text(event, {"message"}, text(event, {"note"})),
+          first.empty() ? age_of(event, now) : age(first, now),
+          std::atoll(count.c_str()),
+          text(event, {"metadata", "name"})};
 }
 
 using Printer = std::function<json(const json&, k8s::WallTime)>;
@@ -182,8 +216,12 @@ struct KindTable {
   Printer cells;
 };
 
-Column wide(const char* name, const char* type = "string") { return {name, type, "", 1, ""}; }
-Column plain(const char* name, const char* type = "string") { return {name, type, "", 0, ""}; }
+Column wide(const char* name, const char* type = "string") {
+  return {name, type, "", 1, ""};
+}
+Column plain(const char* name, const char* type = "string") {
+  return {name, type, "", 0, ""};
+}
 
 // "Name", one column for each path, "Age".
 KindTable simple(std::vector<std::pair<const char*, std::vector<const char*>>> middle) {
@@ -194,10 +232,13 @@ KindTable simple(std::vector<std::pair<const char*, std::vector<const char*>>> m
     json cells = {text(object, {"metadata", "name"})};
     for (const auto& [name, path] : middle) {
       const json* at = &object;
-      for (const char* member : path) at = at != nullptr && at->is_object() && at->contains(member) ? &(*at)[member] : nullptr;
+      for (const char* member : path)
+        at = at != nullptr && at->is_object() && at->contains(member) ? &(*at)[member] : nullptr;
       const bool counted = std::string_view(name) == "Data";
-      if (counted) cells.push_back(at == nullptr ? std::size_t{0} : at->size());
-      else cells.push_back(at == nullptr || at->is_null() ? json(std::string_view(name) == "Holder" ? "" : "N/A") : *at);
+      if (counted)
+        cells.push_back(at == nullptr ? std::size_t{0} : at->size());
+      else
+        cells.push_back(at == nullptr || at->is_null() ? json(std::string_view(name) == "Holder" ? "" : "N/A") : *at);
     }
     cells.push_back(age_of(object, now));
     return cells;
@@ -286,8 +327,10 @@ json table_cells(const Resource& resource, const json& object, k8s::WallTime now
       continue;
     }
     json value = json_path_value(object, column.json_path);
-    if (column.type == "date" && value.is_string()) value = age(value.get<std::string>(), now);
-    else if (column.type == "string" && !value.is_string() && !value.is_null()) value = value.dump();
+    if (column.type == "date" && value.is_string())
+      value = age(value.get<std::string>(), now);
+    else if (column.type == "string" && !value.is_string() && !value.is_null())
+      value = value.dump();
     cells.push_back(std::move(value));
   }
   return cells;

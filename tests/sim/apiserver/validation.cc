@@ -19,9 +19,12 @@ constexpr std::size_t kMostAnnotationBytes = 256 * 1024;
 
 std::optional<std::string> name_problem(const Resource& resource, const std::string& name) {
   switch (resource.strategy.name) {
-    case Strategy::Name::subdomain: return dns_subdomain_problem(name);
-    case Strategy::Name::label: return dns_label_problem(name);
-    case Strategy::Name::path_segment: return path_segment_problem(name);
+    case Strategy::Name::subdomain:
+      return dns_subdomain_problem(name);
+    case Strategy::Name::label:
+      return dns_label_problem(name);
+    case Strategy::Name::path_segment:
+      return path_segment_problem(name);
   }
   return std::nullopt;
 }
@@ -30,7 +33,8 @@ void check_annotations(const json& annotations, FieldErrors& errors) {
   std::size_t total = 0;
   for (const auto& [key, value] : annotations.items()) {
     std::string lower = key;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
     if (auto problem = label_key_problem(lower)) errors.push_back(invalid_value("metadata.annotations", key, *problem));
     total += key.size() + (value.is_string() ? value.get_ref<const std::string&>().size() : 0);
   }
@@ -43,7 +47,8 @@ std::string printed_owners(const json& owners) {
   for (const auto& owner : owners) {
     std::string members;
     for (const char* member : {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"}) {
-      if (owner.contains(member)) members += fmt::format("{}\"{}\":{}", members.empty() ? "" : ",", member, owner[member].dump());
+      if (owner.contains(member))
+        members += fmt::format("{}\"{}\":{}", members.empty() ? "" : ",", member, owner[member].dump());
     }
     text += fmt::format("{}{{{}}}", text.empty() ? "" : ",", members);
   }
@@ -65,9 +70,11 @@ void check_owners(const json& owners, FieldErrors& errors) {
       controller = name;
       continue;
     }
-    errors.push_back({FieldError::Type::invalid, "metadata.ownerReferences", printed_owners(owners),
-                      fmt::format("Only one reference can have Controller set to true. Found \"true\" in references for {} "
-                                  "and {}", controller, name)});
+    errors.push_back(
+        {FieldError::Type::invalid, "metadata.ownerReferences", printed_owners(owners),
+         fmt::format("Only one reference can have Controller set to true. Found \"true\" in references for {} "
+                     "and {}",
+                     controller, name)});
   }
 }
 
@@ -77,7 +84,8 @@ void check_finalizers(const Resource& resource, const json& finalizers, FieldErr
   for (std::size_t i = 0; i < finalizers.size(); ++i) {
     const auto& name = finalizers[i].get_ref<const std::string&>();
     if (auto problem = label_key_problem(name)) errors.push_back(invalid_value("metadata.finalizers", name, *problem));
-    if (!resource.custom && resource.group != "apiextensions.k8s.io" && name.find('/') == std::string::npos && !kStandard.contains(name)) {
+    if (!resource.custom && resource.group != "apiextensions.k8s.io" && name.find('/') == std::string::npos &&
+        !kStandard.contains(name)) {
       errors.push_back(invalid_value(fmt::format("metadata.finalizers[{}]", i), name,
                                      "name is neither a standard finalizer name nor is it fully qualified"));
     }
@@ -145,14 +153,16 @@ void check_immutable(const json& metadata, const json& before, FieldErrors& erro
       if (std::find(had.begin(), had.end(), f) == had.end()) added += (added.empty() ? "" : ", ") + f.dump();
     }
     if (!added.empty()) {
-      errors.push_back(forbidden_value("metadata.finalizers",
-                                       fmt::format("no new finalizers can be added if the object is being deleted, found "
-                                                   "new finalizers []string{{{}}}", added)));
+      errors.push_back(forbidden_value(
+          "metadata.finalizers", fmt::format("no new finalizers can be added if the object is being deleted, found "
+                                             "new finalizers []string{{{}}}",
+                                             added)));
     }
   }
   for (const char* member : {"name", "namespace", "uid", "deletionTimestamp"}) {
     if (metadata.value(member, "") == before.value(member, "")) continue;
-    errors.push_back(invalid_value(fmt::format("metadata.{}", member), metadata.value(member, ""), "field is immutable"));
+    errors.push_back(
+        invalid_value(fmt::format("metadata.{}", member), metadata.value(member, ""), "field is immutable"));
   }
 }
 

@@ -24,7 +24,9 @@ WatchStream::WatchStream(WatchOptions options, k8s::Clock& clock)
       end_(clock.monotonic() + options_.timeout),
       next_bookmark_(clock.monotonic() + kBookmarkInterval) {}
 
-std::string WatchStream::take() { return std::exchange(buffer_, {}); }
+std::string WatchStream::take() {
+  return std::exchange(buffer_, {});
+}
 
 void WatchStream::wake() {
   if (wakeup_) wakeup_();
@@ -56,7 +58,9 @@ void WatchStream::reset() {
   wake();
 }
 
-void WatchStream::expire() { fail(too_old(options_.revision, options_.revision + 1)); }
+void WatchStream::expire() {
+  fail(too_old(options_.revision, options_.revision + 1));
+}
 
 void WatchStream::fail(const ApiError& error) {
   if (ended_) return;

@@ -21,8 +21,8 @@ struct WatchOptions {
   std::string ns;
   LabelSelector labels;
   FieldSelector fields;
-  std::uint64_t revision = 0;  // Events after this one; 0: from the state now.
-  bool from_state = false;     // First the present objects as ADDED (resourceVersion 0 or none).
+  std::uint64_t revision = 0;   // Events after this one; 0: from the state now.
+  bool from_state = false;      // First the present objects as ADDED (resourceVersion 0 or none).
   bool initial_events = false;  // The same, ended by the bookmark with k8s.io/initial-events-end.
   bool bookmarks = false;
   k8s::Duration timeout{};

@@ -1,12 +1,11 @@
-// Create, update, patch and apply. The order of the steps is that of k8s.io/apiserver's handlers and of its generic
-// registry store: decode, admission, strategy, managed fields, validation, storage.
+// Create and update, and how any new state is checked and stored. The order of the steps is that of k8s.io/apiserver's
+// handlers and of its generic registry store: decode, admission, strategy, managed fields, validation, storage.
 #include "tests/sim/apiserver/writer.h"
 
 #include <fmt/format.h>
 
-#include "tests/sim/apiserver/field_set.h"
+#include "tests/sim/apiserver/decoding.h"
 #include "tests/sim/apiserver/managed_fields.h"
-#include "tests/sim/apiserver/patch.h"
 #include "tests/sim/apiserver/representation.h"
 #include "tests/sim/apiserver/structural.h"
 #include "tests/sim/apiserver/validation.h"
@@ -18,63 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostStoredBytes = 1536 * 1024;  // etcd's --max-request-bytes.
-
-std::string group_version_kind(const json& object) {
-  const std::string api_version = object.value("apiVersion", "");
-  const auto slash = api_version.find('/');
-  const std::string group = slash == std::string::npos ? "" : api_version.substr(0, slash);
-  const std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
-  return fmt::format("{}/{}, Kind={}", group, version, object.value("kind", ""));
-}
-
-// What is wrong with apiVersion and kind, for the two decoders of the real server.
-std::optional<std::string> type_problem(const Resource& resource, const json& object) {
-  const std::string api_version = object.value("apiVersion", "");
-  const std::string kind = object.value("kind", "");
-  if (resource.custom) {
-    if (kind.empty()) return "Object 'Kind' is missing in '" + object.dump() + "'";
-    if (api_version.empty()) return "Object 'apiVersion' is missing in '" + object.dump() + "'";
-    if (api_version != resource.api_version()) {
-      return fmt::format("the API version in the data ({}) does not match the expected API version ({})", api_version,
-                         resource.api_version());
-    }
-    return std::nullopt;  // Another kind is reported by validation.
-  }
-  const auto slash = api_version.find('/');
-  const std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
-  if (!api_version.empty() && api_version != resource.api_version()) {
-    return fmt::format("{} in version \"{}\" cannot be handled as a {}: no kind \"{}\" is registered for version \"{}\" in "
-                       "scheme \"pkg/runtime/scheme.go:111\"",
-                       kind, version, resource.kind, kind, api_version);
-  }
-  if (!kind.empty() && kind != resource.kind) {
-    return fmt::format("{} in version \"{}\" cannot be handled as a {}: converting (v1.{}) to (core.{}): unknown conversion",
-                       kind, resource.version, resource.kind, kind, resource.kind);
-  }
-  return std::nullopt;
-}
-
-bool is_json_or_yaml(std::string_view content_type) {
-  content_type = content_type.substr(0, content_type.find(';'));
-  return content_type.empty() || content_type == "application/json" || content_type == "application/yaml";
-}
-
-// As the decoder prints a body that it cannot read.
-std::string summary(std::string_view body) {
-  constexpr std::size_t kMost = 30;
-  if (body.empty()) return "<empty>";
-  const std::string_view part = body.substr(0, kMost);
-  std::string text;
-  if (body.front() == '{') text = part;
-  else for (const char c : part) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return body.size() > kMost ? text + " ..." : text;
-}
-
-std::string decoder_complaint(const json& parsed) {
-  if (parsed.is_discarded()) return "unexpected end of JSON input";
-  return fmt::format("json: cannot unmarshal {} into Go value of type struct {{ APIVersion string "
-                     "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}", parsed.type_name());
-}
 
 // Equal, whenever the managers last wrote: then there is nothing to store.
 bool same_but_for_times(const json& a, const json& b) {
@@ -155,9 +97,10 @@ Outcome<json> Writer::decode(const WriteRequest& request) {
   json object = request.content_type.starts_with("application/yaml") ? yaml_to_json(request.body)
                                                                      : json::parse(request.body, nullptr, false);
   if (!object.is_object()) {
-    return std::unexpected(bad_request(fmt::format(
-        "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {} ({})",
-        resource.kind, decoder_complaint(object), summary(request.body))));
+    return std::unexpected(
+        bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; "
+                                "json parse error: {} ({})",
+                                resource.kind, decoder_complaint(object), summary(request.body))));
   }
   if (auto problem = type_problem(resource, object)) return std::unexpected(bad_request(*problem));
   if (const std::string kind = object.value("kind", ""); resource.custom && kind != resource.kind) {
@@ -169,17 +112,18 @@ Outcome<json> Writer::decode(const WriteRequest& request) {
   object["kind"] = resource.kind;
   if (!object.contains("metadata") || object["metadata"].is_null()) object["metadata"] = json::object();
   if (!object["metadata"].is_object()) {
-    return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: json: cannot unmarshal "
-                                                   "{2} into Go struct field {0}.metadata of type v1.ObjectMeta",
-                                                   resource.kind, resource.version, object["metadata"].type_name())));
+    return std::unexpected(
+        bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: json: cannot unmarshal "
+                                "{2} into Go struct field {0}.metadata of type v1.ObjectMeta",
+                                resource.kind, resource.version, object["metadata"].type_name())));
   }
   if (auto problem = check_unknown(request, object)) {
-    return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}", resource.kind,
-                                                   resource.version, *problem)));
+    return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}",
+                                                   resource.kind, resource.version, *problem)));
   }
   if (auto problem = normalize_object(resource, object)) {
-    return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}", resource.kind,
-                                                   resource.version, *problem)));
+    return std::unexpected(bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}",
+                                                   resource.kind, resource.version, *problem)));
   }
   return object;
 }
@@ -190,10 +134,11 @@ std::optional<ApiError> Writer::check_namespace(const WriteRequest& request, con
   const Noun namespaces{"", "namespaces", "Namespace"};
   if (ns == nullptr) return not_found(namespaces, request.key.ns);
   if (!ns->deleting()) return std::nullopt;
-  ApiError error = forbidden(request.resource->noun(), name,
-                             fmt::format("unable to create new content in namespace {} because it is being terminated",
-                                         request.key.ns));
-  error.cause("NamespaceTerminating", fmt::format("namespace {} is being terminated", request.key.ns), "metadata.namespace");
+  ApiError error = forbidden(
+      request.resource->noun(), name,
+      fmt::format("unable to create new content in namespace {} because it is being terminated", request.key.ns));
+  error.cause("NamespaceTerminating", fmt::format("namespace {} is being terminated", request.key.ns),
+              "metadata.namespace");
   return error;
 }
 
@@ -220,7 +165,8 @@ Outcome<WriteResult> Writer::create(const WriteRequest& request) {
   if (!object) return std::unexpected(object.error());
   const std::string ns = (*object)["metadata"].value("namespace", "");
   if (request.resource->namespaced ? !ns.empty() && ns != request.key.ns : !ns.empty()) {
-    return std::unexpected(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    return std::unexpected(
+        bad_request("the namespace of the provided object does not match the namespace sent on the request"));
   }
   if (!(*object)["metadata"].value("resourceVersion", "").empty()) {
     return std::unexpected(ApiError(500, "", "resourceVersion should not be set on objects to be created"));
@@ -277,12 +223,13 @@ Outcome<WriteResult> Writer::update(const WriteRequest& request) {
         "the name of the object ({} based on URL) was undeterminable: name must be provided", request.key.name)));
   }
   if (name != request.key.name) {
-    return std::unexpected(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
-                                                   request.key.name)));
+    return std::unexpected(bad_request(
+        fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.key.name)));
   }
   const std::string ns = metadata.value("namespace", "");
   if (!ns.empty() && ns != request.key.ns) {
-    return std::unexpected(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    return std::unexpected(
+        bad_request("the namespace of the provided object does not match the namespace sent on the request"));
   }
   const ObjectPtr live = bucket(*request.resource).find(request.key);
   if (live == nullptr) {
@@ -294,86 +241,6 @@ Outcome<WriteResult> Writer::update(const WriteRequest& request) {
   return replace(request, live, std::move(*object), true);
 }
 
-Outcome<WriteResult> Writer::patch(const WriteRequest& request) {
-  const Resource& resource = *request.resource;
-  const ObjectPtr live = bucket(resource).find(request.key);
-  if (live == nullptr) return std::unexpected(not_found(resource.noun(), request.key.name));
-  json object = served_json(resource, *live);
-  if (auto patched = apply_patch(request.content_type, request.body, resource.schema, resource.custom, object); !patched) {
-    return std::unexpected(patched.error());
-  }
-  const auto unusable = [&](const std::string& why) {
-    FieldErrors errors{invalid_value("patch", object.dump(), why)};
-    ApiError error = invalid({"", "", ""}, "", errors);
-    json details = {{"causes", {{{"reason", "FieldValueInvalid"}, {"message", errors[0].body()}, {"field", "patch"}}}}};
-    return ApiError(422, "Invalid", error.message(), std::move(details));
-  };
-  if (!object.is_object()) return std::unexpected(unusable("json: cannot unmarshal into Go value"));
-  if (auto problem = type_problem(resource, object)) {
-    const auto colon = problem->find(": no kind");
-    return std::unexpected(unusable(colon == std::string::npos ? *problem : problem->substr(colon + 2)));
-  }
-  if (!object.value("metadata", json()).is_object()) return std::unexpected(unusable("metadata must be an object"));
-  if (auto problem = check_unknown(request, object)) return std::unexpected(unusable(*problem));
-  if (auto problem = normalize_object(resource, object)) return std::unexpected(unusable(*problem));
-  const std::string name = object["metadata"].value("name", "");
-  if (name != request.key.name) {
-    return std::unexpected(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
-                                                   request.key.name)));
-  }
-  if (object["metadata"].value("namespace", "") != request.key.ns) {
-    return std::unexpected(bad_request(fmt::format("the namespace of the object ({}) does not match the namespace on the "
-                                                   "request ({})", object["metadata"].value("namespace", ""), request.key.ns)));
-  }
-  return replace(request, live, std::move(object), true);
-}
-
-Outcome<WriteResult> Writer::apply(const WriteRequest& request) {
-  const Resource& resource = *request.resource;
-  json config = yaml_to_json(request.body);
-  if (!config.is_object()) return std::unexpected(bad_request("error decoding YAML: the body is no object"));
-  if (config.value("apiVersion", "") != resource.api_version() || config.value("kind", "") != resource.kind) {
-    return std::unexpected(bad_request("invalid object type: " + group_version_kind(config)));
-  }
-  json& metadata = config["metadata"];
-  if (!metadata.is_object()) metadata = json::object();
-  if (const std::string name = metadata.value("name", request.key.name); name != request.key.name) {
-    return std::unexpected(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
-                                                   request.key.name)));
-  }
-  if (metadata.contains("managedFields") && !metadata["managedFields"].is_null()) {
-    return std::unexpected(bad_request("metadata.managedFields must be nil"));
-  }
-  if (const std::string ns = metadata.value("namespace", request.key.ns); ns != request.key.ns) {
-    return std::unexpected(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
-  }
-  if (auto errors = typing_errors(resource.schema, config); !errors.empty()) {
-    std::string text;
-    for (const auto& e : errors) text += (errors.size() > 1 ? "\n  " : "") + e;
-    return std::unexpected(ApiError(500, "", fmt::format("failed to create typed patch object ({}; {}): {}{}",
-                                                         request.key.ns + "/" + request.key.name, group_version_kind(config),
-                                                         errors.size() > 1 ? "errors:" : "", text)));
-  }
-  metadata["name"] = request.key.name;
-  if (resource.namespaced) metadata["namespace"] = request.key.ns;
-  const ObjectPtr live = bucket(resource).find(request.key);
-  if (live == nullptr && !request.subresource.empty()) {
-    return std::unexpected(not_found(resource.noun(), request.key.name));
-  }
-  if (live == nullptr && !metadata.value("uid", "").empty()) {
-    return std::unexpected(conflict(resource.noun(), request.key.name,
-                                    fmt::format("uid mismatch: the provided object specified uid {}, and no existing object "
-                                                "was found", metadata.value("uid", ""))));
-  }
-  const FieldManager manager{request.manager, request.subresource, clock_.now()};
-  auto merged = apply_configuration(resource, manager, request.force,
-                                    live == nullptr ? json::object() : served_json(resource, *live), config);
-  if (!merged) return std::unexpected(merged.error());
-  if (auto problem = normalize_object(resource, *merged)) return std::unexpected(bad_request(*problem));
-  if (live == nullptr) return create_object(request, std::move(*merged), false);
-  return replace(request, live, std::move(*merged), false);
-}
-
 void Writer::carry_over(const WriteRequest& request, const json& old, json& object, bool keep_managers) const {
   const Resource& resource = *request.resource;
   const bool status_write = request.subresource == "status";
@@ -383,30 +250,41 @@ void Writer::carry_over(const WriteRequest& request, const json& old, json& obje
     json status = object.value("status", json());
     json managed = metadata.value("managedFields", json());
     object = old;
-    if (status.is_null()) object.erase("status");
-    else object["status"] = std::move(status);
-    if (!managed.is_null()) object["metadata"]["managedFields"] = std::move(managed);
-    else if (!keep_managers) object["metadata"].erase("managedFields");
+    if (status.is_null())
+      object.erase("status");
+    else
+      object["status"] = std::move(status);
+    if (!managed.is_null())
+      object["metadata"]["managedFields"] = std::move(managed);
+    else if (!keep_managers)
+      object["metadata"].erase("managedFields");
   } else if (status_write) {
     json status = object.value("status", json());
     json kept = std::move(metadata);
     object = old;
     object["metadata"] = std::move(kept);
-    if (!status.is_null()) object["status"] = std::move(status);
-    else object.erase("status");
+    if (!status.is_null())
+      object["status"] = std::move(status);
+    else
+      object.erase("status");
   } else if (resource.has_status) {
-    if (old.contains("status")) object["status"] = old["status"];
-    else object.erase("status");
+    if (old.contains("status"))
+      object["status"] = old["status"];
+    else
+      object.erase("status");
   }
   json& meta = object["metadata"];
   for (const char* member : {"creationTimestamp", "deletionGracePeriodSeconds", "generation"}) {
-    if (before.contains(member)) meta[member] = before[member];
-    else meta.erase(member);
+    if (before.contains(member))
+      meta[member] = before[member];
+    else
+      meta.erase(member);
   }
   for (const char* member : {"uid", "namespace", "deletionTimestamp"}) {  // Another value is refused by validation.
     if (meta.value(member, "").empty() && before.contains(member)) meta[member] = before[member];
   }
-  if (keep_managers && !meta.contains("managedFields") && before.contains("managedFields")) meta["managedFields"] = before["managedFields"];
+  if (keep_managers && !meta.contains("managedFields") && before.contains("managedFields"))
+    meta["managedFields"] = before["managedFields"];
 }
 
 std::optional<ApiError> Writer::check_versions(const WriteRequest& request, const json& object, const json& old,
@@ -416,10 +294,11 @@ std::optional<ApiError> Writer::check_versions(const WriteRequest& request, cons
   const std::string uid = metadata.value("uid", "");
   if (!uid.empty() && uid != old["metadata"]["uid"] && !from_patch) {
     const std::string path = request.resource->plural + "/" + storage_key(request.key);
-    return conflict(noun, request.key.name,
-                    fmt::format("StorageError: invalid object, Code: 4, Key: /registry/{}, ResourceVersion: 0, "
-                                "AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object meta: {}",
-                                path, uid, old["metadata"]["uid"].get<std::string>()));
+    return conflict(
+        noun, request.key.name,
+        fmt::format("StorageError: invalid object, Code: 4, Key: /registry/{}, ResourceVersion: 0, "
+                    "AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                    path, uid, old["metadata"]["uid"].get<std::string>()));
   }
   const std::string version = metadata.value("resourceVersion", "");
   const bool unset = version.empty() || version == "0";

@@ -26,13 +26,13 @@ struct WriteRequest {
   std::string content_type = "application/json";
   std::string_view body;
   bool dry_run = false;
-  bool force = false;  // Of an apply.
+  bool force = false;                                                   // Of an apply.
   enum class Unknown { ignore, warn, refuse } unknown = Unknown::warn;  // fieldValidation.
 };
 
 struct DeleteOptions {
   std::optional<std::int64_t> grace_seconds;
-  std::string uid;               // Preconditions; empty: none.
+  std::string uid;  // Preconditions; empty: none.
   std::string resource_version;
   std::string propagation;  // Foreground, Background, Orphan, or empty.
   bool dry_run = false;
@@ -41,7 +41,7 @@ struct DeleteOptions {
 // What a write answers with: an object, or (deletes, evictions) a Status or a list.
 struct WriteResult {
   int status = 200;
-  ObjectPtr object;     // As it is (or, in a dry run, would be) stored; null: `other`.
+  ObjectPtr object;  // As it is (or, in a dry run, would be) stored; null: `other`.
   nlohmann::json other;
 };
 
@@ -98,7 +98,8 @@ class Writer {
   [[nodiscard]] std::optional<std::string> check_unknown(const WriteRequest& request, const Json& object);
   // Both take objects in the served version's form, normalised. `live` is what the new state was made from.
   [[nodiscard]] Outcome<WriteResult> create_object(const WriteRequest& request, Json object, bool track);
-  [[nodiscard]] Outcome<WriteResult> replace(const WriteRequest& request, const ObjectPtr& live, Json object, bool track);
+  [[nodiscard]] Outcome<WriteResult> replace(const WriteRequest& request, const ObjectPtr& live, Json object,
+                                             bool track);
   void carry_over(const WriteRequest& request, const Json& old, Json& object, bool keep_managers) const;
   [[nodiscard]] std::optional<ApiError> check_versions(const WriteRequest& request, const Json& object, const Json& old,
                                                        bool from_patch) const;

@@ -13,7 +13,11 @@ WriteResult deleted_status(const Resource& resource, const Object& object) {
   if (!resource.group.empty()) details["group"] = resource.group;
   return {200,
           nullptr,
-          {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}, {"details", std::move(details)}}};
+          {{"kind", "Status"},
+           {"apiVersion", "v1"},
+           {"metadata", json::object()},
+           {"status", "Success"},
+           {"details", std::move(details)}}};
 }
 
 void add_finalizer(json& object, const char* finalizer) {
@@ -25,19 +29,24 @@ void add_finalizer(json& object, const char* finalizer) {
   list.push_back(finalizer);
 }
 
-std::optional<ApiError> check_preconditions(const Resource& resource, const Object& object, const DeleteOptions& options) {
+std::optional<ApiError> check_preconditions(const Resource& resource, const Object& object,
+                                            const DeleteOptions& options) {
   // The real server names the kind here, where all other conflicts name the resource.
   const Noun noun{resource.group, resource.kind, resource.kind};
   const std::string& name = object.key().name;
   if (!options.uid.empty() && options.uid != object.uid()) {
-    return conflict(noun, name,
-                    fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The object might "
-                                "have been deleted and then recreated", options.uid, object.uid()));
+    return conflict(
+        noun, name,
+        fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The object might "
+                    "have been deleted and then recreated",
+                    options.uid, object.uid()));
   }
   if (!options.resource_version.empty() && options.resource_version != std::to_string(object.revision())) {
-    return conflict(noun, name,
-                    fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record "
-                                "({}). The object might have been modified", options.resource_version, object.revision()));
+    return conflict(
+        noun, name,
+        fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record "
+                    "({}). The object might have been modified",
+                    options.resource_version, object.revision()));
   }
   return std::nullopt;
 }
@@ -62,15 +71,16 @@ void Writer::mark_deleting(json& object, std::int64_t grace) const {
   }
 }
 
-Outcome<WriteResult> Writer::delete_pod_gracefully(const ResourcePtr& resource, const ObjectPtr& pod, std::int64_t grace,
-                                                   const DeleteOptions& options) {
+Outcome<WriteResult> Writer::delete_pod_gracefully(const ResourcePtr& resource, const ObjectPtr& pod,
+                                                   std::int64_t grace, const DeleteOptions& options) {
   json object = *pod->parsed();
   const json& metadata = object["metadata"];
   if (pod->deleting()) {
     const auto current = metadata.value("deletionGracePeriodSeconds", std::int64_t{0});
     if (grace >= current) return WriteResult{200, pod, nullptr};  // Only shorter is news.
     const auto since = k8s::parse_rfc3339(metadata["deletionTimestamp"].get<std::string>());
-    object["metadata"]["deletionTimestamp"] = k8s::format_time(since.value_or(clock_.now()) - std::chrono::seconds(current - grace));
+    object["metadata"]["deletionTimestamp"] =
+        k8s::format_time(since.value_or(clock_.now()) - std::chrono::seconds(current - grace));
     object["metadata"]["deletionGracePeriodSeconds"] = grace;
   } else {
     mark_deleting(object, grace);
@@ -95,7 +105,8 @@ Outcome<WriteResult> Writer::delete_at_once(const ResourcePtr& resource, const O
   return WriteResult{200, erase(resource, *marked, *(*marked)->parsed()), nullptr};
 }
 
-Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::ObjectKey& key, const DeleteOptions& options) {
+Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::ObjectKey& key,
+                                    const DeleteOptions& options) {
   const ObjectPtr object = bucket(*resource).find(key);
   if (object == nullptr) return std::unexpected(not_found(resource->noun(), key.name));
   if (auto error = check_preconditions(*resource, *object, options)) return std::unexpected(std::move(*error));

@@ -11,9 +11,10 @@ namespace {
 using nlohmann::json;
 
 WriteResult created_status() {
-  return {201,
-          nullptr,
-          {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}, {"code", 201}}};
+  return {
+      201,
+      nullptr,
+      {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}, {"code", 201}}};
 }
 
 // Adds or replaces a condition by its type.
@@ -36,15 +37,17 @@ bool is_ready(const json& pod) {
 ApiError disruption_refused(const json& budget) {
   const json& status = budget["status"];
   const std::string name = budget["metadata"].value("name", "");
-  ApiError error(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", json::object());
+  ApiError error(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.",
+                 json::object());
   if (status.value("observedGeneration", std::int64_t{0}) < budget["metadata"].value("generation", std::int64_t{0})) {
-    error.cause("DisruptionBudget", fmt::format("The disruption budget {} is still being processed by the server.", name));
+    error.cause("DisruptionBudget",
+                fmt::format("The disruption budget {} is still being processed by the server.", name));
     error.retry_after(10);
     return error;
   }
-  error.cause("DisruptionBudget", fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", name,
-                                              status["desiredHealthy"].get<std::int64_t>(),
-                                              status["currentHealthy"].get<std::int64_t>()));
+  error.cause("DisruptionBudget",
+              fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", name,
+                          status["desiredHealthy"].get<std::int64_t>(), status["currentHealthy"].get<std::int64_t>()));
   return error;
 }
 
@@ -52,7 +55,8 @@ ApiError disruption_refused(const json& budget) {
 
 Outcome<WriteResult> Writer::bind(const WriteRequest& request) {
   const json binding = json::parse(request.body, nullptr, false);
-  if (!binding.is_object()) return std::unexpected(bad_request("the object provided is unrecognized (must be of type Binding)"));
+  if (!binding.is_object())
+    return std::unexpected(bad_request("the object provided is unrecognized (must be of type Binding)"));
   const std::string node = binding.value("target", json::object()).value("name", "");
   const ObjectPtr pod = bucket(*request.resource).find(request.key);
   if (pod == nullptr) return std::unexpected(not_found(request.resource->noun(), request.key.name));
@@ -66,8 +70,9 @@ Outcome<WriteResult> Writer::bind(const WriteRequest& request) {
                                     fmt::format("pod {} is already assigned to node \"{}\"", request.key.name, bound)));
   }
   if (pod->deleting()) {
-    return std::unexpected(conflict({"", "pods/binding", "Pod"}, request.key.name,
-                                    fmt::format("pod {} is being deleted, cannot be assigned to a host", request.key.name)));
+    return std::unexpected(
+        conflict({"", "pods/binding", "Pod"}, request.key.name,
+                 fmt::format("pod {} is being deleted, cannot be assigned to a host", request.key.name)));
   }
   object["spec"]["nodeName"] = node;
   set_condition(object, {{"type", "PodScheduled"},
@@ -81,13 +86,17 @@ Outcome<WriteResult> Writer::bind(const WriteRequest& request) {
 
 Outcome<WriteResult> Writer::evict(const WriteRequest& request) {
   const json eviction = json::parse(request.body, nullptr, false);
-  if (!eviction.is_object()) return std::unexpected(bad_request("the object provided is unrecognized (must be of type Eviction)"));
+  if (!eviction.is_object())
+    return std::unexpected(bad_request("the object provided is unrecognized (must be of type Eviction)"));
   if (const std::string kind = eviction.value("kind", "Eviction"); kind != "Eviction") {
-    return std::unexpected(bad_request(fmt::format("{0} in version \"v1\" cannot be handled as a Eviction: converting (v1.{0}) "
-                                                   "to (policy.Eviction): unknown conversion", kind)));
+    return std::unexpected(
+        bad_request(fmt::format("{0} in version \"v1\" cannot be handled as a Eviction: converting (v1.{0}) "
+                                "to (policy.Eviction): unknown conversion",
+                                kind)));
   }
   const std::string name = eviction.value("metadata", json::object()).value("name", request.key.name);
-  if (name != request.key.name) return std::unexpected(bad_request("name in URL does not match name in Eviction object"));
+  if (name != request.key.name)
+    return std::unexpected(bad_request("name in URL does not match name in Eviction object"));
   const ObjectPtr pod = bucket(*request.resource).find(request.key);
   if (pod == nullptr) return std::unexpected(not_found(request.resource->noun(), request.key.name));
   DeleteOptions options;
@@ -132,13 +141,15 @@ std::optional<ApiError> Writer::spend_disruption(const WriteRequest& request, co
   }
   if (covering.empty()) return std::nullopt;
   if (covering.size() > 1) {
-    return ApiError(500, "", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
+    return ApiError(500, "",
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
   }
   json budget = *covering.front()->parsed();
   json& status = budget["status"];
   const std::string policy = budget["spec"].value("unhealthyPodEvictionPolicy", "IfHealthyBudget");
   const auto count = [&](const char* what) { return status.value(what, std::int64_t{0}); };
-  if (!is_ready(state) && (policy == "AlwaysAllow" || (count("currentHealthy") >= count("desiredHealthy") && count("desiredHealthy") > 0))) {
+  if (!is_ready(state) && (policy == "AlwaysAllow" ||
+                           (count("currentHealthy") >= count("desiredHealthy") && count("desiredHealthy") > 0))) {
     return std::nullopt;
   }
   const bool observed = count("observedGeneration") >= budget["metadata"].value("generation", std::int64_t{0});

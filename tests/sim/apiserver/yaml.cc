@@ -19,9 +19,11 @@ json scalar(const YAML::Node& node) {
   if (text == "false" || text == "False" || text == "no" || text == "off") return false;
   std::int64_t integer = 0;
   const char* end = text.data() + text.size();
-  if (auto [stop, error] = std::from_chars(text.data(), end, integer); error == std::errc() && stop == end) return integer;
+  if (auto [stop, error] = std::from_chars(text.data(), end, integer); error == std::errc() && stop == end)
+    return integer;
   double number = 0;
-  if (auto [stop, error] = std::from_chars(text.data(), end, number); error == std::errc() && stop == end) return number;
+  if (auto [stop, error] = std::from_chars(text.data(), end, number); error == std::errc() && stop == end)
+    return number;
   return text;
 }
 
@@ -37,8 +39,10 @@ json convert(const YAML::Node& node) {
       for (const auto& item : node) list.push_back(convert(item));
       return list;
     }
-    case YAML::NodeType::Scalar: return scalar(node);
-    default: return nullptr;
+    case YAML::NodeType::Scalar:
+      return scalar(node);
+    default:
+      return nullptr;
   }
 }
 
