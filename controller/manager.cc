@@ -179,6 +179,7 @@ void Manager::wire_execution() {
 
   ExecutorOptions execution;
   execution.max_in_flight = options_.max_in_flight;
+  execution.status_interval = options_.status_interval;
   execution.dry_run = options_.dry_run;
   execution.state_config_map = {settings_.operator_namespace, settings_.state_config_map};
   Executor::Parts parts;

@@ -202,6 +202,9 @@ void add_running(std::vector<OptionSpec>& out) {
                         [](Options& o) -> auto& { return o.dry_run; }));
   out.push_back(duration("batch-window", kRunning, "Events that arrive this close share one planning pass",
                          [](Options& o) -> auto& { return o.batch_window; }));
+  out.push_back(duration("status-interval", kRunning,
+                         "Least time between two statuses of one object whose phase stays the same",
+                         [](Options& o) -> auto& { return o.status_interval; }));
   out.push_back(duration("resync-period", kRunning, "A planning pass even when nothing happened; 0 switches it off",
                          [](Options& o) -> auto& { return o.resync_period; }));
   out.push_back(duration(

@@ -49,6 +49,7 @@ struct Options {
   std::int64_t page_size = 100;     // Objects per page of a LIST: 1..10000. Bounds memory.
   std::int64_t max_in_flight = 16;  // Concurrent writes: 1..64.
   bool dry_run = false;             // Plan and log, write nothing (not even the Lease).
+  Duration status_interval = std::chrono::seconds(1);  // Least time between two statuses of one object in one phase.
   Duration batch_window = std::chrono::milliseconds(20);  // Events that arrive this close share one planning pass.
   Duration resync_period = std::chrono::minutes(10);      // A full pass even when nothing happened; 0 switches it off.
   Duration discovery_period = std::chrono::seconds(30);   // How often absent APIs are looked for again.

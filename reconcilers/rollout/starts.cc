@@ -69,6 +69,13 @@ bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::
   return pass.held_for(fmt::format("soaking/{}/{}", rollout_name(key, target), product), rollout.canary_soak);
 }
 
+namespace {
+// The inputs of an operand set are as they were: what its pods would load, by signature.
+std::string settled_condition(const Pass& pass, std::size_t set) {
+  return fmt::format("settled/{}/{}", pass.index.discovery.sets[set].id(), pass.index.signatures[set]);
+}
+}  // namespace
+
 Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   const Snapshot& s = pass.s;
   const SharingPolicy& policy = pass.index.policy(s.world, key.policy);
@@ -100,8 +107,7 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
                                                      canary ? " in the canary" : "")};
     }
   }
-  const std::string settled = fmt::format("settled/{}/{}", set.id(), pass.index.signatures[unit.set]);
-  if (!pass.held_for(settled, s.settings.settle)) return {"Settling", "the inputs changed a moment ago"};
+  if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle)) return {"Settling", "the inputs changed a moment ago"};
   return {};
 }
 
@@ -129,6 +135,7 @@ class Starter {
  public:
   explicit Starter(Pass& pass) : pass_(pass) {
     keep_deferred();
+    keep_settled();
     for (const std::string& name : pass.index.in_flight) draining_ += is_waiting(name) ? 1 : 0;
   }
 
@@ -138,6 +145,13 @@ class Starter {
   }
 
  private:
+  // Quiet inputs stay quiet while another gate is closed or nothing is left to start.
+  void keep_settled() {
+    std::set<std::size_t> sets;
+    for (const auto& [key, unit] : pass_.index.units) sets.insert(unit.set);
+    for (const std::size_t set : sets) (void)pass_.age(settled_condition(pass_, set));
+  }
+
   // Nodes that gave up waiting for their workloads keep their place at the back of the queue.
   void keep_deferred() {
     constexpr std::string_view kPrefix = "deferred/";

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Everything that needs a real API server, one part after the other; `./dev test` calls it after the builds.
+# Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
+# control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      parts: sequences chart bad-input story; all of them by default
+#   run.sh [PART...]      parts: sequences custom-resources chart bad-input story-v0.17.0 story-v0.20.0; all by default
 #
-# Prints one line for each part (its whole output is in build/test-results/conformance/PART.log) and the end of what
-# failed; closes with "N passed, N failed". Every part has a control plane of its own, removed at the end.
+# GSO_CONFORMANCE_JOBS says how many at once (3). Prints one line for each part as it ends (its whole output is in
+# build/test-results/conformance/PART.log) and the end of what failed; closes with "N passed, N failed".
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -12,23 +13,33 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(cd "$here/../.." && pwd)
 build=$project/build/debug
 logs=$project/build/test-results/conformance
+jobs=${GSO_CONFORMANCE_JOBS:-3}
 mkdir -p "$logs"
 work=$(mktemp -d)
-cluster=$work/cluster
+# Not to be killed with the shell that waits: each part takes its control plane down itself.
 tidy() {
-  "$here/controlplane/cluster.sh" down --dir "$cluster" >/dev/null 2>&1 || true
+  local pids
+  mapfile -t pids < <(jobs -p)
+  ((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null || true
+  wait || true
   rm -rf "$work"
 }
 trap tidy EXIT
 trap 'exit 130' INT TERM
 
-up() { "$here/controlplane/cluster.sh" up --dir "$cluster" "$@" >"$logs/cluster.log" 2>&1; }
-down() { "$here/controlplane/cluster.sh" down --dir "$cluster" >>"$logs/cluster.log" 2>&1; }
+# A part runs in a subshell with $cluster, the folder of its control plane.
+up() { "$here/controlplane/cluster.sh" up --dir "$cluster" "$@" >"$logs/$part-cluster.log" 2>&1; }
+down() { "$here/controlplane/cluster.sh" down --dir "$cluster" >>"$logs/$part-cluster.log" 2>&1; }
 
 sequences() {
   up --api-only
   timeout 600 "$build/tests/conformance/conformance_sequences" --server-a sim --kubeconfig "$cluster/admin.kubeconfig" \
     --etcd "http://127.0.0.1:$(<"$cluster/ports/etcd")" --sequences "$here/sequences" --root "$project"
+}
+
+custom-resources() {
+  up --api-only
+  timeout 600 "$here/custom_resources_test.sh" "$cluster"
 }
 
 chart() {
@@ -42,32 +53,45 @@ bad-input() {
   timeout 900 "$here/bad_input_test.sh" "$cluster" "$build"
 }
 
-# The story under the chart's own ServiceAccount, for plugin releases of both behaviours; each in a fresh cluster.
-story() {
-  local version status=0 told=0
-  for version in v0.17.0 v0.20.0; do
-    up
-    timeout 900 "$here/story_test.sh" "$cluster" "$build" "$version" || status=1
-    down
-    told=$((told + 1))
-  done
-  ((status == 0)) && ((told == 2))
+# The story under the chart's own ServiceAccount, for plugin releases of both behaviours.
+story-v0.17.0() { tell v0.17.0; }
+story-v0.20.0() { tell v0.20.0; }
+tell() {
+  up
+  timeout 900 "$here/story_test.sh" "$cluster" "$build" "$1"
 }
 
-passed=0 failed=0
-parts=("$@")
-((${#parts[@]})) || parts=(sequences chart bad-input story)
-for part in "${parts[@]}"; do
-  began=$SECONDS status=0
+# Runs one part, and writes "PASSED FAILED SECONDS" to $work/PART.counts.
+run_part() {
+  local part=$1 cluster=$work/$1 began=$SECONDS status=0 good bad
+  trap 'down || true' EXIT
+  trap 'exit 130' INT TERM
   ("$part") >"$logs/$part.log" 2>&1 </dev/null || status=$?
   # A part may close with several counts, one for each of its scripts.
   read -r good bad < <(sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$logs/$part.log" |
     awk '{ good += $1; bad += $2 } END { print good + 0, bad + 0 }')
   if ((status != 0 && bad == 0)); then bad=1; fi
-  passed=$((passed + good)) failed=$((failed + bad))
   printf '  %-28s %5d passed %4d failed %5d s\n' "$part" "$good" "$bad" $((SECONDS - began))
   if ((bad)); then grep -vE '^ok ' "$logs/$part.log" | tail -n 60 | cut -c1-600; fi
-  down || true
+  echo "$good $bad" >"$work/$part.counts"
+}
+
+parts=("$@")
+((${#parts[@]})) || parts=(story-v0.17.0 story-v0.20.0 bad-input sequences custom-resources chart)
+for part in "${parts[@]}"; do
+  declare -F "$part" >/dev/null || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
+done
+for part in "${parts[@]}"; do
+  while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
+  (run_part "$part") &
+done
+wait || true
+
+passed=0 failed=0
+for part in "${parts[@]}"; do
+  good=0 bad=1
+  [ ! -s "$work/$part.counts" ] || read -r good bad <"$work/$part.counts"
+  passed=$((passed + good)) failed=$((failed + bad))
 done
 printf '%d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

@@ -23,7 +23,7 @@ tell() {
   local code=0 line
   timeout --kill-after=10 "${GSO_STORY_SECONDS:-420}" "$build/tests/sim/story/gso-story" \
     --kubeconfig "$cluster/admin.kubeconfig" --operator-kubeconfig "$work/operator.kubeconfig" \
-    --operator "$build/controller/gpu-sharing-operator" --plugin-version "$version" --time-scale 0.1 --keep \
+    --operator "$build/controller/gpu-sharing-operator" --plugin-version "$version" --time-scale 0.05 --keep \
     >"$work/story" 2>&1 </dev/null || code=$?
   cat "$work/story"
   while read -r line; do

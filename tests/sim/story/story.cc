@@ -133,8 +133,9 @@ asio::awaitable<Story::Held> Story::start_operator() {
   };
   OperatorSettings settings{{"settle", text(std::chrono::seconds(10))},
                             {"status-lag", text(std::chrono::seconds(15))},
+                            {"status-interval", text(std::chrono::seconds(1))},
                             {"canary-soak", text(std::chrono::seconds(60))},
-                            {"verify-timeout", text(std::chrono::minutes(10) + options_.slack * 10)},
+                            {"verify-timeout", k8s::format_go_duration(scaled(std::chrono::minutes(10)) + options_.slack)},
                             {"max-unavailable", std::to_string(options_.max_unavailable)},
                             {"max-unavailable-per-group", std::to_string(options_.max_unavailable)},
                             {"cluster-max-unavailable", std::to_string(options_.max_unavailable)}};

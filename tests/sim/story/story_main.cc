@@ -42,7 +42,7 @@ struct Settings {
   std::string operator_binary;
   std::string plugin_version = "v0.20.0";
   std::string definitions = GSO_CRDS;
-  double time_scale = 0.02;
+  double time_scale = 0.004;
   std::uint64_t seed = 1;
   bool no_fleet = false;
   bool keep = false;
