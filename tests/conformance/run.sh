@@ -63,7 +63,8 @@ tell() {
 
 # Runs one part, and writes "PASSED FAILED SECONDS" to $work/PART.counts.
 run_part() {
-  local part=$1 cluster=$work/$1 began=$SECONDS status=0 good bad
+  local began=$SECONDS status=0 good bad
+  part=$1 cluster=$work/$1  # Read by the traps, when this function is over.
   trap 'down || true' EXIT
   trap 'exit 130' INT TERM
   ("$part") >"$logs/$part.log" 2>&1 </dev/null || status=$?
