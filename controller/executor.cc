@@ -39,6 +39,7 @@ Executor::Executor(Parts parts, ExecutorOptions options)
 
 boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
   auto run = std::make_shared<Run>();
+  if (options_.state_in_memory) keep_state_in_memory(plan);
   run->schedule = arrange(plan);
   run->result.findings = run->schedule.findings;
   report_remembered(run, plan);
@@ -54,6 +55,24 @@ boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
   co_await run_chains(run, &run->schedule.statuses);
   run->result.crashed = crashed_;
   co_return std::move(run->result);
+}
+
+// Takes writes of the state ConfigMap out of the plan, and into the view: planners then read it as if it were there.
+// Its versions are lower than any that a server gives, so that a real one always wins.
+void Executor::keep_state_in_memory(Plan& plan) {
+  std::erase_if(plan.actions, [&](const PlannedAction& planned) {
+    const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+    if (write == nullptr || write->config_map != options_.state_config_map) return false;
+    const ConfigMap* now = parts_.world->configmaps.find(write->config_map);
+    ConfigMap next = now == nullptr ? ConfigMap() : *now;
+    next.meta.ns = k8s::Interned(write->config_map.ns);
+    next.meta.name = write->config_map.name;
+    next.meta.resource_version = fmt::format("0{}", ++remembered_);
+    for (const auto& [key, text] : write->set) next.data[key] = std::make_shared<const std::string>(text);
+    for (const std::string& key : write->remove) next.data.erase(key);
+    parts_.world->configmaps.apply(std::move(next));
+    return true;
+  });
 }
 
 boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>* chains) {

@@ -45,6 +45,7 @@ struct ExecutorOptions {
   Duration terminal_retry = std::chrono::minutes(2);   // After forbidden or invalid.
   Duration eviction_retry = std::chrono::seconds(10);  // After a PodDisruptionBudget refused.
   ObjectKey state_config_map;                          // Ours as a whole: applied with force, all its keys.
+  bool state_in_memory = false;  // The state ConfigMap is kept in the view only, and gone with the process.
 };
 
 // Decides, at the last moment, whether a write may be sent.
@@ -130,6 +131,7 @@ class Executor {
   void report_remembered(const RunPtr& run, const Plan& plan);
   void defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait);
   void note_dry_run(const Plan& plan);
+  void keep_state_in_memory(Plan& plan);
   [[nodiscard]] std::string apply_body(const WriteConfigMap& write) const;
   [[nodiscard]] std::string status_body(const PatchStatus& patch) const;
   void count(const PlannedAction& planned, const std::string& result);
@@ -152,6 +154,7 @@ class Executor {
   std::set<std::string> dry_run_logged_;
   std::int64_t in_flight_ = 0;
   std::uint64_t writes_ = 0;
+  std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
   bool crashed_ = false;
   TaskGroup workers_;
 };

@@ -32,7 +32,10 @@ std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
   const Verb verb = verb_of(planned.action);
   const ObjectRef target = target_of(planned.action);
   std::string text = fmt::format("grant the verb {} on {}", verb.verb, verb.resource);
-  if (!target.ns.empty()) text += fmt::format(" in namespace {} (chart value operandNamespaces)", target.ns);
+  const bool evicts = std::holds_alternative<EvictPod>(planned.action);
+  if (!target.ns.empty()) text += fmt::format(" in namespace {}", target.ns);
+  if (evicts || !target.ns.empty())
+    text += fmt::format(" (chart value {})", evicts ? "eviction.enabled" : "operandNamespaces");
   return text;
 }
 
@@ -162,6 +165,9 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   count(planned, "ok");
   backoff_.forget(subject);
   terminal_.erase(subject);
+  if (std::holds_alternative<PatchNode>(planned.action)) {
+    parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.reason}});
+  }
   if (const auto* status = std::get_if<PatchStatus>(&planned.action)) {
     statuses_[subject] = {phase_of_status(status->status_json), parts_.clock->monotonic()};
   }

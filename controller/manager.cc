@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
@@ -53,9 +54,10 @@ k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& optio
 }
 
 WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
-  const Metrics::Labels name{{"name", kFleet}};
+  const Metrics::Labels name{{"name", kFleet}, {"controller", kFleet}};
+  const Metrics::Labels depth_of{{"name", kFleet}, {"controller", kFleet}, {"priority", ""}};
   WorkqueueHooks hooks;
-  hooks.depth = [=](std::size_t depth) { metrics->set("workqueue_depth", name, static_cast<double>(depth)); };
+  hooks.depth = [=](std::size_t depth) { metrics->set("workqueue_depth", depth_of, static_cast<double>(depth)); };
   hooks.added = [=] { metrics->add("workqueue_adds_total", name); };
   hooks.retried = [=] { metrics->add("workqueue_retries_total", name); };
   hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, seconds(d)); };
@@ -97,6 +99,14 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
   wire_stores();
   wire_election();
   wire_execution();
+  // What counts from nothing is there from the start: an increase from no series to 1 is seen by no query.
+  for (const Reconciler& reconciler : reconcilers()) {
+    const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
+    metrics_->add("controller_runtime_reconcile_panics_total", name, 0);
+    metrics_->add("controller_runtime_terminal_reconcile_errors_total", name, 0);
+  }
+  metrics_->add("gpusharing_throttled_total", {}, 0);
+  metrics_->add("gpusharing_node_changes_total", {{"reason", std::string(kLoadedUngated)}}, 0);
   metrics_->on_render([this](Metrics& metrics) { fill_metrics(metrics); });
 }
 
@@ -182,6 +192,7 @@ void Manager::wire_execution() {
   execution.status_interval = options_.status_interval;
   execution.dry_run = options_.dry_run;
   execution.state_config_map = {settings_.operator_namespace, settings_.state_config_map};
+  execution.state_in_memory = settings_.rollouts == PolicyMode::observe;
   Executor::Parts parts;
   parts.client = &client_;
   parts.clock = clock_;

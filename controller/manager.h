@@ -71,6 +71,7 @@ class Manager {
   void wire_execution();
   void fill_metrics(Metrics& metrics);
   void fill_fleet_metrics(Metrics& metrics);
+  void fill_rollout_metrics(Metrics& metrics) const;
   void wake(Duration after);
   void view_complete(const std::string& resource, std::size_t objects);
   void watch_failed(const std::string& resource, const k8s::Error& error);
@@ -123,6 +124,7 @@ class Manager {
   std::map<std::string, NodeConsumers> consumers_;
   std::set<std::string> told_findings_;
   std::set<std::string> told_synced_;
+  std::map<std::string, MonoTime> cordoned_since_;  // By node, as seen at scrapes.
   std::unique_ptr<k8s::Signal> timer_;  // Ends resync() at a stop.
   std::optional<MonoTime> unsettled_since_;
   std::optional<k8s::Error> fatal_;

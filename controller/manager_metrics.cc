@@ -1,10 +1,12 @@
 // What is cheaper to count when somebody scrapes than to keep up to date.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "controller/manager.h"
 #include "reconcilers/assess.h"
+#include "reconcilers/labels.h"
 
 namespace gso {
 namespace {
@@ -23,6 +25,18 @@ void set_counts(Metrics& metrics, const char* name, const char* label, const std
 
 bool ended(const std::string& phase) {
   return phase == "Completed" || phase == "Failed" || phase == "Superseded" || phase == "RolledBack";
+}
+
+// Why a rollout starts no node: the reason of its condition, where that is not that it rolls out.
+std::string why_waiting(const nlohmann::json& status) {
+  const auto conditions = status.find("conditions");
+  if (!status.is_object() || conditions == status.end() || !conditions->is_array()) return {};
+  for (const auto& condition : *conditions) {
+    if (!condition.is_object() || condition.value("type", "") != "Progressing") continue;
+    std::string reason = condition.value("reason", "");
+    return reason == "RollingOut" ? std::string() : reason;
+  }
+  return {};
 }
 
 }  // namespace
@@ -48,7 +62,7 @@ void Manager::fill_metrics(Metrics& metrics) {
   store("configmaps", world_.configmaps.size(), complete && world_.configmaps.synced());
   store("controllerrevisions", world_.revisions.size(), complete && world_.revisions.synced());
 
-  const Metrics::Labels queue{{"name", kFleet}};
+  const Metrics::Labels queue{{"name", kFleet}, {"controller", kFleet}};
   metrics.set("workqueue_unfinished_work_seconds", queue, seconds(queue_.unfinished_work()));
   metrics.set("workqueue_longest_running_processor_seconds", queue, seconds(queue_.longest_running()));
   metrics.set("controller_runtime_max_concurrent_reconciles", {{"controller", kFleet}}, 1);
@@ -62,21 +76,42 @@ void Manager::fill_metrics(Metrics& metrics) {
 void Manager::fill_fleet_metrics(Metrics& metrics) {
   std::map<std::string, double> states;
   std::map<std::string, double> reasons;
+  double without_gpus = 0;
+  std::map<std::string, MonoTime> cordoned;
+  const MonoTime now = clock_->monotonic();
   for (const std::string& name : index_.node_names()) {
     const NodeAssessment* assessment = index_.assessment(name);
-    if (assessment == nullptr) continue;
+    const Node* node = world_.nodes.find(name);
+    if (assessment == nullptr || node == nullptr) continue;
     ++states[assessment->held ? "Held" : std::string(to_string(assessment->situation))];
     if (assessment->situation == Situation::blocked) ++reasons[std::string(assessment->reason)];
+    const bool served = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
+    if (node->ready && !served) ++without_gpus;
+    if (node->unschedulable && node->meta.annotations.get(kCordonedAnnotation) == "true") {
+      const auto since = cordoned_since_.find(name);
+      cordoned.emplace(name, since == cordoned_since_.end() ? now : since->second);
+    }
   }
   set_counts(metrics, "gpusharing_nodes", "state", states);
   set_counts(metrics, "gpusharing_nodes_blocked", "reason", reasons);
+  metrics.set("gpusharing_nodes_allocatable_zero", {}, without_gpus);
+  cordoned_since_ = std::move(cordoned);
+  Duration longest = Duration::zero();
+  for (const auto& [name, since] : cordoned_since_) longest = std::max(longest, now - since);
+  metrics.set("gpusharing_nodes_cordoned", {}, static_cast<double>(cordoned_since_.size()));
+  metrics.set("gpusharing_nodes_cordoned_longest_seconds", {}, seconds(longest));
+  fill_rollout_metrics(metrics);
+}
 
+void Manager::fill_rollout_metrics(Metrics& metrics) const {
   std::map<std::string, double> phases;
+  std::map<std::string, double> waiting;
   metrics.clear("gpusharing_rollout_nodes");
   for (const auto& [key, rollout] : world_.rollouts.all()) {
     ++phases[rollout->phase.empty() ? "New" : rollout->phase];
     if (ended(rollout->phase)) continue;
     const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
+    if (std::string reason = why_waiting(status); !reason.empty()) ++waiting[reason];
     if (!status.is_object() || !status.contains("counts") || !status["counts"].is_object()) continue;
     for (const auto& [state, count] : status["counts"].items()) {
       if (!count.is_number()) continue;
@@ -84,6 +119,7 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
     }
   }
   set_counts(metrics, "gpusharing_rollouts", "phase", phases);
+  set_counts(metrics, "gpusharing_rollouts_waiting", "reason", waiting);
 }
 
 }  // namespace gso

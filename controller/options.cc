@@ -234,6 +234,10 @@ void add_planning(std::vector<OptionSpec>& out) {
        {"enforce", PlannerSettings::LabelMode::enforce},
        {"verify", PlannerSettings::LabelMode::verify}},
       [](Options& o) -> auto& { return o.label_mode; }));
+  out.push_back(choice<PolicyMode>(
+      "rollouts", kPlanning, "Upper limit over every policy's mode; Observe writes no Pod, no ConfigMap, no Node but labels",
+      {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
+      [](Options& o) -> auto& { return o.rollouts; }));
   out.push_back(boolean("adopt-drift", kPlanning, "Roll also nodes whose drift was there before the first start",
                         [](Options& o) -> auto& { return o.adopt_drift; }));
 }
@@ -302,6 +306,7 @@ PlannerSettings Options::planner_settings() const {
   out.label_mode = label_mode;
   out.adopt_drift = adopt_drift;
   out.mode = mode;
+  out.rollouts = rollouts;
   out.rollout = rollout;
   return out;
 }

@@ -58,12 +58,13 @@ struct Options {
   Duration assume_observed_for{0};
 
   // --- Planning: cluster-wide limits
-  Duration settle = std::chrono::seconds(10);  // Quiet time of inputs before the first disruption.
+  Duration settle = std::chrono::seconds(10);      // Quiet time of inputs before the first disruption.
   Duration status_lag = std::chrono::seconds(12);  // A node's status may be this old: kubelet publishes every 10 s.
   IntOrPercent cluster_max_unavailable{10, true};
   std::int64_t revision_history_limit = 10;
   PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
   bool adopt_drift = false;
+  PolicyMode rollouts = PolicyMode::enforce;  // Upper limit over the mode of every policy.
 
   // --- Planning: what the SharingPolicy `default` starts with
   PolicyMode mode = PolicyMode::enforce;

@@ -69,7 +69,7 @@ class Assessor {
 
   // A policy's key becomes the node's label, unless the node's own resolution gives that key already.
   void resolve_label() {
-    if (policy_ == nullptr || policy_->mode == PolicyMode::observe) return;
+    if (policy_ == nullptr || context_.settings.mode_of(*policy_) == PolicyMode::observe) return;
     std::string wanted;
     if (policy_->config_map_key) wanted = *policy_->config_map_key;
     if (policy_->inline_profile) wanted = inline_profile_key(policy_->meta.name, *policy_->inline_profile);

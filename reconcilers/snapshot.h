@@ -1,6 +1,7 @@
 // Everything a planner may look at: the stores, what has been observed for how long, settings, and now.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -49,6 +50,10 @@ struct PlannerSettings {
   // What the SharingPolicy `default` starts with, and what holds where our CRDs are not served.
   PolicyMode mode = PolicyMode::enforce;
   RolloutSpec rollout;
+  // Upper limit over the mode of every policy. Under `observe` no Node or Pod is written but for sharing labels, and the
+  // record is kept in memory.
+  PolicyMode rollouts = PolicyMode::enforce;
+  [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const { return std::max(policy.mode, rollouts); }
 };
 
 struct Snapshot {

@@ -25,7 +25,7 @@ struct IntOrPercent {
   friend bool operator==(const IntOrPercent&, const IntOrPercent&) = default;
 };
 
-enum class PolicyMode { enforce, approve, observe };
+enum class PolicyMode { enforce, approve, observe };  // From the freest to the strictest.
 enum class WorkloadMode { wait_for_idle, evict, interrupt };
 enum class OnFailure { pause, rollback };
 enum class Mechanism { node_by_node, daemonset_restart };

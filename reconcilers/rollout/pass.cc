@@ -35,7 +35,19 @@ void Pass::look_again_in(Duration wait) {
   plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, wait) : wait;
 }
 
+namespace {
+
+// Writes that nobody has the rights for where rollouts are only observed. Sharing labels have a switch of their own.
+bool only_observed(const Action& action, std::string_view reconciler) {
+  return (std::holds_alternative<PatchNode>(action) && reconciler != "node.labels") ||
+         std::holds_alternative<DeletePod>(action) || std::holds_alternative<EvictPod>(action) ||
+         std::holds_alternative<DeleteObject>(action);
+}
+
+}  // namespace
+
 void Pass::add(Action action, std::string_view reason, std::string message, bool disruptive, std::string node) {
+  if (s.settings.rollouts == PolicyMode::observe && only_observed(action, reconciler_)) return;
   plan.actions.push_back({std::string(reconciler_), std::move(action), std::string(reason), std::move(message),
                           disruptive, std::move(node)});
 }

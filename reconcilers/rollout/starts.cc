@@ -81,7 +81,12 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   const SharingPolicy& policy = pass.index.policy(s.world, key.policy);
   const OperandSet& set = pass.index.discovery.sets[unit.set];
   const std::string target = unit_target(unit);
-  if (policy.mode == PolicyMode::observe) return {"Observe", "the policy's mode is Observe: nothing is changed"};
+  const PolicyMode mode = s.settings.mode_of(policy);
+  if (mode == PolicyMode::observe) {
+    const bool limit = policy.mode != mode;
+    return {"Observe", limit ? "the operator runs with rollouts: Observe: nothing is changed"
+                             : "the policy's mode is Observe: nothing is changed"};
+  }
   if (policy.rollout.paused) return {"Paused", "spec.rollout.paused of the policy is set"};
   const ConfigMap* config_map = s.world.configmaps.find(set.config_map_key());
   if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
@@ -90,8 +95,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   if (const SharingRollout* rollout = s.world.rollouts.find(rollout_name(key, target))) {
     if (rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};
     if (rollout->paused) return {"Paused", "spec.paused of the rollout is set"};
-    if (policy.mode == PolicyMode::approve && !rollout->approved) return {"AwaitingApproval", "waits for spec.approved"};
-  } else if (policy.mode == PolicyMode::approve) {
+    if (mode == PolicyMode::approve && !rollout->approved) return {"AwaitingApproval", "waits for spec.approved"};
+  } else if (mode == PolicyMode::approve) {
     return {"AwaitingApproval", "waits for spec.approved of its SharingRollout"};
   }
   if (set.announced) {

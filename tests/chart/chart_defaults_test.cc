@@ -1,4 +1,5 @@
-// The chart against the binary and the CRDs: names and defaults of settings are written in three places, and must agree.
+// The chart against the binary and the CRDs: names and defaults of settings are written in three places, and must
+// agree.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,10 +47,13 @@ std::map<std::string, OptionSpec> options_by_name() {
 }
 
 // Settings that the chart writes itself, or that have no meaning in a pod.
-const std::set<std::string> kNotInValues{"kubeconfig", "context", "namespace", "identity", "metrics-bind-address",
-                                         "health-probe-bind-address"};
+const std::set<std::string> kNotInValues{
+    "kubeconfig", "context", "namespace", "identity", "metrics-bind-address", "health-probe-bind-address",
+    "rollouts"};  // Has a value of its own: modes.rollouts.
 
-std::string as_text(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string as_text(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
 
 // The option's spelling of `value`, or why it is refused.
 std::string spelled_by(const OptionSpec& spec, const json& value) {
@@ -99,7 +103,8 @@ TEST(ChartDefaults, TheSchemaAllowsWhatTheFlagsAllow) {
       EXPECT_NE(("|" + spec.type + "|").find("|" + as_text(value) + "|"), std::string::npos) << name;
     }
     if (rule.contains("enum")) {
-      EXPECT_EQ(std::count(spec.type.begin(), spec.type.end(), '|') + 1, static_cast<long>(rule["enum"].size())) << name;
+      EXPECT_EQ(std::count(spec.type.begin(), spec.type.end(), '|') + 1, static_cast<long>(rule["enum"].size()))
+          << name;
     }
     if (rule.contains("minimum") && rule.contains("maximum")) {
       const long least = rule["minimum"];
@@ -145,26 +150,26 @@ TEST_P(CrdDefaults, AreTheDefaultsOfTheFlags) {
   EXPECT_EQ(spelled_by(spec, (*schema)["default"]), spec.get(Options{}));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Policy, CrdDefaults,
-    testing::Values(DefaultPair{"mode", "mode"}, DefaultPair{"rollout.maxUnavailable", "max-unavailable"},
-                    DefaultPair{"rollout.maxUnavailablePerGroup", "max-unavailable-per-group"},
-                    DefaultPair{"rollout.canary.nodesPerGroup", "canary-nodes-per-group"},
-                    DefaultPair{"rollout.canary.soak", "canary-soak"}, DefaultPair{"rollout.workloads", "workloads"},
-                    DefaultPair{"rollout.idleTimeout", "idle-timeout"},
-                    DefaultPair{"rollout.verifyTimeout", "verify-timeout"},
-                    DefaultPair{"rollout.maxFailures", "max-failures"}),
-    [](const auto& param) {
-      std::string name = param.param.flag;
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Policy, CrdDefaults,
+                         testing::Values(DefaultPair{"mode", "mode"},
+                                         DefaultPair{"rollout.maxUnavailable", "max-unavailable"},
+                                         DefaultPair{"rollout.maxUnavailablePerGroup", "max-unavailable-per-group"},
+                                         DefaultPair{"rollout.canary.nodesPerGroup", "canary-nodes-per-group"},
+                                         DefaultPair{"rollout.canary.soak", "canary-soak"},
+                                         DefaultPair{"rollout.workloads", "workloads"},
+                                         DefaultPair{"rollout.idleTimeout", "idle-timeout"},
+                                         DefaultPair{"rollout.verifyTimeout", "verify-timeout"},
+                                         DefaultPair{"rollout.maxFailures", "max-failures"}),
+                         [](const auto& param) {
+                           std::string name = param.param.flag;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
-TEST(ChartDefaults, TheDefaultPolicyOfTheChartIsThatOfTheFlags) {
-  const json policy = read_yaml(kChart / "values.yaml")["defaultPolicy"];
-  const OptionSpec mode = options_by_name().at("mode");
-  EXPECT_EQ(policy["mode"], mode.get(Options{}));
-  EXPECT_TRUE(policy["rollout"].empty()) << "the CRD's defaults speak";
+TEST(ChartDefaults, ModesOfTheChartAreThoseOfTheFlags) {
+  const json modes = read_yaml(kChart / "values.yaml")["modes"];
+  EXPECT_EQ(modes["rollouts"], options_by_name().at("rollouts").get(Options{}));
+  EXPECT_EQ(modes["labels"], "Enforce") << "which leaves config.label-mode as it is";
 }
 
 TEST(ChartDefaults, TheChartInstallsTheProjectsCrds) {
@@ -173,12 +178,12 @@ TEST(ChartDefaults, TheChartInstallsTheProjectsCrds) {
     ours.insert(entry.path().filename().string());
   }
   std::set<std::string> charts;
-  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / kChart / "crds")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / kChart / "files/crds")) {
     charts.insert(entry.path().filename().string());
   }
   EXPECT_EQ(charts, ours);
   for (const std::string& name : ours) {
-    EXPECT_EQ(read(kChart / "crds" / name), read(std::filesystem::path("crds") / name));
+    EXPECT_EQ(read(kChart / "files/crds" / name), read(std::filesystem::path("crds") / name));
   }
 }
 

@@ -24,12 +24,14 @@ kubectl() { "$cluster/bin/kubectl" --request-timeout=20s "$@"; }
 
 tidy() {
   helm uninstall "$release" --namespace "$namespace" --ignore-not-found || true
-  kubectl delete sharingpolicies default --ignore-not-found || true
+  kubectl delete crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev --ignore-not-found || true
 }
 
 render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 
 lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }
+
+readme_lists_the_values() { python3 "$here/../../charts/values_table.py" --check; }
 
 renders_the_same_twice() { cmp <(render) <(render); }
 
@@ -48,9 +50,15 @@ variants_render() {
   values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing
   values_render 'namespace: second' --set 'operandNamespaces={gpu-operator,second}'
   values_render 'settle: 30s' --set config.settle=30s
-  values_render 'maxUnavailable: 2' --set defaultPolicy.rollout.maxUnavailable=2
+  values_render 'max-unavailable: 2' --set config.max-unavailable=2
+  values_render 'rollouts: Approve' --set modes.rollouts=Approve
+  values_render 'label-mode: verify' --set modes.labels=Observe
   values_render 'priorityClassName: system-cluster-critical' --set priorityClassName=system-cluster-critical
-  if render --set defaultPolicy.create=false | grep -q '^kind: SharingPolicy'; then return 1; fi
+  values_render 'resources: [pods/eviction]' --set eviction.enabled=true
+  values_render 'cidr: 10.0.0.1/32' --set networkPolicy.enabled=true --set 'networkPolicy.apiServerCIDRs={10.0.0.1/32}'
+  if render --set replicas=1 | grep -q '^kind: PodDisruptionBudget'; then return 1; fi
+  if render --set crds.install=false | grep -q '^kind: CustomResourceDefinition'; then return 1; fi
+  if render --set admissionPolicy.enabled=false | grep -q '^kind: ValidatingAdmissionPolicy'; then return 1; fi
 }
 
 # refused WHAT-THE-MESSAGE-NAMES ARGS...
@@ -73,16 +81,47 @@ wrong_values_are_refused() {
   refused page-size --set config.page-size=0
   refused operandNamespaces --set operandNamespaces=null --set 'operandNamespaces={}'
   refused operandNamespaces --set 'operandNamespaces={Not_Valid}'
-  refused mode --set defaultPolicy.mode=Sometimes
+  refused rollouts --set modes.rollouts=Sometimes
+  refused labels --set modes.labels=Approve
+  refused mode --set config.mode=Sometimes
+  refused rollouts --set config.rollouts=Observe
+  refused apiServerPorts --set 'networkPolicy.apiServerPorts={70000}'
+  refused maxUnavailable --set podDisruptionBudget.maxUnavailable=0
   refused replicas --set replicas=-1
   refused digest --set image.digest=sha256:short
   refused pullPolicy --set image.pullPolicy=Maybe
 }
 
+# everything: each optional object, so that it is checked too.
+everything=(--set eviction.enabled=true --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
+  --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
+
 roles_agree_with_the_registry() {
-  render >"$work/rendered.yaml"
+  render "${everything[@]}" >"$work/rendered.yaml"
   "$build/tests/chart/gso-permissions" >"$work/permissions.json"
   python3 "$here/rbac_test.py" "$work/rendered.yaml" "$work/permissions.json" "$namespace"
+}
+
+# writes_of ARGS...: what the roles let write, of the cluster's own objects: "patch nodes", one a line.
+writes_of() {
+  render "$@" | python3 -c '
+import sys, yaml
+for role in yaml.safe_load_all(sys.stdin):
+    if role and role["kind"] in ("Role", "ClusterRole"):
+        for rule in role["rules"]:
+            for resource in rule["resources"]:
+                if resource in ("nodes", "pods", "pods/eviction", "configmaps"):
+                    for verb in set(rule["verbs"]) - {"get", "list", "watch"}:
+                        print(verb, resource)' | sort -u | paste -sd, -
+}
+
+modes_decide_what_may_be_written() {
+  [[ $(writes_of) == 'create configmaps,delete pods,patch configmaps,patch nodes' ]]
+  [[ $(writes_of --set eviction.enabled=true) == 'create configmaps,create pods/eviction,delete pods,patch configmaps,patch nodes' ]]
+  [[ $(writes_of --set modes.rollouts=Approve) == "$(writes_of)" ]]
+  [[ $(writes_of --set modes.rollouts=Observe --set eviction.enabled=true) == 'patch nodes' ]]
+  [[ $(writes_of --set modes.labels=Observe) == "$(writes_of)" ]]
+  [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe) ]]
 }
 
 # The operator itself reads the file that the chart makes of its values.
@@ -99,22 +138,40 @@ for o in yaml.safe_load_all(sys.stdin):
   grep "did you mean 'settle'" <<<"$answer"
 }
 
+# Checked by the API server itself: schemas of its own OpenAPI, strict field validation, admission, the type check of CEL
+# expressions. Stronger than a comparison with schemas, which knows none of the last three.
 server_accepts_every_object() {
   kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -f -
   kubectl create namespace gpu-operator --dry-run=client -o yaml | kubectl apply -f -
-  kubectl apply --server-side --force-conflicts -f "$here/../../crds"
-  kubectl wait --for=condition=Established --timeout=30s -f "$here/../../crds"
-  render | kubectl apply --server-side --force-conflicts --dry-run=server --validate=strict -f -
+  kubectl apply --server-side --force-conflicts -f "$(readlink "$cluster/bin")/../prometheus-crds"
+  kubectl wait --for=condition=Established --timeout=30s -f "$(readlink "$cluster/bin")/../prometheus-crds"
+  render "${everything[@]}" >"$work/everything.yaml"
+  kubectl apply --server-side --force-conflicts --dry-run=server --validate=strict -f "$work/everything.yaml" >"$work/accepted"
+  cat "$work/accepted"
+  [[ $(wc -l <"$work/accepted") == $(grep -c '^kind: ' "$work/everything.yaml") ]]
+}
+
+pods_are_restricted() {
+  kubectl label namespace "$namespace" --overwrite pod-security.kubernetes.io/enforce=restricted
+  render | python3 -c '
+import sys, json, yaml
+for o in yaml.safe_load_all(sys.stdin):
+    if o and o["kind"] == "Deployment":
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": o["metadata"]["namespace"]}, "spec": o["spec"]["template"]["spec"]}
+        pod["spec"]["serviceAccountName"] = "default"
+        print(json.dumps(pod))' | kubectl create --dry-run=server -f -
 }
 
 install() {
-  helm install "$release" "$chart" --namespace "$namespace" --create-namespace --timeout 60s "$@"
+  helm install "$release" "$chart" --namespace "$namespace" --create-namespace --timeout 60s --set replicas=0 "$@"
 }
+upgrade() { helm upgrade "$release" "$chart" --namespace "$namespace" --timeout 60s --set replicas=0 "$@"; }
 
 installs() {
   install
   kubectl get -n "$namespace" "deployment/$release" "serviceaccount/$release" "configmap/$release-config" "role/$release" "rolebinding/$release"
-  kubectl get "clusterrole/$release" "clusterrolebinding/$release" sharingpolicies/default
+  kubectl get "clusterrole/$release" "clusterrolebinding/$release"
+  kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev crd/sharingrollouts.gpusharing.dev
   kubectl get -n gpu-operator "role/$release-operands" "rolebinding/$release-operands"
   kubectl rollout history -n "$namespace" "deployment/$release"
 }
@@ -129,6 +186,7 @@ may() {
 
 account_may_what_it_needs_only() {
   may yes patch nodes
+  may no create pods --subresource=eviction --namespace default
   may yes list daemonsets.apps --all-namespaces
   may yes delete pods --namespace gpu-operator
   may yes list configmaps --namespace gpu-operator
@@ -147,46 +205,54 @@ account_may_what_it_needs_only() {
 upgrade_rolls_only_with_the_configuration() {
   local before after
   before=$(kubectl get -n "$namespace" "deployment/$release" -o 'jsonpath={.metadata.generation}')
-  helm upgrade "$release" "$chart" --namespace "$namespace" --timeout 60s
+  upgrade
   after=$(kubectl get -n "$namespace" "deployment/$release" -o 'jsonpath={.metadata.generation}')
   [[ $before == "$after" ]]
-  helm upgrade "$release" "$chart" --namespace "$namespace" --timeout 60s --set config.settle=20s
+  upgrade --set config.settle=20s
   after=$(kubectl get -n "$namespace" "deployment/$release" -o 'jsonpath={.metadata.generation}')
   [[ $before != "$after" ]]
   kubectl get -n "$namespace" "configmap/$release-config" -o 'jsonpath={.data.config\.yaml}' | grep 'settle: 20s'
 }
 
-# What an administrator changed in the policy is not what helm puts back: helm merges three ways.
-upgrade_keeps_an_edit_of_the_policy() {
-  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"maxUnavailable":5}}}'
-  helm upgrade "$release" "$chart" --namespace "$namespace" --timeout 60s
-  [[ $(kubectl get sharingpolicies default -o 'jsonpath={.spec.rollout.maxUnavailable}') == 5 ]]
+# The next release has another column; going back takes it away. The objects stay, with what they hold.
+upgrade_and_rollback_reach_the_crds() {
+  local revision next=$work/next/gpu-sharing-operator columns='jsonpath={.spec.versions[0].additionalPrinterColumns[*].name}'
+  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"kept"},"spec":{"priority":7}}'
+  revision=$(helm history "$release" --namespace "$namespace" --max 1 -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)[-1]["revision"])')
+  mkdir -p "$work/next"
+  cp -rL "$chart" "$next"
+  sed -i 's/{name: Mode,/{name: ModeOfNext,/' "$next"/files/crds/*sharingpolicies.yaml
+  helm upgrade "$release" "$next" --namespace "$namespace" --timeout 60s --set replicas=0
+  kubectl get crd sharingpolicies.gpusharing.dev -o "$columns" | grep ModeOfNext
+  helm rollback "$release" "$revision" --namespace "$namespace" --timeout 60s
+  if kubectl get crd sharingpolicies.gpusharing.dev -o "$columns" | grep ModeOfNext; then return 1; fi
+  [[ $(kubectl get sharingpolicies kept -o 'jsonpath={.spec.priority}') == 7 ]]
 }
 
 rollback_works() { helm rollback "$release" 1 --namespace "$namespace" --timeout 60s; }
 
 uninstall_leaves_the_record() {
   helm uninstall "$release" --namespace "$namespace" --wait --timeout 60s
-  kubectl get sharingpolicies default
-  kubectl get crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev
+  kubectl get sharingpolicies kept
   local left
-  left=$(kubectl get deployments,serviceaccounts,configmaps,roles,rolebindings,clusterroles,clusterrolebindings --all-namespaces \
-    --selector app.kubernetes.io/name=gpu-sharing-operator --output name)
+  left=$(kubectl get deployments,services,serviceaccounts,configmaps,roles,rolebindings,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,flowschemas,poddisruptionbudgets \
+    --all-namespaces --selector app.kubernetes.io/name=gpu-sharing-operator --output name)
   [[ -z $left ]] || { echo "left: $left"; return 1; }
 }
 
-installs_over_the_kept_policy() {
+installs_over_the_kept_crds() {
   install
+  kubectl get sharingpolicies kept
   helm uninstall "$release" --namespace "$namespace" --wait --timeout 60s
 }
 
-installs_over_a_policy_of_the_operator() {
-  kubectl delete sharingpolicies default
-  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},"spec":{"priority":-1000}}'
+# CRDs that kubectl or Argo CD applied belong to them: helm would refuse to touch them, so the chart leaves them out.
+installs_beside_crds_of_another_owner() {
+  kubectl delete crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev
+  kubectl apply --server-side -f "$here/../../crds"
   install
-  helm upgrade "$release" "$chart" --namespace "$namespace" --timeout 60s
   helm uninstall "$release" --namespace "$namespace" --wait --timeout 60s
-  kubectl get sharingpolicies default
+  kubectl get crd sharingpolicies.gpusharing.dev
 }
 
 missing_namespace_is_named() {
@@ -198,24 +264,28 @@ missing_namespace_is_named() {
 
 packages() {
   helm package "$chart" --destination "$work"
-  tar -tzf "$work"/gpu-sharing-operator-*.tgz | grep -c '/crds/.*yaml' | grep -x 2
+  tar -tzf "$work"/gpu-sharing-operator-*.tgz >"$work/files"
+  grep -c '/files/crds/.*yaml' "$work/files" | grep -x 2
 }
 
 check "helm lint is clean" lint_is_clean
+check "the README lists every value" readme_lists_the_values
 check "the chart renders the same twice" renders_the_same_twice
 check "values take effect" variants_render
 check "wrong values are refused by name" wrong_values_are_refused
 check "the roles agree with the registry of reconcilers" roles_agree_with_the_registry
+check "modes and eviction decide what may be written" modes_decide_what_may_be_written
 check "the operator accepts the rendered configuration" operator_accepts_the_configuration
 check "the server accepts every object" server_accepts_every_object
+check "pods are admitted where Pod Security is restricted" pods_are_restricted
 check "helm installs" installs
 check "the ServiceAccount may do what it needs, and no more" account_may_what_it_needs_only
 check "an upgrade rolls the Deployment only when its configuration changed" upgrade_rolls_only_with_the_configuration
-check "an upgrade keeps an administrator's edit of the policy" upgrade_keeps_an_edit_of_the_policy
-check "helm rolls back" rollback_works
-check "uninstalling leaves policy and CRDs, and nothing else" uninstall_leaves_the_record
-check "it installs again over the policy that was kept" installs_over_the_kept_policy
-check "it installs over a policy that the operator made" installs_over_a_policy_of_the_operator
+check "an upgrade and its rollback reach the CRDs, and keep the objects" upgrade_and_rollback_reach_the_crds
+check "helm rolls back to the first revision" rollback_works
+check "uninstalling leaves CRDs and policies, and nothing else" uninstall_leaves_the_record
+check "it installs again over the CRDs that were kept" installs_over_the_kept_crds
+check "it installs beside CRDs of another owner" installs_beside_crds_of_another_owner
 check "an operand namespace that is not there is named" missing_namespace_is_named
 check "the package holds the CRDs" packages
 close_checks

@@ -67,8 +67,7 @@ nothing_was_refused_as_invalid() {
   if grep -E '^(400|422) ' "$work/requests"; then return 1; fi
 }
 
-# The story starts the operator with flags for the default policy, so that object is left to the operator.
-check "the chart is installed" install_chart --set defaultPolicy.create=false
+check "the chart is installed" install_chart
 tell
 check "the chart's roles were enough" chart_gave_enough_rights
 check "no request was refused as invalid" nothing_was_refused_as_invalid

@@ -61,28 +61,28 @@ std::vector<std::string> complaints(const std::string& page) {
 
 TEST(MetricsTest, CountersGaugesAndHistogramsAreValidText) {
   Metrics metrics;
-  metrics.add("workqueue_adds_total", {{"name", "fleet"}});
-  metrics.add("workqueue_adds_total", {{"name", "fleet"}}, 2);
+  metrics.add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});
+  metrics.add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}}, 2);
   metrics.set("gpusharing_nodes", {{"state", "odd \"quotes\"\\ and\nline"}}, 3);
-  metrics.observe("workqueue_work_duration_seconds", {{"name", "fleet"}}, 0.5);
-  metrics.observe("workqueue_work_duration_seconds", {{"name", "fleet"}}, 1e9);
+  metrics.observe("workqueue_work_duration_seconds", {{"name", "fleet"}, {"controller", "fleet"}}, 0.5);
+  metrics.observe("workqueue_work_duration_seconds", {{"name", "fleet"}, {"controller", "fleet"}}, 1e9);
   fill_process_metrics(metrics);
   const std::string page = metrics.render(Metrics::Format::prometheus);
   EXPECT_THAT(complaints(page), testing::IsEmpty()) << page;
-  EXPECT_THAT(page, HasSubstr("workqueue_adds_total{name=\"fleet\"} 3\n"));
-  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",le=\"0.1\"} 0\n"));
-  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",le=\"1\"} 1\n"));
-  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",le=\"+Inf\"} 2\n"));
-  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_count{name=\"fleet\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("workqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 3\n"));
+  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"0.1\"} 0\n"));
+  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"1\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"+Inf\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_count{name=\"fleet\",controller=\"fleet\"} 2\n"));
   EXPECT_THAT(page, Not(HasSubstr("gpusharing_rollouts"))) << "a family without series is left out";
   EXPECT_GT(metrics.value("process_resident_memory_bytes"), 1e6);
 }
 
 TEST(MetricsTest, OpenMetricsDropsTotalFromTheFamilyAndEndsWithEof) {
   Metrics metrics;
-  metrics.add("workqueue_adds_total", {{"name", "fleet"}});
+  metrics.add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});
   const std::string page = metrics.render(Metrics::Format::openmetrics);
-  EXPECT_THAT(page, HasSubstr("# TYPE workqueue_adds counter\nworkqueue_adds_total{name=\"fleet\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("# TYPE workqueue_adds counter\nworkqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 1\n"));
   EXPECT_TRUE(page.ends_with("# EOF\n"));
   EXPECT_THAT(complaints(page), testing::IsEmpty());
 }
@@ -107,7 +107,7 @@ TEST(MetricsTest, AnUndeclaredFamilyOrLabelIsAProgrammingError) {
   Metrics metrics;
   EXPECT_DEATH(metrics.add("nonsense_total"), "no such family");
   EXPECT_DEATH(metrics.add("workqueue_adds_total", {{"queue", "fleet"}}), "labels differ");
-  EXPECT_DEATH(metrics.set("workqueue_adds_total", {{"name", "fleet"}}, 1), "another type");
+  EXPECT_DEATH(metrics.set("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}}, 1), "another type");
 }
 
 TEST(LoggingTest, JsonLinesParseWhateverTheTextsHold) {
@@ -155,7 +155,7 @@ class HealthServerTest : public testing::Test {
  protected:
   void start(HealthServerOptions options) {
     options.address = "127.0.0.1:0";
-    metrics->add("workqueue_adds_total", {{"name", "fleet"}});
+    metrics->add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});
     HealthRoutes routes{.ready = [this] { return ready; }, .live = [] { return ProbeAnswer{}; }, .metrics = metrics};
     server = std::make_unique<HealthServer>(io.get_executor(), clock.get(), options, std::move(routes));
     ASSERT_TRUE(server->listen().has_value());
@@ -208,7 +208,7 @@ TEST_F(HealthServerTest, ProbesAnswerTheirState) {
 TEST_F(HealthServerTest, MetricsComeInTheFormThatIsAskedFor) {
   start({});
   EXPECT_THAT(get("/metrics"), HasSubstr("Content-Type: text/plain; version=0.0.4"));
-  EXPECT_THAT(get("/metrics"), HasSubstr("workqueue_adds_total{name=\"fleet\"} 1"));
+  EXPECT_THAT(get("/metrics"), HasSubstr("workqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 1"));
   EXPECT_THAT(get("/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n"), HasSubstr("# EOF"));
 }
 

@@ -2,7 +2,7 @@
 // cases/<name>.golden. GSO_UPDATE_GOLDEN=1 writes the goldens anew; review the difference as code.
 //
 //   fleet: {plugin: v0.20.0, default: any, profiles: {any: mps-4}, nodes: [{name: n1, gpus: 2}, {count: 8, prefix: a}]}
-//   settings: {settle: 10s, cluster: 50%, adopt: true}
+//   settings: {settle: 10s, cluster: 50%, adopt: true, rollouts: Observe}
 //   do:
 //   - baseline                 # plans and applies until the fleet is quiet; prints nothing
 //   - edit: {any: mps-8}       # edit, label, annotate, announce, roll, use, release, ready, policy, …
@@ -93,6 +93,8 @@ class Script {
       fleet_.settings.cluster_max_unavailable = {100, true};
     }
     fleet_.settings.adopt_drift = settings.value("adopt", false);
+    if (settings.value("rollouts", "") == "Observe") fleet_.settings.rollouts = PolicyMode::observe;
+    if (settings.value("rollouts", "") == "Approve") fleet_.settings.rollouts = PolicyMode::approve;
     if (settings.value("labels", "") == "verify") fleet_.settings.label_mode = PlannerSettings::LabelMode::verify;
     fleet_.settings.rollout.canary_soak = std::chrono::seconds(5);
   }

@@ -5,6 +5,13 @@
 {{- define "gso.serviceAccount" -}}
 {{- default (ternary (include "gso.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
 {{- end }}
+{{- /* The account's name as the API server knows it. */}}
+{{- define "gso.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "gso.serviceAccount" . }}
+{{- end }}
+{{- define "gso.image" -}}
+{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
 {{- define "gso.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -14,4 +21,35 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+{{- /* What runs in every pod of the chart: no privilege of any kind. */}}
+{{- define "gso.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+{{- define "gso.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+{{- /* The account's credentials, where every Kubernetes client looks for them, with a token that expires. */}}
+{{- define "gso.credentials" -}}
+name: credentials
+projected:
+  sources:
+  - serviceAccountToken: {path: token, expirationSeconds: 3600}
+  - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
+  - downwardAPI: {items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]}
+{{- end }}
+{{- /* "true" where the account may write: the rules of RBAC follow from the modes. */}}
+{{- define "gso.rolls" -}}{{ if ne .Values.modes.rollouts "Observe" }}true{{ end }}{{- end }}
+{{- define "gso.labelsNodes" -}}{{ if ne .Values.modes.labels "Observe" }}true{{ end }}{{- end }}
+{{- /* The operator's configuration file: `config`, and what follows from `modes`. */}}
+{{- define "gso.config" -}}
+{{- $config := merge (dict "rollouts" .Values.modes.rollouts) .Values.config }}
+{{- if not (include "gso.labelsNodes" .) }}{{ $_ := set $config "label-mode" "verify" }}{{ end }}
+{{- toYaml $config }}
 {{- end }}

@@ -14,7 +14,7 @@ cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
 go_version=1.26.8  # fetched where the machine has none; any Go from 1.26 on is taken
 hash=$(cd "$here" && cat build.sh ./*/go.mod ./*/go.sum | sha256sum | cut -c1-16)
 out=$cache/controlplane/$hash
-all=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm)
+all=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm promtool)
 
 say() { printf 'build.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -123,6 +123,11 @@ describe() {
         ldflags+=" -X helm.sh/helm/v3/$package_with_version.k8sVersionMinor=${minor%%.*}"
       done
       ;;
+    promtool)
+      folder=prometheus package=github.com/prometheus/prometheus/cmd/promtool
+      version=$(pinned prometheus github.com/prometheus/prometheus)
+      ldflags+=" -X github.com/prometheus/common/version.Version=${version#v}"
+      ;;
     *) die "unknown program $1; there are: ${all[*]}" ;;
   esac
 }
@@ -138,6 +143,18 @@ copy_stages() {
   mv "$out/kwok-stages.tmp" "$out/kwok-stages"
 }
 
+# The CRDs behind ServiceMonitor and PrometheusRule: files of a module of which nothing is built.
+copy_prometheus_crds() {
+  local module=github.com/prometheus-operator/prometheus-operator dir
+  (cd "$here/prometheus-operator" && "$go" mod download "$module")
+  dir=$(cd "$here/prometheus-operator" && "$go" list -m -f '{{.Dir}}' "$module")
+  rm -rf "$out/prometheus-crds.tmp" "$out/prometheus-crds"
+  mkdir "$out/prometheus-crds.tmp"
+  cp "$dir"/example/prometheus-operator-crd/monitoring.coreos.com_{servicemonitors,prometheusrules}.yaml "$out/prometheus-crds.tmp"
+  chmod u+w "$out"/prometheus-crds.tmp/*
+  mv "$out/prometheus-crds.tmp" "$out/prometheus-crds"
+}
+
 build() {
   local start=$SECONDS folder package version ldflags
   describe "$1"
@@ -146,6 +163,7 @@ build() {
     die "$1 $version failed; the whole output is in $out/build.log"
   fi
   if [[ $1 == kwok ]]; then copy_stages; fi
+  if [[ $1 == promtool ]]; then copy_prometheus_crds; fi
   mv "$out/bin/$1.tmp" "$out/bin/$1"
   say "$1 $version built, $((SECONDS - start)) s"
 }
