@@ -13,7 +13,7 @@ int main() {
     needs.push_back({{"reconciler", reconciler.name}, {"group", resource.group}, {"resource", resource.resource}, {"verbs", verbs}});
   };
   for (const gso::Reconciler& reconciler : gso::reconcilers()) {
-    for (const k8s::Gvr& watched : reconciler.watches) add(reconciler, watched, {"get", "list", "watch"});
+    for (const k8s::Gvr& watched : reconciler.watches) add(reconciler, watched, {"list", "watch"});
     for (const gso::Access& access : reconciler.writes) add(reconciler, access.resource, access.verbs);
   }
   std::puts(needs.dump(1).c_str());

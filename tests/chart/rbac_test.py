@@ -11,12 +11,19 @@ import sys
 
 import yaml
 
-# What the runtime does beside the reconcilers: leader election.
-RUNTIME = [{"reconciler": "leader election", "group": "coordination.k8s.io", "resource": "leases", "verbs": ["get", "create", "update"]}]
+# What the runtime does beside the reconcilers: leader election, and reading back what it wrote when a watch lags.
+RUNTIME = [{"reconciler": "leader election", "group": "coordination.k8s.io", "resource": "leases", "verbs": ["get", "create", "update"]}] + [
+    {"reconciler": "reading back", "group": group, "resource": resource, "verbs": ["get"]}
+    for group, resource in [("", "nodes"), ("", "pods"), ("", "configmaps"),
+                            ("gpusharing.dev", "sharingpolicies"), ("gpusharing.dev", "sharingrollouts")]]
 
 # Where a permission may stand only in namespaced roles: "release", "operands".
 NAMESPACED = {
     ("", "pods", "delete"): {"operands"},
+    ("", "pods", "get"): {"operands"},
+    ("", "pods", "watch"): {"operands"},
+    ("apps", "controllerrevisions", "watch"): {"operands"},
+    ("", "configmaps", "get"): {"release"},
     ("", "configmaps", "create"): {"release"},
     ("", "configmaps", "patch"): {"release"},
     ("", "configmaps", "list"): {"release", "operands"},

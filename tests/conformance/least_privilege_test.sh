@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Least privilege, proven: the operator lives through an install, an edit that evicts a GPU client, and a restart under the
+# chart's ServiceAccount, with audit logging on. Fails on a right that was granted and not used, and on a request that was
+# refused. Then with both modes on Observe: nothing of the cluster is written, and what would be done is still reported.
+#
+#   least_privilege_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet, a built tree
+#
+# Prints one line for each check and closes with "N passed, N failed".
+set -euo pipefail
+shopt -s inherit_errexit
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+project=$(cd "$here/../.." && pwd)
+cluster=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
+# shellcheck source=tests/conformance/checks.sh
+source "$here/checks.sh"
+# shellcheck source=tests/conformance/operator_process.sh
+source "$here/operator_process.sh"
+
+account=system:serviceaccount:$namespace:gpu-sharing-operator
+quick=(--cluster-max-unavailable=100% --max-unavailable=100% --max-unavailable-per-group=100% --canary-soak=1s --revision-history-limit=0)
+
+adopts_with_lists() {
+  start_operator "$work/operator.kubeconfig" "${quick[@]}" --workloads=Evict --watch-list=false
+  await 30 is_ready
+  await 60 up_to_date 12
+}
+
+client_is_evicted() {
+  kubectl create -f - <<<'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"client","namespace":"default"},
+    "spec":{"nodeName":"t4-01","restartPolicy":"Never","containers":[{"name":"cuda","image":"example/cuda-app:1",
+      "resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}}'
+  kubectl wait --for='jsonpath={.status.phase}=Running' pod/client --timeout=20s
+  set_replicas any 6
+  await 120 replicas_are 6 11
+  await 60 up_to_date 12
+  await 20 gone pod client default
+}
+gone() { ! kubectl get "$1" "$2" --namespace "$3" >/dev/null 2>&1; }
+
+# With a history limit of 0 a finished rollout goes at once.
+history_is_cleared() { await 30 no_rollout_is_there; }
+no_rollout_is_there() { [[ -z $(kubectl get sharingrollouts --output name) ]]; }
+
+restarts_with_streams() {
+  stop operator
+  start_operator "$work/operator.kubeconfig" "${quick[@]}"
+  await 30 is_ready
+  await 30 grep -q 'Became leader' "$work/operator.log"
+  stop operator
+}
+
+bound_roles() {
+  kubectl get clusterroles,roles --all-namespaces --selector app.kubernetes.io/instance=gpu-sharing-operator --output json
+}
+
+every_right_is_used_and_enough() {
+  bound_roles >"$work/roles.json"
+  "$here/used_rights.py" "$cluster/audit.log" "$work/roles.json" "$namespace" gpu-sharing-operator --rare "$here/rare_rights.txt"
+}
+
+# as VERB-AND-ARGS...: kubectl as the operator's account.
+as() { kubectl --as "$account" --as-group system:serviceaccounts --as-group "system:serviceaccounts:$namespace" --as-group system:authenticated "$@"; }
+
+# forbidden TEXT COMMAND...
+forbidden() {
+  local text=$1 answer
+  shift
+  if answer=$("$@" 2>&1); then
+    echo "allowed: $*"
+    return 1
+  fi
+  grep -qF -- "$text" <<<"$answer" || { echo "refused, but without '$text': $answer"; return 1; }
+}
+
+admission_holds_the_account_to_its_keys() {
+  local node='patch node t4-01 --dry-run=server --type merge --patch'
+  forbidden 'changes only its own labels' as $node '{"metadata":{"labels":{"nvidia.com/gpu.deploy.device-plugin":"false"}}}'
+  forbidden 'changes only its own labels' as $node '{"metadata":{"labels":{"nvidia.com/mig.config":"all-disabled"}}}'
+  forbidden 'changes only its own labels' as $node '{"metadata":{"labels":{"kubernetes.io/hostname":null}}}'
+  forbidden 'changes only its own annotations' as $node '{"metadata":{"annotations":{"example.com/x":"y"}}}'
+  forbidden "nothing of a Node's spec" as $node '{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}'
+  forbidden "nothing of a Node's spec" as $node '{"metadata":{"finalizers":["example.com/x"]}}'
+  as $node '{"metadata":{"labels":{"nvidia.com/device-plugin.config":"x","gpusharing.dev/state":"Updating","nvidia.mps/enabled":"true"},"annotations":{"gpusharing.dev/hold":"true"}},"spec":{"unschedulable":true}}'
+  kubectl patch node t4-01 --dry-run=server --type merge --patch '{"metadata":{"labels":{"example.com/ours":"not"}}}'
+}
+
+admission_protects_other_pods() {
+  kubectl run bystander --namespace gpu-operator --image example/x
+  forbidden 'deletes only pods of a DaemonSet' as delete pod bystander --namespace gpu-operator --dry-run=server
+  local operand
+  operand=$(kubectl get pods --namespace gpu-operator --selector app=nvidia-device-plugin-daemonset --output name | head -n 1)
+  as delete "$operand" --namespace gpu-operator --dry-run=server
+  kubectl delete pod bystander --namespace gpu-operator --force --grace-period=0
+}
+
+# --- Observe ---------------------------------------------------------------------------------------------------
+
+writes_of_account() {
+  python3 - "$cluster/audit.log" "$account" "$1" <<'PY'
+import json, sys
+for line in open(sys.argv[1], encoding="utf-8"):
+    event = json.loads(line)
+    ref = event.get("objectRef", {})
+    if event["user"]["username"] != sys.argv[2] or event.get("impersonatedUser") or event["requestReceivedTimestamp"] < sys.argv[3]: continue
+    if event["verb"] in ("get", "list", "watch"): continue
+    print(event.get("responseStatus", {}).get("code"), event["verb"], ref.get("resource"), ref.get("subresource", ""))
+PY
+}
+
+observes_and_reports() {
+  helm upgrade gpu-sharing-operator "$project/charts/gpu-sharing-operator" --namespace "$namespace" --timeout 60s \
+    --set replicas=0 --set modes.rollouts=Observe --set modes.labels=Observe
+  local began
+  began=$(date --utc +%FT%T.%6NZ)
+  # Without the record of the earlier release: it starts from nothing, and keeps what it learns in memory.
+  kubectl delete configmap gpu-sharing-operator-state --namespace "$namespace"
+  operand_pods >"$work/before"
+  start_operator "$work/operator.kubeconfig" "${quick[@]}" --rollouts=Observe --label-mode=verify
+  await 30 is_ready
+  await 60 up_to_date 12
+  set_replicas any 7
+  await 60 waits_in_observe
+  operand_pods >"$work/after"
+  diff "$work/before" "$work/after"
+  writes_of_account "$began" >"$work/writes"
+  sort "$work/writes" | uniq -c
+  if grep -E ' (nodes|pods|configmaps) ' "$work/writes"; then return 1; fi
+  if grep -E '^(401|403|422) ' "$work/writes"; then return 1; fi
+  stop operator
+}
+waits_in_observe() {
+  policy_status '{.status.nodes.pending}' | grep -x 11
+  policy_status '{.status.conditions[?(@.type=="Progressing")].reason}' | grep -x Observe
+}
+
+check "the chart is installed, with eviction" install_chart --set eviction.enabled=true
+start_fleet 0.1 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
+check "a fleet shares its GPUs" await 90 replicas_are 4 11
+check "the operator adopts it, by lists" adopts_with_lists
+check "an edit evicts a GPU client and is rolled" client_is_evicted
+check "finished rollouts beyond the limit go" history_is_cleared
+check "it restarts, by streams" restarts_with_streams
+check "every right of the account is used, and nothing was refused" every_right_is_used_and_enough
+check "admission holds the account to its own keys of a Node" admission_holds_the_account_to_its_keys
+check "admission protects pods that are no operands" admission_protects_other_pods
+check "with both modes on Observe it reports, and writes no Node, Pod or ConfigMap" observes_and_reports
+close_checks
