@@ -74,14 +74,14 @@ forbidden() {
 }
 
 admission_holds_the_account_to_its_keys() {
-  local node='patch node t4-01 --dry-run=server --type merge --patch'
-  forbidden 'changes only its own labels' as $node '{"metadata":{"labels":{"nvidia.com/gpu.deploy.device-plugin":"false"}}}'
-  forbidden 'changes only its own labels' as $node '{"metadata":{"labels":{"nvidia.com/mig.config":"all-disabled"}}}'
-  forbidden 'changes only its own labels' as $node '{"metadata":{"labels":{"kubernetes.io/hostname":null}}}'
-  forbidden 'changes only its own annotations' as $node '{"metadata":{"annotations":{"example.com/x":"y"}}}'
-  forbidden "nothing of a Node's spec" as $node '{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}'
-  forbidden "nothing of a Node's spec" as $node '{"metadata":{"finalizers":["example.com/x"]}}'
-  as $node '{"metadata":{"labels":{"nvidia.com/device-plugin.config":"x","gpusharing.dev/state":"Updating","nvidia.mps/enabled":"true"},"annotations":{"gpusharing.dev/hold":"true"}},"spec":{"unschedulable":true}}'
+  local node=(patch node t4-01 --dry-run=server --type merge --patch)
+  forbidden 'changes only its own labels' as "${node[@]}" '{"metadata":{"labels":{"nvidia.com/gpu.deploy.device-plugin":"false"}}}'
+  forbidden 'changes only its own labels' as "${node[@]}" '{"metadata":{"labels":{"nvidia.com/mig.config":"all-disabled"}}}'
+  forbidden 'changes only its own labels' as "${node[@]}" '{"metadata":{"labels":{"kubernetes.io/hostname":null}}}'
+  forbidden 'changes only its own annotations' as "${node[@]}" '{"metadata":{"annotations":{"example.com/x":"y"}}}'
+  forbidden "nothing of a Node's spec" as "${node[@]}" '{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}'
+  forbidden "nothing of a Node's spec" as "${node[@]}" '{"metadata":{"finalizers":["example.com/x"]}}'
+  as "${node[@]}" '{"metadata":{"labels":{"nvidia.com/device-plugin.config":"x","gpusharing.dev/state":"Updating","nvidia.mps/enabled":"true"},"annotations":{"gpusharing.dev/hold":"true"}},"spec":{"unschedulable":true}}'
   kubectl patch node t4-01 --dry-run=server --type merge --patch '{"metadata":{"labels":{"example.com/ours":"not"}}}'
 }
 
