@@ -29,9 +29,26 @@ tidy() {
 
 render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 
+# everything: each optional object, so that it is checked too.
+everything=(--set eviction.enabled=true --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
+  --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
+
 lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }
 
 readme_lists_the_values() { python3 "$here/../../charts/values_table.py" --check; }
+
+alerts_fire() {
+  "$cluster/bin/promtool" check rules "$chart/files/alerts.yaml"
+  (cd "$here" && "$cluster/bin/promtool" test rules alerts_test.yaml)
+  render "${everything[@]}" --set metrics.prometheusRule.runbooks=https://wiki.example/gpu | python3 -c '
+import sys, yaml
+for o in yaml.safe_load_all(sys.stdin):
+    if o and o["kind"] == "PrometheusRule":
+        for rule in o["spec"]["groups"][0]["rules"]:
+            assert rule["annotations"]["runbook_url"].startswith("https://wiki.example/gpu#"), rule
+        print(yaml.safe_dump(o["spec"]))' >"$work/rules.yaml"
+  "$cluster/bin/promtool" check rules "$work/rules.yaml"
+}
 
 renders_the_same_twice() { cmp <(render) <(render); }
 
@@ -91,10 +108,6 @@ wrong_values_are_refused() {
   refused digest --set image.digest=sha256:short
   refused pullPolicy --set image.pullPolicy=Maybe
 }
-
-# everything: each optional object, so that it is checked too.
-everything=(--set eviction.enabled=true --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
-  --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
 
 roles_agree_with_the_registry() {
   render "${everything[@]}" >"$work/rendered.yaml"
@@ -272,6 +285,7 @@ packages() {
 
 check "helm lint is clean" lint_is_clean
 check "the README lists every value" readme_lists_the_values
+check "promtool accepts the alerts, and each fires on what it is for" alerts_fire
 check "the chart renders the same twice" renders_the_same_twice
 check "values take effect" variants_render
 check "wrong values are refused by name" wrong_values_are_refused

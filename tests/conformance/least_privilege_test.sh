@@ -42,6 +42,41 @@ gone() { ! kubectl get "$1" "$2" --namespace "$3" >/dev/null 2>&1; }
 history_is_cleared() { await 30 no_rollout_is_there; }
 no_rollout_is_there() { [[ -z $(kubectl get sharingrollouts --output name) ]]; }
 
+metrics() { curl --silent --fail --max-time 5 --header "Accept: $1" "http://127.0.0.1:$probes/metrics"; }
+
+metrics_are_valid() {
+  metrics text/plain >"$work/metrics.txt"
+  "$cluster/bin/promtool" check metrics <"$work/metrics.txt"
+  metrics 'application/openmetrics-text; version=1.0.0' >"$work/metrics.om"
+  tail -n 1 "$work/metrics.om" | grep -x '# EOF'
+  # Prometheus' own parser of OpenMetrics is behind the import of history, which wants a time on each sample.
+  sed -E "/^#/!s/$/ $(date +%s)/" "$work/metrics.om" >"$work/history.om"
+  "$cluster/bin/promtool" tsdb create-blocks-from openmetrics "$work/history.om" "$work/blocks"
+  # 12 nodes and a rollout make the same series that 50,000 would.
+  (($(grep -vc '^#' "$work/metrics.txt") < 700))
+}
+
+metrics_tell_what_happened() {
+  # NAME-WITH-LABELS LEAST
+  local name least value
+  while read -r name least; do
+    value=$(awk -v name="$name" 'substr($0, 1, length(name) + 1) == name " " { print $NF }' "$work/metrics.txt")
+    awk -v v="${value:-none}" -v l="$least" 'BEGIN { exit !(v != "none" && v >= l) }' || { echo "$name is '${value:-absent}'"; return 1; }
+  done <<'METRICS'
+leader_election_master_status{name="gpu-sharing-operator"} 1
+gpusharing_nodes{state="UpToDate"} 12
+gpusharing_nodes_allocatable_zero 0
+gpusharing_node_changes_total{reason="Update"} 11
+gpusharing_node_changes_total{reason="LoadedUngated"} 0
+gpusharing_convergence_seconds_count 1
+gpusharing_watch_synced{resource="nodes"} 1
+gpusharing_writes_total{verb="delete",kind="Pod",result="ok"} 22
+workqueue_adds_total{name="fleet",controller="fleet"} 10
+controller_runtime_reconcile_total{controller="sharing.rollout",result="success"} 1
+process_resident_memory_bytes 1000000
+METRICS
+}
+
 restarts_with_streams() {
   stop operator
   start_operator "$work/operator.kubeconfig" "${quick[@]}"
@@ -89,7 +124,7 @@ admission_protects_other_pods() {
   kubectl run bystander --namespace gpu-operator --image example/x
   forbidden 'deletes only pods of a DaemonSet' as delete pod bystander --namespace gpu-operator --dry-run=server
   local operand
-  operand=$(kubectl get pods --namespace gpu-operator --selector app=nvidia-device-plugin-daemonset --output name | head -n 1)
+  operand=$(kubectl get pods --namespace gpu-operator --selector app=nvidia-device-plugin-daemonset --output name | sed -n 1p)
   as delete "$operand" --namespace gpu-operator --dry-run=server
   kubectl delete pod bystander --namespace gpu-operator --force --grace-period=0
 }
@@ -140,6 +175,8 @@ check "a fleet shares its GPUs" await 90 replicas_are 4 11
 check "the operator adopts it, by lists" adopts_with_lists
 check "an edit evicts a GPU client and is rolled" client_is_evicted
 check "finished rollouts beyond the limit go" history_is_cleared
+check "promtool accepts its metrics in both forms" metrics_are_valid
+check "the metrics tell what happened" metrics_tell_what_happened
 check "it restarts, by streams" restarts_with_streams
 check "every right of the account is used, and nothing was refused" every_right_is_used_and_enough
 check "admission holds the account to its own keys of a Node" admission_holds_the_account_to_its_keys
