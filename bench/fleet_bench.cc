@@ -82,7 +82,7 @@ class Bench {
         transport_(server_, ClientIdentity{}),
         client_(&transport_, &clock, {}),
         fleet_(&client_, &clock, fleet_options()),
-        operator_(arguments_.binary, scratch + "/kubeconfig", log_) {
+        operator_(&clock, arguments_.binary, scratch + "/kubeconfig", log_) {
     std::ofstream(scratch + "/kubeconfig") << frontend_.kubeconfig(kOperator);
     server_.add_audit_listener([this](const AuditEntry& entry) { count(entry); });
   }
@@ -102,6 +102,8 @@ class Bench {
     FleetOptions options;
     options.nodes = *topology(fmt::format("uniform:{}", arguments_.nodes));
     options.timing.scale = arguments_.time_scale;
+    // The emulated DaemonSet controller looks at every node each time: seldom, so that the machine is the operator's.
+    options.timing.daemonset_sync = std::chrono::seconds(20);
     options.timing.heartbeat = k8s::Duration(0);
     options.timing.node_lost = std::chrono::hours(24 * 365);
     return options;
@@ -157,7 +159,7 @@ class Bench {
   asio::awaitable<void> until_shared(int replicas) {
     const std::string wanted = std::to_string(8 * replicas);
     for (int done = 0; done < arguments_.nodes;) {
-      co_await clock_.sleep_for(std::chrono::milliseconds(200));
+      co_await clock_.sleep_for(std::chrono::seconds(1));
       done = 0;
       for (const json& node : server_.list(nodes_)) {
         const bool there = node["status"].value("/allocatable/nvidia.com~1gpu"_json_pointer, "") == wanted;
@@ -204,8 +206,6 @@ class Bench {
     settings.emplace_back("settle", "0s");
     settings.emplace_back("status-lag", "0s");
     settings.emplace_back("cluster-max-unavailable", "100%");
-    settings.emplace_back("metrics-bind-address", "0");
-    settings.emplace_back("health-probe-bind-address", "0");
     return settings;
   }
 
