@@ -97,10 +97,13 @@ struct Commands {
   CLI::App* expect = nullptr;
   CLI::App* plan = nullptr;
   CLI::App* status = nullptr;
+  CLI::App* check = nullptr;
   CLI::App* version_command = nullptr;
   Settings run_settings;
   Settings plan_settings;
   Settings status_settings;
+  Settings check_settings;
+  std::string check_timeout;
   std::string output = "text";
   std::string kai_sharing;
   std::string assume_observed_for;
@@ -149,6 +152,13 @@ void describe(Commands& c, Invocation& out) {
   add_output(c.status, c.output);
   c.status_settings.add_to(c.status, is_connection);
 
+  c.check = c.app.add_subcommand("check", "Whether the installed operator works: its rights, the CRDs, a leader");
+  c.check->add_option("--timeout", c.check_timeout, "How long to wait for a leader")
+      ->type_name("DURATION")
+      ->default_str(k8s::format_go_duration(CheckOptions().timeout));
+  c.check_settings.add_to(
+      c.check, [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
+
   c.version_command = c.app.add_subcommand("version", "Print the version");
 }
 
@@ -193,6 +203,17 @@ k8s::Result<void> complete(Commands& c, Invocation& out) {
     out.command = Invocation::Command::status;
     out.status.json = json;
     fine = settings(c.status_settings);
+  } else if (c.check->parsed()) {
+    out.command = Invocation::Command::check;
+    fine = settings(c.check_settings);
+    if (!c.check_timeout.empty()) {
+      const auto parsed = k8s::parse_go_duration(c.check_timeout);
+      if (!parsed) {
+        return k8s::fail(k8s::Reason::invalid,
+                         fmt::format("--timeout: '{}' is not a duration such as 30s", c.check_timeout));
+      }
+      out.check.timeout = *parsed;
+    }
   } else {
     out.command = Invocation::Command::version;
   }
@@ -243,6 +264,8 @@ int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::os
       return run_plan(invocation.plan, in, out, err);
     case Invocation::Command::status:
       return run_status(invocation.status, invocation.options, out, err);
+    case Invocation::Command::check:
+      return run_check(invocation.check, invocation.options, out, err);
     case Invocation::Command::version:
       out << "gpu-sharing-operator " << version() << "\n";
       return 0;

@@ -1,4 +1,4 @@
-// The command line: `run`, `lint`, `expect`, `plan`, `status`, `version`, and the settings they share.
+// The command line: `run`, `lint`, `expect`, `plan`, `status`, `check`, `version`, and the settings they share.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/command_check.h"
 #include "controller/command_expect.h"
 #include "controller/command_lint.h"
 #include "controller/command_plan.h"
@@ -17,12 +18,13 @@ namespace gso {
 
 // What the arguments ask for.
 struct Invocation {
-  enum class Command { none, run, lint, expect, plan, status, version } command = Command::none;
-  Options options;  // run, plan and status.
+  enum class Command { none, run, lint, expect, plan, status, check, version } command = Command::none;
+  Options options;  // run, plan, status and check.
   LintOptions lint;
   ExpectOptions expect;
   PlanOptions plan;
   StatusOptions status;
+  CheckOptions check;
   // Set when there is nothing to do but to end: help was printed (0), or the usage is wrong (2).
   std::optional<int> exit_code;
 };

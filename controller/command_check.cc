@@ -1,0 +1,129 @@
+// The checks, one after the other; only the leader is waited for.
+#include "controller/command_check.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <exception>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include "controller/command_status.h"
+#include "controller/version.h"
+#include "k8sclient/curl_transport.h"
+#include "k8sclient/load_connection.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+constexpr Duration kPoll = std::chrono::milliseconds(500);
+
+// What was found, for people. A failed line decides the exit status.
+struct Findings {
+  std::vector<std::pair<bool, std::string>> lines;
+  std::optional<k8s::Error> unreachable;
+};
+
+asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
+                                   Findings* found) {
+  const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
+  const k8s::MonoTime end = clock->monotonic() + timeout;
+  const std::unique_ptr<k8s::Signal> never = clock->make_signal();
+  std::string why;
+  for (;;) {
+    const k8s::CallOptions call;
+    const k8s::Result<std::string> lease = co_await client->get(leases, key, call);
+    why = lease ? "" : lease.error().message;
+    if (lease && lease_is_held(*lease, clock->now(), &why)) {
+      const auto holder = nlohmann::json::parse(*lease)["spec"].value("holderIdentity", "");
+      found->lines.emplace_back(true, fmt::format("{} leads", holder));
+      co_return;
+    }
+    if (clock->monotonic() >= end) break;
+    co_await never->wait_until(clock->monotonic() + kPoll);
+  }
+  found->lines.emplace_back(false, fmt::format("no leader within {}: {}", k8s::format_go_duration(timeout), why));
+}
+
+asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
+                                Findings* found) {
+  World world;
+  std::vector<std::string> incomplete;
+  const PlannerSettings settings = options.planner_settings();
+  const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete);
+  if (!read) {
+    found->unreachable = read.error();
+    co_return;
+  }
+  found->lines.emplace_back(true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(),
+                                              world.daemonsets.size()));
+  for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
+  found->lines.emplace_back(true, world.policies_served
+                                      ? fmt::format("our CRDs are served, with {} policies", world.policies.size())
+                                      : "our CRDs are not served: the record is kept in the state ConfigMap");
+  const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
+  co_await check_leader(client, clock, lease, check.timeout, found);
+}
+
+}  // namespace
+
+bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why) {
+  const auto lease = nlohmann::json::parse(lease_json, nullptr, false);
+  const auto spec = lease.is_object() ? lease.find("spec") : lease.end();
+  if (!lease.is_object() || spec == lease.end() || !spec->is_object()) {
+    *why = "the Lease has no spec";
+    return false;
+  }
+  if (spec->value("holderIdentity", "").empty()) {
+    *why = "nobody holds the Lease";
+    return false;
+  }
+  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(spec->value("renewTime", ""));
+  const auto lasts = std::chrono::seconds(spec->value("leaseDurationSeconds", 15));
+  if (!renewed || now - *renewed > lasts) {
+    *why = fmt::format("{} has not renewed the Lease since {}", spec->value("holderIdentity", ""),
+                       spec->value("renewTime", "ever"));
+    return false;
+  }
+  return true;
+}
+
+int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {
+  asio::io_context io(1);
+  const std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
+  const k8s::ConnectionRequest request{options.kubeconfig, options.context};
+  k8s::Result<k8s::Connection> connection = k8s::load_connection(request, k8s::process_environment(), clock.get());
+  if (!connection) {
+    err << "gpu-sharing-operator check: " << connection.error().message << "\n";
+    return 2;
+  }
+  connection->user_agent = "gpu-sharing-operator/" + version();
+  const std::unique_ptr<k8s::Transport> transport =
+      k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get());
+  k8s::ClientOptions client_options;
+  client_options.max_retries = 1;  // Somebody is waiting.
+  k8s::ApiClient client(transport.get(), clock.get(), client_options);
+  Findings found;
+  asio::co_spawn(io, check_all(&client, clock.get(), options, check, &found), [&io](const std::exception_ptr& error) {
+    if (error != nullptr) std::rethrow_exception(error);
+    io.stop();
+  });
+  io.run();
+  if (found.unreachable) {
+    err << "gpu-sharing-operator check: " << found.unreachable->message << "\n";
+    return 2;
+  }
+  bool fine = true;
+  for (const auto& [good, text] : found.lines) {
+    out << (good ? "ok      " : "MISSING ") << text << "\n";
+    fine = fine && good;
+  }
+  return fine ? 0 : 1;
+}
+
+}  // namespace gso

@@ -1,0 +1,23 @@
+// `check`: whether an installation works, as its own account sees it. What `helm test` runs.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "controller/options.h"
+#include "k8sclient/time.h"
+
+namespace gso {
+
+struct CheckOptions {
+  Duration timeout = std::chrono::seconds(30);  // How long to wait for a leader.
+};
+
+// One line for each thing looked at: what the account may read, our CRDs, and a leader that renews its Lease. Exit
+// status: 0 fine, 1 when something is missing, 2 when the cluster cannot be reached.
+[[nodiscard]] int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err);
+
+// Whether the text of a Lease shows a leader at `now`; if not, `why` says what is wrong.
+[[nodiscard]] bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why);
+
+}  // namespace gso

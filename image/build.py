@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""The operator's image without a container engine: a root filesystem of the binary, the Debian libraries that it loads and
+the time zones, as an OCI archive with an SPDX bill of materials. The same inputs give the same bytes.
+
+usage: build.py BINARY VERSION OUT_DIR [--rootfs DIR] [--lock] [--check]
+
+Libraries come from the packages of packages.lock, each pinned by version and SHA-256, fetched by apt-get. --lock writes that
+file anew from what the binary loads on this machine. --rootfs only fills DIR. --check builds it a second time, and
+fails where a byte differs. The binary is run in the root filesystem
+(chroot in a user namespace) before anything is written to OUT_DIR.
+"""
+import argparse
+import gzip
+import hashlib
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+LOCK = HERE / "packages.lock"
+ALWAYS = ["tzdata"]
+USER = "65532"
+# Of a package only what runs: libraries, time zones, and the licence that must go with them.
+KEPT = re.compile(r"^\./(usr/)?lib/.*\.so(\.[0-9.]+)?$|^\./usr/share/zoneinfo/|^\./usr/share/doc/[^/]+/copyright$|^\./(usr/)?lib64/ld-")
+
+
+def run(*command, **more):
+    return subprocess.run(command, check=True, capture_output=True, text=True, **more).stdout
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def packages_of(binary):
+    """Packages of the libraries that the binary loads."""
+    out = set(ALWAYS)
+    for library in re.findall(r"(/\S+)", run("ldd", binary)):
+        for path in (library, os.path.realpath(library), "/usr" + library):
+            found = subprocess.run(["dpkg", "-S", path], capture_output=True, text=True, check=False)
+            if found.returncode == 0:
+                out.add(found.stdout.split(":")[0])
+                break
+        else:
+            sys.exit(f"no Debian package has {library}")
+    return sorted(out)
+
+
+def download(wanted, folder):
+    """{name: file} of the packages, each (name, version), fetched in one go."""
+    if wanted:
+        run("apt-get", "download", *(f"{name}={version}" for name, version in wanted), cwd=folder)
+    return {path.name.split("_")[0]: path for path in folder.glob("*.deb")}
+
+
+def write_lock(binary, folder):
+    wanted = []
+    for name in packages_of(binary):
+        policy = run("apt-cache", "policy", name)
+        wanted.append((name, re.search(r"Candidate: (\S+)", policy)[1]))
+    files = download(wanted, folder)
+    lines = ["# name version sha256: what image/build.py puts beside the binary; `./dev image --lock` writes it anew."]
+    lines += [f"{name} {version} {sha256(files[name].read_bytes())}" for name, version in wanted]
+    LOCK.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def locked():
+    for line in LOCK.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield line.split()
+
+
+def fetch(folder):
+    """{name: file} of what is locked, from the cache where it is there."""
+    cache = pathlib.Path(os.environ.get("GSO_CACHE", HERE.parent / "build")) / "image-packages"
+    cache.mkdir(parents=True, exist_ok=True)
+    missing = [(name, version) for name, version, digest in locked() if not (cache / digest).exists()]
+    fetched = download(missing, folder)
+    for name, version, digest in locked():
+        if not (cache / digest).exists():
+            if sha256(fetched[name].read_bytes()) != digest:
+                sys.exit(f"{name} {version} is not what packages.lock pins (SHA-256 {digest})")
+            shutil.copy(fetched[name], cache / digest)
+    return {name: cache / digest for name, _, digest in locked()}
+
+
+def fill(root, binary, folder):
+    for package in fetch(folder).values():
+        tar = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], check=True, capture_output=True).stdout
+        with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+            members = [m for m in archive.getmembers() if KEPT.match(m.name) and not m.isdir() and "/right/" not in m.name and "/posix/" not in m.name]
+            archive.extractall(root, members=members, filter="fully_trusted") if sys.version_info >= (3, 12) else archive.extractall(root, members=members)
+    # One tree for /lib and /usr/lib, as Debian has it.
+    for name in ("lib", "lib64"):
+        old = root / name
+        if old.is_dir() and not old.is_symlink():
+            shutil.copytree(old, root / "usr" / name, symlinks=True, dirs_exist_ok=True)
+            shutil.rmtree(old)
+        if not old.exists() and not old.is_symlink():
+            (root / "usr" / name).mkdir(parents=True, exist_ok=True)
+            old.symlink_to(f"usr/{name}")
+    (root / "usr/bin").mkdir(parents=True)
+    shutil.copy(binary, root / "usr/bin/gpu-sharing-operator")
+    run("strip", root / "usr/bin/gpu-sharing-operator")
+    (root / "usr/bin/kubectl-gpu_sharing").symlink_to("gpu-sharing-operator")
+    (root / "etc").mkdir()
+    (root / "etc/passwd").write_text(f"root:x:0:0:root:/:/sbin/nologin\nnonroot:x:{USER}:{USER}:nonroot:/:/sbin/nologin\n", encoding="utf-8")
+    (root / "etc/group").write_text(f"root:x:0:\nnonroot:x:{USER}:\n", encoding="utf-8")
+    (root / "etc/nsswitch.conf").write_text("hosts: files dns\n", encoding="utf-8")
+    for path in sorted(root.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" or ".so" in path.name else 0o644)
+
+
+def try_it(root):
+    """What the binary answers with nothing but this root filesystem, as nobody in particular."""
+    isolate = ["unshare", "--map-root-user"] if os.geteuid() else []
+    text = run(*isolate, "chroot", *([] if isolate else [f"--userspec={USER}:{USER}"]), root, "/usr/bin/gpu-sharing-operator", "version", env={"PATH": os.environ["PATH"]})
+    return text.strip()
+
+
+def tar_of(root, when):
+    """A tar whose bytes depend on names, contents and modes alone."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for path in sorted(root.rglob("*"), key=lambda p: p.relative_to(root).as_posix()):
+            info = archive.gettarinfo(path, arcname=path.relative_to(root).as_posix())
+            info.uid = info.gid = 0
+            info.uname = info.gname = ""
+            info.mtime = when
+            if info.isreg():
+                with open(path, "rb") as stream:
+                    archive.addfile(info, stream)
+            else:
+                info.type = tarfile.SYMTYPE if path.is_symlink() else tarfile.DIRTYPE
+                archive.addfile(info)
+    return out.getvalue()
+
+
+def squeeze(data):
+    out = io.BytesIO()
+    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0, compresslevel=9) as stream:
+        stream.write(data)
+    return out.getvalue()
+
+
+def text_of(value):
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def oci_archive(root, version, when, created):
+    tar = tar_of(root, when)
+    layer = squeeze(tar)
+    architecture = run("dpkg", "--print-architecture").strip()
+    config = text_of({"created": created, "architecture": architecture, "os": "linux", "rootfs": {"type": "layers", "diff_ids": ["sha256:" + sha256(tar)]},
+                      "history": [{"created": created, "created_by": "image/build.py"}],
+                      "config": {"User": f"{USER}:{USER}", "Entrypoint": ["/usr/bin/gpu-sharing-operator"], "Cmd": ["run"], "Env": ["PATH=/usr/bin"],
+                                 "Labels": {"org.opencontainers.image.title": "gpu-sharing-operator", "org.opencontainers.image.version": version,
+                                            "org.opencontainers.image.licenses": "Apache-2.0"}}})
+
+    def described(kind, data):
+        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": "sha256:" + sha256(data), "size": len(data)}
+
+    manifest = text_of({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                        "config": described("config.v1+json", config), "layers": [described("layer.v1.tar+gzip", layer)]})
+    index = text_of({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+                     "manifests": [{**described("manifest.v1+json", manifest), "annotations": {"org.opencontainers.image.ref.name": version}}]})
+    files = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": index}
+    files.update({f"blobs/sha256/{sha256(blob)}": blob for blob in (config, layer, manifest)})
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name in sorted(files):
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime = len(files[name]), when
+            archive.addfile(info, io.BytesIO(files[name]))
+    return out.getvalue(), "sha256:" + sha256(manifest), len(layer)
+
+
+def bill(root, version, created, digest):
+    """SPDX 2.3: the binary, and each package with its version and checksum."""
+    binary = (root / "usr/bin/gpu-sharing-operator").read_bytes()
+    packages = [{"SPDXID": "SPDXRef-operator", "name": "gpu-sharing-operator", "versionInfo": version, "downloadLocation": "NOASSERTION",
+                 "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "filesAnalyzed": False,
+                 "checksums": [{"algorithm": "SHA256", "checksumValue": sha256(binary)}]}]
+    for name, its_version, checksum in locked():
+        packages.append({"SPDXID": f"SPDXRef-{re.sub('[^A-Za-z0-9.-]', '-', name)}", "name": name, "versionInfo": its_version, "downloadLocation": "NOASSERTION",
+                         "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", "filesAnalyzed": False,
+                         "checksums": [{"algorithm": "SHA256", "checksumValue": checksum}],
+                         "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:deb/debian/{name}@{its_version}?distro=bookworm"}]})
+    relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-operator"}]
+    relations += [{"spdxElementId": "SPDXRef-operator", "relationshipType": "DEPENDS_ON", "relatedSpdxElement": package["SPDXID"]} for package in packages[1:]]
+    return json.dumps({"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"gpu-sharing-operator-{version}",
+                       "documentNamespace": f"https://gpusharing.dev/sbom/{version}/{digest.removeprefix('sha256:')}",
+                       "creationInfo": {"created": created, "creators": ["Tool: image/build.py"]}, "packages": packages, "relationships": relations}, indent=1) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("version")
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--rootfs", type=pathlib.Path)
+    parser.add_argument("--lock", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    os.umask(0o022)
+    when = int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", str(HERE), "log", "-1", "--format=%ct"))
+    created = run("date", "--utc", "--date", f"@{when}", "+%Y-%m-%dT%H:%M:%SZ").strip()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        if options.lock:
+            write_lock(options.binary, folder)
+        root = folder / "rootfs"
+        root.mkdir()
+        fill(root, options.binary, folder)
+        answer = try_it(root)
+        if options.rootfs:
+            shutil.copytree(root, options.rootfs, symlinks=True, dirs_exist_ok=True)
+            return
+        archive, digest, squeezed = oci_archive(root, options.version, when, created)
+        if options.check:
+            again = folder / "again"
+            again.mkdir()
+            fill(again, options.binary, folder)
+            if oci_archive(again, options.version, when, created)[0] != archive:
+                sys.exit("built twice, the archives differ")
+            print("built twice, the same bytes")
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "gpu-sharing-operator.oci.tar").write_bytes(archive)
+        (options.out / "gpu-sharing-operator.spdx.json").write_text(bill(root, options.version, created, digest), encoding="utf-8")
+        size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+        print(f"{answer} runs in its root filesystem")
+        print(f"{size / 1e6:.1f} MB unpacked, {squeezed / 1e6:.1f} MB compressed, {len(list(locked()))} packages")
+        print(f"{digest} {options.out / 'gpu-sharing-operator.oci.tar'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# The chart lived with: its pods really run, as local processes under their own ServiceAccount's token (process_kubelet.py),
+# beside an emulated GPU fleet. Installed with --wait, tested, upgraded, rolled back and uninstalled by the real helm.
+#
+#   live_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet and without a release, a built tree
+#
+# Prints one line for each check and closes with "N passed, N failed".
+set -euo pipefail
+shopt -s inherit_errexit
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+project=$(cd "$here/../.." && pwd)
+cluster=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
+# shellcheck source=tests/conformance/checks.sh
+source "$project/tests/conformance/checks.sh"
+# shellcheck source=tests/conformance/operator_process.sh
+source "$project/tests/conformance/operator_process.sh"
+
+chart=$project/charts/gpu-sharing-operator release=gpu-sharing-operator
+# shellcheck disable=SC2154  # $namespace and $work come from the sourced scripts.
+in_release=(--namespace "$namespace" --timeout 120s)
+# The emulated GPU nodes would only pretend to run them.
+values=(--set 'nodeSelector.kubernetes\.io/hostname=process-1' --set config.settle=1s --set config.status-lag=1s --set config.canary-soak=1s --set config.status-interval=1s)
+
+installs_and_waits_for_ready_pods() {
+  helm install "$release" "$chart" "${in_release[@]}" --create-namespace --wait "${values[@]}"
+  [[ $(kubectl get deployment "$release" --namespace "$namespace" --output 'jsonpath={.status.readyReplicas}') == 2 ]]
+}
+
+helm_test_passes() {
+  helm test "$release" "${in_release[@]}" | tee "$work/answer"
+  grep 'Phase: *Succeeded' "$work/answer"
+}
+
+pods() { kubectl get pods --namespace "$namespace" --selector app.kubernetes.io/component=operator "$@"; }
+# Holders are POD_UID.
+leader() { kubectl get lease "$release" --namespace "$namespace" --output 'jsonpath={.spec.holderIdentity}' | sed 's/_.*//' | grep .; }
+another_leads() { [[ $(leader) != "$1" ]]; }
+two_are_ready() { [[ $(kubectl get deployment "$release" --namespace "$namespace" --output 'jsonpath={.status.readyReplicas}/{.status.replicas}') == 2/2 ]]; }
+
+one_leads_and_one_stands_by() {
+  await 20 leader
+  [[ $(pods --output name | wc -l) == 2 ]]
+  pods --output name | grep -x "pod/$(leader)"
+}
+
+adopts_the_fleet() {
+  await 60 up_to_date 12
+  operand_pods >"$work/operands"
+}
+
+untouched() {
+  operand_pods >"$work/operands.now"
+  diff "$work/operands" "$work/operands.now"
+  [[ -z $(kubectl get nodes --field-selector spec.unschedulable=true --output name) ]]
+  # Nothing of a rollout, and no label or annotation of a change under way.
+  [[ -z $(kubectl get nodes --selector gpusharing.dev/state --output name) ]]
+}
+
+leader_hands_over_when_its_pod_goes() {
+  local before began=$SECONDS
+  before=$(leader)
+  kubectl delete pod "$before" --namespace "$namespace" --wait=false
+  await 10 another_leads "$before"
+  # Released at the stop: nobody waits for the 15 s of the lease.
+  ((SECONDS - began < 10))
+  await 20 two_are_ready
+  untouched
+}
+
+# Two at once would be nobody: the budget lets one go.
+budget_keeps_one_pod() {
+  local pod answer refused=0
+  await 20 two_are_ready
+  await 10 budget_allows 1
+  for pod in $(pods --output 'jsonpath={.items[*].metadata.name}'); do
+    answer=$(kubectl create --raw "/api/v1/namespaces/$namespace/pods/$pod/eviction" -f - 2>&1 <<<"{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":\"$pod\",\"namespace\":\"$namespace\"}}") || {
+      grep 'disruption budget' <<<"$answer"
+      refused=$((refused + 1))
+    }
+  done
+  ((refused == 1))
+  await 20 two_are_ready
+}
+budget_allows() { [[ $(kubectl get poddisruptionbudget "$release" --namespace "$namespace" --output 'jsonpath={.status.disruptionsAllowed}') == "$1" ]]; }
+
+# To the next release and back, on a live fleet: new pods, new configuration, other CRDs; no operand restarts.
+releases_come_and_go() {
+  local next=$work/next/gpu-sharing-operator before
+  mkdir -p "$work/next"
+  cp -rL "$chart" "$next"
+  sed -i 's/^version: .*/version: 0.2.0/' "$next/Chart.yaml"
+  before=$(pods --output name | sort)
+  helm upgrade "$release" "$next" "${in_release[@]}" --wait "${values[@]}" --set config.batch-window=30ms
+  [[ $(pods --output name | sort) != "$before" ]]
+  await 20 leader
+  untouched
+  helm rollback "$release" 1 "${in_release[@]}" --wait
+  await 20 leader
+  await 30 up_to_date 12
+  untouched
+}
+
+edit_is_rolled() {
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"maxUnavailable":"100%","maxUnavailablePerGroup":"100%"}}}'
+  set_replicas any 6
+  await 20 node_in_flight
+}
+
+# Scaling to 0 is the emergency stop: nothing further is written, and what is under way goes on afterwards.
+stopped_and_started_in_mid_rollout() {
+  kubectl scale deployment "$release" --namespace "$namespace" --replicas 0
+  await 30 no_pods
+  local answer code=0
+  kubeconfig_for "token: \"$(<"$cluster/admin.token")\"" >"$work/admin.kubeconfig"
+  answer=$("$build/controller/gpu-sharing-operator" check --kubeconfig "$work/admin.kubeconfig" --namespace "$namespace" --timeout 1s) || code=$?
+  ((code == 1))
+  grep 'MISSING no leader within 1s: nobody holds the Lease' <<<"$answer"
+  kubectl scale deployment "$release" --namespace "$namespace" --replicas 2
+  await 120 replicas_are 6 11
+  await 60 up_to_date 12
+  [[ -z $(kubectl get nodes --field-selector spec.unschedulable=true --output name) ]]
+}
+no_pods() { [[ -z $(pods --output name) ]]; }
+
+uninstall_ends_every_process() {
+  operand_pods >"$work/operands"
+  helm uninstall "$release" "${in_release[@]}" --wait
+  await 20 no_pods
+  untouched
+  kubectl get sharingpolicies default
+}
+
+start kubelet python3 "$project/tests/conformance/process_kubelet.py" "$cluster" "$build/controller/gpu-sharing-operator"
+start_fleet 0.1 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
+check "a fleet shares its GPUs" await 90 replicas_are 4 11
+check "helm installs, and waits until both pods are ready" installs_and_waits_for_ready_pods
+check "helm test passes" helm_test_passes
+check "one replica leads, the other stands by" one_leads_and_one_stands_by
+check "the fleet is adopted, nothing restarts" adopts_the_fleet
+check "the standby takes over at once when the leader's pod goes" leader_hands_over_when_its_pod_goes
+check "the disruption budget keeps one pod" budget_keeps_one_pod
+check "to the next release and back: no operand restarts" releases_come_and_go
+check "an edit is rolled by the pods" edit_is_rolled
+check "scaled to 0 in mid-rollout and back, it goes on" stopped_and_started_in_mid_rollout
+check "uninstalling ends every process and leaves the fleet alone" uninstall_ends_every_process
+close_checks
