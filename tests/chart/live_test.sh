@@ -132,7 +132,7 @@ uninstall_ends_every_process() {
 }
 
 start kubelet python3 "$project/tests/conformance/process_kubelet.py" "$cluster" "$build/controller/gpu-sharing-operator"
-start_fleet 0.1 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
+start_fleet 0.05 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" await 90 replicas_are 4 11
 check "helm installs, and waits until both pods are ready" installs_and_waits_for_ready_pods
 check "helm test passes" helm_test_passes

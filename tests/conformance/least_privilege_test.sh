@@ -170,7 +170,7 @@ waits_in_observe() {
 }
 
 check "the chart is installed, with eviction" install_chart --set eviction.enabled=true
-start_fleet 0.1 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
+start_fleet 0.05 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" await 90 replicas_are 4 11
 check "the operator adopts it, by lists" adopts_with_lists
 check "an edit evicts a GPU client and is rolled" client_is_evicted
