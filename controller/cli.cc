@@ -156,8 +156,8 @@ void describe(Commands& c, Invocation& out) {
   c.check->add_option("--timeout", c.check_timeout, "How long to wait for a leader")
       ->type_name("DURATION")
       ->default_str(k8s::format_go_duration(CheckOptions().timeout));
-  c.check_settings.add_to(
-      c.check, [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
+  c.check_settings.add_to(c.check,
+                          [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
 
   c.version_command = c.app.add_subcommand("version", "Print the version");
 }

@@ -60,8 +60,8 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
     found->unreachable = read.error();
     co_return;
   }
-  found->lines.emplace_back(true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(),
-                                              world.daemonsets.size()));
+  found->lines.emplace_back(
+      true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
   for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
   found->lines.emplace_back(true, world.policies_served
                                       ? fmt::format("our CRDs are served, with {} policies", world.policies.size())

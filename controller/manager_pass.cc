@@ -287,8 +287,10 @@ void Manager::note_convergence(const Plan& plan, bool quiet) {
     if (!unsettled_since_) unsettled_since_ = clock_->monotonic();
     return;
   }
-  // Something that is being watched over (verifying, soaking) is not done yet.
-  if (!unsettled_since_ || !plan.conditions.empty()) return;
+  // Something that is being watched over (verifying, soaking) is not done yet. That inputs are quiet is no such thing.
+  const bool done = std::all_of(plan.conditions.begin(), plan.conditions.end(),
+                                [](const ConditionName& condition) { return condition.starts_with("settled/"); });
+  if (!unsettled_since_ || !done) return;
   metrics_->observe("gpusharing_convergence_seconds", {}, seconds(clock_->monotonic() - *unsettled_since_));
   unsettled_since_.reset();
 }
