@@ -159,8 +159,11 @@ server_accepts_every_object() {
   kubectl apply --server-side --force-conflicts -f "$(readlink "$cluster/bin")/../prometheus-crds"
   kubectl wait --for=condition=Established --timeout=30s -f "$(readlink "$cluster/bin")/../prometheus-crds"
   render "${everything[@]}" >"$work/everything.yaml"
+  # A pod is admitted only when its account is there.
+  kubectl create serviceaccount "$release" --namespace "$namespace"
   kubectl apply --server-side --force-conflicts --dry-run=server --validate=strict -f "$work/everything.yaml" >"$work/accepted"
   cat "$work/accepted"
+  kubectl delete serviceaccount "$release" --namespace "$namespace"
   [[ $(wc -l <"$work/accepted") == $(grep -c '^kind: ' "$work/everything.yaml") ]]
 }
 
