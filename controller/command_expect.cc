@@ -13,6 +13,7 @@
 #include "reconcilers/facts.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/mps.h"
 #include "reconcilers/profile/node_devices.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
@@ -81,9 +82,15 @@ std::string json_text(const Expectation& expectation) {
   out["labelsUnreliable"] = expectation.labels_unreliable;
   out["mps"] = ordered_json::array();
   for (const MpsLimits& limits : expectation.mps) {
+    ordered_json gpus = ordered_json::array();
+    for (const auto memory : limits.pinned_memory_mib_by_gpu) {
+      gpus.push_back(memory == 0 ? ordered_json(nullptr) : ordered_json(mps_memory_shown(memory)));
+    }
     out["mps"].push_back(ordered_json{{"resource", limits.resource},
                                       {"activeThreadPercentage", limits.thread_percentage},
-                                      {"pinnedMemoryMiB", limits.pinned_memory_mib_by_gpu}});
+                                      {"activeThreadPercentageShown", mps_threads_shown(limits.thread_percentage)},
+                                      {"pinnedMemoryMiB", limits.pinned_memory_mib_by_gpu},
+                                      {"pinnedMemoryShown", std::move(gpus)}});
   }
   return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -108,11 +115,14 @@ void print(const Expectation& expectation, std::ostream& out) {
     out << fmt::format("  {}: {}\n", resource, count);
   }
   for (const MpsLimits& limits : expectation.mps) {
-    out << fmt::format("an MPS client of {} gets:\n  {} % of the threads\n", limits.resource, limits.thread_percentage);
+    out << fmt::format(
+        "an MPS client of {} gets:\n  {} % of the threads (get_default_active_thread_percentage prints {})\n",
+        limits.resource, limits.thread_percentage, mps_threads_shown(limits.thread_percentage));
     for (std::size_t i = 0; i < limits.pinned_memory_mib_by_gpu.size(); ++i) {
       const auto memory = limits.pinned_memory_mib_by_gpu[i];
       out << (memory == 0 ? fmt::format("  no memory limit on GPU {}: its memory is unknown\n", i)
-                          : fmt::format("  at most {} MiB of GPU {}\n", memory, i));
+                          : fmt::format("  at most {} MiB of GPU {} (get_default_device_pinned_mem_limit prints {})\n",
+                                        memory, i, mps_memory_shown(memory)));
     }
   }
 }
@@ -137,7 +147,13 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     err << devices.error().message << '\n';
     return 2;
   }
-  const ParsedProfile parsed = parse_profile(*config);
+  ParsedProfile parsed = parse_profile(*config);
+  if (parsed.accepted) {
+    // Errors that only GPUs can cause: the expectation says whether these do.
+    std::erase_if(parsed.diagnostics, [](const Diagnostic& d) {
+      return d.code == "MPSMatchesNothing" || d.code == "MPSReplicasAboveMaximum";
+    });
+  }
   Expectation expectation;
   if (parsed.accepted) {
     expectation = expected_state(parsed.profile, *devices);

@@ -49,7 +49,7 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
   Device out;
   if (!entry.is_object()) return bad_device(index, "must be an object");
   auto name = entry.find("name");
-  if (name == entry.end() || !name->is_string() || name->get_ref<const std::string&>().empty()) {
+  if (name == entry.end() || !name->is_string()) {
     return bad_device(index, "name must be the product's name, as in \"Tesla T4\"");
   }
   out.name = name->get<std::string>();

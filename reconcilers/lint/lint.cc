@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/json_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/profile_document.h"
 #include "reconcilers/profile/yaml_node.h"
@@ -30,6 +31,11 @@ class Linter {
   Linter(const std::string& source, const LintRules& rules) : source_(source), rules_(rules) {}
 
   std::vector<LintedDocument> run(std::string_view text) {
+    // A manifest in JSON is read as JSON; a profile in JSON as the plugin reads it, which is as YAML.
+    const auto respelt = json_for_yaml(text);
+    if (respelt && begins_with_manifest(*respelt)) {
+      text = *respelt;
+    }
     int line = 1;
     while (!text.empty()) {
       const std::size_t rest = read(text, line);
@@ -48,6 +54,13 @@ class Linter {
     document.source = fmt::format("{}#{}", source_, index_++);
     document.kind = std::move(kind);
     return document;
+  }
+
+  static bool begins_with_manifest(std::string_view text) {
+    YamlStream stream(text, {.bytes = kMaxFileBytes});
+    const auto document = stream.next();
+    std::vector<Diagnostic> unused;
+    return document && is_manifest(to_document_value(*document->root, DecodeTarget::none, unused));
   }
 
   // Reads documents up to the end or a syntax error; returns how much of the text is done with.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace gso {
 
@@ -23,6 +24,16 @@ inline constexpr std::int64_t kMpsMaxClientsBeforeTuring = 16;  // Below: V100 (
 // The share of a GPU's threads that one client gets, in per cent.
 [[nodiscard]] constexpr std::int64_t mps_thread_percentage(std::int64_t replicas) {
   return replicas > 0 ? 100 / replicas : 0;
+}
+
+// What nvidia-cuda-mps-control answers a client that asks: the memory limit in whole GiB from 1 GiB on ("3G" for 3840
+// MiB), else in MiB ("384M"); the threads with one decimal ("25.0").
+[[nodiscard]] inline std::string mps_memory_shown(std::int64_t mib) {
+  constexpr std::int64_t kMibOfAGib = 1024;
+  return mib >= kMibOfAGib ? std::to_string(mib / kMibOfAGib) + "G" : std::to_string(mib) + "M";
+}
+[[nodiscard]] inline std::string mps_threads_shown(std::int64_t percentage) {
+  return std::to_string(percentage) + ".0";
 }
 
 }  // namespace gso

@@ -28,6 +28,32 @@ std::string text_of(const yaml_char_t* text) {
   return text == nullptr ? std::string() : std::string(reinterpret_cast<const char*>(text));
 }
 
+// The place behind the last character.
+Position end_of(std::string_view text) {
+  const auto line_start = text.rfind('\n');
+  const auto line = text.substr(line_start == std::string_view::npos ? 0 : line_start + 1);
+  const auto continued = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) == 0x80; });
+  return {static_cast<int>(std::count(text.begin(), text.end(), '\n')) + 1,
+          static_cast<int>(line.size() - continued) + 1};
+}
+
+// The place behind the last token: blanks, empty lines and lines that are comments do not count.
+Position after_last_token(std::string_view text) {
+  while (true) {
+    const auto last = text.find_last_not_of(" \t\r\n");
+    if (last == std::string_view::npos) {
+      return {1, 1};
+    }
+    text = text.substr(0, last + 1);
+    const auto line_start = text.rfind('\n');
+    const auto from = line_start == std::string_view::npos ? 0 : line_start + 1;
+    if (text[text.find_first_not_of(" \t", from)] != '#') {
+      return end_of(text);
+    }
+    text = text.substr(0, from);
+  }
+}
+
 }  // namespace
 
 struct YamlStream::Parser {
@@ -196,13 +222,15 @@ void YamlStream::syntax_error() {
   Position at = position_of(p.problem_mark);
   std::string problem = p.problem != nullptr ? p.problem : "cannot be read";
   if (p.error == YAML_READER_ERROR) {
-    const auto before = std::string_view(text_).substr(0, p.problem_offset);
-    const auto line_start = before.rfind('\n');
-    at.line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
-    at.column = static_cast<int>(before.size() - (line_start == std::string_view::npos ? 0 : line_start + 1)) + 1;
+    at = end_of(std::string_view(text_).substr(0, p.problem_offset));
   } else if (p.context != nullptr) {
     problem =
         fmt::format("{} {} (which begins in line {})", problem, p.context, shown(position_of(p.context_mark)).line);
+    if (std::string_view(p.context).find("quoted scalar") != std::string_view::npos) {
+      at = position_of(p.context_mark);  // Where the quote opens: it closes too late, or never.
+    } else if (problem.starts_with("did not find expected ',' or")) {
+      at = after_last_token(std::string_view(text_).substr(0, offset_of(text_, at.line, at.column)));
+    }
   }
   fail("SyntaxError", at, problem);
 }

@@ -40,11 +40,11 @@ class Commands : public ::testing::Test {
     return run_lint(options, in, out_, err_);
   }
 
-  int expect(ExpectOptions options, const std::string& input = "") {
-    std::istringstream in(input);
+  int expect(ExpectOptions options, bool as_json = true) {
+    std::istringstream in;
     out_.str("");
     err_.str("");
-    options.json = true;
+    options.json = as_json;
     return run_expect(options, in, out_, err_);
   }
 
@@ -101,6 +101,23 @@ TEST_F(Commands, ExpectSaysWhatTheNodeShows) {
   EXPECT_EQ(answer["error"], nullptr);
   EXPECT_EQ(answer["mps"][0]["pinnedMemoryMiB"], nlohmann::json::array({3840}));
   EXPECT_EQ(answer["mps"][0]["activeThreadPercentage"], 25);
+  EXPECT_EQ(answer["mps"][0]["pinnedMemoryShown"], nlohmann::json::array({"3G"}));
+  EXPECT_EQ(answer["mps"][0]["activeThreadPercentageShown"], "25.0");
+  ASSERT_EQ(expect({.config = config, .devices = devices}, false), 0);
+  EXPECT_NE(
+      out_.str().find("25 % of the threads (get_default_active_thread_percentage prints 25.0)\n  at most 3840 MiB "
+                      "of GPU 0 (get_default_device_pinned_mem_limit prints 3G)\n"),
+      std::string::npos)
+      << out_.str();
+}
+
+TEST_F(Commands, ExpectHasNothingAgainstMpsWhereNoGpuIs) {
+  const std::string devices = write("none.json", "[]");
+  for (const std::string entry : {"{name: gpu, replicas: 500}", "{name: other, replicas: 4}"}) {
+    const std::string config = write("c.yaml", "sharing: {mps: {resources: [" + entry + "]}}\n");
+    EXPECT_EQ(expect({.config = config, .devices = devices}), 0) << entry;
+    EXPECT_EQ(json()["error"], nullptr) << entry;
+  }
 }
 
 TEST_F(Commands, ExpectTakesAConfigMapAndANode) {

@@ -85,6 +85,25 @@ TEST(LintDocuments, EveryKeyOfAConfigMapIsAProfile) {
   EXPECT_EQ(codes(documents[5]), Codes{"WrongType"});
 }
 
+// Programs write JSON with escapes and characters that YAML reads otherwise.
+TEST(LintDocuments, AManifestInJsonIsReadAsJson) {
+  const std::string head = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":")";
+  const std::vector<std::pair<std::string, Codes>> cases{
+      {R"(# \ud83d\ude00\nversion: v2\n)", {"UnknownVersion"}},
+      {R"(# \ud83d\nversion: v2\n)", {"UnknownVersion"}},                 // Half a pair.
+      {"# \x7f \u0085 \u2028 \ufeff\\nversion: v2\\n", {"SyntaxError"}},  // DEL is for the plugin's library to refuse.
+      {"version: \u2028v1\\n", {"SyntaxError"}},
+      {R"(# a \"quote\" and \\ud83d\nversion: v2\n)", {"UnknownVersion"}}};
+  for (const auto& [value, expected] : cases) {
+    const auto documents = lint(head + value + "\"}}\n");
+    ASSERT_EQ(documents.size(), 1u) << value;
+    EXPECT_EQ(documents[0].key, "a") << value;
+    EXPECT_EQ(codes(documents[0]), expected) << value;
+  }
+  // A profile in JSON is read as the plugin reads it: as YAML, which has no surrogates.
+  EXPECT_EQ(codes(lint(R"({"version": "\ud83d\ude00"})")[0]), Codes{"SyntaxError"});
+}
+
 TEST(LintDocuments, OfALListOnlyConfigMapsWithProfilesAreChecked) {
   const auto documents = lint(
       "kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: kube-root-ca.crt}, data: {ca.crt: "

@@ -1,0 +1,15 @@
+// JSON manifests for a YAML reader: where the two languages read the same text differently.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gso {
+
+// The text with its strings spelt so that YAML reads in them what JSON does: surrogate pairs become one escape, and
+// characters that YAML refuses or takes as the end of a line become escapes. nullopt where nothing needs that, and for
+// what does not begin as JSON. Lines stay as they are.
+[[nodiscard]] std::optional<std::string> json_for_yaml(std::string_view text);
+
+}  // namespace gso
