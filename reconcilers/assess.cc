@@ -38,6 +38,8 @@ class Assessor {
       return std::move(out_);
     }
     resolve_target();
+    out_.setup = context_.setups.check({node_, set_, context_.strays, *plugin_, gfd_, mps_, config_map_, effective_, out_.profile, facts_,
+                                        context_.settings.label_mode});
     read_loaded();
     decide();
     find_announced_break();
@@ -326,6 +328,12 @@ class Assessor {
     if (wants_mps() && mps_ == nullptr) {
       return block(kProviderUnsupported,
                    "no MPS control daemon DaemonSet selects the node: MPS would leave it without GPUs", true);
+    }
+    if (wants_mps() && !plugin_->mps_root && !out_.profile->profile().settings.contains("flags.mpsRoot")) {
+      return block(kProviderUnsupported,
+                   fmt::format("DaemonSet {} sets no --mps-root (MPS_ROOT): the plugin exits with an MPS profile",
+                               k8s::to_string(plugin_->key)),
+                   true);
     }
     if (std::string why = mps_label_obstacle(); !why.empty()) return block(kMpsByLabelUnsupported, std::move(why), true);
     if (out_.expectation->error) return block(kConfigInvalid, *out_.expectation->error, false);

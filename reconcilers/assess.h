@@ -12,6 +12,7 @@
 
 #include "reconcilers/discovery.h"
 #include "reconcilers/facts.h"
+#include "reconcilers/preflight.h"
 #include "reconcilers/profile_book.h"
 #include "reconcilers/record.h"
 #include "reconcilers/replace_order.h"
@@ -104,6 +105,8 @@ struct NodeAssessment {
   std::string would_break;
   // As recorded in the baseline.
   bool drift_at_install = false;
+  // What preflight finds; null where the plugin runs without profiles.
+  SetupBook::Answer setup;
 };
 
 struct AssessContext {
@@ -114,6 +117,8 @@ struct AssessContext {
   const FleetRecord* record = nullptr;                // Null: none yet.
   ProfileBook& book;
   ExpectationCache& expectations;
+  const std::vector<Operand>& strays;  // Discovery::strays
+  SetupBook& setups;
 };
 
 // nullopt: no device plugin selects the node, or it has no GPUs.

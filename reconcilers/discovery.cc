@@ -156,6 +156,13 @@ void read_config_manager(const DaemonSet& daemonset, Operand& out) {
   }
 }
 
+bool has_mps_root(const ContainerSpec& container) {
+  return container.env_elsewhere || !value_of(container.env, "MPS_ROOT").empty() ||
+         std::ranges::any_of(container.command, [](const std::string& word) {
+           return word.find("--mps-root") != std::string::npos;
+         });
+}
+
 std::optional<Operand> operand_of(const DaemonSet& daemonset) {
   const auto main = main_container(daemonset);
   if (!main) return std::nullopt;
@@ -170,6 +177,7 @@ std::optional<Operand> operand_of(const DaemonSet& daemonset) {
   out.on_delete = daemonset.on_delete;
   out.generation = daemonset.meta.generation;
   out.mig_strategy = value_of(main->container->env, "MIG_STRATEGY");
+  out.mps_root = has_mps_root(*main->container);
   out.version = PluginVersion::of_image(main->container->image);
   read_config_manager(daemonset, out);
   return out;
@@ -242,6 +250,11 @@ Discovery discover(const World& world) {
     if (config_maps.empty()) {
       out.complaints.push_back(fmt::format("DaemonSet {} has no device plugin beside it (same namespace and owner)",
                                            k8s::to_string(operands.front().key)));
+    }
+    for (const Operand& operand : operands) {
+      if (!config_maps.empty() && !operand.config_map.empty() && !config_maps.contains(operand.config_map)) {
+        out.strays.push_back(operand);
+      }
     }
     for (const std::string& config_map : config_maps) {
       OperandSet set{ns, owner.provider, owner.name, config_map, {}, {}, {}, false, 0};

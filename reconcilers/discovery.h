@@ -52,6 +52,8 @@ struct Operand {
   std::string default_key;
   std::vector<std::string> fallbacks;
   std::string node_label;
+  // A host path for MPS is set, by MPS_ROOT or --mps-root; true too where that cannot be told from the template.
+  bool mps_root = false;
   // Environment that overrides the profile (flags.migStrategy), empty when not set.
   std::string mig_strategy;
   PluginVersion version;
@@ -82,6 +84,8 @@ struct OperandSet {
 
 struct Discovery {
   std::vector<OperandSet> sets;  // Sorted by namespace, owner, ConfigMap. Each has at least one plugin.
+  // GFD and MPS DaemonSets that mount a ConfigMap which no plugin beside them mounts.
+  std::vector<Operand> strays;
   std::vector<std::string> complaints;  // DaemonSets that look like operands and could not be placed.
   friend bool operator==(const Discovery&, const Discovery&) = default;
 };

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/profile/mps.h"
 
 namespace gso {
 
@@ -151,6 +152,8 @@ GpuFacts facts_of(const Node& node, std::int64_t recorded) {
     auto [rest, code] = std::from_chars(text->data(), text->data() + text->size(), left);
     if (code == std::errc{} && rest == text->data() + text->size() && left > 0) facts.count = left;
   }
+  facts.compute_major = static_cast<int>(label_number(node, kComputeMajor));
+  facts.compute_minor = static_cast<int>(label_number(node, kComputeMinor));
   facts.mig_strategy = std::string(node.meta.labels.get(kMigStrategy).value_or(""));
   add_mig_facts(node, facts);
   return facts;
@@ -252,6 +255,11 @@ NodeExpectation expect_on_node(const Profile& original, const GpuFacts& facts, s
     out.error = "MPS does not work with migStrategy mixed: the device plugin exits";
   } else if (mps && profile.plugin_replicas(kGpuResource) < 2) {
     out.error = "the profile enables MPS but shares no nvidia.com/gpu: the device plugin waits for a daemon for ever";
+  } else if (mps && facts.compute_major > 0 &&
+             profile.plugin_replicas(kGpuResource) > mps_max_clients(facts.compute_major, facts.compute_minor)) {
+    out.error = fmt::format("{} MPS replicas on GPUs of compute capability {}.{}, which take {} clients: the MPS daemon exits",
+                            profile.plugin_replicas(kGpuResource), facts.compute_major, facts.compute_minor,
+                            mps_max_clients(facts.compute_major, facts.compute_minor));
   }
   if (!out.error) out.labels[std::string(kMpsCapable)] = mps ? "true" : "false";
   if (profile.mig_strategy == "mixed" && !facts.mig_counts.empty()) {
@@ -353,8 +361,9 @@ std::shared_ptr<const NodeExpectation> ExpectationCache::get(const ProfilePtr& p
   if (facts.devices) {
     return std::make_shared<const NodeExpectation>(expect_on_node(profile->profile(), facts, mig_strategy_env));
   }
-  std::string key = fmt::format("{}|{}|{}|{}|{}|{}", profile->revision, facts.product, facts.count, facts.mig_enabled,
-                                facts.mig_strategy, mig_strategy_env);
+  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}.{}", profile->revision, facts.product, facts.count,
+                                facts.mig_enabled, facts.mig_strategy, mig_strategy_env, facts.compute_major,
+                                facts.compute_minor);
   for (const auto& [resource, count] : facts.mig_counts) key += fmt::format("|{}={}", resource, count);
   auto& slot = cache_[key];
   auto shared = slot.lock();

@@ -24,6 +24,8 @@ struct GpuFacts {
   std::string problem;                         // Why that annotation could not be read.
   std::string product;                         // nvidia.com/gpu.product without -SHARED; empty: unknown.
   std::int64_t count = 0;                      // What nvidia.com/gpu counts unshared; 0: unknown.
+  int compute_major = 0;                       // Of GFD's labels; 0: unknown.
+  int compute_minor = 0;
   bool mig_enabled = false;
   std::string mig_strategy;                    // Label nvidia.com/mig.strategy; empty: none.
   std::map<std::string, std::int64_t> mig_counts;  // migStrategy mixed: nvidia.com/mig-… -> devices.

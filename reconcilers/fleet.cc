@@ -23,6 +23,7 @@ Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet) {
   plan_nodes_to_record(pass);
   plan_node_states(pass);
   plan_findings(pass);
+  plan_preflight(pass);
   return std::move(pass.plan);
 }
 

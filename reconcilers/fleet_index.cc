@@ -71,6 +71,8 @@ void FleetIndex::Impl::reset() {
   policies.clear();
   cluster = {};
   shares_.clear();
+  setups.clear();
+  setups_.clear();
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
                       &breaking, &label_work, &unwritable}) {
     names->clear();
@@ -174,7 +176,7 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
     }
   }
   const AssessContext context{world,           settings, discovery.sets, ordered_policies_, record ? &*record : nullptr,
-                              book, expectations_};
+                              book,  expectations_, discovery.strays, setups_};
   for (const std::string& name : dirty_nodes) assess(context, name);
   dirty_nodes.clear();
   dirty_pods.clear();
@@ -244,6 +246,10 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   const bool excused = !a.ready || a.held || a.drift_at_install || !foreign_holder(node, set_of(a)).empty();
   if (a.situation == Situation::current && !a.matches && !excused) drifting.insert(name);
   if (!a.would_break.empty()) breaking.insert(name);
+  if (a.setup && !a.setup->empty()) {
+    share.setup = a.setup;
+    setups[a.setup].insert(name);
+  }
   shares_.insert_or_assign(name, std::move(share));
 }
 
@@ -282,6 +288,10 @@ void FleetIndex::Impl::remove(const std::string& name) {
   if (auto blocked = unit.blocked.find(share.reason); blocked != unit.blocked.end()) {
     blocked->second.erase(name);
     if (blocked->second.empty()) unit.blocked.erase(blocked);
+  }
+  if (auto setup = setups.find(share.setup); setup != setups.end()) {
+    setup->second.erase(name);
+    if (setup->second.empty()) setups.erase(setup);
   }
   if (group.total == 0) unit.groups.erase(group_at);
   if (unit.total == 0) units.erase(unit_at);

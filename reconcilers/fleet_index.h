@@ -57,6 +57,7 @@ struct Share {
   bool held = false;
   std::string reason;
   std::string target;
+  SetupBook::Answer setup;
 };
 
 struct Sums {
@@ -87,6 +88,7 @@ class FleetIndex::Impl {
   std::map<std::string, Sums> policies;  // By policy name.
   Sums cluster;
   // Active sets, sorted by name. unwritable: a label that is ours to write has no valid value.
+  std::map<SetupBook::Answer, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen, drifting, breaking,
       label_work, unwritable;
   SharingPolicy built_in_policy;
@@ -108,6 +110,7 @@ class FleetIndex::Impl {
   void remove(const std::string& name);
 
   ExpectationCache expectations_;
+  SetupBook setups_;
   std::string record_text_;
   std::unordered_map<ObjectKey, std::string> node_of_pod_;
   std::unordered_map<std::string, std::vector<ObjectKey>> pods_by_node_;

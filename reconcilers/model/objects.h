@@ -54,8 +54,9 @@ struct ConfigMap {
 struct ContainerSpec {
   std::string name;
   std::string image;
-  std::vector<std::string> command;
+  std::vector<std::string> command;                       // And arguments.
   std::map<std::string, std::string> env;                 // Literal values only.
+  bool env_elsewhere = false;                             // Some variables come from ConfigMaps or Secrets.
   std::map<std::string, std::string> volume_mounts;       // mountPath -> volume name.
   friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
 };

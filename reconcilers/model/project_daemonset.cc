@@ -12,10 +12,18 @@ bool keeps_daemonset_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/") || key.starts_with("nvidia.com/");
 }
 
-bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name, std::string& text) {
+// `elsewhere` becomes true for a variable whose value stands in another object.
+bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name, std::string& text,
+                     bool& elsewhere) {
   return fields.object(value, field, [&](std::string_view key, Value inner) {
     if (key == "name") return fields.text(inner, field, name);
     if (key == "value") return fields.text(inner, field, text);
+    if (key == "valueFrom") {
+      return fields.object(inner, field, [&](std::string_view source, Value) {
+        elsewhere = elsewhere || source == "configMapKeyRef" || source == "secretKeyRef";
+        return true;
+      });
+    }
     return true;
   });
 }
@@ -24,7 +32,10 @@ bool read_container_spec(Fields& fields, Value value, ContainerSpec& container) 
   return fields.object(value, "spec.template.spec.containers", [&](std::string_view key, Value inner) {
     if (key == "name") return fields.text(inner, "containers.name", container.name);
     if (key == "image") return fields.text(inner, "containers.image", container.image);
-    if (key == "command") {
+    if (key == "envFrom") {
+      return fields.array(inner, "containers.envFrom", [&](Value) { return container.env_elsewhere = true; });
+    }
+    if (key == "command" || key == "args") {
       return fields.array(inner, "containers.command", [&](Value item) {
         return fields.text(item, "containers.command", container.command.emplace_back());
       });
@@ -33,7 +44,7 @@ bool read_container_spec(Fields& fields, Value value, ContainerSpec& container) 
       return fields.array(inner, "containers.env", [&](Value item) {
         std::string name;
         std::string text;
-        if (!read_name_value(fields, item, "containers.env", name, text)) return false;
+        if (!read_name_value(fields, item, "containers.env", name, text, container.env_elsewhere)) return false;
         container.env.insert_or_assign(std::move(name), std::move(text));
         return true;
       });

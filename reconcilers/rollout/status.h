@@ -30,5 +30,7 @@ void plan_default_policy(Pass& pass);
 void plan_policy_statuses(Pass& pass);
 void plan_rollout_statuses(Pass& pass);
 void plan_findings(Pass& pass);
+// What preflight finds about ConfigMaps, DaemonSets and nodes: told before anything is touched.
+void plan_preflight(Pass& pass);
 
 }  // namespace gso

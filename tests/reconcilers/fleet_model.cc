@@ -117,6 +117,7 @@ void FleetModel::make_daemonsets() {
     ContainerSpec main;
     main.name = t.container;
     main.image = "nvcr.io/nvidia/k8s-device-plugin:" + spec_.plugin;
+    main.env["MPS_ROOT"] = "/run/nvidia/mps";
     if (!spec_.mig_strategy.empty()) main.env["MIG_STRATEGY"] = spec_.mig_strategy;
     ContainerSpec sidecar;
     sidecar.name = "config-manager";

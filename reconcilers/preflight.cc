@@ -1,0 +1,253 @@
+// The checks of one node's setup.
+#include "reconcilers/preflight.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/profile/node_checks.h"
+
+namespace gso {
+namespace {
+
+using Severity = Diagnostic::Severity;
+using LabelMode = PlannerSettings::LabelMode;
+
+constexpr std::string_view kMpsRootSetting = "flags.mpsRoot";
+
+// The GPUs as far as the node's labels tell them, where nobody has written them down: enough for the checks that depend
+// on model, compute capability and MIG mode.
+std::vector<Device> devices_of(const GpuFacts& facts) {
+  constexpr std::int64_t kEnough = 2;  // They are all alike.
+  if (facts.devices) {
+    return *facts.devices;
+  }
+  Device device;
+  device.name = facts.product.empty() ? "GPU" : facts.product;
+  device.compute_major = facts.compute_major;
+  device.compute_minor = facts.compute_minor;
+  if (facts.compute_major == 0) {  // Not known: no complaint but for what no GPU can do.
+    device.compute_major = 7;
+    device.compute_minor = 5;
+  }
+  return std::vector<Device>(static_cast<std::size_t>(std::clamp<std::int64_t>(facts.count, 1, kEnough)), device);
+}
+
+class SetupCheck {
+ public:
+  explicit SetupCheck(const NodeSetup& setup) : setup_(setup) {}
+
+  std::vector<Diagnostic> run() {
+    config_maps();
+    if (setup_.profile == nullptr) {
+      key();
+      return std::move(found_);
+    }
+    if (!setup_.profile->valid) {
+      add(Severity::error, "ConfigInvalid", "",
+          fmt::format("key \"{}\" of ConfigMap {}: {}", setup_.key.key, setup_.set.id(),
+                      setup_.profile->parsed.first_error()));
+      return std::move(found_);
+    }
+    profile_ = setup_.profile->profile();
+    if (!setup_.plugin.mig_strategy.empty()) {
+      profile_.mig_strategy = setup_.plugin.mig_strategy;
+    }
+    gpus();
+    release();
+    if (profile_.strategy() == Strategy::mps) {
+      mps_root();
+      mps_daemon();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void add(Severity severity, std::string code, std::string path, std::string message) {
+    found_.push_back({severity, std::move(code), std::move(path), 0, 0, std::move(message)});
+  }
+
+  void key() {
+    using Source = EffectiveKey::Source;
+    const std::string_view label = setup_.node.meta.labels.get(setup_.plugin.node_label).value_or("");
+    if (setup_.key.source != Source::error || setup_.config_map == nullptr) {
+      return;
+    }
+    const std::string where = fmt::format("ConfigMap {}: {}", setup_.set.id(), setup_.key.error);
+    if (!label.empty()) {
+      add(Severity::error, "KeyNotFound", "",
+          fmt::format("{} The pods of the node crash-loop. Correct the label {}, or add the key", sentence(where),
+                      setup_.plugin.node_label));
+    } else if (!setup_.plugin.default_key.empty()) {
+      add(Severity::error, "DefaultKeyNotFound", "",
+          fmt::format("{} Name a key that exists as the default, or add the key", sentence(where)));
+    } else {
+      add(Severity::error, "DefaultMissing", "",
+          fmt::format("{} Name a default key, add a key \"default\", allow the fallback \"empty\", or label the node "
+                      "{}=<key>",
+                      sentence(where), setup_.plugin.node_label));
+    }
+  }
+
+  static std::string sentence(const std::string& text) { return text.ends_with('.') ? text : text + "."; }
+
+  // GFD and MPS daemon must load what the plugin loads.
+  void config_maps() {
+    const auto other = [&](Component component) -> const Operand* {
+      const auto found = std::find_if(setup_.strays.begin(), setup_.strays.end(), [&](const Operand& stray) {
+        return stray.component == component && stray.key.ns == setup_.set.ns &&
+               selects(stray, setup_.node, true) != Selects::no;
+      });
+      return found == setup_.strays.end() ? nullptr : &*found;
+    };
+    const bool mps =
+        setup_.profile != nullptr && setup_.profile->valid && setup_.profile->profile().strategy() == Strategy::mps;
+    if (const Operand* gfd = setup_.gfd != nullptr ? setup_.gfd : other(Component::gfd); gfd != nullptr) {
+      same_config(*gfd, Severity::warning, "GFDOtherConfig", "the node's labels will not show its profile");
+    }
+    if (const Operand* daemon = setup_.mps != nullptr ? setup_.mps : other(Component::mps); daemon != nullptr && mps) {
+      same_config(*daemon, Severity::error, "MPSOtherConfig",
+                  "the plugin will wait for an MPS daemon that never starts");
+    }
+  }
+
+  void same_config(const Operand& operand, Severity severity, std::string code, std::string_view effect) {
+    const Operand& plugin = setup_.plugin;
+    std::string difference;
+    if (operand.config_map.empty()) {
+      difference = fmt::format("mounts no ConfigMap, the plugin mounts {}", plugin.config_map);
+    } else if (operand.config_map != plugin.config_map) {
+      difference = fmt::format("mounts the ConfigMap {}, the plugin mounts {}", operand.config_map, plugin.config_map);
+    } else if (operand.node_label != plugin.node_label) {
+      difference = fmt::format("follows the label {}, the plugin follows {}", operand.node_label, plugin.node_label);
+    } else if (operand.default_key != plugin.default_key || operand.fallbacks != plugin.fallbacks) {
+      difference = fmt::format("has the default key \"{}\", the plugin \"{}\" (or their fallbacks differ)",
+                               operand.default_key, plugin.default_key);
+    } else {
+      return;
+    }
+    add(severity, std::move(code), "",
+        fmt::format("DaemonSet {} {}: {}; give both the same", k8s::to_string(operand.key), difference, effect));
+  }
+
+  void gpus() {
+    std::vector<Device> devices = devices_of(setup_.facts);
+    if (setup_.facts.mig_enabled && !setup_.facts.devices) {
+      // Which MIG devices there are is not known: only what MPS cannot do is certain.
+      if (profile_.strategy() == Strategy::mps) {
+        add(Severity::error, "MIGEnabled", "sharing.mps",
+            "the node's GPUs have MIG enabled: with MPS, GFD exits there and the labels go stale; disable MIG or use "
+            "time-slicing");
+      }
+      devices.clear();
+    }
+    for (Diagnostic& found : check_on_node(profile_, devices)) {
+      found_.push_back(std::move(found));
+    }
+  }
+
+  void release() {
+    for (Diagnostic& found :
+         check_on_release(profile_, setup_.plugin.version, setup_.key.source == EffectiveKey::Source::label)) {
+      const bool worked_around = found.code == "DefaultFirstStart" || found.code.starts_with("MPSSidecar");
+      found.severity = worked_around ? Severity::info : found.severity;
+      found_.push_back(std::move(found));
+    }
+  }
+
+  void mps_root() {
+    const auto setting = profile_.settings.find(std::string(kMpsRootSetting));
+    if (setup_.plugin.mps_root || (setting != profile_.settings.end() && !setting->second.empty())) {
+      return;
+    }
+    add(Severity::error, "MPSRootMissing", std::string(kMpsRootSetting),
+        fmt::format("DaemonSet {} sets no --mps-root (environment variable MPS_ROOT), and the plugin exits with an MPS "
+                    "profile; set it, usually to /run/nvidia/mps",
+                    k8s::to_string(setup_.plugin.key)));
+  }
+
+  void mps_daemon() {
+    if (setup_.mps == nullptr) {
+      add(Severity::error, "MPSDaemonMissing", "sharing.mps",
+          "no DaemonSet of the MPS control daemon selects the node: the plugin waits for it for ever, and the node has "
+          "0 "
+          "GPUs");
+      return;
+    }
+    const auto wanted = setup_.mps->node_selector.find(std::string(kMpsCapable));
+    const auto capable = setup_.node.meta.labels.get(kMpsCapable);
+    if (wanted == setup_.mps->node_selector.end() || capable == wanted->second) {
+      return;
+    }
+    const std::string pods = fmt::format("the MPS daemon's pods (DaemonSet {}) need the node label {}={}",
+                                         k8s::to_string(setup_.mps->key), kMpsCapable, wanted->second);
+    if (setup_.gfd == nullptr) {
+      const bool we_write = setup_.label_mode != LabelMode::verify;
+      add(we_write ? Severity::info : Severity::error, "MPSDaemonHasNoPods", "sharing.mps",
+          fmt::format("{}, and no GPU Feature Discovery runs there to write it; {}", pods,
+                      we_write ? "the operator writes it" : "install GFD and NFD, or set the label by hand"));
+    } else if (!nfd_serves()) {
+      add(Severity::warning, "NFDMissing", "sharing.mps",
+          fmt::format("{}; GFD runs there, but nothing on the node shows that Node Feature Discovery turns its answers "
+                      "into labels: install NFD",
+                      pods));
+    }
+  }
+
+  // Node Feature Discovery leaves its annotations and labels on each node that it serves.
+  [[nodiscard]] bool nfd_serves() const {
+    const auto from_nfd = [](std::string_view key) {
+      return key.find("nfd.node.kubernetes.io/") != std::string_view::npos ||
+             key.starts_with("feature.node.kubernetes.io/");
+    };
+    const auto& meta = setup_.node.meta;
+    return meta.labels.contains(kGpuCount) || meta.labels.contains(kMpsCapable) ||
+           std::any_of(meta.annotations.begin(), meta.annotations.end(),
+                       [&](const auto& entry) { return from_nfd(entry.key.view()); }) ||
+           std::any_of(meta.labels.begin(), meta.labels.end(),
+                       [&](const auto& entry) { return from_nfd(entry.key.view()); });
+  }
+
+  const NodeSetup& setup_;
+  Profile profile_;
+  std::vector<Diagnostic> found_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> check_node_setup(const NodeSetup& setup) {
+  return SetupCheck(setup).run();
+}
+
+SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
+  if (setup.facts.devices) {  // Rare, and of its own.
+    return std::make_shared<const std::vector<Diagnostic>>(check_node_setup(setup));
+  }
+  const auto& labels = setup.node.meta.labels;
+  const auto* gfd = static_cast<const void*>(setup.gfd);
+  const auto* mps = static_cast<const void*>(setup.mps);
+  const bool by_label = !labels.get(setup.plugin.node_label).value_or("").empty();
+  // An invalid profile has no revision of its own.
+  const std::string profile = setup.profile == nullptr ? setup.key.error
+                              : setup.profile->valid
+                                  ? setup.profile->revision
+                                  : fmt::format("{}|{}", setup.key.key, setup.profile->parsed.first_error());
+  std::string key =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}.{}|{}|{}|{}|{}", fmt::ptr(&setup.plugin), fmt::ptr(gfd), fmt::ptr(mps), profile,
+                  setup.facts.product, std::min<std::int64_t>(setup.facts.count, 2), setup.facts.compute_major,
+                  setup.facts.compute_minor, setup.facts.mig_enabled, by_label, labels.get(kMpsCapable).value_or(""),
+                  labels.contains(kGpuCount));
+  // Strays and NFD's traces differ from node to node only where something is wrong already.
+  if (!setup.strays.empty() || !labels.contains(kGpuCount)) {
+    key += "|" + setup.node.meta.name;
+  }
+  Answer& answer = answers_[key];
+  if (answer == nullptr) {
+    answer = std::make_shared<const std::vector<Diagnostic>>(check_node_setup(setup));
+  }
+  return answer;
+}
+
+}  // namespace gso

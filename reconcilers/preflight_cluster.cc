@@ -1,0 +1,180 @@
+// The checks of ConfigMaps, DaemonSets and ClusterPolicies, and those of a whole cluster.
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/preflight.h"
+
+namespace gso {
+namespace {
+
+// Volumes that the GPU Operator's DaemonSets have already; it names the ConfigMap's volume after the ConfigMap.
+// Source: its assets for the device plugin, GFD and the MPS control daemon.
+constexpr std::array<std::string_view, 12> kTakenVolumes{"config",
+                                                         "device-plugin",
+                                                         "run-nvidia",
+                                                         "run-nvidia-validations",
+                                                         "driver-install-dir",
+                                                         "host-root",
+                                                         "host-sys",
+                                                         "cdi-root",
+                                                         "output-dir",
+                                                         "mps-root",
+                                                         "mps-shm",
+                                                         "nvidia-device-plugin-entrypoint"};
+
+constexpr std::size_t kMaxVolumeName = 63;
+
+bool is_dns_label(std::string_view text) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !text.empty() && text.size() <= kMaxVolumeName && plain(text.front()) && plain(text.back()) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return plain(c) || c == '-'; });
+}
+
+class ClusterCheck {
+ public:
+  explicit ClusterCheck(const World& world) : world_(world) {}
+
+  void set(const OperandSet& set) {
+    const Operand* plugin = plugin_of(set);
+    if (plugin != nullptr && !set.config_map.empty()) {
+      config_map({"apps/v1", "DaemonSet", set.ns, plugin->key.name, ""}, set.ns, set.config_map);
+    }
+    if (set.provider != Provider::gpu_operator) {
+      return;
+    }
+    const ObjectRef policy{"nvidia.com/v1", "ClusterPolicy", "", set.owner, ""};
+    if (set.announced && !set.announced_config_map.empty() && set.announced_config_map != set.config_map) {
+      config_map(policy, set.ns, set.announced_config_map);
+    }
+    volume_name(policy, set.announced ? set.announced_config_map : set.config_map);
+  }
+
+  std::vector<Finding> found;
+
+ private:
+  static const Operand* plugin_of(const OperandSet& set) {
+    const auto it = std::find_if(set.operands.begin(), set.operands.end(),
+                                 [](const Operand& operand) { return operand.component == Component::plugin; });
+    return it == set.operands.end() ? nullptr : &*it;
+  }
+
+  void add(Severity severity, ObjectRef object, std::string code, std::string message) {
+    found.push_back({severity, std::move(object), std::move(code), std::move(message)});
+  }
+
+  void config_map(const ObjectRef& wanted_by, const std::string& ns, const std::string& name) {
+    const ObjectRef itself{"v1", "ConfigMap", ns, name, ""};
+    const ConfigMap* config_map = world_.configmaps.find({ns, name});
+    if (config_map == nullptr) {
+      const std::string elsewhere = namespaces_with(name);
+      if (elsewhere.empty()) {
+        add(Severity::error, wanted_by, "ConfigMapMissing",
+            fmt::format("ConfigMap {}/{} does not exist: the pods that mount it never start", ns, name));
+      } else {
+        add(Severity::error, wanted_by, "ConfigMapInWrongNamespace",
+            fmt::format(
+                "ConfigMap {} is in namespace {}, but pods can mount it only from their own, {}; create it there", name,
+                elsewhere, ns));
+      }
+      return;
+    }
+    if (!seen_.insert({ns, name}).second) {
+      return;
+    }
+    if (config_map->data.empty()) {
+      add(Severity::error, itself, "NoProfiles",
+          "the ConfigMap has no key: config-manager exits on it, with the fallback \"empty\" too");
+    }
+    for (const auto& [key, text] : config_map->data) {
+      if (!is_label_value(key)) {
+        add(Severity::warning, itself, "KeyNoLabelValue",
+            fmt::format(
+                "the key \"{}\" cannot be chosen by a node label: at most 63 letters, digits, '-', '_' and '.', a "
+                "letter or digit at both ends",
+                key));
+      }
+    }
+  }
+
+  [[nodiscard]] std::string namespaces_with(const std::string& name) const {
+    std::string out;
+    for (const auto& [key, config_map] : world_.configmaps.all()) {
+      if (key.name == name) {
+        out += fmt::format("{}{}", out.empty() ? "" : ", ", key.ns);
+      }
+    }
+    return out;
+  }
+
+  void volume_name(const ObjectRef& policy, const std::string& name) {
+    if (name.empty()) {
+      return;
+    }
+    if (!is_dns_label(name)) {
+      add(Severity::error, policy, "ConfigMapNameNoVolume",
+          fmt::format(
+              "devicePlugin.config.name is \"{}\": the GPU Operator names a volume after it, which takes at most 63 "
+              "lower case letters, digits and '-', a letter or digit at both ends; rename the ConfigMap",
+              name));
+    } else if (std::find(kTakenVolumes.begin(), kTakenVolumes.end(), name) != kTakenVolumes.end()) {
+      add(Severity::error, policy, "ConfigMapNameCollides",
+          fmt::format(
+              "devicePlugin.config.name is \"{}\", as a volume of the GPU Operator's DaemonSets is called already; "
+              "rename the ConfigMap",
+              name));
+    }
+  }
+
+  const World& world_;
+  std::set<ObjectKey> seen_;
+};
+
+Severity severity_of(Diagnostic::Severity severity) {
+  switch (severity) {
+    case Diagnostic::Severity::error:
+      return Severity::error;
+    case Diagnostic::Severity::warning:
+      return Severity::warning;
+    case Diagnostic::Severity::info:
+      break;
+  }
+  return Severity::info;
+}
+
+}  // namespace
+
+std::vector<Finding> check_operand_setup(const World& world, const Discovery& discovery) {
+  ClusterCheck check(world);
+  for (const OperandSet& set : discovery.sets) {
+    if (!world.unsynced_namespaces.contains(set.ns)) {  // Else "missing" only means "not read yet".
+      check.set(set);
+    }
+  }
+  return std::move(check.found);
+}
+
+std::vector<Finding> check_cluster(const World& world, const PlannerSettings& settings) {
+  FleetIndex fleet;
+  fleet.note_everything_changed();
+  fleet.refresh(world, settings);
+  const FleetIndex::Impl& index = fleet.impl();
+  std::vector<Finding> found = check_operand_setup(world, index.discovery);
+  for (const std::string& name : fleet.node_names()) {
+    const NodeAssessment* assessment = index.find(name);
+    if (assessment == nullptr || assessment->setup == nullptr) {
+      continue;
+    }
+    for (const Diagnostic& d : *assessment->setup) {
+      const std::string where = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
+      found.push_back({severity_of(d.severity), {"v1", "Node", "", name, ""}, d.code, where});
+    }
+  }
+  return found;
+}
+
+}  // namespace gso

@@ -1,0 +1,91 @@
+// Preflight's answers as findings of the plan.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/preflight.h"
+#include "reconcilers/rollout/pass.h"
+#include "reconcilers/rollout/status.h"
+
+namespace gso {
+namespace {
+
+constexpr std::size_t kMostNodes = 20;  // That get a finding of their own, of one kind.
+constexpr std::size_t kNamed = 5;       // In a finding that is about many.
+
+struct Told {
+  Severity severity = Severity::info;
+  std::string code;
+  std::string message;
+  ObjectKey daemonset;
+  std::vector<std::string> nodes;
+};
+
+Severity severity_of(const Diagnostic& diagnostic) {
+  return diagnostic.severity == Diagnostic::Severity::error     ? Severity::error
+         : diagnostic.severity == Diagnostic::Severity::warning ? Severity::warning
+                                                                : Severity::info;
+}
+
+ObjectKey plugin_of(const OperandSet& set) {
+  const auto plugin = std::find_if(set.operands.begin(), set.operands.end(),
+                                   [](const Operand& operand) { return operand.component == Component::plugin; });
+  return plugin == set.operands.end() ? ObjectKey{} : plugin->key;
+}
+
+// Sorted by what is said, so that equal fleets give equal plans.
+std::map<std::pair<std::string, std::string>, Told> collect(const Pass& pass) {
+  std::map<std::pair<std::string, std::string>, Told> told;
+  for (const auto& [answer, nodes] : pass.index.setups) {
+    for (const Diagnostic& d : *answer) {
+      const std::string message = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
+      Told& entry = told[{d.code, message}];
+      entry.severity = severity_of(d);
+      entry.code = d.code;
+      entry.message = message;
+      for (const std::string& name : nodes) {
+        const NodeAssessment& node = *pass.index.find(name);
+        const bool said = (node.situation == Situation::blocked && node.reason == d.code) ||
+                          (d.code == kLabelDropped && pass.index.unwritable.contains(name));
+        if (!said && pass.plannable(node)) {
+          entry.daemonset = plugin_of(pass.index.set_of(node));
+          entry.nodes.push_back(name);
+        }
+      }
+    }
+  }
+  return told;
+}
+
+}  // namespace
+
+void plan_preflight(Pass& pass) {
+  for (const Finding& found : check_operand_setup(pass.s.world, pass.index.discovery)) {
+    pass.finding(found.severity, found.object, found.reason, found.message);
+  }
+  for (auto& [what, told] : collect(pass)) {
+    if (told.nodes.empty()) {
+      continue;
+    }
+    std::sort(told.nodes.begin(), told.nodes.end());
+    const ObjectRef daemonset{"apps/v1", "DaemonSet", told.daemonset.ns, told.daemonset.name, ""};
+    const std::size_t each = told.severity == Severity::info ? 0 : std::min(kMostNodes, told.nodes.size());
+    for (std::size_t i = 0; i < each; ++i) {
+      pass.finding(told.severity, node_ref(told.nodes[i]), told.code, told.message);
+    }
+    if (const std::size_t rest = told.nodes.size() - each; rest > 0) {
+      const auto first = told.nodes.begin() + static_cast<std::ptrdiff_t>(each);
+      const std::vector<std::string> named(first, first + static_cast<std::ptrdiff_t>(std::min(rest, kNamed)));
+      pass.finding(told.severity, daemonset, told.code,
+                   fmt::format("on {} {}{} ({}{}): {}", rest, each > 0 ? "further " : "", rest == 1 ? "node" : "nodes",
+                               fmt::join(named, ", "), rest > kNamed ? ", …" : "", told.message));
+    }
+  }
+}
+
+}  // namespace gso
