@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <istream>
+#include <map>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -55,6 +56,18 @@ struct Totals {
   std::size_t invalid = 0;
   std::size_t warnings = 0;
   std::size_t not_checked = 0;
+
+  // True for a document of a kind that lint does not check.
+  bool add(const LintedDocument& document) {
+    const bool warned = std::any_of(document.diagnostics.begin(), document.diagnostics.end(),
+                                    [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::warning; });
+    const bool skipped = !document.diagnostics.empty() && document.diagnostics.front().code == kNotChecked;
+    ++documents;
+    not_checked += skipped ? 1 : 0;
+    invalid += document.valid() ? 0 : 1;
+    warnings += warned ? 1 : 0;
+    return skipped;
+  }
 };
 
 std::string summary(const Totals& totals) {
@@ -75,28 +88,31 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
   bool readable = expand(options.files, files, err);
   const LintRules rules{options.kai_gpu_sharing};
   std::vector<LintedDocument> all;
-  Totals totals;
+  std::map<std::string, std::string> texts;  // By file: for people.
+  std::vector<ClusterObject> objects;
   for (const std::string& file : files) {
-    const auto text = read_input(file, in);
+    auto text = read_input(file, in);
     if (!text) {
       err << text.error().message << '\n';
       readable = false;
       continue;
     }
-    for (LintedDocument& document : lint_text(file, *text, rules)) {
-      const bool warned = std::any_of(document.diagnostics.begin(), document.diagnostics.end(),
-                                      [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::warning; });
-      const bool skipped = !document.diagnostics.empty() && document.diagnostics.front().code == kNotChecked;
-      ++totals.documents;
-      totals.not_checked += skipped ? 1 : 0;
-      totals.invalid += document.valid() ? 0 : 1;
-      totals.warnings += warned ? 1 : 0;
+    for (LintedDocument& document : lint_text(file, *text, rules, &objects)) {
       if (options.json) {
         document.value.clear();  // Texts are for people only.
-        all.push_back(std::move(document));
-      } else if (!skipped) {
-        out << lint_report(document, *text);
       }
+      all.push_back(std::move(document));
+    }
+    if (!options.json) {
+      texts[file] = *std::move(text);
+    }
+  }
+  lint_cluster(objects, all);
+  Totals totals;
+  for (const LintedDocument& document : all) {
+    const bool skipped = totals.add(document);
+    if (!options.json && !skipped) {
+      out << lint_report(document, texts[document.source.substr(0, document.source.rfind('#'))]);
     }
   }
   out << (options.json ? lint_json(all) : summary(totals));

@@ -27,6 +27,14 @@ struct ManifestFile {
 // that hand-written manifests work. Errors (reason `decode`) name file, document, line and what would be right.
 [[nodiscard]] k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now);
 
+// The same, but objects that cannot be read are left out; `problems` gets why, one for each such file.
+[[nodiscard]] LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
+                                                      std::vector<std::string>& problems);
+
+struct DocumentValue;  // reconcilers/profile/document_value.h
+// A document's value as JSON text.
+[[nodiscard]] std::string json_of(const DocumentValue& value);
+
 // One YAML or JSON document as JSON text (YAML 1.1, as kubectl reads manifests).
 [[nodiscard]] k8s::Result<std::string> yaml_to_json(std::string_view text);
 

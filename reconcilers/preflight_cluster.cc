@@ -54,6 +54,23 @@ class ClusterCheck {
     volume_name(policy, set.announced ? set.announced_config_map : set.config_map);
   }
 
+  // A ClusterPolicy whose DaemonSets are not there (yet): its ConfigMap, as far as one of that name is known.
+  void policy_alone(const ClusterPolicy& policy) {
+    const ObjectRef ref{"nvidia.com/v1", "ClusterPolicy", "", policy.meta.name, ""};
+    volume_name(ref, policy.config_name);
+    for (const auto& [key, config_map] : world_.configmaps.all()) {
+      const bool missing = key.name == policy.config_name && !policy.config_default.empty() &&
+                           !config_map->data.contains(policy.config_default);
+      if (missing) {
+        add(Severity::error, ref, "DefaultKeyNotFound",
+            fmt::format(
+                "devicePlugin.config.default is \"{}\", which is no key of ConfigMap {}: every node without a label "
+                "of its own would be left without GPUs",
+                policy.config_default, k8s::to_string(key)));
+      }
+    }
+  }
+
   std::vector<Finding> found;
 
  private:
@@ -153,6 +170,14 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
   for (const OperandSet& set : discovery.sets) {
     if (!world.unsynced_namespaces.contains(set.ns)) {  // Else "missing" only means "not read yet".
       check.set(set);
+    }
+  }
+  for (const auto& [key, policy] : world.clusterpolicies.all()) {
+    const bool has_daemonsets = std::any_of(discovery.sets.begin(), discovery.sets.end(), [&](const OperandSet& set) {
+      return set.provider == Provider::gpu_operator && set.owner == policy->meta.name;
+    });
+    if (!has_daemonsets && policy->device_plugin_enabled) {
+      check.policy_alone(*policy);
     }
   }
   return std::move(check.found);

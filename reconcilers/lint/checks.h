@@ -1,6 +1,7 @@
 // The checks of single Kubernetes objects.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@ void check_pod(const DocumentValue& pod, const LintRules& rules, std::vector<Dia
 
 // A SharingPolicy, field by field.
 void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics);
+
+// The fields below a SharingPolicy's spec that lint knows, as paths: "rollout.canary.soak".
+[[nodiscard]] std::span<const std::string_view> policy_fields();
 
 // A ConfigMap with profiles, apart from the profiles themselves: keys that no node label can name.
 void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics);

@@ -2,12 +2,14 @@
 #include "reconcilers/lint/lint.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/json_text.h"
+#include "reconcilers/manifests.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/profile_document.h"
 #include "reconcilers/profile/yaml_node.h"
@@ -28,7 +30,8 @@ bool is_manifest(const DocumentValue& value) {
 
 class Linter {
  public:
-  Linter(const std::string& source, const LintRules& rules) : source_(source), rules_(rules) {}
+  Linter(const std::string& source, const LintRules& rules, std::vector<ClusterObject>* objects)
+      : source_(source), rules_(rules), objects_(objects) {}
 
   std::vector<LintedDocument> run(std::string_view text) {
     // A manifest in JSON is read as JSON; a profile in JSON as the plugin reads it, which is as YAML.
@@ -136,6 +139,7 @@ class Linter {
       }
       return;
     }
+    collect(value, kind);
     if (kind == "ConfigMap") {
       config_map(value, only);
       return;
@@ -151,6 +155,19 @@ class Linter {
       not_checked(linted, value, kind);
     }
     sort_and_limit(linted.diagnostics);
+  }
+
+  void collect(const DocumentValue& value, std::string_view kind) {
+    static constexpr std::array<std::string_view, 6> kKinds{"Node",          "DaemonSet",          "ConfigMap",
+                                                            "ClusterPolicy", "ControllerRevision", "SharingPolicy"};
+    const DocumentValue* metadata = value.find("metadata");
+    const DocumentValue* name = metadata != nullptr ? metadata->find("name") : nullptr;
+    if (objects_ == nullptr || name == nullptr || std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
+      return;
+    }
+    objects_->push_back({fmt::format("{}#{}", source_, index_), std::string(kind),
+                         std::string(metadata->string_at("namespace")), name->text, name->at.line, name->at.column,
+                         json_of(value)});
   }
 
   static void not_checked(LintedDocument& linted, const DocumentValue& value, std::string_view what) {
@@ -205,6 +222,7 @@ class Linter {
 
   const std::string& source_;
   const LintRules& rules_;
+  std::vector<ClusterObject>* objects_;
   std::vector<LintedDocument> documents_;
   int index_ = 0;
   std::optional<Position> last_error_;
@@ -217,8 +235,9 @@ bool LintedDocument::valid() const {
                       [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::error; });
 }
 
-std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const LintRules& rules) {
-  return Linter(source, rules).run(text);
+std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const LintRules& rules,
+                                      std::vector<ClusterObject>* objects) {
+  return Linter(source, rules, objects).run(text);
 }
 
 }  // namespace gso

@@ -39,10 +39,28 @@ struct LintedDocument {
 // Code of the one info that a document of another kind gets.
 inline constexpr std::string_view kNotChecked = "NotChecked";
 
+// An object that has a say in which profile reaches which node.
+struct ClusterObject {
+  std::string source;  // Of its document.
+  std::string kind;
+  std::string ns;
+  std::string name;
+  int line = 0;  // Of its name.
+  int column = 0;
+  std::string json;
+};
+
 // All documents of a text. Never empty: an empty text is a profile without sharing. A document that does not parse is a
 // Profile with one error; those after it are read all the same.
+// `objects` gets what lint_cluster needs.
 [[nodiscard]] std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text,
-                                                    const LintRules& rules);
+                                                    const LintRules& rules,
+                                                    std::vector<ClusterObject>* objects = nullptr);
+
+// Checks the objects of all files together, as the operator does before it touches a node: adds what is wrong to the
+// documents of Nodes, DaemonSets, ConfigMaps and ClusterPolicies. Nothing happens where neither a DaemonSet nor a
+// ClusterPolicy is among them.
+void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
 
 // {"documents": […]}, stable: fields and their order are part of the contract.
 [[nodiscard]] std::string lint_json(const std::vector<LintedDocument>& documents);

@@ -22,17 +22,44 @@ namespace {
 
 using Words = std::span<const std::string_view>;
 
-constexpr std::array<std::string_view, 7> kSpec{"nodeSelector", "priority",       "profile", "mode",
-                                                "takeover",     "deletionPolicy", "rollout"};
-constexpr std::array<std::string_view, 2> kSelector{"matchLabels", "matchExpressions"};
-constexpr std::array<std::string_view, 2> kProfile{"configMapKey", "inline"};
-constexpr std::array<std::string_view, 5> kInline{"strategy", "replicas", "renameByDefault", "resource",
-                                                  "failRequestsGreaterThanOne"};
-constexpr std::array<std::string_view, 12> kRollout{"mechanism",   "maxUnavailable",     "maxUnavailablePerGroup",
-                                                    "canary",      "workloads",          "cordon",
-                                                    "idleTimeout", "verifyTimeout",      "maxFailures",
-                                                    "onFailure",   "maintenanceWindows", "paused"};
-constexpr std::array<std::string_view, 2> kCanary{"nodesPerGroup", "soak"};
+// Every field of a SharingPolicy's spec, and the one place to add one: "[]" stands for the items of a list. What has no
+// field below it here may hold anything.
+constexpr auto kFields = std::to_array<std::string_view>({
+    "nodeSelector",
+    "nodeSelector.matchLabels",
+    "nodeSelector.matchExpressions",
+    "nodeSelector.matchExpressions[].key",
+    "nodeSelector.matchExpressions[].operator",
+    "nodeSelector.matchExpressions[].values",
+    "priority",
+    "profile",
+    "profile.configMapKey",
+    "profile.inline",
+    "profile.inline.strategy",
+    "profile.inline.replicas",
+    "profile.inline.renameByDefault",
+    "profile.inline.resource",
+    "profile.inline.failRequestsGreaterThanOne",
+    "mode",
+    "takeover",
+    "deletionPolicy",
+    "rollout",
+    "rollout.mechanism",
+    "rollout.maxUnavailable",
+    "rollout.maxUnavailablePerGroup",
+    "rollout.canary",
+    "rollout.canary.nodesPerGroup",
+    "rollout.canary.soak",
+    "rollout.workloads",
+    "rollout.cordon",
+    "rollout.idleTimeout",
+    "rollout.verifyTimeout",
+    "rollout.maxFailures",
+    "rollout.onFailure",
+    "rollout.maintenanceWindows",
+    "rollout.paused",
+});
+
 constexpr std::array<std::string_view, 3> kModes{"Enforce", "Approve", "Observe"};
 constexpr std::array<std::string_view, 2> kDeletion{"Retain", "Revert"};
 constexpr std::array<std::string_view, 2> kMechanism{"NodeByNode", "DaemonSetRestart"};
@@ -51,8 +78,8 @@ class PolicyCheck {
       error("WrongType", spec == nullptr ? policy.at : spec->at, "a SharingPolicy needs a \"spec\"");
       return;
     }
-    known_fields(*spec, kSpec);
-    object(*spec, "nodeSelector", [this](const DocumentValue& v) { known_fields(v, kSelector); });
+    known_fields(*spec, "");
+    object(*spec, "nodeSelector", [](const DocumentValue&) {});
     integer(*spec, "priority", INT32_MIN, INT32_MAX);
     word(*spec, "mode", kModes);
     boolean(*spec, "takeover");
@@ -67,19 +94,44 @@ class PolicyCheck {
         {Diagnostic::Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
   }
 
-  void known_fields(const DocumentValue& value, Words fields) {
-    for (const DocumentMember& member : value.members) {
-      if (std::find(fields.begin(), fields.end(), member.key) == fields.end()) {
-        const PathStep step(path_, member.key);
-        const auto near = nearest_word(member.key, fields);
-        diagnostics_.push_back(
-            {Diagnostic::Severity::warning, "UnknownField", path_, member.key_at.line, member.key_at.column,
-             near.empty()
-                 ? fmt::format("there is no such field and the API server drops it; there is {}",
-                               fmt::join(fields, ", "))
-                 : fmt::format("there is no such field and the API server drops it; did you mean \"{}\"?", near)});
+  // The names of the fields directly below this place.
+  static std::vector<std::string_view> fields_below(const std::string& place) {
+    std::vector<std::string_view> out;
+    for (const std::string_view field : kFields) {
+      if (field.starts_with(place) && field.find_first_of(".[", place.size()) == std::string_view::npos) {
+        out.push_back(field.substr(place.size()));
       }
     }
+    return out;
+  }
+
+  // `place`: of the value within the spec, with the '.' that comes before its fields.
+  void known_fields(const DocumentValue& value, const std::string& place) {
+    const auto fields = fields_below(place);
+    if (fields.empty()) {
+      return;
+    }
+    for (const DocumentMember& member : value.members) {
+      const PathStep step(path_, member.key);
+      if (std::find(fields.begin(), fields.end(), member.key) == fields.end()) {
+        unknown_field(member, fields);
+        continue;
+      }
+      known_fields(member.value, place + member.key + ".");
+      for (std::size_t i = 0; i < member.value.items.size(); ++i) {
+        const PathStep item(path_, i);
+        known_fields(member.value.items[i], place + member.key + "[].");
+      }
+    }
+  }
+
+  void unknown_field(const DocumentMember& member, Words fields) {
+    const auto near = nearest_word(member.key, fields);
+    diagnostics_.push_back(
+        {Diagnostic::Severity::warning, "UnknownField", path_, member.key_at.line, member.key_at.column,
+         near.empty()
+             ? fmt::format("there is no such field and the API server drops it; there is {}", fmt::join(fields, ", "))
+             : fmt::format("there is no such field and the API server drops it; did you mean \"{}\"?", near)});
   }
 
   template <class Visit>
@@ -150,7 +202,6 @@ class PolicyCheck {
   }
 
   void profile(const DocumentValue& value) {
-    known_fields(value, kProfile);
     const bool key = value.find("configMapKey") != nullptr;
     const bool text = value.find("inline") != nullptr;
     if (key == text) {
@@ -168,7 +219,6 @@ class PolicyCheck {
   }
 
   void inline_profile(const DocumentValue& value) {
-    known_fields(value, kInline);
     word(value, "strategy", kStrategies);
     boolean(value, "renameByDefault");
     boolean(value, "failRequestsGreaterThanOne");
@@ -183,12 +233,10 @@ class PolicyCheck {
   }
 
   void rollout(const DocumentValue& value) {
-    known_fields(value, kRollout);
     word(value, "mechanism", kMechanism);
     count_or_percent(value, "maxUnavailable");
     count_or_percent(value, "maxUnavailablePerGroup");
     object(value, "canary", [this](const DocumentValue& v) {
-      known_fields(v, kCanary);
       integer(v, "nodesPerGroup", 0, 1000);
       duration(v, "soak");
     });
@@ -233,6 +281,10 @@ class PolicyCheck {
 };
 
 }  // namespace
+
+std::span<const std::string_view> policy_fields() {
+  return kFields;
+}
 
 void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics) {
   PolicyCheck(diagnostics).run(policy);

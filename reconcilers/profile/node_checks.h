@@ -18,7 +18,7 @@ namespace gso {
 [[nodiscard]] Profile with_environment(Profile profile, const std::map<std::string, std::string>& environment);
 
 // What goes wrong on a node with these GPUs. Errors: a component would exit or never serve (codes MIGEnabled,
-// MPSWithMixedMIG, MPSReplicasAboveMaximum, MPSMatchesNothing, MIGNotUniform, MIGProfileUnknown). Warnings: entries
+// MPSWithMixedMIG, MPSReplicasAboveMaximum, MPSMatchesNothing, MIGNotUniform). Warnings: entries
 // that no device has (NameMatchesNothing), labels that NFD drops (LabelDropped), GPUs of different models
 // (LabelsUnreliable). The path is that of the field; there is no line.
 [[nodiscard]] std::vector<Diagnostic> check_on_node(const Profile& profile, const std::vector<Device>& devices);

@@ -91,6 +91,58 @@ TEST_F(Commands, LintReadsStdin) {
   EXPECT_EQ(json()["documents"][0]["source"], "-#0");
 }
 
+// What stands in several files is checked together.
+TEST_F(Commands, LintChecksProfilesAgainstTheNodesAndOperandsBesideThem) {
+  const std::string policy = write("policy.yaml",
+                                   "apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nmetadata: {name: cluster-policy}\n"
+                                   "spec: {devicePlugin: {config: {name: mps-config, default: any}}}\n");
+  const std::string plugin = write(
+      "plugin.yaml",
+      "apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: plugin\n  namespace: gpu-operator\n  ownerReferences: "
+      "[{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: cluster-policy, uid: ClusterPolicy//cluster-policy, "
+      "controller: true}]\n"
+      "spec: {template: {spec: {containers: [{name: nvidia-device-plugin, image: 'p:v0.20.0'}, {name: config-manager, "
+      "env: "
+      "[{name: CONFIG_FILE_SRCDIR, value: /c}, {name: DEFAULT_CONFIG, value: any}], volumeMounts: [{name: v, "
+      "mountPath: "
+      "/c}]}], volumes: [{name: v, configMap: {name: mps-config}}]}}}\n");
+  const std::string map = write("map.yaml",
+                                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config, namespace: "
+                                "gpu-operator}\ndata: {any: 'sharing: {mps: {resources: [{name: gpu, replicas: "
+                                "4}]}}'}\n");
+  const std::string node = write("node.yaml",
+                                 "apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\n  labels: "
+                                 "{nvidia.com/gpu.count: '1'}\n");
+  EXPECT_EQ(lint({.files = {policy, plugin, map, node}, .json = true}), 1);
+  std::vector<std::string> found;
+  const nlohmann::json answer = json();
+  for (const auto& document : answer["documents"]) {
+    for (const auto& d : document["diagnostics"]) {
+      if (d["severity"] == "error") {
+        found.push_back(document["kind"].get<std::string>() + " " + d["code"].get<std::string>());
+        EXPECT_EQ(d["line"], 4);
+      }
+    }
+  }
+  EXPECT_EQ(found, (std::vector<std::string>{"Node MPSRootMissing", "Node MPSDaemonMissing"}));
+  // For people, with the line of the object's name.
+  EXPECT_EQ(lint({.files = {policy, plugin, map, node}}), 1);
+  EXPECT_NE(out_.str().find("node.yaml:4:9"), std::string::npos) << out_.str();
+  // In a namespace where the pods do not look.
+  const std::string wrong = write("wrong.yaml",
+                                  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config}\ndata: {any: "
+                                  "''}\n");
+  EXPECT_EQ(lint({.files = {policy, plugin, wrong, node}}), 1);
+  EXPECT_NE(out_.str().find("ConfigMapInWrongNamespace"), std::string::npos) << out_.str();
+  // A ClusterPolicy and its ConfigMap alone, as they stand in Git.
+  EXPECT_EQ(lint({.files = {policy, map}}), 0) << out_.str();
+  const std::string other = write("other.yaml",
+                                  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config}\ndata: "
+                                  "{other: ''}\n");
+  EXPECT_EQ(lint({.files = {policy, other}}), 1);
+  EXPECT_NE(out_.str().find("DefaultKeyNotFound"), std::string::npos) << out_.str();
+}
+
 TEST_F(Commands, ExpectSaysWhatTheNodeShows) {
   const std::string config = write("c.yaml", kGood);
   const std::string devices = write("d.json", kDevices);

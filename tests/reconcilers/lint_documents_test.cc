@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/yaml_node.h"
@@ -284,40 +285,83 @@ TEST(LintDocuments, PoliciesAreCheckedFieldByField) {
       {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 1}}",
        {"DaemonSetRestartHasNoCanary"}},
       {"rollout: {maxFailure: 3}", {"UnknownField"}},
+      {"nodeSelector: {matchLabels: {any: thing}, matchExpressions: [{key: a, op: In}]}", {"UnknownField"}},
+      {"rollout: {canary: {Soak: 1m}}, modes: Observe", {"UnknownField", "UnknownField"}},
       {"rollout: 4", {"WrongType"}}};
   for (const auto& [spec, expected] : cases) {
     EXPECT_EQ(codes(lint(policy(spec))[0]), expected) << spec;
   }
 }
 
-// The names of the fields below a schema of the CRD, and below its objects, as paths from `spec`.
-void schema_fields(const DocumentValue& schema, const std::string& path, std::vector<std::string>& out) {
-  if (const DocumentValue* properties = schema.find("properties"); properties != nullptr) {
-    for (const DocumentMember& property : properties->members) {
-      out.push_back(path + property.key);
-      schema_fields(property.value, path + property.key + ".", out);
+// A property of the CRD, as lint calls it, and the words that it may be.
+struct CrdField {
+  std::string path;
+  std::vector<std::string> words;
+};
+
+void schema_fields(const DocumentValue& schema, const std::string& path, std::vector<CrdField>& out) {
+  const DocumentValue* properties = schema.find("properties");
+  for (std::size_t i = 0; properties != nullptr && i < properties->members.size(); ++i) {
+    const DocumentMember& property = properties->members[i];
+    CrdField& field = out.emplace_back(CrdField{path + property.key, {}});
+    if (const DocumentValue* words = property.value.find("enum"); words != nullptr) {
+      for (const DocumentValue& word : words->items) {
+        field.words.push_back(word.text);
+      }
+    }
+    schema_fields(property.value, path + property.key + ".", out);
+    if (const DocumentValue* items = property.value.find("items"); items != nullptr) {
+      schema_fields(*items, path + property.key + "[].", out);
     }
   }
 }
 
-TEST(LintDocuments, EveryFieldOfTheCrdIsKnown) {
+std::vector<CrdField> crd_fields() {
   YamlStream stream(testing::read_file(testing::source_dir() / "crds/gpusharing.dev_sharingpolicies.yaml"));
   const auto document = stream.next();
-  ASSERT_TRUE(document.has_value());
-  std::vector<Diagnostic> unused;
-  const DocumentValue crd = to_document_value(*document->root, DecodeTarget::none, unused);
-  const DocumentValue& schema = *crd.find("spec")->find("versions")->items[0].find("schema")->find("openAPIV3Schema");
-  std::vector<std::string> fields;
-  schema_fields(*schema.find("properties")->find("spec"), "", fields);
+  std::vector<CrdField> fields;
+  if (document) {
+    std::vector<Diagnostic> unused;
+    const DocumentValue crd = to_document_value(*document->root, DecodeTarget::none, unused);
+    const DocumentValue& schema = *crd.find("spec")->find("versions")->items[0].find("schema")->find("openAPIV3Schema");
+    schema_fields(*schema.find("properties")->find("spec"), "", fields);
+  }
+  return fields;
+}
+
+// "a.b[].c" and a value as a spec in flow style.
+std::string spec_with(const std::string& path, const std::string& value) {
+  const auto dot = path.find('.');
+  const std::string head = path.substr(0, dot);
+  const bool list = head.ends_with("[]");
+  const std::string key = list ? head.substr(0, head.size() - 2) : head;
+  const std::string inner = dot == std::string::npos ? value : "{" + spec_with(path.substr(dot + 1), value) + "}";
+  return key + ": " + (list ? "[" + inner + "]" : inner);
+}
+
+TEST(LintDocuments, EveryFieldOfTheCrdIsKnownWithItsWords) {
+  const auto fields = crd_fields();
   ASSERT_GT(fields.size(), 10u);
-  for (std::string field : fields) {
-    std::string spec = field + ": null";
-    for (auto dot = field.rfind('.'); dot != std::string::npos; dot = field.rfind('.')) {
-      spec = field.substr(0, dot) + ": {" + spec.substr(dot + 1) + "}";
-      field = field.substr(0, dot);
+  for (const CrdField& field : fields) {
+    const auto found = codes(lint(policy(spec_with(field.path, "null")))[0]);
+    EXPECT_EQ(std::count(found.begin(), found.end(), "UnknownField"), 0) << field.path;
+    for (const std::string& word : field.words) {
+      const auto with_word = codes(lint(policy(spec_with(field.path, word)))[0]);
+      EXPECT_EQ(std::count(with_word.begin(), with_word.end(), "UnknownValue"), 0) << field.path << " " << word;
     }
-    const auto found = codes(lint(policy(spec))[0]);
-    EXPECT_EQ(std::count(found.begin(), found.end(), "UnknownField"), 0) << spec;
+  }
+}
+
+TEST(LintDocuments, EveryFieldThatLintKnowsIsOneOfTheCrd) {
+  // Names that are reserved: lint reads them, the CRD need not have them.
+  const std::vector<std::string> reserved{"profile.inline", "deletionPolicy", "rollout.mechanism", "rollout.onFailure",
+                                          "rollout.maintenanceWindows"};
+  const auto served = crd_fields();
+  for (const std::string_view field : policy_fields()) {
+    const bool known =
+        std::any_of(served.begin(), served.end(), [&](const CrdField& f) { return f.path == field; }) ||
+        std::any_of(reserved.begin(), reserved.end(), [&](const std::string& name) { return field.starts_with(name); });
+    EXPECT_TRUE(known) << field;
   }
 }
 
