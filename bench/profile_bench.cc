@@ -174,7 +174,8 @@ int plan() {
   };
   std::vector<ConfigMap> edits;
   for (int i = 0; i < 5; ++i) {
-    edits.push_back(*load_manifests(edited_files(6 + i), now)->world.configmaps.find({"gpu-operator", "mps-config"}));
+    edits.push_back(
+        *load_manifests(edited_files(6 + i), now)->world.configmaps.find(ObjectKey{"gpu-operator", "mps-config"}));
     edits.back().meta.resource_version = std::to_string(100 + i);
   }
   double edited = 0;
