@@ -132,7 +132,8 @@ std::string cluster() {
 void keep_record(const Plan& plan, World& world) {
   for (const PlannedAction& planned : plan.actions) {
     if (const auto* write = std::get_if<WriteConfigMap>(&planned.action)) {
-      ConfigMap map;
+      const ConfigMap* known = world.configmaps.find(write->config_map);
+      ConfigMap map = known != nullptr ? *known : ConfigMap{};
       map.meta.name = write->config_map.name;
       map.meta.ns = k8s::Interned(write->config_map.ns);
       for (const auto& [key, text] : write->set) {
