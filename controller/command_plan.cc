@@ -31,6 +31,8 @@ Plan plan_once(const Snapshot& snapshot, FleetIndex& index, const std::string& o
 
 // Conditions appear one after another (settled, then soaking), so crediting them is repeated until no new one shows.
 Plan plan_with_credit(const LoadedManifests& loaded, const PlanOptions& options, WallTime now) {
+  PlannerSettings settings = options.settings;
+  settings.kai.explain_all = true;
   constexpr int kMostRounds = 8;
   std::map<std::string, WallTime> observed;
   const WallTime since = now - std::chrono::duration_cast<std::chrono::milliseconds>(options.assume_observed_for);
@@ -38,7 +40,7 @@ Plan plan_with_credit(const LoadedManifests& loaded, const PlanOptions& options,
   for (int round = 0; round < kMostRounds; ++round) {
     FleetIndex index;
     index.note_everything_changed();
-    const Snapshot snapshot{loaded.world, now, observed, loaded.consumers, options.settings};
+    const Snapshot snapshot{loaded.world, now, observed, loaded.consumers, settings};
     plan = plan_once(snapshot, index, options.only);
     if (options.assume_observed_for <= Duration::zero()) break;
     bool fresh = false;

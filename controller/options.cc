@@ -138,6 +138,7 @@ constexpr const char* kElection = "Leader election";
 constexpr const char* kServing = "Serving and logs";
 constexpr const char* kRunning = "Watching and writing";
 constexpr const char* kPlanning = "Planning, cluster-wide";
+constexpr const char* kKai = "KAI-Scheduler";
 constexpr const char* kPolicy = "Planning, what the SharingPolicy 'default' starts with";
 
 void add_connection(std::vector<OptionSpec>& out) {
@@ -242,6 +243,21 @@ void add_planning(std::vector<OptionSpec>& out) {
                         [](Options& o) -> auto& { return o.adopt_drift; }));
 }
 
+void add_kai(std::vector<OptionSpec>& out) {
+  out.push_back(choice<KaiGcMode>(
+      "kai-reservations", kKai, "Enforce collects stale reservation pods, Observe says which it would, Off looks at none",
+      {{"Enforce", KaiGcMode::enforce}, {"Observe", KaiGcMode::observe}, {"Off", KaiGcMode::off}},
+      [](Options& o) -> auto& { return o.kai_reservations; }));
+  out.push_back(duration(
+      "kai-grace", kKai, "How old a reservation must be, and how long seen orphaned; longer where KAI's timeouts are; at least 1m",
+      [](Options& o) -> auto& { return o.kai_grace; }, std::chrono::minutes(1)));
+  out.push_back(duration(
+      "kai-sweep", kKai, "How often orphaned reservations are looked at again; at least 5s",
+      [](Options& o) -> auto& { return o.kai_sweep; }, std::chrono::seconds(5)));
+  out.push_back(duration("kai-node-interval", kKai, "Least time between two deletions of reservations on one node",
+                         [](Options& o) -> auto& { return o.kai_node_interval; }));
+}
+
 void add_policy(std::vector<OptionSpec>& out) {
   out.push_back(choice<PolicyMode>(
       "mode", kPolicy, "Enforce rolls, Approve asks first, Observe only reports",
@@ -290,6 +306,7 @@ const std::vector<OptionSpec>& option_specs() {
     add_serving(out);
     add_running(out);
     add_planning(out);
+    add_kai(out);
     add_policy(out);
     return out;
   }();
@@ -308,6 +325,10 @@ PlannerSettings Options::planner_settings() const {
   out.mode = mode;
   out.rollouts = rollouts;
   out.rollout = rollout;
+  out.kai.gc_mode = kai_reservations;
+  out.kai.grace = kai_grace;
+  out.kai.sweep = kai_sweep;
+  out.kai.node_interval = kai_node_interval;
   return out;
 }
 

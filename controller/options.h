@@ -66,6 +66,12 @@ struct Options {
   bool adopt_drift = false;
   PolicyMode rollouts = PolicyMode::enforce;  // Upper limit over the mode of every policy.
 
+  // --- KAI-Scheduler's reservation pods
+  KaiGcMode kai_reservations = KaiGcMode::enforce;
+  Duration kai_grace = std::chrono::minutes(5);          // Least age, and least time seen orphaned: 1m or more.
+  Duration kai_sweep = std::chrono::minutes(1);          // How often orphans are looked at again: 5s or more.
+  Duration kai_node_interval = std::chrono::minutes(1);  // Between two deletions on one node.
+
   // --- Planning: what the SharingPolicy `default` starts with
   PolicyMode mode = PolicyMode::enforce;
   RolloutSpec rollout;

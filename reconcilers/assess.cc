@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/kai/index.h"
 #include "reconcilers/labels.h"
 
 namespace gso {
@@ -325,6 +326,7 @@ class Assessor {
                    true);
     }
     if (std::string why = mig_obstacle(); !why.empty()) return block(kMigEnabled, std::move(why), true);
+    if (std::string why = kai_obstacle(); !why.empty()) return block(kKaiReservations, std::move(why), true);
     if (wants_mps() && mps_ == nullptr) {
       return block(kProviderUnsupported,
                    "no MPS control daemon DaemonSet selects the node: MPS would leave it without GPUs", true);
@@ -351,6 +353,16 @@ class Assessor {
                          out_.key.view());
     }
     return {};
+  }
+
+  // Replicas multiply nvidia.com/gpu, and KAI's reservations rest on one unit being one device (S8).
+  [[nodiscard]] std::string kai_obstacle() const {
+    if (context_.kai == nullptr || out_.profile->profile().strategy() == Strategy::none) return {};
+    const std::string use = context_.kai->use_of(node_.meta.name);
+    if (use.empty()) return {};
+    return fmt::format("KAI shares GPUs of this node ({}), and profile {} shares them by replicas: only one of the two can. "
+                       "Drain the fraction pods, or keep KAI off the node",
+                       use, out_.key.view());
   }
 
   // From v0.18.2 the config-manager applies the default first, and then cannot signal the MPS daemon.

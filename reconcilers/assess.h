@@ -109,6 +109,8 @@ struct NodeAssessment {
   SetupBook::Answer setup;
 };
 
+class KaiIndex;
+
 struct AssessContext {
   const World& world;
   const PlannerSettings& settings;
@@ -119,6 +121,7 @@ struct AssessContext {
   ExpectationCache& expectations;
   const std::vector<Operand>& strays;  // Discovery::strays
   SetupBook& setups;
+  const KaiIndex* kai = nullptr;                      // Null: KAI is not looked at.
 };
 
 // nullopt: no device plugin selects the node, or it has no GPUs.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reconcilers/fleet_index.h"
+#include "reconcilers/kai/planners.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/rollout/pass.h"
@@ -17,6 +18,8 @@ constexpr std::string_view kNodeProfile = "node.profile";
 constexpr std::string_view kNodeLabels = "node.labels";
 constexpr std::string_view kSharingRollout = "sharing.rollout";
 constexpr std::string_view kPolicyStatus = "policy.status";
+constexpr std::string_view kKaiConfig = "kai.config";
+constexpr std::string_view kReservationGc = "pod.reservation-gc";
 
 Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kNodeProfile);
@@ -60,6 +63,19 @@ Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet) {
   return std::move(pass.plan);
 }
 
+Plan kai_config(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kKaiConfig);
+  plan_kai_config(pass);
+  return std::move(pass.plan);
+}
+
+Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kReservationGc);
+  plan_reservation_gc(pass);
+  plan_kai_truth(pass);
+  return std::move(pass.plan);
+}
+
 bool synced(const World& world, const PlannerSettings& settings) {
   return world.nodes.synced() && world.daemonsets.synced() && world.configmaps.synced() && world.operand_pods.synced() &&
          world.revisions.synced() && world.clusterpolicies.synced() && world.policies.synced() &&
@@ -74,6 +90,11 @@ const k8s::Gvr kControllerRevisions{"apps", "v1", "controllerrevisions"};
 const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
 const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
 const k8s::Gvr kRollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
+const k8s::Gvr kKaiConfigs{"kai.scheduler", "v1", "configs"};
+const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
+const k8s::Gvr kDeployments{"apps", "v1", "deployments"};
+const k8s::Gvr kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses"};
+const k8s::Gvr kCrds{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
 const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
 
 k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
@@ -109,6 +130,14 @@ const std::vector<Reconciler>& reconcilers() {
         {kConfigMaps, {"create", "patch"}},
         {kEvents, {"create", "patch"}}},
        policy_status},
+      {kKaiConfig, "Says which sharing mode of KAI is in force, and what of kai-config cannot work.",
+       {kKaiConfigs, kPods, kConfigMaps, kRuntimeClasses, kCrds},
+       {{kConfigMaps, {"create", "patch"}}, {kEvents, {"create", "patch"}}},
+       kai_config},
+      {kReservationGc, "Collects KAI's reservation pods that hold a GPU for nobody; compares reservations with their consumers.",
+       {kNodes, kPods, kKaiConfigs, kBindRequests, kDeployments, kCrds},
+       {{kPods, {"list", "delete"}}, {kNodes, {"get"}}, {kConfigMaps, {"get"}}, {kEvents, {"create", "patch"}}},
+       reservation_gc},
   };
   return list;
 }

@@ -21,6 +21,7 @@ void FleetIndex::attach(World& world) {
   world.revisions.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
   world.clusterpolicies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
   world.policies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_policies_changed(); });
+  impl_->kai.attach(world);
   note_everything_changed();
 }
 
@@ -29,7 +30,10 @@ void FleetIndex::note_pod_changed(const ObjectKey& pod) { impl_->dirty_pods.push
 void FleetIndex::note_configmap_changed(const ObjectKey& config_map) { impl_->dirty_config_maps.insert(config_map); }
 void FleetIndex::note_discovery_changed() { impl_->discovery_dirty = true; }
 void FleetIndex::note_policies_changed() { impl_->policies_dirty = true; }
-void FleetIndex::note_everything_changed() { impl_->everything = true; }
+void FleetIndex::note_everything_changed() {
+  impl_->everything = true;
+  impl_->kai.note_everything_changed();
+}
 
 void FleetIndex::refresh(const World& world, const PlannerSettings& settings) { impl_->refresh(world, settings); }
 
@@ -144,6 +148,8 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
   built_in_policy.meta.name = kDefaultPolicy;
   built_in_policy.mode = settings.mode;
   if (built_in_policy.rollout != settings.rollout) built_in_policy.rollout = settings.rollout;
+  kai.refresh(world, settings);
+  for (std::string& name : kai.take_changed_nodes()) dirty_nodes.insert(std::move(name));
   const bool config_maps_changed = everything || !dirty_config_maps.empty();
   if (discovery_dirty || everything) rediscover(world);
   if (config_maps_changed) read_record(world, settings);
@@ -176,7 +182,7 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
     }
   }
   const AssessContext context{world,           settings, discovery.sets, ordered_policies_, record ? &*record : nullptr,
-                              book,  expectations_, discovery.strays, setups_};
+                              book,  expectations_, discovery.strays, setups_, &kai};
   for (const std::string& name : dirty_nodes) assess(context, name);
   dirty_nodes.clear();
   dirty_pods.clear();

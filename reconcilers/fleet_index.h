@@ -16,6 +16,7 @@
 
 #include "reconcilers/assess.h"
 #include "reconcilers/fleet.h"
+#include "reconcilers/kai/index.h"
 
 namespace gso {
 
@@ -83,6 +84,7 @@ class FleetIndex::Impl {
   std::optional<FleetRecord> record;
   std::string record_problem;           // Not empty: the record cannot be read; nothing is rolled by it.
   ProfileBook book;
+  KaiIndex kai;
   std::unordered_map<std::string, NodeAssessment> nodes;
   std::map<UnitKey, Unit> units;
   std::map<std::string, Sums> policies;  // By policy name.

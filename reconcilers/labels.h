@@ -90,5 +90,7 @@ inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
 inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";
+inline constexpr std::string_view kKaiMismatch = "KAIAccountingMismatch";
+inline constexpr std::string_view kKaiOnSharedNode = "KAIOnReplicaSharedNode";
 
 }  // namespace gso

@@ -8,6 +8,8 @@
 
 #include "reconcilers/discovery.h"
 #include "reconcilers/fleet.h"
+#include "reconcilers/kai/index.h"
+#include "reconcilers/kai/names.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
@@ -96,6 +98,12 @@ class Loader {
     world.clusterpolicies.init_done();
     world.policies.init_done();
     world.rollouts.init_done();
+    world.kai.configs.init_done();
+    world.kai.bind_requests.init_done();
+    world.kai.deployments.init_done();
+    world.kai.runtime_classes.init_done();
+    world.kai.schemas.init_done();
+    place_kai_pods();
     place_pods();
     return std::move(out_);
   }
@@ -147,7 +155,8 @@ class Loader {
 
   k8s::Result<void> add_object(const std::string& where, const std::string& kind, Json& object) {
     World& world = out_.world;
-    const bool cluster_scoped = kind == "Node" || kind == "ClusterPolicy" || kind == "SharingPolicy" || kind == "SharingRollout";
+    const bool cluster_scoped = kind == "Node" || kind == "ClusterPolicy" || kind == "SharingPolicy" || kind == "SharingRollout" ||
+                                kind == "Config" || kind == "RuntimeClass" || kind == "CustomResourceDefinition";
     fill_meta(kind, !cluster_scoped, object);
     const std::string text = text_of(object);
     if (kind == "Node") return put(where, project_node(text), world.nodes);
@@ -155,6 +164,7 @@ class Loader {
     if (kind == "DaemonSet") return put(where, project_daemonset(text), world.daemonsets);
     if (kind == "ControllerRevision") return put(where, project_controller_revision(text), world.revisions);
     if (kind == "ClusterPolicy") return put(where, project_clusterpolicy(text), world.clusterpolicies);
+    if (is_kai_kind(kind, object)) return add_kai_object(where, kind, text);
     if (kind == "SharingPolicy" || kind == "SharingRollout") {
       world.policies_served = true;
       if (kind == "SharingPolicy") return put(where, project_sharing_policy(text), world.policies);
@@ -164,10 +174,54 @@ class Loader {
       auto pod = project_pod(text);
       if (!pod) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, pod.error().message));
       pods_.push_back(std::move(*pod));
+      auto for_kai = project_kai_pod(text);
+      if (!for_kai) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, for_kai.error().message));
+      kai_pods_.push_back(std::move(*for_kai));
       return {};
     }
     out_.ignored.push_back(fmt::format("{}: kind {} is not read", where, kind));
     return {};
+  }
+
+  static bool is_kai_kind(const std::string& kind, const Json& object) {
+    if (kind == "Config") return string_at(object, "apiVersion").starts_with("kai.scheduler/");
+    return kind == "BindRequest" || kind == "Deployment" || kind == "RuntimeClass" || kind == "CustomResourceDefinition";
+  }
+
+  k8s::Result<void> add_kai_object(const std::string& where, const std::string& kind, const std::string& text) {
+    KaiWorld& kai = out_.world.kai;
+    if (kind == "Deployment") return put(where, project_deployment(text), kai.deployments);
+    if (kind == "RuntimeClass") return put(where, project_runtime_class(text), kai.runtime_classes);
+    if (kind == "CustomResourceDefinition") return put(where, project_kai_schema(text), kai.schemas);
+    // Manifests name objects, not APIs: where one of KAI's kinds occurs, both are served.
+    kai.configs_served = kai.bind_requests_served = true;
+    if (kind == "Config") return put(where, project_kai_config(text), kai.configs);
+    return put(where, project_bind_request(text), kai.bind_requests);
+  }
+
+  // The watched pods, and the answers to every look-up that a planner may want: the manifests are the whole cluster.
+  void place_kai_pods() {
+    KaiWorld& kai = out_.world.kai;
+    const KaiView view = view_kai(kai, KaiSettings{});
+    for (const KaiPod& pod : kai_pods_) {
+      const bool watched = pod.meta.labels.contains(kai::kGroupLabel) || role_of(pod, view) == KaiRole::unlabelled;
+      if (watched) kai.pods.init_apply(pod);
+      for (const std::string& group : groups_of(pod)) {
+        KaiLookups::Group& listed = kai.lookups.groups[group];
+        listed.at = now_;
+        if (pod.meta.labels.contains(std::string(kai::kGroupPrefix) + group)) listed.pods.push_back(pod);
+      }
+      kai.lookups.pods[pod.meta.key()] = {now_, is_alive(pod)};
+    }
+    kai.pods.init_done();
+    for (const auto& [key, request] : kai.bind_requests.all()) {
+      kai.lookups.pods.try_emplace(ObjectKey{key.ns, request->pod_name}, KaiLookups::Pod{now_, false});
+    }
+    for (const auto& [key, config_map] : out_.world.configmaps.all()) {
+      auto devices = config_map->data.find(std::string(kai::kVisibleDevices));
+      if (devices == config_map->data.end() || !devices->second) continue;
+      kai.lookups.config_maps[key] = {now_, true, *devices->second};
+    }
   }
 
   // Pods of discovered DaemonSets are operands; the others that sit on a node may be its GPU consumers.
@@ -198,6 +252,7 @@ class Loader {
   WallTime now_;
   LoadedManifests out_;
   std::vector<Pod> pods_;
+  std::vector<KaiPod> kai_pods_;
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ void Plan::append(Plan other) {
     requeue_after = requeue_after ? std::min(*requeue_after, *other.requeue_after) : *other.requeue_after;
   }
   consumers_wanted.merge(std::move(other.consumers_wanted));
+  kai_wanted.merge(std::move(other.kai_wanted));
 }
 
 namespace {

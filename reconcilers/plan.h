@@ -14,6 +14,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "k8sclient/object.h"
+#include "reconcilers/kai/wants.h"
 
 namespace gso {
 
@@ -129,6 +130,8 @@ struct Plan {
   std::optional<k8s::Duration> requeue_after;
   // Nodes whose GPU consumers must be listed (spec.nodeName) before the next decision about them.
   std::set<std::string> consumers_wanted;
+  // Looked up by the runtime, for the next pass.
+  KaiWants kai_wanted;
 
   // Joins two plans; writes of one ConfigMap become one.
   void append(Plan other);

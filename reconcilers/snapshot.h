@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "k8sclient/store.h"
+#include "reconcilers/kai/world.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/policy.h"
 
@@ -24,6 +25,7 @@ struct World {
   k8s::Store<ClusterPolicy> clusterpolicies;
   k8s::Store<SharingPolicy> policies;
   k8s::Store<SharingRollout> rollouts;
+  KaiWorld kai;
   bool policies_served = false;  // Our CRDs are there; else the record lives in the state ConfigMap alone.
   // Namespaces where a watch that wanted_scopes() asks for has not synced yet. Nothing is planned about operands
   // there, and nothing at all while the operator's own namespace is among them.
@@ -54,6 +56,7 @@ struct PlannerSettings {
   // record is kept in memory.
   PolicyMode rollouts = PolicyMode::enforce;
   [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const { return std::max(policy.mode, rollouts); }
+  KaiSettings kai;
 };
 
 struct Snapshot {

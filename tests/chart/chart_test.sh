@@ -100,6 +100,8 @@ wrong_values_are_refused() {
   refused operandNamespaces --set 'operandNamespaces={Not_Valid}'
   refused rollouts --set modes.rollouts=Sometimes
   refused labels --set modes.labels=Approve
+  refused reservations --set modes.reservations=Approve
+  refused reservationNamespaces --set 'kai.reservationNamespaces={Not_Valid}'
   refused mode --set config.mode=Sometimes
   refused rollouts --set config.rollouts=Observe
   refused apiServerPorts --set 'networkPolicy.apiServerPorts={70000}'
@@ -134,6 +136,8 @@ modes_decide_what_may_be_written() {
   [[ $(writes_of --set modes.rollouts=Approve) == "$(writes_of)" ]]
   [[ $(writes_of --set modes.rollouts=Observe --set eviction.enabled=true) == 'patch nodes' ]]
   [[ $(writes_of --set modes.labels=Observe) == "$(writes_of)" ]]
+  [[ $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set 'kai.reservationNamespaces={r}') == 'delete pods' ]]
+  [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set modes.reservations=Observe --set 'kai.reservationNamespaces={r}') ]]
   [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe) ]]
 }
 
@@ -155,7 +159,10 @@ for o in yaml.safe_load_all(sys.stdin):
 # expressions. Stronger than a comparison with schemas, which knows none of the last three.
 server_accepts_every_object() {
   kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -f -
-  kubectl create namespace gpu-operator --dry-run=client -o yaml | kubectl apply -f -
+  local existing
+  for existing in gpu-operator kai-scheduler kai-resource-reservation team; do
+    kubectl create namespace "$existing" --dry-run=client -o yaml | kubectl apply -f -
+  done
   kubectl apply --server-side --force-conflicts -f "$(readlink "$cluster/bin")/../prometheus-crds"
   kubectl wait --for=condition=Established --timeout=30s -f "$(readlink "$cluster/bin")/../prometheus-crds"
   render "${everything[@]}" >"$work/everything.yaml"

@@ -1,0 +1,205 @@
+// kai.config: says which sharing mode is in force, what of kai-config cannot work, and when an upgrade put back what
+// somebody had set by hand. What was seen last stands in the state ConfigMap.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/kai/index.h"
+#include "reconcilers/kai/names.h"
+#include "reconcilers/kai/planners.h"
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+using namespace kai;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+ObjectRef config_ref(const KaiConfig& config) {
+  return {"kai.scheduler/v1", "Config", "", config.meta.name, config.meta.uid};
+}
+
+// The fields that people patch by hand, as text; absent ones are left out.
+std::map<std::string, std::string> values_of(const KaiConfig& config) {
+  std::map<std::string, std::string> out;
+  if (config.gpu_sharing) out["spec.admission.gpuSharing"] = *config.gpu_sharing ? "true" : "false";
+  if (config.gpu_sharing_mode) out["spec.global.gpuSharingMode"] = *config.gpu_sharing_mode;
+  if (config.pod_runtime_class) out["spec.admission.gpuPodRuntimeClassName"] = *config.pod_runtime_class;
+  if (config.fraction_runtime_class) out["spec.admission.gpuFractionRuntimeClassName"] = *config.fraction_runtime_class;
+  if (config.reservation_runtime_class) {
+    out["spec.binder.resourceReservation.runtimeClassName"] = *config.reservation_runtime_class;
+  }
+  if (!config.reservation_namespace.empty()) out["spec.binder.resourceReservation.namespace"] = config.reservation_namespace;
+  if (!config.reservation_app_label.empty()) out["spec.binder.resourceReservation.appLabel"] = config.reservation_app_label;
+  if (config.allocation_timeout) {
+    out["spec.binder.resourceReservation.allocationTimeout"] = std::to_string(*config.allocation_timeout);
+  }
+  return out;
+}
+
+// Writers that render the object from a chart or a repository: what they write is no patch by hand.
+bool renders(std::string_view manager) {
+  return manager.empty() || manager.starts_with("helm") || manager.starts_with("Helm") || manager.starts_with("argocd") ||
+         manager.starts_with("kustomize-controller") || manager.starts_with("kai-operator") || manager == "operator";
+}
+
+std::string text_at(const Json& object, const char* key) {
+  if (!object.is_object()) return {};
+  auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+Json remembered(const Pass& pass) {
+  const PlannerSettings& settings = pass.s.settings;
+  const ConfigMap* state = pass.s.world.configmaps.find({settings.operator_namespace, settings.state_config_map});
+  if (state == nullptr) return Json::object();
+  auto it = state->data.find(std::string(kStateKey));
+  if (it == state->data.end() || !it->second) return Json::object();
+  Json out = Json::parse(*it->second, nullptr, false);
+  return out.is_object() ? out : Json::object();
+}
+
+class ConfigPlanner {
+ public:
+  ConfigPlanner(Pass& pass, const KaiConfig& config)
+      : pass_(pass), config_(config), view_(pass.index.kai.view()), before_(remembered(pass)) {}
+
+  void run() {
+    report_mode();
+    report_runtime_classes();
+    report_pull_secrets();
+    remember();
+  }
+
+ private:
+  void report(Severity severity, std::string_view reason, const std::string& text) {
+    pass_.finding(severity, config_ref(config_), reason, text);
+    if (severity != Severity::info) pass_.event(config_ref(config_), true, reason, "CheckConfig", text);
+  }
+
+  void report_mode() {
+    const KaiSharing& sharing = view_.sharing;
+    std::string text = fmt::format("GPU sharing is {} (decided by {}{}{})", sharing.enabled ? "on" : "off", sharing.decided_by,
+                                   sharing.mode.empty() ? "" : "; mode ", sharing.mode);
+    if (!sharing.enabled) text += "; stale reservations are collected all the same";
+    pass_.finding(Severity::info, config_ref(config_), "KAISharingMode", text);
+    if (!view_.unrecognised.empty()) {
+      report(Severity::warning, "KAISchemaUnrecognised",
+             fmt::format("{}: reservations are observed, none is deleted", view_.unrecognised));
+    }
+  }
+
+  void report_runtime_classes() {
+    const KaiWorld& kai = pass_.s.world.kai;
+    if (!kai.runtime_classes.synced()) return;
+    for (const auto& [field, name] : view_.runtime_classes) {
+      if (kai.runtime_classes.find(name) != nullptr) continue;
+      report(Severity::error, "KAIRuntimeClassMissing",
+             fmt::format("{} is {}, and there is no RuntimeClass of that name: pods that get it are rejected. Create it, or "
+                         "set the field to one of the cluster's, or to \"\"",
+                         field, name));
+    }
+  }
+
+  // The chart's older spelling is dropped by the CRD, so what shows is pods that cannot pull.
+  void report_pull_secrets() {
+    if (config_.misspelt_pull_secret) {
+      report(Severity::warning, "KAIPullSecretsIgnored",
+             "spec.global.imagesPullSecret is not read by KAI: name the secrets in spec.global.additionalImagePullSecrets");
+      return;
+    }
+    if (config_.pull_secrets > 0) return;
+    for (const auto& [name, group] : pass_.index.kai.groups()) {
+      if (!pass_.index.kai.attention().contains(name)) continue;
+      for (const ObjectKey& key : group.reservations) {
+        const KaiPod* pod = pass_.s.world.kai.pods.find(key);
+        if (pod == nullptr || (pod->waiting_reason != "ImagePullBackOff" && pod->waiting_reason != "ErrImagePull")) continue;
+        report(Severity::warning, "KAIPullSecretsIgnored",
+               fmt::format("reservation {} cannot pull its image, and spec.global.additionalImagePullSecrets names no secret: "
+                           "KAI's chart drops its value global.imagesPullSecret in some releases",
+                           k8s::to_string(key)));
+        return;
+      }
+    }
+  }
+
+  // A field that was set by hand and now reads otherwise, written by a renderer or in an object created anew.
+  [[nodiscard]] bool was_wiped(const std::string& field, const Json& before, const std::string& now) const {
+    const std::string manager = text_at(before, "by");
+    if (renders(manager) || text_at(before, "value") == now) return false;
+    auto writer = config_.managers.find(field);
+    return writer == config_.managers.end() || renders(writer->second);
+  }
+
+  void remember() {
+    Json now;
+    now["uid"] = config_.meta.uid;
+    Json fields = Json::object();
+    const auto values = values_of(config_);
+    for (const auto& [field, value] : values) {
+      auto writer = config_.managers.find(field);
+      fields[field] = {{"value", value}, {"by", writer == config_.managers.end() ? "" : writer->second}};
+    }
+    now["fields"] = std::move(fields);
+    Json wiped = still_wiped(values);
+    find_wiped(values, wiped);
+    for (const auto& [field, entry] : wiped.items()) {
+      report(Severity::warning, "KAIPatchWiped",
+             fmt::format("{} was {} (set by {}) and is {} since kai-config was rendered again, as a Helm upgrade does: put it "
+                         "into the chart's values",
+                         field, text_at(entry, "was"), text_at(entry, "by"), value_or_unset(values, field)));
+    }
+    if (!wiped.empty()) now["wiped"] = std::move(wiped);
+    // Where nothing is rolled out, no ConfigMap is ours to write: a wiped patch is then told only while it is seen.
+    if (now == before_ || pass_.s.settings.rollouts == PolicyMode::observe) return;
+    pass_.add(write_state(pass_.s, {{std::string(kStateKey), now.dump()}}), "KAIConfigSeen", "what kai-config says changed");
+  }
+
+  [[nodiscard]] static std::string value_or_unset(const std::map<std::string, std::string>& values, const std::string& field) {
+    auto it = values.find(field);
+    return it == values.end() ? "unset" : it->second;
+  }
+
+  // Said until the value is what it was, or somebody has set the field by hand again.
+  [[nodiscard]] Json still_wiped(const std::map<std::string, std::string>& values) const {
+    Json out = Json::object();
+    auto known = before_.find("wiped");
+    if (known == before_.end() || !known->is_object()) return out;
+    for (const auto& [field, entry] : known->items()) {
+      auto writer = config_.managers.find(field);
+      const bool by_hand = writer != config_.managers.end() && !renders(writer->second);
+      if (!by_hand && value_or_unset(values, field) != text_at(entry, "was")) out[field] = entry;
+    }
+    return out;
+  }
+
+  void find_wiped(const std::map<std::string, std::string>& values, Json& wiped) const {
+    auto known = before_.find("fields");
+    if (known == before_.end() || !known->is_object()) return;
+    for (const auto& [field, entry] : known->items()) {
+      if (!was_wiped(field, entry, value_or_unset(values, field))) continue;
+      wiped[field] = {{"was", text_at(entry, "value")}, {"by", text_at(entry, "by")}};
+    }
+  }
+
+  Pass& pass_;
+  const KaiConfig& config_;
+  const KaiView& view_;
+  Json before_;
+};
+
+}  // namespace
+
+void plan_kai_config(Pass& pass) {
+  const KaiWorld& kai = pass.s.world.kai;
+  const PlannerSettings& settings = pass.s.settings;
+  if (!kai.configs.synced() || !kai.incomplete.empty()) return;
+  const KaiConfig* config = kai.configs.find(kConfigName);
+  // A KAI that was removed leaves what was seen last: it is compared when it comes back.
+  if (config == nullptr || pass.s.world.unsynced_namespaces.contains(settings.operator_namespace)) return;
+  ConfigPlanner(pass, *config).run();
+}
+
+}  // namespace gso

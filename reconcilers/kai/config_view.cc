@@ -1,0 +1,124 @@
+// Defaults by schema, and the binder's state.
+#include "reconcilers/kai/config_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/kai/names.h"
+
+namespace gso {
+namespace {
+
+using namespace kai;
+
+constexpr std::string_view kSharingField = "spec.admission.gpuSharing";
+constexpr std::string_view kModeField = "spec.global.gpuSharingMode";
+
+// Mode -> the default of gpuSharing. An explicit gpuSharing wins over the mode (newer KAI).
+bool sharing_by_mode(std::string_view mode) { return mode == "NonMemoryEnforced" || mode == "HamiCore"; }
+
+KaiSharing sharing_of(const KaiConfig& config, bool knows_modes) {
+  KaiSharing out;
+  if (knows_modes) {
+    out.mode = config.gpu_sharing_mode.value_or("NonMemoryEnforced");
+    out.enabled = sharing_by_mode(out.mode);
+    out.decided_by = config.gpu_sharing_mode ? kModeField : "default";
+  } else {
+    out.decided_by = "default";
+  }
+  if (config.gpu_sharing) {
+    out.enabled = *config.gpu_sharing;
+    out.decided_by = kSharingField;
+  }
+  return out;
+}
+
+std::string text_or(const std::string& text, std::string_view otherwise) {
+  return text.empty() ? std::string(otherwise) : text;
+}
+
+Duration seconds_or(const std::optional<std::int64_t>& seconds, std::int64_t otherwise) {
+  // Bounded, so that a slip of the pen (hours given in milliseconds) cannot overflow; a longer wait is still safe.
+  constexpr std::int64_t kMost = 7 * 24 * 3600;
+  return std::chrono::seconds(seconds && *seconds > 0 ? std::min(*seconds, kMost) : otherwise);
+}
+
+std::string missing_schema(const KaiWorld& kai) {
+  if (!kai.schemas_known) return {};
+  const KaiSchema* config = kai.schemas.find(kConfigCrd);
+  const KaiSchema* request = kai.schemas.find(kBindRequestCrd);
+  if (kai.configs_served) {
+    if (config == nullptr) return fmt::format("CustomResourceDefinition {} was not found", kConfigCrd);
+    for (const char* field : {"spec.binder.resourceReservation.namespace", "spec.binder.resourceReservation.appLabel"}) {
+      if (!config->has(field)) return fmt::format("{} has no field {}", kConfigCrd, field);
+    }
+  }
+  if (kai.bind_requests_served) {
+    if (request == nullptr) return fmt::format("CustomResourceDefinition {} was not found", kBindRequestCrd);
+    if (!request->has("spec.selectedGPUGroups") && !request->has("spec.selectedFractionalGpuGroups")) {
+      return fmt::format("{} has neither spec.selectedGPUGroups nor spec.selectedFractionalGpuGroups", kBindRequestCrd);
+    }
+  }
+  return {};
+}
+
+void add_class(KaiView& view, const std::optional<std::string>& name, std::string_view otherwise, const char* field) {
+  const std::string chosen = name.value_or(std::string(otherwise));
+  if (!chosen.empty()) view.runtime_classes.emplace_back(field, chosen);
+}
+
+}  // namespace
+
+KaiView view_kai(const KaiWorld& kai, const KaiSettings& settings) {
+  static const KaiConfig kNone;
+  const KaiConfig* found = kai.configs.find(kConfigName);
+  const KaiConfig& config = found ? *found : kNone;
+  const KaiSchema* schema = kai.schemas.find(kConfigCrd);
+  // Without the CRD (manifests), a field that is used is known.
+  const auto knows = [&](std::string_view field, bool used) { return schema ? schema->has(field) : used; };
+  KaiView out;
+  out.served = kai.configs_served || kai.bind_requests_served;
+  out.configured = found != nullptr;
+  out.sharing = sharing_of(config, knows(kModeField, config.gpu_sharing_mode.has_value()));
+  out.ns = text_or(config.ns, kDefaultNamespace);
+  out.scheduler_name = text_or(config.scheduler_name, kDefaultScheduler);
+  out.reservations = text_or(config.reservation_namespace, kDefaultReservations);
+  out.app_label = text_or(config.reservation_app_label, kDefaultReservations);
+  out.bind_timeout = seconds_or(config.allocation_timeout, kDefaultAllocationTimeout) +
+                     seconds_or(config.volume_binding_timeout, kDefaultVolumeBindingTimeout);
+  out.grace = std::max(settings.grace, out.bind_timeout);
+  const bool fraction_class = knows("spec.admission.gpuFractionRuntimeClassName", config.fraction_runtime_class.has_value());
+  if (found) {
+    add_class(out, config.reservation_runtime_class, fraction_class ? "" : kDefaultRuntimeClass,
+              "spec.binder.resourceReservation.runtimeClassName");
+    if (fraction_class) {
+      add_class(out, config.fraction_runtime_class, "", "spec.admission.gpuFractionRuntimeClassName");
+    } else {
+      add_class(out, config.pod_runtime_class, kDefaultRuntimeClass, "spec.admission.gpuPodRuntimeClassName");
+    }
+  }
+  out.unrecognised = missing_schema(kai);
+  out.signature = fmt::format("{}/{}/{}/{}/{}/{}", out.configured, out.ns, out.reservations, out.app_label,
+                              std::chrono::duration_cast<std::chrono::seconds>(out.grace).count(), out.served);
+  return out;
+}
+
+std::string binder_trouble(const KaiWorld& kai, const KaiView& view, WallTime now, Duration quiet) {
+  const Deployment* binder = kai.deployments.find(ObjectKey{view.ns, std::string(kBinder)});
+  const std::string name = fmt::format("Deployment {}/{}", view.ns, kBinder);
+  if (binder == nullptr) return view.configured ? name + " is not there, although kai-config is" : std::string();
+  if (binder->meta.deletion_timestamp) return name + " is being deleted";
+  if (binder->observed_generation < binder->meta.generation) return name + " has a change that its controller has not seen";
+  if (!binder->available_condition || binder->available < 1) return name + " is not available";
+  if (binder->updated < binder->replicas || binder->available < binder->replicas) {
+    return fmt::format("{} is rolling out: {} of {} pods updated, {} available", name, binder->updated, binder->replicas,
+                       binder->available);
+  }
+  if (binder->available_since && now - *binder->available_since < quiet) {
+    return fmt::format("{} has been available only since {}", name, k8s::format_time(*binder->available_since));
+  }
+  return {};
+}
+
+}  // namespace gso

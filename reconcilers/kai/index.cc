@@ -1,0 +1,275 @@
+// Maintaining the groups: objects are taken out as they were put in, then put in as they are now.
+#include "reconcilers/kai/index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "reconcilers/kai/names.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso {
+
+using namespace kai;
+
+KaiRole role_of(const KaiPod& pod, const KaiView& view) {
+  const bool ours = pod.meta.ns == view.reservations && pod.meta.labels.get(kAppLabel) == view.app_label;
+  const auto group = pod.meta.labels.get(kGroupLabel);
+  if (ours) return group && !group->empty() ? KaiRole::reservation : KaiRole::unlabelled;
+  const bool grouped = std::ranges::any_of(pod.meta.labels, [](const auto& label) {
+    return label.key == kGroupLabel || label.key.view().starts_with(kGroupPrefix);
+  });
+  return grouped ? KaiRole::consumer : KaiRole::none;
+}
+
+bool is_leftover(const KaiPod& pod, const KaiView& view) {
+  const auto app = pod.meta.labels.get(kAppLabel);
+  return pod.meta.ns.view() != view.reservations && (app == view.app_label || app == kDefaultReservations) &&
+         pod.meta.labels.contains(kGroupLabel);
+}
+
+bool is_alive(const KaiPod& pod) { return pod.phase.view() != "Succeeded" && pod.phase.view() != "Failed"; }
+
+std::vector<std::string> groups_of(const KaiPod& pod) {
+  std::vector<std::string> out;
+  const auto add = [&](std::string_view group) {
+    if (!group.empty() && std::ranges::find(out, group) == out.end()) out.emplace_back(group);
+  };
+  for (const auto& label : pod.meta.labels) {
+    const std::string_view key = label.key.view();
+    if (key == kGroupLabel) add(label.value.view());
+    if (!key.starts_with(kGroupPrefix)) continue;
+    add(key.substr(kGroupPrefix.size()));
+    add(label.value.view());  // The same, unless somebody edited it: then both count.
+  }
+  return out;
+}
+
+bool is_terminally_failed(const BindRequest& request) {
+  return request.phase == "Failed" && (!request.backoff_limit || request.failed_attempts >= *request.backoff_limit);
+}
+
+namespace {
+
+std::vector<std::string> groups_of(const BindRequest& request) {
+  std::vector<std::string> out;
+  for (const Interned& group : request.groups) {
+    if (!group.empty() && std::ranges::find(out, group.view()) == out.end()) out.emplace_back(group.view());
+  }
+  return out;
+}
+
+// The node's plugin offers each device more than once.
+bool serves_replicas(const Node& node) {
+  const std::string_view text = node.meta.labels.get(kGpuReplicas).value_or("");
+  std::int64_t replicas = 0;
+  const auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), replicas);
+  if (code == std::errc{} && rest == text.data() + text.size() && replicas > 1) return true;
+  const std::string_view strategy = node.meta.labels.get(kSharingStrategy).value_or("none");
+  const bool shared_resource = std::ranges::any_of(node.allocatable, [](const auto& entry) {
+    return entry.second > 0 && entry.first.view().ends_with(".shared");
+  });
+  return shared_resource || (!strategy.empty() && strategy != "none" && text.empty());
+}
+
+}  // namespace
+
+void KaiIndex::attach(World& world) {
+  world.kai.pods.add_listener([this](const ObjectKey& key, const auto& before, const auto& after) {
+    dirty_pods_.insert(key);
+    for (const auto& pod : {before, after}) {
+      // A reservation is no activity of its group.
+      if (pod && is_alive(*pod) && role_of(*pod, view_) == KaiRole::consumer) note_activity(gso::groups_of(*pod));
+    }
+  });
+  world.kai.bind_requests.add_listener([this](const ObjectKey& key, const auto& before, const auto& after) {
+    dirty_requests_.insert(key);
+    for (const auto& request : {before, after}) {
+      if (request) note_activity(groups_of(*request));
+    }
+  });
+  world.nodes.add_listener([this](const ObjectKey& key, const auto&, const auto&) { dirty_nodes_.insert(key.name); });
+}
+
+void KaiIndex::note_activity(const std::vector<std::string>& groups) {
+  for (const std::string& group : groups) ++activity_[group];
+}
+
+std::uint64_t KaiIndex::activity(const std::string& group) const {
+  auto it = activity_.find(group);
+  return it == activity_.end() ? 0 : it->second;
+}
+
+const KaiIndex::Group* KaiIndex::group(const std::string& name) const {
+  auto it = groups_.find(name);
+  return it == groups_.end() ? nullptr : &it->second;
+}
+
+std::vector<std::string> KaiIndex::take_changed_nodes() {
+  std::vector<std::string> out(changed_nodes_.begin(), changed_nodes_.end());
+  changed_nodes_.clear();
+  return out;
+}
+
+std::string KaiIndex::use_of(std::string_view node) const {
+  auto it = nodes_.find(std::string(node));
+  if (it == nodes_.end()) return {};
+  std::string out;
+  const auto add = [&](std::int64_t count, std::string_view one) {
+    if (count > 0) out += fmt::format("{}{} {}{}", out.empty() ? "" : ", ", count, one, count == 1 ? "" : "s");
+  };
+  add(it->second.reservations, "reservation");
+  add(it->second.consumers, "fraction pod");
+  add(it->second.bind_requests, "BindRequest in flight");
+  return out;
+}
+
+KaiIndex::NodeUse& KaiIndex::use(const std::string& node) {
+  NodeUse& out = nodes_[node];
+  touched_nodes_.try_emplace(node, out.any());
+  return out;
+}
+
+void KaiIndex::take_out_pod(const ObjectKey& key) {
+  auto it = pod_shares_.find(key);
+  if (it == pod_shares_.end()) return;
+  const PodShare& share = it->second;
+  for (const std::string& name : share.groups) {
+    Group& group = groups_[name];
+    group.reservations.erase(key);
+    group.consumers.erase(key);
+    touched_groups_.insert(name);
+  }
+  if (!share.node.empty()) --(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
+  unlabelled_.erase(key);
+  leftovers_.erase(key);
+  pod_shares_.erase(it);
+}
+
+void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
+  const KaiPod* pod = kai.pods.find(key);
+  if (pod == nullptr) return;
+  PodShare share;
+  share.role = role_of(*pod, view_);
+  if (share.role == KaiRole::none) return;
+  if (share.role == KaiRole::unlabelled) unlabelled_.insert(key);
+  share.leftover = is_leftover(*pod, view_);
+  if (share.leftover) leftovers_.insert(key);
+  share.groups = gso::groups_of(*pod);
+  for (const std::string& name : share.groups) {
+    Group& group = groups_[name];
+    (share.role == KaiRole::consumer ? group.consumers : group.reservations).insert(key);
+    touched_groups_.insert(name);
+  }
+  if (is_alive(*pod)) share.node = std::string(pod->node_name.view());
+  if (!share.node.empty()) ++(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
+  pod_shares_.emplace(key, std::move(share));
+}
+
+void KaiIndex::take_out_request(const ObjectKey& key) {
+  auto it = request_shares_.find(key);
+  if (it == request_shares_.end()) return;
+  for (const std::string& name : it->second.groups) {
+    groups_[name].bind_requests.erase(key);
+    touched_groups_.insert(name);
+  }
+  if (!it->second.node.empty()) --use(it->second.node).bind_requests;
+  request_shares_.erase(it);
+}
+
+void KaiIndex::put_in_request(const KaiWorld& kai, const ObjectKey& key) {
+  const BindRequest* request = kai.bind_requests.find(key);
+  if (request == nullptr) return;
+  RequestShare share;
+  share.groups = groups_of(*request);
+  for (const std::string& name : share.groups) {
+    groups_[name].bind_requests.insert(key);
+    touched_groups_.insert(name);
+  }
+  // One that has succeeded shows as its pod, or as that pod's reservations.
+  const bool in_flight = request->phase != "Succeeded" && !is_terminally_failed(*request) && !share.groups.empty();
+  if (in_flight) share.node = std::string(request->selected_node.view());
+  if (!share.node.empty()) ++use(share.node).bind_requests;
+  request_shares_.emplace(key, std::move(share));
+}
+
+// Whether the group needs a look by the planners.
+void KaiIndex::weigh(const KaiWorld& kai, const std::string& name) {
+  auto it = groups_.find(name);
+  if (it == groups_.end() || it->second.empty()) {
+    if (it != groups_.end()) groups_.erase(it);
+    activity_.erase(name);
+    attention_.erase(name);
+    return;
+  }
+  const Group& group = it->second;
+  std::size_t live = 0;
+  std::size_t beside = 0;
+  const KaiPod* reservation = group.reservations.size() == 1 ? kai.pods.find(*group.reservations.begin()) : nullptr;
+  for (const ObjectKey& key : group.consumers) {
+    const KaiPod* pod = kai.pods.find(key);
+    if (pod == nullptr || !is_alive(*pod)) continue;
+    ++live;
+    if (reservation && !pod->node_name.empty() && pod->node_name == reservation->node_name) ++beside;
+  }
+  const bool sound = reservation && reservation->phase == "Running" && !reservation->meta.deletion_timestamp &&
+                     reservation->meta.annotations.contains(kDeviceAnnotation);
+  const bool healthy = group.reservations.empty() ? live == 0 : sound && live > 0 && beside == live;
+  if (healthy) {
+    attention_.erase(name);
+  } else {
+    attention_.insert(name);
+  }
+}
+
+void KaiIndex::compare_sharing(const World& world, const std::string& name) {
+  const auto used = nodes_.find(name);
+  const Node* node = world.nodes.find(name);
+  if (used != nodes_.end() && used->second.any() && node != nullptr && serves_replicas(*node)) {
+    shared_twice_.insert(name);
+  } else {
+    shared_twice_.erase(name);
+  }
+}
+
+void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {
+  const KaiWorld& kai = world.kai;
+  KaiView view = view_kai(kai, settings.kai);
+  // Another namespace or app label: every pod may be something else now.
+  if (view.reservations != view_.reservations || view.app_label != view_.app_label) everything_ = true;
+  view_ = std::move(view);
+  if (everything_) {
+    for (const auto& [key, pod] : kai.pods.all()) dirty_pods_.insert(key);
+    for (const auto& [key, share] : pod_shares_) dirty_pods_.insert(key);
+    for (const auto& [key, request] : kai.bind_requests.all()) dirty_requests_.insert(key);
+    for (const auto& [key, share] : request_shares_) dirty_requests_.insert(key);
+    for (const auto& [name, used] : nodes_) dirty_nodes_.insert(name);
+    everything_ = false;
+  }
+  for (const ObjectKey& key : dirty_pods_) {
+    take_out_pod(key);
+    put_in_pod(kai, key);
+  }
+  for (const ObjectKey& key : dirty_requests_) {
+    take_out_request(key);
+    put_in_request(kai, key);
+  }
+  dirty_pods_.clear();
+  dirty_requests_.clear();
+  for (const std::string& name : touched_groups_) weigh(kai, name);
+  touched_groups_.clear();
+  for (const auto& [name, before] : touched_nodes_) {
+    auto it = nodes_.find(name);
+    const bool now = it != nodes_.end() && it->second.any();
+    if (it != nodes_.end() && !now) nodes_.erase(it);
+    if (before != now) changed_nodes_.insert(name);
+    dirty_nodes_.insert(name);
+  }
+  touched_nodes_.clear();
+  for (const std::string& name : dirty_nodes_) compare_sharing(world, name);
+  dirty_nodes_.clear();
+}
+
+}  // namespace gso

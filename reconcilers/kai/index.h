@@ -1,0 +1,119 @@
+// KaiIndex: which pods and BindRequests belong to which GPU group and node. Follows the stores; an event costs what it
+// changes, a planning pass walks only the groups that are not plainly healthy.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "reconcilers/kai/config_view.h"
+#include "reconcilers/kai/world.h"
+
+namespace gso {
+
+struct World;
+struct PlannerSettings;
+
+// What a pod is in KAI's terms, under the present kai-config.
+enum class KaiRole {
+  none,         // Carries no group.
+  reservation,  // Right namespace, app label and group label: all three.
+  unlabelled,   // A reservation that lost its group label: KAI does not see it any more.
+  consumer,     // Everything else that carries a group, wherever it is.
+};
+[[nodiscard]] KaiRole role_of(const KaiPod& pod, const KaiView& view);
+// Looks like a reservation and stands outside the namespace that kai-config names (an earlier configuration's, or a
+// user's pod). To KAI it is a consumer.
+[[nodiscard]] bool is_leftover(const KaiPod& pod, const KaiView& view);
+// There and neither Succeeded nor Failed: Unknown, Pending and terminating pods are alive.
+[[nodiscard]] bool is_alive(const KaiPod& pod);
+// Groups that a pod's labels name, in either form. Without duplicates.
+[[nodiscard]] std::vector<std::string> groups_of(const KaiPod& pod);
+// Failed with no attempt left: the scheduler will delete it, and nothing comes of it.
+[[nodiscard]] bool is_terminally_failed(const BindRequest& request);
+
+class KaiIndex {
+ public:
+  struct Group {
+    std::set<ObjectKey> reservations;
+    std::set<ObjectKey> consumers;      // Single-device ones, whatever their phase.
+    std::set<ObjectKey> bind_requests;
+    [[nodiscard]] bool empty() const { return reservations.empty() && consumers.empty() && bind_requests.empty(); }
+  };
+  // What of KAI is on one node, for exclusivity.
+  struct NodeUse {
+    std::int64_t reservations = 0;   // Live ones.
+    std::int64_t consumers = 0;      // Live and bound.
+    std::int64_t bind_requests = 0;  // In flight.
+    [[nodiscard]] bool any() const { return reservations + consumers + bind_requests > 0; }
+    friend bool operator==(const NodeUse&, const NodeUse&) = default;
+  };
+
+  // Listens to the stores of `world`, which must outlive this index.
+  void attach(World& world);
+  void note_everything_changed() { everything_ = true; }
+  void refresh(const World& world, const PlannerSettings& settings);
+  // Nodes whose KAI use began or ended since the last call.
+  [[nodiscard]] std::vector<std::string> take_changed_nodes();
+
+  // --- After refresh().
+  [[nodiscard]] const KaiView& view() const { return view_; }
+  [[nodiscard]] const Group* group(const std::string& name) const;
+  [[nodiscard]] const std::unordered_map<std::string, Group>& groups() const { return groups_; }
+  // Groups that need a look: all but those with one running, annotated reservation beside bound, live consumers.
+  [[nodiscard]] const std::set<std::string>& attention() const { return attention_; }
+  // Changes whenever a live consumer or a BindRequest of the group came, changed or went.
+  [[nodiscard]] std::uint64_t activity(const std::string& group) const;
+  [[nodiscard]] const std::set<ObjectKey>& unlabelled() const { return unlabelled_; }
+  [[nodiscard]] const std::set<ObjectKey>& leftovers() const { return leftovers_; }
+  [[nodiscard]] const std::map<std::string, NodeUse>& nodes() const { return nodes_; }
+  // "2 reservations, 1 fraction pod"; empty when there is nothing of KAI on the node.
+  [[nodiscard]] std::string use_of(std::string_view node) const;
+  // Nodes with KAI use whose plugin serves replicas (time-slicing or MPS).
+  [[nodiscard]] const std::set<std::string>& shared_twice() const { return shared_twice_; }
+
+ private:
+  struct PodShare {
+    KaiRole role = KaiRole::none;
+    std::vector<std::string> groups;
+    std::string node;  // Where it counts as use; empty: nowhere.
+    bool leftover = false;
+  };
+  struct RequestShare {
+    std::vector<std::string> groups;
+    std::string node;
+  };
+  void note_activity(const std::vector<std::string>& groups);
+  void take_out_pod(const ObjectKey& key);
+  void put_in_pod(const KaiWorld& kai, const ObjectKey& key);
+  void take_out_request(const ObjectKey& key);
+  void put_in_request(const KaiWorld& kai, const ObjectKey& key);
+  NodeUse& use(const std::string& node);
+  void weigh(const KaiWorld& kai, const std::string& name);
+  void compare_sharing(const World& world, const std::string& node);
+
+  KaiView view_;
+  bool everything_ = true;
+  std::unordered_set<ObjectKey> dirty_pods_;
+  std::unordered_set<ObjectKey> dirty_requests_;
+  std::unordered_set<std::string> dirty_nodes_;
+  std::unordered_set<std::string> touched_groups_;
+  std::map<std::string, bool> touched_nodes_;  // Node -> whether it had use before.
+  std::unordered_map<std::string, Group> groups_;
+  std::unordered_map<std::string, std::uint64_t> activity_;
+  std::unordered_map<ObjectKey, PodShare> pod_shares_;
+  std::unordered_map<ObjectKey, RequestShare> request_shares_;
+  std::map<std::string, NodeUse> nodes_;
+  std::set<std::string> attention_;
+  std::set<ObjectKey> unlabelled_;
+  std::set<ObjectKey> leftovers_;
+  std::set<std::string> shared_twice_;
+  std::set<std::string> changed_nodes_;
+};
+
+}  // namespace gso

@@ -1,0 +1,254 @@
+// The rules. When anything is unclear the answer is: keep, and say why.
+#include "reconcilers/kai/judgement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/kai/index.h"
+#include "reconcilers/kai/names.h"
+
+namespace gso {
+
+using namespace kai;
+
+namespace {
+
+std::string name_of(const ObjectMeta& meta) { return k8s::to_string(meta.key()); }
+
+std::string names_of(const std::vector<const KaiPod*>& pods) {
+  constexpr std::size_t kMost = 3;
+  std::string out;
+  for (std::size_t i = 0; i < pods.size() && i < kMost; ++i) out += (i == 0 ? "" : ", ") + name_of(pods[i]->meta);
+  if (pods.size() > kMost) out += fmt::format(" and {} more", pods.size() - kMost);
+  return out;
+}
+
+class Judge {
+ public:
+  Judge(const GroupFacts& facts, const DeviceClaims& claims) : facts_(facts), claims_(claims) {
+    for (const KaiPod* pod : facts.consumers) {
+      if (is_alive(*pod)) live_.push_back(pod);
+    }
+    find_intents();
+  }
+
+  GroupJudgement run() {
+    for (const KaiPod* reservation : facts_.reservations) out_.reservations.push_back(judge_one(*reservation));
+    return std::move(out_);
+  }
+
+ private:
+  // --- BindRequests. `intent_` keeps everything; `explained_` ones belong to live consumers and say nothing new.
+  void find_intents() {
+    for (const BindRequest* request : facts_.requests) {
+      std::string why = intent_of(*request);
+      if (!why.empty() && intent_.empty()) intent_ = std::move(why);
+    }
+  }
+
+  [[nodiscard]] const KaiPod* live_consumer(const ObjectKey& key) const {
+    auto it = std::ranges::find_if(live_, [&](const KaiPod* pod) { return pod->meta.key() == key; });
+    return it == live_.end() ? nullptr : *it;
+  }
+
+  // Why this BindRequest keeps the group's reservations; empty: it does not.
+  std::string intent_of(const BindRequest& request) {
+    const std::string name = "BindRequest " + name_of(request.meta);
+    if (request.meta.deletion_timestamp) return name + " names the group and is being deleted";
+    if (is_terminally_failed(request)) return {};
+    if (request.phase != "Succeeded") {
+      return fmt::format("{} names the group, phase {}", name, request.phase.empty() ? "not set yet" : request.phase.view());
+    }
+    const ObjectKey pod{std::string(request.meta.ns.view()), request.pod_name};
+    if (live_consumer(pod) != nullptr) return {};  // The consumer itself speaks for the group.
+    const bool finished = std::ranges::any_of(facts_.consumers, [&](const KaiPod* seen) { return seen->meta.key() == pod; });
+    if (finished) return {};
+    const std::optional<bool> alive = facts_.pod_alive(pod);
+    if (!alive) out_.wants.pods.insert(pod);
+    if (alive && !*alive) return {};
+    return fmt::format("{} has succeeded, and whether its pod {} {}", name, k8s::to_string(pod),
+                       alive ? "carries the group's label matters not: it lives" : "lives is not known yet");
+  }
+
+  // --- One reservation.
+  [[nodiscard]] Judgement say(const KaiPod& reservation, Fate fate, Severity severity, std::string_view reason,
+                              std::string message) const {
+    return {&reservation, fate, severity, std::string(reason), std::move(message)};
+  }
+
+  Judgement judge_one(const KaiPod& reservation) {
+    if (live_.empty()) {
+      if (!intent_.empty()) return say(reservation, Fate::keep, Severity::info, "KAIBindInFlight", intent_);
+      return say(reservation, Fate::orphan, Severity::info, "NoConsumers", why_orphan());
+    }
+    if (Judgement alarm = find_alarm(reservation); !alarm.reason.empty()) return alarm;
+    if (is_proven_duplicate(reservation)) {
+      return say(reservation, Fate::duplicate, Severity::warning, "DuplicateReservation",
+                 fmt::format("group {} lives on another reservation; no consumer ({}) uses GPU {} on node {}", facts_.group,
+                             names_of(live_), device_of(reservation), reservation.node_name.view()));
+    }
+    if (facts_.reservations.size() > 1) {
+      return say(reservation, Fate::keep, Severity::warning, "KAIDuplicateUnproven",
+                 fmt::format("group {} has {} reservations and live consumers ({}); {}", facts_.group,
+                             facts_.reservations.size(), names_of(live_), why_unproven(reservation)));
+    }
+    return say(reservation, Fate::keep, Severity::info, "KAIConsumersAlive",
+               fmt::format("group {} has live consumers: {}", facts_.group, names_of(live_)));
+  }
+
+  [[nodiscard]] std::string why_orphan() const {
+    std::string out = fmt::format("no live pod carries group {}", facts_.group);
+    if (!facts_.consumers.empty()) out += fmt::format(" ({} has ended)", names_of(facts_.consumers));
+    return out + (facts_.requests.empty() ? ", no BindRequest names it" : ", no BindRequest in flight names it");
+  }
+
+  // Live consumers, and something about their reservation that only a person can put right. Deleting it would make the
+  // binder delete the consumers.
+  [[nodiscard]] Judgement find_alarm(const KaiPod& reservation) const {
+    const auto alarm = [&](Severity severity, std::string_view reason, std::string message) {
+      return say(reservation, Fate::keep, severity, reason, std::move(message));
+    };
+    const bool others = facts_.reservations.size() > 1;
+    if (!is_alive(reservation)) {
+      return alarm(Severity::error, "KAIReservationFailed",
+                   fmt::format("the reservation is {}{}{} while {} live{} on its group {}: the kubelet has freed GPU {}, KAI "
+                               "has not. Deleting it would make the binder delete them; end these pods in an orderly way",
+                               reservation.phase.view(), reservation.reason.empty() ? "" : ", ", reservation.reason.view(),
+                               names_of(live_), live_.size() == 1 ? "s" : "", facts_.group, device_of(reservation)));
+    }
+    if (reservation.meta.deletion_timestamp) {
+      return alarm(Severity::error, "KAIReservationTerminating",
+                   fmt::format("the reservation is being deleted while {} live{} on its group {}: the binder will delete them",
+                               names_of(live_), live_.size() == 1 ? "s" : "", facts_.group));
+    }
+    const bool unbound = std::ranges::all_of(live_, [](const KaiPod* pod) { return pod->node_name.empty(); });
+    const bool binding = std::ranges::any_of(facts_.requests, [](const BindRequest* r) { return r->phase == "Succeeded"; });
+    if (unbound && intent_.empty() && !binding) {
+      return alarm(Severity::warning, "KAISuspectConsumer",
+                   fmt::format("only {} carries group {}, and is not bound, without a BindRequest: a rollback may have left "
+                               "the label behind. Delete that pod, or its label {}, to release the GPU",
+                               names_of(live_), facts_.group, kGroupLabel));
+    }
+    const bool elsewhere = std::ranges::none_of(live_, [&](const KaiPod* pod) {
+      return pod->node_name.empty() || pod->node_name == reservation.node_name;
+    });
+    if (elsewhere && !others) {
+      return alarm(Severity::error, "KAIReservationElsewhere",
+                   fmt::format("the only reservation of group {} is on node {}, its consumers are not: {}", facts_.group,
+                               reservation.node_name.view(), names_of(live_)));
+    }
+    return {};
+  }
+
+  // --- Duplicates.
+  [[nodiscard]] static std::string device_of(const KaiPod& reservation) {
+    const auto device = reservation.meta.annotations.get(kDeviceAnnotation);
+    return device && !device->empty() ? std::string(*device) : std::string("(unknown)");
+  }
+
+  [[nodiscard]] static std::optional<std::string> uuid_of(const KaiPod& reservation) {
+    const auto uuids = device_uuids(reservation.meta.annotations.get(kDeviceAnnotation).value_or(""));
+    if (!uuids || uuids->size() != 1) return std::nullopt;
+    return uuids->front();
+  }
+
+  [[nodiscard]] std::optional<std::vector<std::string>> devices_of(const KaiPod& consumer) {
+    const std::optional<ObjectKey> key = device_config_map(consumer);
+    if (!key) return std::nullopt;
+    const std::optional<std::string> text = facts_.devices(*key);
+    if (!text) out_.wants.config_maps.insert(*key);
+    return text ? device_uuids(*text) : std::nullopt;
+  }
+
+  enum class Uses { no, yes, unknown };
+  // Whether the consumer's GPU is the one that the reservation holds. GPUs do not move between nodes.
+  Uses uses(const KaiPod& consumer, const KaiPod& reservation) {
+    if (consumer.node_name.empty()) return Uses::unknown;
+    if (consumer.node_name != reservation.node_name) return Uses::no;
+    const auto devices = devices_of(consumer);
+    const auto device = uuid_of(reservation);
+    if (!devices || !device) return Uses::unknown;
+    return std::ranges::find(*devices, *device) != devices->end() ? Uses::yes : Uses::no;
+  }
+
+  [[nodiscard]] static bool stands(const KaiPod& reservation) {
+    return reservation.phase == "Running" && !reservation.meta.deletion_timestamp;
+  }
+
+  // Another reservation of the group holds this consumer: on its node, and with its GPU, or as the only one there.
+  bool held_by_another(const KaiPod& consumer, const KaiPod& than) {
+    std::size_t beside = 0;
+    bool proven = false;
+    for (const KaiPod* other : facts_.reservations) {
+      if (other == &than || !stands(*other) || other->node_name != consumer.node_name) continue;
+      ++beside;
+      proven = proven || uses(consumer, *other) == Uses::yes;
+    }
+    return proven || (beside > 0 && than.node_name != consumer.node_name);
+  }
+
+  bool is_proven_duplicate(const KaiPod& reservation) {
+    if (facts_.reservations.size() < 2 || !intent_.empty() || !is_alive(reservation)) return false;
+    const bool unused = std::ranges::all_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::no; });
+    if (!unused || !std::ranges::all_of(live_, [&](const KaiPod* pod) { return held_by_another(*pod, reservation); })) {
+      return false;
+    }
+    return claims_(reservation).empty();
+  }
+
+  [[nodiscard]] std::string why_unproven(const KaiPod& reservation) {
+    if (!intent_.empty()) return intent_;
+    const bool used = std::ranges::any_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::yes; });
+    if (used) return "this one holds the GPU that they use";
+    if (!uuid_of(reservation)) return fmt::format("this one does not tell its GPU (annotation {})", kDeviceAnnotation);
+    if (std::string other = claims_(reservation); !other.empty()) {
+      return fmt::format("its GPU {} is claimed by reservation {} too", device_of(reservation), other);
+    }
+    for (const KaiPod* pod : live_) {
+      if (pod->node_name.empty()) return fmt::format("{} is not bound yet", name_of(pod->meta));
+      if (!held_by_another(*pod, reservation)) {
+        const auto key = device_config_map(*pod);
+        return fmt::format("which GPU {} uses is not proven{}", name_of(pod->meta),
+                           key ? fmt::format(" (ConfigMap {}; the chart value kai.consumerNamespaces grants reading it)",
+                                             k8s::to_string(*key))
+                               : fmt::format(" (no annotation {})", kSharedConfigMap));
+      }
+    }
+    return "which GPU they use is not proven";
+  }
+
+  const GroupFacts& facts_;
+  const DeviceClaims& claims_;
+  std::vector<const KaiPod*> live_;
+  std::string intent_;
+  GroupJudgement out_;
+};
+
+}  // namespace
+
+std::optional<ObjectKey> device_config_map(const KaiPod& consumer) {
+  const auto prefix = consumer.meta.annotations.get(kSharedConfigMap);
+  if (!prefix || prefix->empty() || consumer.container_index.empty()) return std::nullopt;
+  return ObjectKey{std::string(consumer.meta.ns.view()), fmt::format("{}-{}", *prefix, consumer.container_index.view())};
+}
+
+std::optional<std::vector<std::string>> device_uuids(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    std::string_view part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    if (const auto cdi = part.rfind('='); cdi != std::string_view::npos) part.remove_prefix(cdi + 1);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    if (!part.starts_with("GPU-")) return std::nullopt;
+    out.emplace_back(part);
+  }
+  return out.empty() ? std::nullopt : std::optional(std::move(out));
+}
+
+GroupJudgement judge(const GroupFacts& facts, const DeviceClaims& claims) {
+  return Judge(facts, claims).run();
+}
+
+}  // namespace gso

@@ -1,0 +1,56 @@
+// What may become of the reservations of one GPU group: a pure function of what is known about that group, free of time.
+// The planner asks it with the stores' view, the executor once more with fresh lists just before it deletes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reconcilers/kai/world.h"
+#include "reconcilers/plan.h"
+
+namespace gso {
+
+struct GroupFacts {
+  std::string group;
+  std::vector<const KaiPod*> reservations;
+  std::vector<const KaiPod*> consumers;  // In both label forms, in any namespace, whatever their phase. No duplicates.
+  std::vector<const BindRequest*> requests;
+  // Whether the pod that a BindRequest names is alive; nullopt: not known. Asked only about pods not in `consumers`.
+  std::function<std::optional<bool>(const ObjectKey&)> pod_alive;
+  // NVIDIA_VISIBLE_DEVICES in a ConfigMap; nullopt: not known.
+  std::function<std::optional<std::string>(const ObjectKey&)> devices;
+};
+
+// A reservation of another group that claims the same GPU on the same node, or empty. Device evidence must be unique.
+using DeviceClaims = std::function<std::string(const KaiPod& reservation)>;
+
+enum class Fate {
+  keep,
+  orphan,     // Nothing lives on the group, and nothing is about to.
+  duplicate,  // The group lives, and provably not on this reservation's GPU.
+};
+
+struct Judgement {
+  const KaiPod* reservation = nullptr;
+  Fate fate = Fate::keep;
+  Severity severity = Severity::info;  // warning or error: a person should look.
+  std::string reason;                  // CamelCase, stable.
+  std::string message;
+};
+
+struct GroupJudgement {
+  std::vector<Judgement> reservations;  // As in the facts.
+  KaiWants wants;                       // What would have decided more.
+};
+
+[[nodiscard]] GroupJudgement judge(const GroupFacts& facts, const DeviceClaims& claims);
+
+// Where a consumer's device stands; nullopt when it has no such ConfigMap.
+[[nodiscard]] std::optional<ObjectKey> device_config_map(const KaiPod& consumer);
+// GPU UUIDs in a value of NVIDIA_VISIBLE_DEVICES ("GPU-a,GPU-b", "k8s.device-plugin.nvidia.com/gpu=GPU-a"). nullopt when
+// any part is none (an index, "all", a MIG device): then it proves nothing.
+[[nodiscard]] std::optional<std::vector<std::string>> device_uuids(std::string_view text);
+
+}  // namespace gso

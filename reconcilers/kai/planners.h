@@ -1,0 +1,30 @@
+// The KAI reconcilers' planners, as the registry calls them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reconcilers/fleet.h"
+#include "reconcilers/kai/judgement.h"
+#include "reconcilers/plan.h"
+#include "reconcilers/rollout/pass.h"
+
+namespace gso {
+
+// kai.config: which sharing mode is in force, and what is wrong with it.
+void plan_kai_config(Pass& pass);
+// pod.reservation-gc: collects reservations that hold a GPU for nobody.
+void plan_reservation_gc(Pass& pass);
+// Part of pod.reservation-gc: reservations against what consumers use, and KAI on nodes that serve replicas.
+void plan_kai_truth(Pass& pass);
+
+// A group as the stores and the lookups show it. The pointers live as long as the World does not change.
+[[nodiscard]] GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::string& group);
+// Reservations of other groups that claim the same GPU on the same node.
+[[nodiscard]] DeviceClaims device_claims(const KaiWorld& kai, const KaiView& view);
+[[nodiscard]] ObjectRef pod_ref(const ObjectMeta& meta);
+// Why nothing about KAI may be concluded from this view; empty: it is complete. Also "hold" where one of KAI's two APIs
+// is served without the other.
+[[nodiscard]] std::string kai_hold(const World& world);
+
+}  // namespace gso

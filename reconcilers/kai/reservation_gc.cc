@@ -1,0 +1,327 @@
+// pod.reservation-gc. A stale reservation holds a GPU at the kubelet while KAI counts it as free; deleting a live one
+// makes KAI delete its consumers. So time enters only by conditions, and each doubt keeps the pod and says so.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "reconcilers/kai/index.h"
+#include "reconcilers/kai/names.h"
+#include "reconcilers/kai/planners.h"
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+using namespace kai;
+
+ObjectRef pod_ref(const ObjectMeta& meta) { return {"v1", "Pod", std::string(meta.ns.view()), meta.name, meta.uid}; }
+
+std::string kai_hold(const World& world) {
+  const KaiWorld& kai = world.kai;
+  if (!kai.incomplete.empty()) return kai.incomplete;
+  if (!world.nodes.synced() || !kai.pods.synced() || !kai.bind_requests.synced() || !kai.configs.synced()) {
+    return "not every store has synced yet";
+  }
+  if (kai.configs_served == kai.bind_requests_served) return {};
+  return fmt::format("KAI serves {} but not {}: an upgrade or a removal is under way",
+                     kai.configs_served ? "configs.kai.scheduler" : "bindrequests.scheduling.run.ai",
+                     kai.configs_served ? "bindrequests.scheduling.run.ai" : "configs.kai.scheduler");
+}
+
+GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::string& name) {
+  GroupFacts out;
+  out.group = name;
+  const KaiIndex::Group* group = index.group(name);
+  if (group == nullptr) return out;
+  const auto collect = [](const auto& store, const std::set<ObjectKey>& keys, auto& into) {
+    for (const ObjectKey& key : keys) {
+      if (const auto* object = store.find(key)) into.push_back(object);
+    }
+  };
+  collect(kai.pods, group->reservations, out.reservations);
+  collect(kai.pods, group->consumers, out.consumers);
+  collect(kai.bind_requests, group->bind_requests, out.requests);
+  if (auto found = kai.lookups.groups.find(name); found != kai.lookups.groups.end()) {
+    for (const KaiPod& pod : found->second.pods) {
+      // What the store has of it is at least as new.
+      const KaiPod* known = kai.pods.find(pod.meta.key());
+      if (known == nullptr || known->meta.uid != pod.meta.uid) out.consumers.push_back(&pod);
+    }
+  }
+  out.pod_alive = [&kai](const ObjectKey& key) -> std::optional<bool> {
+    if (const KaiPod* pod = kai.pods.find(key); pod && is_alive(*pod)) return true;
+    auto it = kai.lookups.pods.find(key);
+    return it == kai.lookups.pods.end() ? std::nullopt : std::optional(it->second.alive);
+  };
+  out.devices = [&kai](const ObjectKey& key) -> std::optional<std::string> {
+    auto it = kai.lookups.config_maps.find(key);
+    if (it == kai.lookups.config_maps.end() || !it->second.known) return std::nullopt;
+    return it->second.devices;
+  };
+  return out;
+}
+
+DeviceClaims device_claims(const KaiWorld& kai, const KaiView& view) {
+  return [&kai, &view](const KaiPod& reservation) -> std::string {
+    const auto device = reservation.meta.annotations.get(kDeviceAnnotation);
+    if (!device) return {};
+    for (const auto& [key, pod] : kai.pods.all()) {
+      const bool same = pod->node_name == reservation.node_name && pod->meta.uid != reservation.meta.uid &&
+                        pod->meta.annotations.get(kDeviceAnnotation) == device;
+      const bool other = pod->meta.labels.get(kGroupLabel) != reservation.meta.labels.get(kGroupLabel);
+      if (same && other && is_alive(*pod) && role_of(*pod, view) == KaiRole::reservation) return k8s::to_string(key);
+    }
+    return {};
+  };
+}
+
+namespace {
+
+class Collector {
+ public:
+  explicit Collector(Pass& pass)
+      : pass_(pass),
+        world_(pass.s.world),
+        kai_(pass.s.world.kai),
+        index_(pass.index.kai),
+        view_(pass.index.kai.view()),
+        settings_(pass.s.settings.kai),
+        claims_(device_claims(kai_, view_)) {}
+
+  void run() {
+    if (settings_.gc_mode == KaiGcMode::off) return;
+    report_odd_ones();
+    for (const std::string& group : index_.attention()) look_at(group);
+    if (settings_.explain_all) explain_healthy();
+    if (!by_node_.empty()) act();
+  }
+
+ private:
+  struct Candidate {
+    const KaiPod* pod = nullptr;
+    Judgement judgement;
+    WallTime since{};
+    bool ready = false;
+    bool node_gone = false;
+  };
+
+  void tell(const KaiPod& pod, Severity severity, std::string_view reason, std::string message) {
+    pass_.finding(severity, pod_ref(pod.meta), reason, std::move(message));
+  }
+
+  // --- Pods that are none of ours to delete, and yet look like reservations.
+  void report_odd_ones() {
+    for (const ObjectKey& key : index_.unlabelled()) {
+      const KaiPod* pod = kai_.pods.find(key);
+      if (pod == nullptr || !is_alive(*pod)) continue;
+      tell(*pod, Severity::warning, "KAILostGroupLabel",
+           fmt::format("a reservation without the label {}: KAI does not see it, and it holds a GPU of node {}. Kept: which "
+                       "group it belongs to is not known. Delete it by hand once no pod uses that GPU",
+                       kGroupLabel, pod->node_name.view()));
+    }
+    for (const ObjectKey& key : index_.leftovers()) {
+      const KaiPod* pod = kai_.pods.find(key);
+      if (pod == nullptr || !is_alive(*pod)) continue;
+      tell(*pod, Severity::warning, "KAILeftover",
+           fmt::format("looks like a reservation, but kai-config names the namespace {}: kept, since only pods there are "
+                       "ours to collect. KAI counts it as a consumer of group {}",
+                       view_.reservations, pod->meta.labels.get(kGroupLabel).value_or("")));
+    }
+  }
+
+  void explain_healthy() {
+    for (const auto& [name, group] : index_.groups()) {
+      if (index_.attention().contains(name)) continue;
+      const GroupFacts facts = group_facts(kai_, index_, name);
+      for (const Judgement& j : judge(facts, claims_).reservations) tell(*j.reservation, j.severity, j.reason, j.message);
+    }
+  }
+
+  // --- One group.
+  [[nodiscard]] bool usable(WallTime at) const { return pass_.s.now - at < 2 * settings_.sweep; }
+  [[nodiscard]] bool due(WallTime at) const { return pass_.s.now - at >= settings_.sweep; }
+
+  void look_at(const std::string& group) {
+    const GroupFacts facts = group_facts(kai_, index_, group);
+    if (facts.reservations.empty()) return;  // plan_kai_truth tells.
+    GroupJudgement judged = judge(facts, claims_);
+    const bool decides = std::ranges::any_of(judged.reservations, [](const Judgement& j) { return j.fate != Fate::keep; });
+    const bool listed = is_listed(group);
+    // Multi-device consumers are in no watch: nothing is concluded before they have been listed.
+    const bool known = decides && listed ? renew_lookups(facts, judged.wants) : !decides;
+    for (Judgement& j : judged.reservations) {
+      if (j.fate == Fate::keep) {
+        tell_kept(j);
+      } else if (!known) {
+        tell(*j.reservation, Severity::info, "KAILooking", fmt::format("kept: pods labelled {}{} are being listed", kGroupPrefix, group));
+      } else {
+        consider(group, std::move(j));
+      }
+    }
+    pass_.plan.kai_wanted.merge(std::move(judged.wants));
+    if (decides || !pass_.plan.kai_wanted.empty()) pass_.look_again_in(settings_.sweep);
+  }
+
+  // Whether the group's multi-device consumers are known; asks for them when they are not, or not lately.
+  bool is_listed(const std::string& group) {
+    const auto listed = kai_.lookups.groups.find(group);
+    const bool there = listed != kai_.lookups.groups.end();
+    if (!there || due(listed->second.at)) wanted_groups_.insert(group);
+    return there && usable(listed->second.at);
+  }
+
+  // What else the judgement rests on must not be old either.
+  bool renew_lookups(const GroupFacts& facts, KaiWants& wants) {
+    bool fresh = true;
+    for (const BindRequest* request : facts.requests) {
+      const ObjectKey pod{std::string(request->meta.ns.view()), request->pod_name};
+      auto it = kai_.lookups.pods.find(pod);
+      if (it == kai_.lookups.pods.end()) continue;
+      if (due(it->second.at)) wants.pods.insert(pod);
+      fresh = fresh && usable(it->second.at);
+    }
+    return fresh;
+  }
+
+  void tell_kept(const Judgement& j) {
+    const KaiPod& pod = *j.reservation;
+    const bool unannotated = j.reason == "KAIConsumersAlive" && !pod.meta.annotations.contains(kDeviceAnnotation);
+    if (unannotated && pass_.s.now - pod.meta.creation_timestamp > view_.bind_timeout) {
+      tell(pod, Severity::error, "KAIReservationUnannotated",
+           fmt::format("{}; yet the reservation has no annotation {}{}: new pods of this group fail with \"failed to find "
+                       "annotation\". Look at its log and its RuntimeClass",
+                       j.message, kDeviceAnnotation,
+                       pod.waiting_reason.empty() ? std::string() : fmt::format(" (container: {})", pod.waiting_reason.view())));
+      return;
+    }
+    const bool suspicious = j.reason == "KAIDuplicateUnproven" || j.reason == "KAISuspectConsumer";
+    // A bind in flight may look like this for a moment.
+    const bool young = pass_.s.now - pod.meta.creation_timestamp < view_.bind_timeout;
+    tell(pod, suspicious && young ? Severity::info : j.severity, j.reason, "kept: " + j.message);
+  }
+
+  // --- One reservation that holds a GPU for nobody.
+  void consider(const std::string& group, Judgement j) {
+    const KaiPod& pod = *j.reservation;
+    Candidate candidate;
+    candidate.pod = &pod;
+    candidate.node_gone = !pod.node_name.empty() && world_.nodes.find(pod.node_name.view()) == nullptr;
+    const std::string condition = fmt::format("kai/{}/{}/{}/{}", j.fate == Fate::orphan ? "orphan" : "duplicate", pod.meta.uid,
+                                              group, index_.activity(group));
+    const bool held = pass_.held_for(condition, view_.grace);
+    candidate.since = pass_.since(condition);
+    const std::string why = j.message;
+    candidate.judgement = std::move(j);
+    if (pod.meta.deletion_timestamp && !candidate.node_gone) {
+      return tell(pod, Severity::info, "KAIDeletionUnderWay", why + "; its deletion is under way");
+    }
+    if (std::string excuse = excused(pod); !excuse.empty()) return tell(pod, Severity::info, "KAIHeld", "kept: " + excuse + "; " + why);
+    const Duration age = pass_.s.now - pod.meta.creation_timestamp;
+    if (age < view_.grace) pass_.look_again_in(view_.grace - age);
+    candidate.ready = held && age >= view_.grace;
+    by_node_[std::string(pod.node_name.view())].push_back(std::move(candidate));
+  }
+
+  [[nodiscard]] std::string excused(const KaiPod& pod) const {
+    if (pod.meta.annotations.get(kDoNotDisruptAnnotation) == "true") return fmt::format("it carries {}=true", kDoNotDisruptAnnotation);
+    const Node* node = world_.nodes.find(pod.node_name.view());
+    if (node && node->meta.annotations.get(kHoldAnnotation) == "true") {
+      return fmt::format("node {} carries {}=true", node->meta.name, kHoldAnnotation);
+    }
+    return {};
+  }
+
+  // --- Deleting, one per node and interval.
+
+  // Why no reservation at all is deleted now; empty: they may be.
+  std::string hold() {
+    if (std::string trouble = binder_trouble(kai_, view_, pass_.s.now, view_.grace); !trouble.empty()) return trouble;
+    const Deployment* binder = kai_.deployments.find(ObjectKey{view_.ns, std::string(kBinder)});
+    const std::string condition = fmt::format("kai/stable/{}/{}/{}", view_.signature, binder ? binder->meta.uid : "",
+                                              binder ? binder->meta.generation : 0);
+    if (!pass_.held_for(condition, view_.grace)) return "kai-config and the binder have not been seen unchanged for long enough";
+    return {};
+  }
+
+  void act() {
+    const std::string held = hold();
+    std::int64_t left = settings_.deletions_per_pass;
+    for (auto& [node, candidates] : by_node_) {
+      std::ranges::sort(candidates, {}, [](const Candidate& c) { return std::tuple(!c.ready, c.since, c.pod->meta.name); });
+      const bool turn = pass_.held_for(fmt::format("kai/turn/{}/{}", node, candidates.front().pod->meta.uid), settings_.node_interval);
+      for (const Candidate& candidate : candidates) {
+        const bool first = &candidate == &candidates.front();
+        if (std::string wait = why_wait(candidate, held, first && turn); !wait.empty()) {
+          tell(*candidate.pod, Severity::info, "KAIOrphan", fmt::format("kept for now: {}; {}", wait, candidate.judgement.message));
+        } else if (observing()) {
+          tell(*candidate.pod, Severity::warning, "KAIWouldDelete", would_delete(candidate));
+        } else if (left-- > 0) {
+          remove(candidate);
+        } else {
+          pass_.look_again_in(std::chrono::seconds(1));
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::string why_wait(const Candidate& candidate, const std::string& held, bool turn) const {
+    if (!candidate.ready) return fmt::format("deleted once it is {} old and was seen so for as long", k8s::format_go_duration(view_.grace));
+    if (!held.empty()) return held;
+    return turn ? std::string() : fmt::format("one deletion per node in {}", k8s::format_go_duration(settings_.node_interval));
+  }
+
+  [[nodiscard]] bool observing() const { return settings_.gc_mode == KaiGcMode::observe || !view_.unrecognised.empty(); }
+
+  [[nodiscard]] std::string would_delete(const Candidate& candidate) const {
+    const std::string why = view_.unrecognised.empty() ? std::string("the mode is Observe") : view_.unrecognised;
+    return fmt::format("would be deleted: {}; kept because {}", candidate.judgement.message, why);
+  }
+
+  void remove(const Candidate& candidate) {
+    const KaiPod& pod = *candidate.pod;
+    DeletePod action;
+    action.pod = pod.meta.key();
+    action.uid = pod.meta.uid;
+    action.resource_version = pod.meta.resource_version;
+    // No kubelet is left to end it.
+    if (candidate.node_gone) action.grace_period_seconds = 0;
+    const std::string device(pod.meta.annotations.get(kDeviceAnnotation).value_or("of unknown UUID"));
+    const std::string message = fmt::format("{}; it holds GPU {} of node {}{}", candidate.judgement.message, device,
+                                            pod.node_name.view(), candidate.node_gone ? ", which does not exist any more" : "");
+    const std::string note = fmt::format("Deleting reservation {}: {}", k8s::to_string(action.pod), message);
+    pass_.event(candidate.node_gone ? pod_ref(pod.meta) : node_ref(std::string(pod.node_name.view())), false,
+                candidate.judgement.reason, "DeleteReservation", note);
+    pass_.add(std::move(action), candidate.judgement.reason, message, true);
+  }
+
+  Pass& pass_;
+  const World& world_;
+  const KaiWorld& kai_;
+  const KaiIndex& index_;
+  const KaiView& view_;
+  const KaiSettings& settings_;
+  DeviceClaims claims_;
+  std::map<std::string, std::vector<Candidate>> by_node_;
+
+ public:
+  std::set<std::string> wanted_groups_;
+};
+
+}  // namespace
+
+void plan_reservation_gc(Pass& pass) {
+  const World& world = pass.s.world;
+  if (world.kai.pods.size() == 0) return;
+  if (std::string why = kai_hold(world); !why.empty()) {
+    if (pass.s.settings.kai.gc_mode == KaiGcMode::off) return;
+    pass.finding(Severity::warning, {"v1", "Namespace", "", pass.index.kai.view().reservations, ""}, "KAIHold",
+                 fmt::format("no reservation is collected: {}", why));
+    return;
+  }
+  Collector collector(pass);
+  collector.run();
+  pass.plan.kai_wanted.groups.merge(std::move(collector.wanted_groups_));
+}
+
+}  // namespace gso

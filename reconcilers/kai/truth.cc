@@ -1,0 +1,109 @@
+// What the kubelet counts (reservation pods, one GPU each) against what KAI counts (groups with live consumers), per
+// node; and KAI on nodes whose plugin serves replicas, where one unit of nvidia.com/gpu is no device.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reconcilers/kai/index.h"
+#include "reconcilers/kai/names.h"
+#include "reconcilers/kai/planners.h"
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+using namespace kai;
+
+namespace {
+
+// What does not agree on one node. Names of pods, with the group's where it helps.
+struct Mismatch {
+  std::set<std::string> idle;       // Reservations that hold a GPU which KAI counts as free.
+  std::set<std::string> unreserved; // Consumers whose GPU nobody holds at the kubelet.
+  std::set<std::string> extra;      // Further reservations of one group: GPUs that KAI does not count.
+  [[nodiscard]] std::int64_t gpus() const { return static_cast<std::int64_t>(idle.size() + extra.size()); }
+};
+
+std::string listed(const std::set<std::string>& names) {
+  constexpr std::size_t kMost = 5;
+  std::string out;
+  std::size_t shown = 0;
+  for (const std::string& name : names) {
+    if (shown++ == kMost) return fmt::format("{} and {} more", out, names.size() - kMost);
+    out += (out.empty() ? "" : ", ") + name;
+  }
+  return out;
+}
+
+std::string describe(const Mismatch& found) {
+  std::string out;
+  const auto add = [&](const std::set<std::string>& names, std::string_view what) {
+    if (!names.empty()) out += fmt::format("{}{} {}", out.empty() ? "" : "; ", what, listed(names));
+  };
+  add(found.idle, "GPUs are held without a consumer, so KAI counts them as free (pods then fail with UnexpectedAdmissionError):");
+  add(found.extra, "more than one reservation for one group:");
+  add(found.unreserved, "consumers without a reservation, whose GPU the kubelet may give away:");
+  return out;
+}
+
+void compare(const GroupFacts& facts, std::map<std::string, Mismatch>& nodes) {
+  std::map<std::string, std::set<std::string>> reserved;
+  for (const KaiPod* pod : facts.reservations) {
+    if (is_alive(*pod) && !pod->meta.deletion_timestamp) reserved[std::string(pod->node_name.view())].insert(k8s::to_string(pod->meta.key()));
+  }
+  std::set<std::string> used;
+  for (const KaiPod* pod : facts.consumers) {
+    if (!is_alive(*pod) || pod->node_name.empty()) continue;
+    const std::string node(pod->node_name.view());
+    used.insert(node);
+    if (!reserved.contains(node)) nodes[node].unreserved.insert(k8s::to_string(pod->meta.key()));
+  }
+  const bool in_flight = std::ranges::any_of(facts.requests, [](const BindRequest* request) {
+    return request->phase != "Succeeded" && !is_terminally_failed(*request);
+  });
+  for (const auto& [node, names] : reserved) {
+    if (used.contains(node)) {
+      if (names.size() > 1) nodes[node].extra.insert(names.begin(), names.end());
+    } else if (!in_flight) {
+      nodes[node].idle.insert(names.begin(), names.end());
+    }
+  }
+}
+
+void report_sharing_twice(Pass& pass) {
+  for (const std::string& name : pass.index.kai.shared_twice()) {
+    const std::string note = fmt::format(
+        "KAI shares GPUs here ({}) while the device plugin serves replicas of them: one unit of nvidia.com/gpu is no device, "
+        "so a reservation holds no GPU of its own. Keep KAI's fractions off this node, or take it to an unshared profile",
+        pass.index.kai.use_of(name));
+    pass.finding(Severity::error, node_ref(name), kKaiOnSharedNode, note);
+    pass.event(node_ref(name), true, kKaiOnSharedNode, "CheckSharing", note);
+  }
+}
+
+}  // namespace
+
+void plan_kai_truth(Pass& pass) {
+  if (pass.s.world.kai.pods.size() == 0 || !kai_hold(pass.s.world).empty()) return;
+  report_sharing_twice(pass);
+  const KaiWorld& kai = pass.s.world.kai;
+  const KaiIndex& index = pass.index.kai;
+  std::map<std::string, Mismatch> nodes;
+  for (const std::string& group : index.attention()) {
+    // A group that only multi-device consumers use is known once they have been listed.
+    const bool listed = kai.lookups.groups.contains(group);
+    const KaiIndex::Group* members = index.group(group);
+    if (members == nullptr || (!members->reservations.empty() && members->consumers.empty() && !listed)) continue;
+    compare(group_facts(kai, index, group), nodes);
+  }
+  for (const auto& [node, found] : nodes) {
+    const std::string text = describe(found);
+    // Longer than any bind in flight may take.
+    if (text.empty() || !pass.held_for(fmt::format("kai/mismatch/{}", node), index.view().bind_timeout)) continue;
+    pass.finding(Severity::warning, node_ref(node), kKaiMismatch, text);
+    pass.event(node_ref(node), true, kKaiMismatch, "CompareReservations", text);
+  }
+}
+
+}  // namespace gso

@@ -1,0 +1,25 @@
+// What KAI planners want looked up before they decide.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "k8sclient/object.h"
+
+namespace gso {
+
+// What planners want looked up before they decide; answered in KaiWorld::lookups within the same or the next pass.
+struct KaiWants {
+  std::set<std::string> groups;     // Pods labelled runai-gpu-group/<group>, in all namespaces.
+  std::set<k8s::ObjectKey> pods;         // Whether it is alive.
+  std::set<k8s::ObjectKey> config_maps;  // Consumers' ConfigMaps: which GPU they see.
+  [[nodiscard]] bool empty() const { return groups.empty() && pods.empty() && config_maps.empty(); }
+  void merge(KaiWants other) {
+    groups.merge(other.groups);
+    pods.merge(other.pods);
+    config_maps.merge(other.config_maps);
+  }
+};
+
+}  // namespace gso

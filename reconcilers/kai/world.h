@@ -1,0 +1,65 @@
+// KAI's part of the World: its stores, and what is looked up on request (a group's multi-device consumers, one pod, one
+// consumer's ConfigMap). Written by controller/kai_watches and kai_lookups, by `plan` from manifests, or by a test.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "k8sclient/store.h"
+#include "reconcilers/kai/objects.h"
+#include "reconcilers/kai/wants.h"
+
+namespace gso {
+
+struct KaiLookups {
+  struct Group {
+    WallTime at{};
+    std::vector<KaiPod> pods;
+  };
+  struct Pod {
+    WallTime at{};
+    bool alive = false;  // There, and neither Succeeded nor Failed.
+  };
+  struct Devices {
+    WallTime at{};
+    bool known = false;        // The ConfigMap was read (it may be forbidden, or gone).
+    std::string devices;       // NVIDIA_VISIBLE_DEVICES as it stands there.
+  };
+  std::map<std::string, Group> groups;
+  std::map<ObjectKey, Pod> pods;
+  std::map<ObjectKey, Devices> config_maps;
+};
+
+struct KaiWorld {
+  k8s::Store<KaiConfig> configs;
+  k8s::Store<BindRequest> bind_requests;
+  // Every pod with the label runai-gpu-group, in all namespaces, and those with the app label in the reservation
+  // namespace.
+  k8s::Store<KaiPod> pods;
+  k8s::Store<Deployment> deployments;  // The binder.
+  k8s::Store<RuntimeClass> runtime_classes;
+  k8s::Store<KaiSchema> schemas;       // CRDs of Config and BindRequest; may stay empty (see schemas_known).
+  KaiLookups lookups;
+  bool configs_served = false;
+  bool bind_requests_served = false;
+  bool schemas_known = false;  // The CRDs were read (in a cluster), so that an absent field is really absent.
+  // Why the view is incomplete or may be behind, in words; empty: every store above is in step.
+  std::string incomplete;
+};
+
+// Settings of the KAI reconcilers.
+enum class KaiGcMode { enforce, observe, off };
+struct KaiSettings {
+  KaiGcMode gc_mode = KaiGcMode::enforce;
+  // A reservation must be this old and have been seen orphaned for this long; longer where KAI's own timeouts are.
+  k8s::Duration grace = std::chrono::seconds(300);
+  k8s::Duration sweep = std::chrono::seconds(60);          // Orphans are looked at again after this.
+  k8s::Duration node_interval = std::chrono::seconds(60);  // Between two deletions on one node.
+  std::int64_t deletions_per_pass = 16;                    // Over all nodes.
+  bool explain_all = false;  // `plan`: a finding for healthy reservations too.
+};
+
+}  // namespace gso
