@@ -16,6 +16,9 @@ struct ClusterWatches::Watch {
   std::unique_ptr<ReportingSink> sink;
   std::unique_ptr<k8s::Watcher> watcher;
   std::function<Status()> status;
+  std::optional<std::uint64_t> failed_at;  // What had been opened when it failed last.
+
+  [[nodiscard]] std::uint64_t opened() const { return watcher->stats().watches + watcher->stats().lists; }
 };
 
 template <class T>
@@ -28,8 +31,15 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   };
   watch->objects = std::move(objects);
   ReportingSink::Reports reports;
-  reports.complete = [this, store, resource = gvr.resource] { reports_.complete(resource, store->size()); };
-  reports.failed = [this, resource = gvr.resource](const k8s::Error& error) { reports_.failed(resource, error); };
+  Watch* raw = watch.get();  // Owns the sink that holds these functions.
+  reports.complete = [this, raw, store] {
+    raw->failed_at.reset();
+    reports_.complete(raw->gvr.resource, store->size());
+  };
+  reports.failed = [this, raw](const k8s::Error& error) {
+    raw->failed_at = raw->opened();
+    reports_.failed(raw->gvr.resource, error);
+  };
   watch->sink = std::make_unique<ReportingSink>(watch->objects.get(), std::move(reports));
   k8s::WatcherOptions options = defaults_;
   options.seed += std::hash<std::string>{}(gvr.resource);
@@ -47,6 +57,8 @@ ClusterWatches::ClusterWatches(k8s::ApiClient* client, k8s::Clock* clock, World*
   add({"", "v1", "nodes"}, &world->nodes, &project_node);
   add({"apps", "v1", "daemonsets"}, &world->daemonsets, &project_daemonset);
   add({"nvidia.com", "v1", "clusterpolicies"}, &world->clusterpolicies, &project_clusterpolicy);
+  add({"kai.scheduler", "v1", "configs"}, &world->kai.configs, &project_kai_config);
+  add({"scheduling.run.ai", "v1alpha2", "bindrequests"}, &world->kai.bind_requests, &project_bind_request);
   add({"gpusharing.dev", "v1alpha1", "sharingpolicies"}, &world->policies, &project_sharing_policy);
   add({"gpusharing.dev", "v1alpha1", "sharingrollouts"}, &world->rollouts, &project_sharing_rollout);
 }
@@ -82,11 +94,28 @@ std::vector<ClusterWatches::Status> ClusterWatches::status() const {
   return out;
 }
 
-bool ClusterWatches::synced(const k8s::Gvr& gvr) const {
+const ClusterWatches::Watch* ClusterWatches::find(const k8s::Gvr& gvr) const {
   auto it = std::find_if(watches_.begin(), watches_.end(), [&](const auto& watch) {
     return watch->gvr.group == gvr.group && watch->gvr.resource == gvr.resource;
   });
-  return it == watches_.end() || (*it)->status().synced;
+  return it == watches_.end() ? nullptr : it->get();
+}
+
+bool ClusterWatches::synced(const k8s::Gvr& gvr) const {
+  const Watch* watch = find(gvr);
+  return watch == nullptr || watch->status().synced;
+}
+
+bool ClusterWatches::failing(const k8s::Gvr& gvr) const {
+  const Watch* watch = find(gvr);
+  return watch != nullptr && watch->failed_at && *watch->failed_at == watch->opened();
+}
+
+bool ClusterWatches::served(const k8s::Gvr& gvr) const {
+  const Watch* watch = find(gvr);
+  if (watch == nullptr) return false;
+  const Status status = watch->status();
+  return status.synced && !status.absent;
 }
 
 bool ClusterWatches::policies_served() const {

@@ -1,4 +1,5 @@
-// The watches that are always there: Nodes, DaemonSets, ClusterPolicies and our own two kinds. An API that discovery
+// The watches that are always there: Nodes, DaemonSets, ClusterPolicies, KAI's Config and BindRequests, and our own two
+// kinds. An API that discovery
 // says is absent counts as synced and empty, and is looked for again; one that is refused or fails does not.
 #pragma once
 
@@ -47,11 +48,16 @@ class ClusterWatches {
   [[nodiscard]] std::vector<Status> status() const;
   // Whether the store behind a resource has synced; true for resources that are not watched here.
   [[nodiscard]] bool synced(const k8s::Gvr& gvr) const;
+  // The watch of a resource has failed, and no stream has been opened since: its store may be behind.
+  [[nodiscard]] bool failing(const k8s::Gvr& gvr) const;
+  // Synced, and not because the API is absent.
+  [[nodiscard]] bool served(const k8s::Gvr& gvr) const;
   // Both of our kinds are served.
   [[nodiscard]] bool policies_served() const;
 
  private:
   struct Watch;
+  [[nodiscard]] const Watch* find(const k8s::Gvr& gvr) const;
   template <class T>
   void add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view));
 

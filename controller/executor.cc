@@ -5,17 +5,27 @@
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
 #include "reconcilers/labels.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
 
 void earlier(std::optional<Duration>& slot, std::optional<Duration> wait) {
   if (wait) slot = slot ? std::min(*slot, *wait) : *wait;
+}
+
+// After a last look that did not confirm a deletion.
+constexpr Duration kLookAgain = std::chrono::seconds(10);
+
+bool is_reservation_deletion(const PlannedAction& planned) {
+  const auto* action = std::get_if<DeletePod>(&planned.action);
+  return action != nullptr && planned.reconciler == kReservationGc;
 }
 
 RateLimiter::Settings backoff_settings() {
@@ -51,6 +61,7 @@ boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
     if (chain.disruptive()) run->planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
   }
   co_await run_chains(run, &run->schedule.records);
+  co_await collect_reservations(run);
   co_await run_chains(run, &run->schedule.subjects);
   co_await run_chains(run, &run->schedule.statuses);
   run->result.crashed = crashed_;
@@ -73,6 +84,28 @@ void Executor::keep_state_in_memory(Plan& plan) {
     parts_.world->configmaps.apply(std::move(next));
     return true;
   });
+}
+
+// Takes the deletions of reservations out of the schedule, and sends those that a last look confirms.
+boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run) {
+  std::vector<Chain>& all = run->schedule.subjects;
+  const auto rest = std::stable_partition(all.begin(), all.end(), [](const Chain& chain) {
+    return !std::any_of(chain.steps.begin(), chain.steps.end(), is_reservation_deletion);
+  });
+  run->reservations.assign(std::make_move_iterator(rest), std::make_move_iterator(all.end()));
+  all.erase(rest, all.end());
+  std::vector<PlannedAction> deletions;
+  for (const Chain& chain : run->reservations) deletions.insert(deletions.end(), chain.steps.begin(), chain.steps.end());
+  if (deletions.empty()) co_return;
+  std::set<ObjectKey> due;
+  if (parts_.still_due) due = co_await parts_.still_due(deletions);
+  const std::size_t kept = std::erase_if(run->reservations, [&](const Chain& chain) {
+    return !std::all_of(chain.steps.begin(), chain.steps.end(), [&](const PlannedAction& step) {
+      return is_reservation_deletion(step) && due.contains(std::get<DeletePod>(step.action).pod);
+    });
+  });
+  if (kept > 0) defer(run, "last-look", kept, kLookAgain);
+  co_await run_chains(run, &run->reservations);
 }
 
 boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>* chains) {

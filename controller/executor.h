@@ -8,6 +8,8 @@
 //    before another leader may act.
 //  - Before the first disruptive action of a node it reads the Node live. When that differs from the view that the
 //    plan was made from, nothing disruptive is sent; the store gets the live object and the pass is asked for again.
+//  - Reservation pods of KAI are deleted right after a last look at fresh lists has confirmed them, with uid and
+//    resourceVersion as preconditions.
 //  - After a write, view_is_current() is false until the stores show it.
 //  - Failures stay with their object: it backs off (or, when forbidden or invalid, waits long and is reported), the
 //    others go on.
@@ -77,6 +79,8 @@ class Executor {
     std::shared_ptr<Logger> log;
     std::shared_ptr<Metrics> metrics;
     WriteGate gate;
+    // The last look before reservations of KAI are deleted: which of them still may be. None is deleted without it.
+    std::function<boost::asio::awaitable<std::set<ObjectKey>>(std::vector<PlannedAction> deletions)> still_due;
     RuntimeHooks hooks;
     std::shared_ptr<RuntimeView> view;
   };
@@ -106,6 +110,7 @@ class Executor {
     Schedule schedule;
     Execution result;
     bool records_ok = true;
+    std::vector<Chain> reservations;       // Deletions of KAI's reservation pods.
     std::vector<Chain>* chains = nullptr;  // Those being worked on.
     std::size_t next = 0;
     std::map<std::string, std::shared_ptr<const Node>> planned_from;  // Nodes to disrupt, as the plan saw them.
@@ -115,6 +120,7 @@ class Executor {
   boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain>* chains);
   boost::asio::awaitable<void> work(RunPtr run);
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
+  boost::asio::awaitable<void> collect_reservations(RunPtr run);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
   boost::asio::awaitable<Outcome> perform(RunPtr run, PlannedAction planned);
   boost::asio::awaitable<k8s::Result<std::string>> send(PlannedAction planned);

@@ -7,6 +7,7 @@
 
 #include "controller/executor.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
@@ -34,8 +35,9 @@ std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
   std::string text = fmt::format("grant the verb {} on {}", verb.verb, verb.resource);
   const bool evicts = std::holds_alternative<EvictPod>(planned.action);
   if (!target.ns.empty()) text += fmt::format(" in namespace {}", target.ns);
-  if (evicts || !target.ns.empty())
-    text += fmt::format(" (chart value {})", evicts ? "eviction.enabled" : "operandNamespaces");
+  const bool reservation = planned.reconciler == kReservationGc;
+  const char* value = evicts ? "eviction.enabled" : reservation ? "kai.reservationNamespaces" : "operandNamespaces";
+  if (evicts || !target.ns.empty()) text += fmt::format(" (chart value {})", value);
   return text;
 }
 

@@ -18,7 +18,15 @@ k8s::ObjectKey key_of(const ObjectRef& object) {
 
 // Calls f(store, projector) for the store of a kind; false when no store keeps that kind.
 template <class F>
-bool with_store(World& world, const std::string& kind, F f) {
+bool with_store(World& world, const ObjectRef& object, F f) {
+  const std::string& kind = object.kind;
+  // A reservation pod of KAI is in its own store.
+  const bool reservation = kind == "Pod" && world.operand_pods.find(key_of(object)) == nullptr &&
+                           world.kai.pods.find(key_of(object)) != nullptr;
+  if (reservation) {
+    f(world.kai.pods, &project_kai_pod);
+    return true;
+  }
   if (kind == "Node") {
     f(world.nodes, &project_node);
   } else if (kind == "Pod") {
@@ -37,7 +45,7 @@ bool with_store(World& world, const std::string& kind, F f) {
 
 const k8s::ObjectMeta* stored(World& world, const ObjectRef& object) {
   const k8s::ObjectMeta* meta = nullptr;
-  with_store(world, object.kind, [&](auto& store, auto) {
+  with_store(world, object, [&](auto& store, auto) {
     if (const auto* found = store.find(key_of(object))) meta = &found->meta;
   });
   return meta;
@@ -54,7 +62,7 @@ Expectations::Expected& Expectations::slot(const ObjectRef& object) {
 }
 
 void Expectations::written(const ObjectRef& object, const std::string& resource_version) {
-  if (!with_store(*world_, object.kind, [](auto&, auto) {})) return;
+  if (!with_store(*world_, object, [](auto&, auto) {})) return;
   Expected& expected = slot(object);
   expected.resource_version = resource_version;
   expected.gone_uid.clear();
@@ -66,7 +74,7 @@ void Expectations::deleted(const ObjectRef& object, const std::string& uid) {
 }
 
 void Expectations::unknown(const ObjectRef& object) {
-  if (!with_store(*world_, object.kind, [](auto&, auto) {})) return;
+  if (!with_store(*world_, object, [](auto&, auto) {})) return;
   Expected& expected = slot(object);
   expected.resource_version.clear();
   expected.gone_uid.clear();
@@ -132,7 +140,7 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef ob
   k8s::Result<std::string> answer = co_await client_->get(resource, name, call);
   if (!answer && answer.error().reason != k8s::Reason::not_found) co_return std::unexpected(answer.error());
   k8s::Result<void> outcome;
-  with_store(*world_, object.kind, [&](auto& store, auto project) {
+  with_store(*world_, object, [&](auto& store, auto project) {
     if (!answer) {
       store.erase(name);
       return;

@@ -89,6 +89,11 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                {.changed = [this] { scopes_changed(); },
                 .failed = [this](const WatchScope& scope,
                                  const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      kai_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
+                   {.complete = [this] { wake(options_.batch_window); },
+                    .failed = [this](const KaiScope& scope,
+                                     const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      kai_checks_(&client_, clock_, &world_, &settings_.kai, log_),
       conditions_(options_.assume_observed_for),
       timer_(clock_->make_signal()) {
   const auto failed = [this](const std::string& what) {
@@ -130,6 +135,12 @@ void Manager::wire_stores() {
   listen(world_.revisions, false);
   listen(world_.policies, false);
   listen(world_.rollouts, false);
+  listen(world_.kai.configs, false);
+  listen(world_.kai.bind_requests, false);
+  listen(world_.kai.pods, false);
+  listen(world_.kai.deployments, false);
+  listen(world_.kai.runtime_classes, false);
+  listen(world_.kai.schemas, false);
 }
 
 void Manager::wire_election() {
@@ -201,6 +212,7 @@ void Manager::wire_execution() {
   parts.log = log_;
   parts.metrics = metrics_;
   parts.gate = std::move(gate);
+  parts.still_due = [this](std::vector<PlannedAction> deletions) { return kai_checks_.still_due(std::move(deletions)); };
   parts.hooks = runtime_.hooks;
   parts.view = view_;
   plan_executor_ = std::make_unique<Executor>(std::move(parts), std::move(execution));
@@ -246,6 +258,7 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   recorder_->stop();
   cluster_.stop();
   dynamic_.stop();
+  kai_watches_.stop();
   workers_.cancel();
   services_.cancel();
   co_await workers_.join();

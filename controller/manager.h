@@ -24,6 +24,8 @@
 #include "controller/executor.h"
 #include "controller/expectations.h"
 #include "controller/health_server.h"
+#include "controller/kai_checks.h"
+#include "controller/kai_watches.h"
 #include "controller/leader_election.h"
 #include "controller/logging.h"
 #include "controller/metrics.h"
@@ -71,6 +73,7 @@ class Manager {
   void wire_execution();
   void fill_metrics(Metrics& metrics);
   void fill_fleet_metrics(Metrics& metrics);
+  void fill_kai_metrics(Metrics& metrics);
   void fill_rollout_metrics(Metrics& metrics) const;
   void wake(Duration after);
   void view_complete(const std::string& resource, std::size_t objects);
@@ -120,6 +123,8 @@ class Manager {
   TaskGroup services_;  // Watches, election, events, timers.
   TaskGroup workers_;   // The pass loop.
   DynamicWatches dynamic_;
+  KaiWatches kai_watches_;
+  KaiChecks kai_checks_;
   ConditionTracker conditions_;
   std::map<std::string, NodeConsumers> consumers_;
   std::set<std::string> told_findings_;

@@ -1,11 +1,14 @@
 // What is cheaper to count when somebody scrapes than to keep up to date.
 #include <algorithm>
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "controller/manager.h"
 #include "reconcilers/assess.h"
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/labels.h"
 #include "reconcilers/labels.h"
 
 namespace gso {
@@ -57,6 +60,8 @@ void Manager::fill_metrics(Metrics& metrics) {
   open("pods", WatchScope::Kind::pods);
   open("configmaps", WatchScope::Kind::configmaps);
   open("controllerrevisions", WatchScope::Kind::controllerrevisions);
+  metrics.set("gpusharing_watches", {{"resource", "kai"}}, static_cast<double>(kai_watches_.open()));
+  fill_kai_metrics(metrics);
   const bool complete = world_.unsynced_namespaces.empty();
   store("pods", world_.operand_pods.size(), complete && world_.operand_pods.synced());
   store("configmaps", world_.configmaps.size(), complete && world_.configmaps.synced());
@@ -71,6 +76,24 @@ void Manager::fill_metrics(Metrics& metrics) {
   metrics.set("gpusharing_interned_bytes", {}, static_cast<double>(k8s::Interned::pool_bytes()));
   fill_fleet_metrics(metrics);
   fill_process_metrics(metrics);
+}
+
+void Manager::fill_kai_metrics(Metrics& metrics) {
+  std::map<std::string, double> reservations;
+  std::map<std::string, double> mismatched;
+  std::size_t total = 0;
+  const KaiIndex& kai = index_.impl().kai;
+  for (const auto& [name, group] : kai.groups()) total += group.reservations.size();
+  double odd = 0;
+  for (const Finding& finding : view_->last_plan.findings) {
+    if (finding.reason == kKaiMismatch) mismatched[finding.object.name] = 1;
+    if (finding.object.kind != "Pod" || finding.object.ns != kai.view().reservations) continue;
+    ++reservations[finding.reason];
+    ++odd;
+  }
+  if (total > 0) reservations["Sound"] = std::max(0.0, static_cast<double>(total) - odd);
+  set_counts(metrics, "gpusharing_kai_reservations", "state", reservations);
+  set_counts(metrics, "gpusharing_kai_mismatched", "node", mismatched);
 }
 
 void Manager::fill_fleet_metrics(Metrics& metrics) {

@@ -91,6 +91,7 @@ void Manager::note_sync() {
 
 boost::asio::awaitable<void> Manager::pass() {
   update_scopes();
+  kai_watches_.update(cluster_, settings_.kai);
   note_sync();
   if (!leading() || stopping_) co_return;
   const bool current = co_await view_is_current();
@@ -109,6 +110,11 @@ boost::asio::awaitable<void> Manager::pass() {
   }
   bool listed = false;
   if (!plan.consumers_wanted.empty() && !stopping_) listed = co_await list_consumers(plan.consumers_wanted);
+  if (!plan.kai_wanted.empty() && !stopping_) {
+    const KaiChecks::Answered answered = co_await kai_checks_.answer(plan.kai_wanted);
+    if (answered == KaiChecks::Answered::some) listed = true;
+    if (answered == KaiChecks::Answered::failed) queue_.add_rate_limited(kFleet);
+  }
   report(plan, execution);
   finish_pass(plan, execution, listed);
 }
@@ -222,6 +228,15 @@ void Manager::add_refusals(Execution& execution) const {
         fmt::format("{}; grant list and watch there (chart value operandNamespaces)", refusal.error.message);
     const ObjectRef where{"v1", "Namespace", "", refusal.scope.ns, ""};
     execution.findings.push_back({Severity::error, where, "Forbidden", note});
+    execution.events.push_back(
+        {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+  }
+  for (const KaiWatches::Refusal& refusal : kai_watches_.refused()) {
+    const bool binder = refusal.scope.kind == KaiScope::Kind::binder;
+    const std::string note = fmt::format("{}; no reservation of KAI is collected until list and watch are granted{}",
+                                         refusal.error.message, binder ? " (chart value kai.namespace)" : "");
+    const ObjectRef where{"v1", "Namespace", "", binder ? refusal.scope.ns : settings_.operator_namespace, ""};
+    execution.findings.push_back({Severity::warning, where, "Forbidden", note});
     execution.events.push_back(
         {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
   }

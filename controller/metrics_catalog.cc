@@ -136,6 +136,8 @@ std::vector<Metrics::Family> metrics_catalog() {
        "Time that one planning pass took, without its writes.",
        {},
        request_buckets()},
+      {"gpusharing_kai_reservations", gauge, "KAI's reservation pods, Sound or by the reason of their finding.", {"state"}},
+      {"gpusharing_kai_mismatched", gauge, "Nodes where reservations and their consumers do not agree.", {"node"}},
       {"gpusharing_findings", gauge, "Findings of the last planning pass.", {"severity", "reason"}},
       {"gpusharing_writes_total",
        counter,

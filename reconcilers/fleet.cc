@@ -19,7 +19,6 @@ constexpr std::string_view kNodeLabels = "node.labels";
 constexpr std::string_view kSharingRollout = "sharing.rollout";
 constexpr std::string_view kPolicyStatus = "policy.status";
 constexpr std::string_view kKaiConfig = "kai.config";
-constexpr std::string_view kReservationGc = "pod.reservation-gc";
 
 Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kNodeProfile);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/kai/names.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/node_labels.h"
 
@@ -309,7 +310,11 @@ bool is_gpu_consumer(const Pod& pod, const World& world) {
   if (pod.phase == "Succeeded" || pod.phase == "Failed") return false;
   if (world.operand_pods.find(pod.meta.key()) != nullptr) return false;
   const bool requests = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
-  if (requests || pod.uses_mps_pipe || pod.dra_gpu_claim) return true;
+  // KAI's fraction pods request no GPU: they get one by the runtime's environment.
+  const bool fraction = pod.meta.labels.contains(kai::kGroupLabel) ||
+                        ((pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory)) &&
+                         pod.meta.annotations.contains("received-resource-type"));
+  if (requests || pod.uses_mps_pipe || pod.dra_gpu_claim || fraction) return true;
   // The NVIDIA stack's other DaemonSets (DCGM, validator, driver) see all devices and are none of their clients.
   const auto* owner = pod.meta.controller();
   return pod.nvidia_visible_devices && !(owner != nullptr && owner->kind == "DaemonSet");

@@ -18,6 +18,9 @@ struct Access {
   std::vector<std::string> verbs;
 };
 
+// Its deletions need a last look at fresh lists (controller/kai_checks.h).
+inline constexpr std::string_view kReservationGc = "pod.reservation-gc";
+
 struct Reconciler {
   std::string_view name;             // "sharing.rollout"
   std::string_view purpose;          // One sentence.

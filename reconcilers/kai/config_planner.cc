@@ -31,8 +31,10 @@ std::map<std::string, std::string> values_of(const KaiConfig& config) {
   if (config.reservation_runtime_class) {
     out["spec.binder.resourceReservation.runtimeClassName"] = *config.reservation_runtime_class;
   }
-  if (!config.reservation_namespace.empty()) out["spec.binder.resourceReservation.namespace"] = config.reservation_namespace;
-  if (!config.reservation_app_label.empty()) out["spec.binder.resourceReservation.appLabel"] = config.reservation_app_label;
+  if (!config.reservation_namespace.empty())
+    out["spec.binder.resourceReservation.namespace"] = config.reservation_namespace;
+  if (!config.reservation_app_label.empty())
+    out["spec.binder.resourceReservation.appLabel"] = config.reservation_app_label;
   if (config.allocation_timeout) {
     out["spec.binder.resourceReservation.allocationTimeout"] = std::to_string(*config.allocation_timeout);
   }
@@ -41,8 +43,9 @@ std::map<std::string, std::string> values_of(const KaiConfig& config) {
 
 // Writers that render the object from a chart or a repository: what they write is no patch by hand.
 bool renders(std::string_view manager) {
-  return manager.empty() || manager.starts_with("helm") || manager.starts_with("Helm") || manager.starts_with("argocd") ||
-         manager.starts_with("kustomize-controller") || manager.starts_with("kai-operator") || manager == "operator";
+  return manager.empty() || manager.starts_with("helm") || manager.starts_with("Helm") ||
+         manager.starts_with("argocd") || manager.starts_with("kustomize-controller") ||
+         manager.starts_with("kai-operator") || manager == "operator";
 }
 
 std::string text_at(const Json& object, const char* key) {
@@ -81,8 +84,8 @@ class ConfigPlanner {
 
   void report_mode() {
     const KaiSharing& sharing = view_.sharing;
-    std::string text = fmt::format("GPU sharing is {} (decided by {}{}{})", sharing.enabled ? "on" : "off", sharing.decided_by,
-                                   sharing.mode.empty() ? "" : "; mode ", sharing.mode);
+    std::string text = fmt::format("GPU sharing is {} (decided by {}{}{})", sharing.enabled ? "on" : "off",
+                                   sharing.decided_by, sharing.mode.empty() ? "" : "; mode ", sharing.mode);
     if (!sharing.enabled) text += "; stale reservations are collected all the same";
     pass_.finding(Severity::info, config_ref(config_), "KAISharingMode", text);
     if (!view_.unrecognised.empty()) {
@@ -97,9 +100,10 @@ class ConfigPlanner {
     for (const auto& [field, name] : view_.runtime_classes) {
       if (kai.runtime_classes.find(name) != nullptr) continue;
       report(Severity::error, "KAIRuntimeClassMissing",
-             fmt::format("{} is {}, and there is no RuntimeClass of that name: pods that get it are rejected. Create it, or "
-                         "set the field to one of the cluster's, or to \"\"",
-                         field, name));
+             fmt::format(
+                 "{} is {}, and there is no RuntimeClass of that name: pods that get it are rejected. Create it, or "
+                 "set the field to one of the cluster's, or to \"\"",
+                 field, name));
     }
   }
 
@@ -107,7 +111,8 @@ class ConfigPlanner {
   void report_pull_secrets() {
     if (config_.misspelt_pull_secret) {
       report(Severity::warning, "KAIPullSecretsIgnored",
-             "spec.global.imagesPullSecret is not read by KAI: name the secrets in spec.global.additionalImagePullSecrets");
+             "spec.global.imagesPullSecret is not read by KAI: name the secrets in "
+             "spec.global.additionalImagePullSecrets");
       return;
     }
     if (config_.pull_secrets > 0) return;
@@ -115,11 +120,13 @@ class ConfigPlanner {
       if (!pass_.index.kai.attention().contains(name)) continue;
       for (const ObjectKey& key : group.reservations) {
         const KaiPod* pod = pass_.s.world.kai.pods.find(key);
-        if (pod == nullptr || (pod->waiting_reason != "ImagePullBackOff" && pod->waiting_reason != "ErrImagePull")) continue;
+        if (pod == nullptr || (pod->waiting_reason != "ImagePullBackOff" && pod->waiting_reason != "ErrImagePull"))
+          continue;
         report(Severity::warning, "KAIPullSecretsIgnored",
-               fmt::format("reservation {} cannot pull its image, and spec.global.additionalImagePullSecrets names no secret: "
-                           "KAI's chart drops its value global.imagesPullSecret in some releases",
-                           k8s::to_string(key)));
+               fmt::format(
+                   "reservation {} cannot pull its image, and spec.global.additionalImagePullSecrets names no secret: "
+                   "KAI's chart drops its value global.imagesPullSecret in some releases",
+                   k8s::to_string(key)));
         return;
       }
     }
@@ -147,17 +154,20 @@ class ConfigPlanner {
     find_wiped(values, wiped);
     for (const auto& [field, entry] : wiped.items()) {
       report(Severity::warning, "KAIPatchWiped",
-             fmt::format("{} was {} (set by {}) and is {} since kai-config was rendered again, as a Helm upgrade does: put it "
-                         "into the chart's values",
-                         field, text_at(entry, "was"), text_at(entry, "by"), value_or_unset(values, field)));
+             fmt::format(
+                 "{} was {} (set by {}) and is {} since kai-config was rendered again, as a Helm upgrade does: put it "
+                 "into the chart's values",
+                 field, text_at(entry, "was"), text_at(entry, "by"), value_or_unset(values, field)));
     }
     if (!wiped.empty()) now["wiped"] = std::move(wiped);
     // Where nothing is rolled out, no ConfigMap is ours to write: a wiped patch is then told only while it is seen.
     if (now == before_ || pass_.s.settings.rollouts == PolicyMode::observe) return;
-    pass_.add(write_state(pass_.s, {{std::string(kStateKey), now.dump()}}), "KAIConfigSeen", "what kai-config says changed");
+    pass_.add(write_state(pass_.s, {{std::string(kStateKey), now.dump()}}), "KAIConfigSeen",
+              "what kai-config says changed");
   }
 
-  [[nodiscard]] static std::string value_or_unset(const std::map<std::string, std::string>& values, const std::string& field) {
+  [[nodiscard]] static std::string value_or_unset(const std::map<std::string, std::string>& values,
+                                                  const std::string& field) {
     auto it = values.find(field);
     return it == values.end() ? "unset" : it->second;
   }

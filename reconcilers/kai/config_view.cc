@@ -16,7 +16,9 @@ constexpr std::string_view kSharingField = "spec.admission.gpuSharing";
 constexpr std::string_view kModeField = "spec.global.gpuSharingMode";
 
 // Mode -> the default of gpuSharing. An explicit gpuSharing wins over the mode (newer KAI).
-bool sharing_by_mode(std::string_view mode) { return mode == "NonMemoryEnforced" || mode == "HamiCore"; }
+bool sharing_by_mode(std::string_view mode) {
+  return mode == "NonMemoryEnforced" || mode == "HamiCore";
+}
 
 KaiSharing sharing_of(const KaiConfig& config, bool knows_modes) {
   KaiSharing out;
@@ -50,7 +52,8 @@ std::string missing_schema(const KaiWorld& kai) {
   const KaiSchema* request = kai.schemas.find(kBindRequestCrd);
   if (kai.configs_served) {
     if (config == nullptr) return fmt::format("CustomResourceDefinition {} was not found", kConfigCrd);
-    for (const char* field : {"spec.binder.resourceReservation.namespace", "spec.binder.resourceReservation.appLabel"}) {
+    for (const char* field :
+         {"spec.binder.resourceReservation.namespace", "spec.binder.resourceReservation.appLabel"}) {
       if (!config->has(field)) return fmt::format("{} has no field {}", kConfigCrd, field);
     }
   }
@@ -88,7 +91,8 @@ KaiView view_kai(const KaiWorld& kai, const KaiSettings& settings) {
   out.bind_timeout = seconds_or(config.allocation_timeout, kDefaultAllocationTimeout) +
                      seconds_or(config.volume_binding_timeout, kDefaultVolumeBindingTimeout);
   out.grace = std::max(settings.grace, out.bind_timeout);
-  const bool fraction_class = knows("spec.admission.gpuFractionRuntimeClassName", config.fraction_runtime_class.has_value());
+  const bool fraction_class =
+      knows("spec.admission.gpuFractionRuntimeClassName", config.fraction_runtime_class.has_value());
   if (found) {
     add_class(out, config.reservation_runtime_class, fraction_class ? "" : kDefaultRuntimeClass,
               "spec.binder.resourceReservation.runtimeClassName");
@@ -109,11 +113,12 @@ std::string binder_trouble(const KaiWorld& kai, const KaiView& view, WallTime no
   const std::string name = fmt::format("Deployment {}/{}", view.ns, kBinder);
   if (binder == nullptr) return view.configured ? name + " is not there, although kai-config is" : std::string();
   if (binder->meta.deletion_timestamp) return name + " is being deleted";
-  if (binder->observed_generation < binder->meta.generation) return name + " has a change that its controller has not seen";
+  if (binder->observed_generation < binder->meta.generation)
+    return name + " has a change that its controller has not seen";
   if (!binder->available_condition || binder->available < 1) return name + " is not available";
   if (binder->updated < binder->replicas || binder->available < binder->replicas) {
-    return fmt::format("{} is rolling out: {} of {} pods updated, {} available", name, binder->updated, binder->replicas,
-                       binder->available);
+    return fmt::format("{} is rolling out: {} of {} pods updated, {} available", name, binder->updated,
+                       binder->replicas, binder->available);
   }
   if (binder->available_since && now - *binder->available_since < quiet) {
     return fmt::format("{} has been available only since {}", name, k8s::format_time(*binder->available_since));

@@ -12,21 +12,22 @@ namespace gso {
 
 // How KAI shares GPUs now.
 struct KaiSharing {
-  bool enabled = false;      // Admission lets fraction pods in.
-  std::string mode;          // NonMemoryEnforced, HamiCore, NvFractions, Disabled; empty where KAI knows no modes.
-  std::string decided_by;    // The field that decides: "spec.admission.gpuSharing", "spec.global.gpuSharingMode", "default"
+  bool enabled = false;  // Admission lets fraction pods in.
+  std::string mode;      // NonMemoryEnforced, HamiCore, NvFractions, Disabled; empty where KAI knows no modes.
+  std::string
+      decided_by;  // The field that decides: "spec.admission.gpuSharing", "spec.global.gpuSharingMode", "default"
 };
 
 struct KaiView {
   bool served = false;      // At least one of KAI's two APIs is.
   bool configured = false;  // kai-config is there; without it the defaults hold.
   KaiSharing sharing;
-  std::string ns;                 // KAI's Deployments.
+  std::string ns;  // KAI's Deployments.
   std::string scheduler_name;
-  std::string reservations;       // Namespace of the reservation pods.
-  std::string app_label;          // Value of their label `app`.
-  Duration bind_timeout{0};       // allocationTimeout + volumeBindingTimeoutSeconds: no bind in flight lasts longer.
-  Duration grace{0};              // The longer of settings and bind_timeout.
+  std::string reservations;  // Namespace of the reservation pods.
+  std::string app_label;     // Value of their label `app`.
+  Duration bind_timeout{0};  // allocationTimeout + volumeBindingTimeoutSeconds: no bind in flight lasts longer.
+  Duration grace{0};         // The longer of settings and bind_timeout.
   // RuntimeClasses that KAI puts into pods, with the field that names them. Off (empty) ones are left out.
   std::vector<std::pair<std::string, std::string>> runtime_classes;
   // Not empty: why the schema is none that we know, so that reservations are observed, not collected.

@@ -30,7 +30,9 @@ bool is_leftover(const KaiPod& pod, const KaiView& view) {
          pod.meta.labels.contains(kGroupLabel);
 }
 
-bool is_alive(const KaiPod& pod) { return pod.phase.view() != "Succeeded" && pod.phase.view() != "Failed"; }
+bool is_alive(const KaiPod& pod) {
+  return pod.phase.view() != "Succeeded" && pod.phase.view() != "Failed";
+}
 
 std::vector<std::string> groups_of(const KaiPod& pod) {
   std::vector<std::string> out;
@@ -68,9 +70,8 @@ bool serves_replicas(const Node& node) {
   const auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), replicas);
   if (code == std::errc{} && rest == text.data() + text.size() && replicas > 1) return true;
   const std::string_view strategy = node.meta.labels.get(kSharingStrategy).value_or("none");
-  const bool shared_resource = std::ranges::any_of(node.allocatable, [](const auto& entry) {
-    return entry.second > 0 && entry.first.view().ends_with(".shared");
-  });
+  const bool shared_resource = std::ranges::any_of(
+      node.allocatable, [](const auto& entry) { return entry.second > 0 && entry.first.view().ends_with(".shared"); });
   return shared_resource || (!strategy.empty() && strategy != "none" && text.empty());
 }
 
@@ -142,7 +143,8 @@ void KaiIndex::take_out_pod(const ObjectKey& key) {
     group.consumers.erase(key);
     touched_groups_.insert(name);
   }
-  if (!share.node.empty()) --(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
+  if (!share.node.empty())
+    --(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
   unlabelled_.erase(key);
   leftovers_.erase(key);
   pod_shares_.erase(it);
@@ -164,7 +166,8 @@ void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
     touched_groups_.insert(name);
   }
   if (is_alive(*pod)) share.node = std::string(pod->node_name.view());
-  if (!share.node.empty()) ++(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
+  if (!share.node.empty())
+    ++(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
   pod_shares_.emplace(key, std::move(share));
 }
 

@@ -41,7 +41,7 @@ class KaiIndex {
  public:
   struct Group {
     std::set<ObjectKey> reservations;
-    std::set<ObjectKey> consumers;      // Single-device ones, whatever their phase.
+    std::set<ObjectKey> consumers;  // Single-device ones, whatever their phase.
     std::set<ObjectKey> bind_requests;
     [[nodiscard]] bool empty() const { return reservations.empty() && consumers.empty() && bind_requests.empty(); }
   };

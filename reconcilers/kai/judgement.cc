@@ -14,7 +14,9 @@ using namespace kai;
 
 namespace {
 
-std::string name_of(const ObjectMeta& meta) { return k8s::to_string(meta.key()); }
+std::string name_of(const ObjectMeta& meta) {
+  return k8s::to_string(meta.key());
+}
 
 std::string names_of(const std::vector<const KaiPod*>& pods) {
   constexpr std::size_t kMost = 3;
@@ -58,11 +60,13 @@ class Judge {
     if (request.meta.deletion_timestamp) return name + " names the group and is being deleted";
     if (is_terminally_failed(request)) return {};
     if (request.phase != "Succeeded") {
-      return fmt::format("{} names the group, phase {}", name, request.phase.empty() ? "not set yet" : request.phase.view());
+      return fmt::format("{} names the group, phase {}", name,
+                         request.phase.empty() ? "not set yet" : request.phase.view());
     }
     const ObjectKey pod{std::string(request.meta.ns.view()), request.pod_name};
     if (live_consumer(pod) != nullptr) return {};  // The consumer itself speaks for the group.
-    const bool finished = std::ranges::any_of(facts_.consumers, [&](const KaiPod* seen) { return seen->meta.key() == pod; });
+    const bool finished =
+        std::ranges::any_of(facts_.consumers, [&](const KaiPod* seen) { return seen->meta.key() == pod; });
     if (finished) return {};
     const std::optional<bool> alive = facts_.pod_alive(pod);
     if (!alive) out_.wants.pods.insert(pod);
@@ -85,8 +89,8 @@ class Judge {
     if (Judgement alarm = find_alarm(reservation); !alarm.reason.empty()) return alarm;
     if (is_proven_duplicate(reservation)) {
       return say(reservation, Fate::duplicate, Severity::warning, "DuplicateReservation",
-                 fmt::format("group {} lives on another reservation; no consumer ({}) uses GPU {} on node {}", facts_.group,
-                             names_of(live_), device_of(reservation), reservation.node_name.view()));
+                 fmt::format("group {} lives on another reservation; no consumer ({}) uses GPU {} on node {}",
+                             facts_.group, names_of(live_), device_of(reservation), reservation.node_name.view()));
     }
     if (facts_.reservations.size() > 1) {
       return say(reservation, Fate::keep, Severity::warning, "KAIDuplicateUnproven",
@@ -111,32 +115,35 @@ class Judge {
     };
     const bool others = facts_.reservations.size() > 1;
     if (!is_alive(reservation)) {
-      return alarm(Severity::error, "KAIReservationFailed",
-                   fmt::format("the reservation is {}{}{} while {} live{} on its group {}: the kubelet has freed GPU {}, KAI "
-                               "has not. Deleting it would make the binder delete them; end these pods in an orderly way",
-                               reservation.phase.view(), reservation.reason.empty() ? "" : ", ", reservation.reason.view(),
-                               names_of(live_), live_.size() == 1 ? "s" : "", facts_.group, device_of(reservation)));
+      return alarm(
+          Severity::error, "KAIReservationFailed",
+          fmt::format("the reservation is {}{}{} while {} live{} on its group {}: the kubelet has freed GPU {}, KAI "
+                      "has not. Deleting it would make the binder delete them; end these pods in an orderly way",
+                      reservation.phase.view(), reservation.reason.empty() ? "" : ", ", reservation.reason.view(),
+                      names_of(live_), live_.size() == 1 ? "s" : "", facts_.group, device_of(reservation)));
     }
     if (reservation.meta.deletion_timestamp) {
-      return alarm(Severity::error, "KAIReservationTerminating",
-                   fmt::format("the reservation is being deleted while {} live{} on its group {}: the binder will delete them",
-                               names_of(live_), live_.size() == 1 ? "s" : "", facts_.group));
+      return alarm(
+          Severity::error, "KAIReservationTerminating",
+          fmt::format("the reservation is being deleted while {} live{} on its group {}: the binder will delete them",
+                      names_of(live_), live_.size() == 1 ? "s" : "", facts_.group));
     }
     const bool unbound = std::ranges::all_of(live_, [](const KaiPod* pod) { return pod->node_name.empty(); });
-    const bool binding = std::ranges::any_of(facts_.requests, [](const BindRequest* r) { return r->phase == "Succeeded"; });
+    const bool binding =
+        std::ranges::any_of(facts_.requests, [](const BindRequest* r) { return r->phase == "Succeeded"; });
     if (unbound && intent_.empty() && !binding) {
-      return alarm(Severity::warning, "KAISuspectConsumer",
-                   fmt::format("only {} carries group {}, and is not bound, without a BindRequest: a rollback may have left "
-                               "the label behind. Delete that pod, or its label {}, to release the GPU",
-                               names_of(live_), facts_.group, kGroupLabel));
+      return alarm(
+          Severity::warning, "KAISuspectConsumer",
+          fmt::format("only {} carries group {}, and is not bound, without a BindRequest: a rollback may have left "
+                      "the label behind. Delete that pod, or its label {}, to release the GPU",
+                      names_of(live_), facts_.group, kGroupLabel));
     }
-    const bool elsewhere = std::ranges::none_of(live_, [&](const KaiPod* pod) {
-      return pod->node_name.empty() || pod->node_name == reservation.node_name;
-    });
+    const bool elsewhere = std::ranges::none_of(
+        live_, [&](const KaiPod* pod) { return pod->node_name.empty() || pod->node_name == reservation.node_name; });
     if (elsewhere && !others) {
       return alarm(Severity::error, "KAIReservationElsewhere",
-                   fmt::format("the only reservation of group {} is on node {}, its consumers are not: {}", facts_.group,
-                               reservation.node_name.view(), names_of(live_)));
+                   fmt::format("the only reservation of group {} is on node {}, its consumers are not: {}",
+                               facts_.group, reservation.node_name.view(), names_of(live_)));
     }
     return {};
   }
@@ -190,7 +197,8 @@ class Judge {
 
   bool is_proven_duplicate(const KaiPod& reservation) {
     if (facts_.reservations.size() < 2 || !intent_.empty() || !is_alive(reservation)) return false;
-    const bool unused = std::ranges::all_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::no; });
+    const bool unused =
+        std::ranges::all_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::no; });
     if (!unused || !std::ranges::all_of(live_, [&](const KaiPod* pod) { return held_by_another(*pod, reservation); })) {
       return false;
     }
@@ -199,7 +207,8 @@ class Judge {
 
   [[nodiscard]] std::string why_unproven(const KaiPod& reservation) {
     if (!intent_.empty()) return intent_;
-    const bool used = std::ranges::any_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::yes; });
+    const bool used =
+        std::ranges::any_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::yes; });
     if (used) return "this one holds the GPU that they use";
     if (!uuid_of(reservation)) return fmt::format("this one does not tell its GPU (annotation {})", kDeviceAnnotation);
     if (std::string other = claims_(reservation); !other.empty()) {
@@ -209,10 +218,11 @@ class Judge {
       if (pod->node_name.empty()) return fmt::format("{} is not bound yet", name_of(pod->meta));
       if (!held_by_another(*pod, reservation)) {
         const auto key = device_config_map(*pod);
-        return fmt::format("which GPU {} uses is not proven{}", name_of(pod->meta),
-                           key ? fmt::format(" (ConfigMap {}; the chart value kai.consumerNamespaces grants reading it)",
-                                             k8s::to_string(*key))
-                               : fmt::format(" (no annotation {})", kSharedConfigMap));
+        return fmt::format(
+            "which GPU {} uses is not proven{}", name_of(pod->meta),
+            key ? fmt::format(" (ConfigMap {}; the chart value kai.consumerNamespaces grants reading it)",
+                              k8s::to_string(*key))
+                : fmt::format(" (no annotation {})", kSharedConfigMap));
       }
     }
     return "which GPU they use is not proven";
@@ -230,7 +240,8 @@ class Judge {
 std::optional<ObjectKey> device_config_map(const KaiPod& consumer) {
   const auto prefix = consumer.meta.annotations.get(kSharedConfigMap);
   if (!prefix || prefix->empty() || consumer.container_index.empty()) return std::nullopt;
-  return ObjectKey{std::string(consumer.meta.ns.view()), fmt::format("{}-{}", *prefix, consumer.container_index.view())};
+  return ObjectKey{std::string(consumer.meta.ns.view()),
+                   fmt::format("{}-{}", *prefix, consumer.container_index.view())};
 }
 
 std::optional<std::vector<std::string>> device_uuids(std::string_view text) {

@@ -1,5 +1,5 @@
-// What may become of the reservations of one GPU group: a pure function of what is known about that group, free of time.
-// The planner asks it with the stores' view, the executor once more with fresh lists just before it deletes.
+// What may become of the reservations of one GPU group: a pure function of what is known about that group, free of
+// time. The planner asks it with the stores' view, the executor once more with fresh lists just before it deletes.
 #pragma once
 
 #include <functional>
@@ -49,8 +49,8 @@ struct GroupJudgement {
 
 // Where a consumer's device stands; nullopt when it has no such ConfigMap.
 [[nodiscard]] std::optional<ObjectKey> device_config_map(const KaiPod& consumer);
-// GPU UUIDs in a value of NVIDIA_VISIBLE_DEVICES ("GPU-a,GPU-b", "k8s.device-plugin.nvidia.com/gpu=GPU-a"). nullopt when
-// any part is none (an index, "all", a MIG device): then it proves nothing.
+// GPU UUIDs in a value of NVIDIA_VISIBLE_DEVICES ("GPU-a,GPU-b", "k8s.device-plugin.nvidia.com/gpu=GPU-a"). nullopt
+// when any part is none (an index, "all", a MIG device): then it proves nothing.
 [[nodiscard]] std::optional<std::vector<std::string>> device_uuids(std::string_view text);
 
 }  // namespace gso

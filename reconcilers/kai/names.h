@@ -11,11 +11,15 @@
 namespace gso::kai {
 
 // --- Labels and annotations of pods.
-inline constexpr std::string_view kGroupLabel = "runai-gpu-group";    // Value: the group. Reservations and single-device consumers.
-inline constexpr std::string_view kGroupPrefix = "runai-gpu-group/";  // Key "runai-gpu-group/<group>": multi-device consumers.
+inline constexpr std::string_view kGroupLabel =
+    "runai-gpu-group";  // Value: the group. Reservations and single-device consumers.
+inline constexpr std::string_view kGroupPrefix =
+    "runai-gpu-group/";  // Key "runai-gpu-group/<group>": multi-device consumers.
 inline constexpr std::string_view kAppLabel = "app";
-inline constexpr std::string_view kDeviceAnnotation = "run.ai/reserve_for_gpu_index";  // Holds a GPU's UUID, despite its name.
-inline constexpr std::string_view kSharedConfigMap = "runai/shared-gpu-configmap";     // Prefix of a consumer's ConfigMaps.
+inline constexpr std::string_view kDeviceAnnotation =
+    "run.ai/reserve_for_gpu_index";  // Holds a GPU's UUID, despite its name.
+inline constexpr std::string_view kSharedConfigMap =
+    "runai/shared-gpu-configmap";  // Prefix of a consumer's ConfigMaps.
 inline constexpr std::string_view kVisibleDevices = "NVIDIA_VISIBLE_DEVICES";
 inline constexpr std::string_view kFraction = "gpu-fraction";
 inline constexpr std::string_view kMemory = "gpu-memory";
@@ -26,7 +30,7 @@ inline constexpr std::string_view kContainerName = "gpu-fraction-container-name"
 inline constexpr std::string_view kConfigName = "kai-config";
 inline constexpr std::string_view kConfigCrd = "configs.kai.scheduler";
 inline constexpr std::string_view kBindRequestCrd = "bindrequests.scheduling.run.ai";
-inline constexpr std::string_view kBinder = "binder";                 // Deployment, in the Config's spec.namespace.
+inline constexpr std::string_view kBinder = "binder";  // Deployment, in the Config's spec.namespace.
 inline constexpr std::string_view kScaleNamespace = "kai-scale-adjust";
 
 // --- Defaults of the Config.

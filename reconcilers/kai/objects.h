@@ -20,24 +20,25 @@ struct KaiConfig {
   ObjectMeta meta;
   std::string ns;  // spec.namespace: where KAI's Deployments live.
   std::string scheduler_name;
-  std::optional<bool> gpu_sharing;                      // spec.admission.gpuSharing
-  std::optional<std::string> gpu_sharing_mode;          // spec.global.gpuSharingMode
-  std::optional<std::string> pod_runtime_class;         // spec.admission.gpuPodRuntimeClassName
-  std::optional<std::string> fraction_runtime_class;    // spec.admission.gpuFractionRuntimeClassName
-  std::string reservation_namespace;                    // spec.binder.resourceReservation.…
+  std::optional<bool> gpu_sharing;                    // spec.admission.gpuSharing
+  std::optional<std::string> gpu_sharing_mode;        // spec.global.gpuSharingMode
+  std::optional<std::string> pod_runtime_class;       // spec.admission.gpuPodRuntimeClassName
+  std::optional<std::string> fraction_runtime_class;  // spec.admission.gpuFractionRuntimeClassName
+  std::string reservation_namespace;                  // spec.binder.resourceReservation.…
   std::string reservation_app_label;
   std::optional<std::string> reservation_runtime_class;
-  std::optional<std::int64_t> allocation_timeout;       // Seconds.
-  std::optional<std::int64_t> volume_binding_timeout;   // Seconds; spec.binder.volumeBindingTimeoutSeconds
-  std::int64_t pull_secrets = 0;                        // Entries of spec.global.additionalImagePullSecrets.
-  bool misspelt_pull_secret = false;                    // Carries spec.global.imagesPullSecret, which KAI does not read.
-  std::int64_t degraded = 0;                            // Conditions Available or Ready that are False.
+  std::optional<std::int64_t> allocation_timeout;      // Seconds.
+  std::optional<std::int64_t> volume_binding_timeout;  // Seconds; spec.binder.volumeBindingTimeoutSeconds
+  std::int64_t pull_secrets = 0;                       // Entries of spec.global.additionalImagePullSecrets.
+  bool misspelt_pull_secret = false;                   // Carries spec.global.imagesPullSecret, which KAI does not read.
+  std::int64_t degraded = 0;                           // Conditions Available or Ready that are False.
   // Who last wrote each field ("spec.admission.gpuSharing" -> "kubectl-patch"), from managedFields.
   std::map<std::string, std::string> managers;
   friend bool operator==(const KaiConfig&, const KaiConfig&) = default;
 };
 
-// Which of the fields that changed over KAI's releases a CustomResourceDefinition offers ("spec.global.gpuSharingMode").
+// Which of the fields that changed over KAI's releases a CustomResourceDefinition offers
+// ("spec.global.gpuSharingMode").
 struct KaiSchema {
   ObjectMeta meta;
   std::set<std::string> fields;
@@ -62,10 +63,10 @@ struct KaiPod {
   ObjectMeta meta;  // Labels: app and the group labels only. Annotations: KAI's, and ours.
   Interned node_name;
   Interned phase;
-  Interned reason;           // status.reason, e.g. UnexpectedAdmissionError, Evicted
+  Interned reason;  // status.reason, e.g. UnexpectedAdmissionError, Evicted
   Interned scheduler_name;
-  Interned waiting_reason;   // Of the first container that waits: ImagePullBackOff, …
-  bool scheduled = false;    // Condition PodScheduled is True, or a node is set.
+  Interned waiting_reason;  // Of the first container that waits: ImagePullBackOff, …
+  bool scheduled = false;   // Condition PodScheduled is True, or a node is set.
   std::vector<Toleration> tolerations;
   // "<index>" or "i<index>" of the container that gets the GPU: the suffix of the consumer's ConfigMap.
   Interned container_index;

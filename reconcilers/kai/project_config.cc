@@ -29,7 +29,9 @@ constexpr std::array<std::string_view, 10> kFields = {
     "spec.selectedFractionalGpuGroups",
 };
 
-bool keeps_own_annotation(std::string_view key) { return key.starts_with("gpusharing.dev/"); }
+bool keeps_own_annotation(std::string_view key) {
+  return key.starts_with("gpusharing.dev/");
+}
 
 // null counts as absent: the optional fields must not come into being by it.
 bool is_null(Value& value) {
@@ -70,10 +72,12 @@ bool read_global(Fields& fields, Value value, KaiConfig& out) {
   return fields.object(value, "spec.global", [&](std::string_view key, Value inner) {
     if (is_null(inner)) return true;
     if (key == "schedulerName") return fields.text(inner, "spec.global.schedulerName", out.scheduler_name);
-    if (key == "gpuSharingMode") return fields.text(inner, "spec.global.gpuSharingMode", out.gpu_sharing_mode.emplace());
+    if (key == "gpuSharingMode")
+      return fields.text(inner, "spec.global.gpuSharingMode", out.gpu_sharing_mode.emplace());
     if (key == "imagesPullSecret") out.misspelt_pull_secret = true;
     if (key == "additionalImagePullSecrets") {
-      return fields.array(inner, "spec.global.additionalImagePullSecrets", [&](Value) { return ++out.pull_secrets > 0; });
+      return fields.array(inner, "spec.global.additionalImagePullSecrets",
+                          [&](Value) { return ++out.pull_secrets > 0; });
     }
     return true;
   });
@@ -139,7 +143,8 @@ bool read_managers(Fields& fields, Value value, KaiConfig& out) {
   });
 }
 
-bool read_condition(Fields& fields, Value value, std::string& type, std::string& status, std::optional<WallTime>& since) {
+bool read_condition(Fields& fields, Value value, std::string& type, std::string& status,
+                    std::optional<WallTime>& since) {
   return fields.object(value, "status.conditions", [&](std::string_view key, Value inner) {
     if (key == "type") return fields.text(inner, "status.conditions.type", type);
     if (key == "status") return fields.text(inner, "status.conditions.status", status);
@@ -238,7 +243,8 @@ k8s::Result<Deployment> project_deployment(std::string_view text) {
     }
     if (key != "status") return true;
     return fields.object(value, "status", [&](std::string_view field, Value inner) {
-      if (field == "observedGeneration") return fields.number(inner, "status.observedGeneration", out.observed_generation);
+      if (field == "observedGeneration")
+        return fields.number(inner, "status.observedGeneration", out.observed_generation);
       if (field == "updatedReplicas") return fields.number(inner, "status.updatedReplicas", out.updated);
       if (field == "availableReplicas") return fields.number(inner, "status.availableReplicas", out.available);
       if (field != "conditions") return true;

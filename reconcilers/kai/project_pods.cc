@@ -50,7 +50,8 @@ bool read_names(Fields& fields, Value value, std::vector<std::string>& names) {
 }
 
 // KAI gives the GPU to the first container, or to the one that an annotation names, init containers included.
-std::string gpu_container(const KaiPod& pod, const std::vector<std::string>& names, const std::vector<std::string>& inits) {
+std::string gpu_container(const KaiPod& pod, const std::vector<std::string>& names,
+                          const std::vector<std::string>& inits) {
   const auto wanted = pod.meta.annotations.get(kai::kContainerName);
   if (!wanted || wanted->empty()) return "0";
   if (auto it = std::ranges::find(names, *wanted); it != names.end()) return std::to_string(it - names.begin());

@@ -15,7 +15,9 @@ namespace gso {
 
 using namespace kai;
 
-ObjectRef pod_ref(const ObjectMeta& meta) { return {"v1", "Pod", std::string(meta.ns.view()), meta.name, meta.uid}; }
+ObjectRef pod_ref(const ObjectMeta& meta) {
+  return {"v1", "Pod", std::string(meta.ns.view()), meta.name, meta.uid};
+}
 
 std::string kai_hold(const World& world) {
   const KaiWorld& kai = world.kai;
@@ -116,17 +118,19 @@ class Collector {
       const KaiPod* pod = kai_.pods.find(key);
       if (pod == nullptr || !is_alive(*pod)) continue;
       tell(*pod, Severity::warning, "KAILostGroupLabel",
-           fmt::format("a reservation without the label {}: KAI does not see it, and it holds a GPU of node {}. Kept: which "
-                       "group it belongs to is not known. Delete it by hand once no pod uses that GPU",
-                       kGroupLabel, pod->node_name.view()));
+           fmt::format(
+               "a reservation without the label {}: KAI does not see it, and it holds a GPU of node {}. Kept: which "
+               "group it belongs to is not known. Delete it by hand once no pod uses that GPU",
+               kGroupLabel, pod->node_name.view()));
     }
     for (const ObjectKey& key : index_.leftovers()) {
       const KaiPod* pod = kai_.pods.find(key);
       if (pod == nullptr || !is_alive(*pod)) continue;
       tell(*pod, Severity::warning, "KAILeftover",
-           fmt::format("looks like a reservation, but kai-config names the namespace {}: kept, since only pods there are "
-                       "ours to collect. KAI counts it as a consumer of group {}",
-                       view_.reservations, pod->meta.labels.get(kGroupLabel).value_or("")));
+           fmt::format(
+               "looks like a reservation, but kai-config names the namespace {}: kept, since only pods there are "
+               "ours to collect. KAI counts it as a consumer of group {}",
+               view_.reservations, pod->meta.labels.get(kGroupLabel).value_or("")));
     }
   }
 
@@ -134,7 +138,8 @@ class Collector {
     for (const auto& [name, group] : index_.groups()) {
       if (index_.attention().contains(name)) continue;
       const GroupFacts facts = group_facts(kai_, index_, name);
-      for (const Judgement& j : judge(facts, claims_).reservations) tell(*j.reservation, j.severity, j.reason, j.message);
+      for (const Judgement& j : judge(facts, claims_).reservations)
+        tell(*j.reservation, j.severity, j.reason, j.message);
     }
   }
 
@@ -146,7 +151,8 @@ class Collector {
     const GroupFacts facts = group_facts(kai_, index_, group);
     if (facts.reservations.empty()) return;  // plan_kai_truth tells.
     GroupJudgement judged = judge(facts, claims_);
-    const bool decides = std::ranges::any_of(judged.reservations, [](const Judgement& j) { return j.fate != Fate::keep; });
+    const bool decides =
+        std::ranges::any_of(judged.reservations, [](const Judgement& j) { return j.fate != Fate::keep; });
     const bool listed = is_listed(group);
     // Multi-device consumers are in no watch: nothing is concluded before they have been listed.
     const bool known = decides && listed ? renew_lookups(facts, judged.wants) : !decides;
@@ -154,11 +160,16 @@ class Collector {
       if (j.fate == Fate::keep) {
         tell_kept(j);
       } else if (!known) {
-        tell(*j.reservation, Severity::info, "KAILooking", fmt::format("kept: pods labelled {}{} are being listed", kGroupPrefix, group));
+        tell(*j.reservation, Severity::info, "KAILooking",
+             fmt::format("kept: pods labelled {}{} are being listed", kGroupPrefix, group));
       } else {
         consider(group, std::move(j));
       }
     }
+    std::erase_if(judged.wants.config_maps, [&](const ObjectKey& key) {
+      auto it = kai_.lookups.config_maps.find(key);
+      return it != kai_.lookups.config_maps.end() && !due(it->second.at);
+    });
     pass_.plan.kai_wanted.merge(std::move(judged.wants));
     if (decides || !pass_.plan.kai_wanted.empty()) pass_.look_again_in(settings_.sweep);
   }
@@ -188,11 +199,13 @@ class Collector {
     const KaiPod& pod = *j.reservation;
     const bool unannotated = j.reason == "KAIConsumersAlive" && !pod.meta.annotations.contains(kDeviceAnnotation);
     if (unannotated && pass_.s.now - pod.meta.creation_timestamp > view_.bind_timeout) {
-      tell(pod, Severity::error, "KAIReservationUnannotated",
-           fmt::format("{}; yet the reservation has no annotation {}{}: new pods of this group fail with \"failed to find "
-                       "annotation\". Look at its log and its RuntimeClass",
-                       j.message, kDeviceAnnotation,
-                       pod.waiting_reason.empty() ? std::string() : fmt::format(" (container: {})", pod.waiting_reason.view())));
+      tell(
+          pod, Severity::error, "KAIReservationUnannotated",
+          fmt::format(
+              "{}; yet the reservation has no annotation {}{}: new pods of this group fail with \"failed to find "
+              "annotation\". Look at its log and its RuntimeClass",
+              j.message, kDeviceAnnotation,
+              pod.waiting_reason.empty() ? std::string() : fmt::format(" (container: {})", pod.waiting_reason.view())));
       return;
     }
     const bool suspicious = j.reason == "KAIDuplicateUnproven" || j.reason == "KAISuspectConsumer";
@@ -207,8 +220,8 @@ class Collector {
     Candidate candidate;
     candidate.pod = &pod;
     candidate.node_gone = !pod.node_name.empty() && world_.nodes.find(pod.node_name.view()) == nullptr;
-    const std::string condition = fmt::format("kai/{}/{}/{}/{}", j.fate == Fate::orphan ? "orphan" : "duplicate", pod.meta.uid,
-                                              group, index_.activity(group));
+    const std::string condition = fmt::format("kai/{}/{}/{}/{}", j.fate == Fate::orphan ? "orphan" : "duplicate",
+                                              pod.meta.uid, group, index_.activity(group));
     const bool held = pass_.held_for(condition, view_.grace);
     candidate.since = pass_.since(condition);
     const std::string why = j.message;
@@ -216,7 +229,8 @@ class Collector {
     if (pod.meta.deletion_timestamp && !candidate.node_gone) {
       return tell(pod, Severity::info, "KAIDeletionUnderWay", why + "; its deletion is under way");
     }
-    if (std::string excuse = excused(pod); !excuse.empty()) return tell(pod, Severity::info, "KAIHeld", "kept: " + excuse + "; " + why);
+    if (std::string excuse = excused(pod); !excuse.empty())
+      return tell(pod, Severity::info, "KAIHeld", "kept: " + excuse + "; " + why);
     const Duration age = pass_.s.now - pod.meta.creation_timestamp;
     if (age < view_.grace) pass_.look_again_in(view_.grace - age);
     candidate.ready = held && age >= view_.grace;
@@ -224,7 +238,8 @@ class Collector {
   }
 
   [[nodiscard]] std::string excused(const KaiPod& pod) const {
-    if (pod.meta.annotations.get(kDoNotDisruptAnnotation) == "true") return fmt::format("it carries {}=true", kDoNotDisruptAnnotation);
+    if (pod.meta.annotations.get(kDoNotDisruptAnnotation) == "true")
+      return fmt::format("it carries {}=true", kDoNotDisruptAnnotation);
     const Node* node = world_.nodes.find(pod.node_name.view());
     if (node && node->meta.annotations.get(kHoldAnnotation) == "true") {
       return fmt::format("node {} carries {}=true", node->meta.name, kHoldAnnotation);
@@ -240,7 +255,8 @@ class Collector {
     const Deployment* binder = kai_.deployments.find(ObjectKey{view_.ns, std::string(kBinder)});
     const std::string condition = fmt::format("kai/stable/{}/{}/{}", view_.signature, binder ? binder->meta.uid : "",
                                               binder ? binder->meta.generation : 0);
-    if (!pass_.held_for(condition, view_.grace)) return "kai-config and the binder have not been seen unchanged for long enough";
+    if (!pass_.held_for(condition, view_.grace))
+      return "kai-config and the binder have not been seen unchanged for long enough";
     return {};
   }
 
@@ -248,12 +264,15 @@ class Collector {
     const std::string held = hold();
     std::int64_t left = settings_.deletions_per_pass;
     for (auto& [node, candidates] : by_node_) {
-      std::ranges::sort(candidates, {}, [](const Candidate& c) { return std::tuple(!c.ready, c.since, c.pod->meta.name); });
-      const bool turn = pass_.held_for(fmt::format("kai/turn/{}/{}", node, candidates.front().pod->meta.uid), settings_.node_interval);
+      std::ranges::sort(candidates, {},
+                        [](const Candidate& c) { return std::tuple(!c.ready, c.since, c.pod->meta.name); });
+      const bool turn = pass_.held_for(fmt::format("kai/turn/{}/{}", node, candidates.front().pod->meta.uid),
+                                       settings_.node_interval);
       for (const Candidate& candidate : candidates) {
         const bool first = &candidate == &candidates.front();
         if (std::string wait = why_wait(candidate, held, first && turn); !wait.empty()) {
-          tell(*candidate.pod, Severity::info, "KAIOrphan", fmt::format("kept for now: {}; {}", wait, candidate.judgement.message));
+          tell(*candidate.pod, Severity::info, "KAIOrphan",
+               fmt::format("kept for now: {}; {}", wait, candidate.judgement.message));
         } else if (observing()) {
           tell(*candidate.pod, Severity::warning, "KAIWouldDelete", would_delete(candidate));
         } else if (left-- > 0) {
@@ -266,12 +285,16 @@ class Collector {
   }
 
   [[nodiscard]] std::string why_wait(const Candidate& candidate, const std::string& held, bool turn) const {
-    if (!candidate.ready) return fmt::format("deleted once it is {} old and was seen so for as long", k8s::format_go_duration(view_.grace));
+    if (!candidate.ready)
+      return fmt::format("deleted once it is {} old and was seen so for as long", k8s::format_go_duration(view_.grace));
     if (!held.empty()) return held;
-    return turn ? std::string() : fmt::format("one deletion per node in {}", k8s::format_go_duration(settings_.node_interval));
+    return turn ? std::string()
+                : fmt::format("one deletion per node in {}", k8s::format_go_duration(settings_.node_interval));
   }
 
-  [[nodiscard]] bool observing() const { return settings_.gc_mode == KaiGcMode::observe || !view_.unrecognised.empty(); }
+  [[nodiscard]] bool observing() const {
+    return settings_.gc_mode == KaiGcMode::observe || !view_.unrecognised.empty();
+  }
 
   [[nodiscard]] std::string would_delete(const Candidate& candidate) const {
     const std::string why = view_.unrecognised.empty() ? std::string("the mode is Observe") : view_.unrecognised;
@@ -287,8 +310,9 @@ class Collector {
     // No kubelet is left to end it.
     if (candidate.node_gone) action.grace_period_seconds = 0;
     const std::string device(pod.meta.annotations.get(kDeviceAnnotation).value_or("of unknown UUID"));
-    const std::string message = fmt::format("{}; it holds GPU {} of node {}{}", candidate.judgement.message, device,
-                                            pod.node_name.view(), candidate.node_gone ? ", which does not exist any more" : "");
+    const std::string message =
+        fmt::format("{}; it holds GPU {} of node {}{}", candidate.judgement.message, device, pod.node_name.view(),
+                    candidate.node_gone ? ", which does not exist any more" : "");
     const std::string note = fmt::format("Deleting reservation {}: {}", k8s::to_string(action.pod), message);
     pass_.event(candidate.node_gone ? pod_ref(pod.meta) : node_ref(std::string(pod.node_name.view())), false,
                 candidate.judgement.reason, "DeleteReservation", note);
@@ -317,6 +341,7 @@ void plan_reservation_gc(Pass& pass) {
     if (pass.s.settings.kai.gc_mode == KaiGcMode::off) return;
     pass.finding(Severity::warning, {"v1", "Namespace", "", pass.index.kai.view().reservations, ""}, "KAIHold",
                  fmt::format("no reservation is collected: {}", why));
+    pass.look_again_in(pass.s.settings.kai.sweep);
     return;
   }
   Collector collector(pass);

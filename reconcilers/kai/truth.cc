@@ -19,9 +19,9 @@ namespace {
 
 // What does not agree on one node. Names of pods, with the group's where it helps.
 struct Mismatch {
-  std::set<std::string> idle;       // Reservations that hold a GPU which KAI counts as free.
-  std::set<std::string> unreserved; // Consumers whose GPU nobody holds at the kubelet.
-  std::set<std::string> extra;      // Further reservations of one group: GPUs that KAI does not count.
+  std::set<std::string> idle;        // Reservations that hold a GPU which KAI counts as free.
+  std::set<std::string> unreserved;  // Consumers whose GPU nobody holds at the kubelet.
+  std::set<std::string> extra;       // Further reservations of one group: GPUs that KAI does not count.
   [[nodiscard]] std::int64_t gpus() const { return static_cast<std::int64_t>(idle.size() + extra.size()); }
 };
 
@@ -41,7 +41,8 @@ std::string describe(const Mismatch& found) {
   const auto add = [&](const std::set<std::string>& names, std::string_view what) {
     if (!names.empty()) out += fmt::format("{}{} {}", out.empty() ? "" : "; ", what, listed(names));
   };
-  add(found.idle, "GPUs are held without a consumer, so KAI counts them as free (pods then fail with UnexpectedAdmissionError):");
+  add(found.idle,
+      "GPUs are held without a consumer, so KAI counts them as free (pods then fail with UnexpectedAdmissionError):");
   add(found.extra, "more than one reservation for one group:");
   add(found.unreserved, "consumers without a reservation, whose GPU the kubelet may give away:");
   return out;
@@ -50,7 +51,8 @@ std::string describe(const Mismatch& found) {
 void compare(const GroupFacts& facts, std::map<std::string, Mismatch>& nodes) {
   std::map<std::string, std::set<std::string>> reserved;
   for (const KaiPod* pod : facts.reservations) {
-    if (is_alive(*pod) && !pod->meta.deletion_timestamp) reserved[std::string(pod->node_name.view())].insert(k8s::to_string(pod->meta.key()));
+    if (is_alive(*pod) && !pod->meta.deletion_timestamp)
+      reserved[std::string(pod->node_name.view())].insert(k8s::to_string(pod->meta.key()));
   }
   std::set<std::string> used;
   for (const KaiPod* pod : facts.consumers) {
@@ -74,8 +76,10 @@ void compare(const GroupFacts& facts, std::map<std::string, Mismatch>& nodes) {
 void report_sharing_twice(Pass& pass) {
   for (const std::string& name : pass.index.kai.shared_twice()) {
     const std::string note = fmt::format(
-        "KAI shares GPUs here ({}) while the device plugin serves replicas of them: one unit of nvidia.com/gpu is no device, "
-        "so a reservation holds no GPU of its own. Keep KAI's fractions off this node, or take it to an unshared profile",
+        "KAI shares GPUs here ({}) while the device plugin serves replicas of them: one unit of nvidia.com/gpu is no "
+        "device, "
+        "so a reservation holds no GPU of its own. Keep KAI's fractions off this node, or take it to an unshared "
+        "profile",
         pass.index.kai.use_of(name));
     pass.finding(Severity::error, node_ref(name), kKaiOnSharedNode, note);
     pass.event(node_ref(name), true, kKaiOnSharedNode, "CheckSharing", note);

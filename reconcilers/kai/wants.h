@@ -11,7 +11,7 @@ namespace gso {
 
 // What planners want looked up before they decide; answered in KaiWorld::lookups within the same or the next pass.
 struct KaiWants {
-  std::set<std::string> groups;     // Pods labelled runai-gpu-group/<group>, in all namespaces.
+  std::set<std::string> groups;          // Pods labelled runai-gpu-group/<group>, in all namespaces.
   std::set<k8s::ObjectKey> pods;         // Whether it is alive.
   std::set<k8s::ObjectKey> config_maps;  // Consumers' ConfigMaps: which GPU they see.
   [[nodiscard]] bool empty() const { return groups.empty() && pods.empty() && config_maps.empty(); }

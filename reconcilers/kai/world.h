@@ -25,8 +25,8 @@ struct KaiLookups {
   };
   struct Devices {
     WallTime at{};
-    bool known = false;        // The ConfigMap was read (it may be forbidden, or gone).
-    std::string devices;       // NVIDIA_VISIBLE_DEVICES as it stands there.
+    bool known = false;   // The ConfigMap was read (it may be forbidden, or gone).
+    std::string devices;  // NVIDIA_VISIBLE_DEVICES as it stands there.
   };
   std::map<std::string, Group> groups;
   std::map<ObjectKey, Pod> pods;
@@ -41,11 +41,13 @@ struct KaiWorld {
   k8s::Store<KaiPod> pods;
   k8s::Store<Deployment> deployments;  // The binder.
   k8s::Store<RuntimeClass> runtime_classes;
-  k8s::Store<KaiSchema> schemas;       // CRDs of Config and BindRequest; may stay empty (see schemas_known).
+  k8s::Store<KaiSchema> schemas;  // CRDs of Config and BindRequest; may stay empty (see schemas_known).
   KaiLookups lookups;
   bool configs_served = false;
   bool bind_requests_served = false;
   bool schemas_known = false;  // The CRDs were read (in a cluster), so that an absent field is really absent.
+  // The watches of pods and BindRequests are complete: what is not in them is not on a node (S8).
+  bool use_known = true;
   // Why the view is incomplete or may be behind, in words; empty: every store above is in step.
   std::string incomplete;
 };
@@ -59,7 +61,7 @@ struct KaiSettings {
   k8s::Duration sweep = std::chrono::seconds(60);          // Orphans are looked at again after this.
   k8s::Duration node_interval = std::chrono::seconds(60);  // Between two deletions on one node.
   std::int64_t deletions_per_pass = 16;                    // Over all nodes.
-  bool explain_all = false;  // `plan`: a finding for healthy reservations too.
+  bool explain_all = false;                                // `plan`: a finding for healthy reservations too.
 };
 
 }  // namespace gso

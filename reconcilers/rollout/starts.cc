@@ -260,10 +260,27 @@ class Starter {
 
   enum class Outcome { started, no_slot, skipped };
 
+  // S8, also for reloads, which are no change of the profile: no roll to replicas where KAI shares GPUs, nor before it is
+  // known whether it does.
+  bool kai_allows(const std::string& name, const NodeAssessment& a) {
+    const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
+    if (!replicas) return true;
+    if (!pass_.s.world.kai.use_known) {
+      pass_.look_again_in(std::chrono::seconds(1));
+      return false;
+    }
+    const std::string use = pass_.index.kai.use_of(name);
+    if (use.empty()) return true;
+    pass_.finding(Severity::warning, node_ref(name), kKaiReservations,
+                  fmt::format("not restarted into replicas of its GPUs: KAI shares them ({})", use));
+    return false;
+  }
+
   Outcome try_start(const UnitKey& key, const Unit& unit, const std::string& name) {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !node->ready) return Outcome::skipped;
+    if (!kai_allows(name, *a)) return Outcome::skipped;
     if (!is_busy(*a) && !slot_is_free(key, unit, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);

@@ -59,7 +59,8 @@ void KaiCluster::without_kai() {
   world.kai.configs_served = world.kai.bind_requests_served = false;
 }
 
-KaiPod& KaiCluster::reservation(const std::string& name, const std::string& group, const std::string& node, const std::string& gpu) {
+KaiPod& KaiCluster::reservation(const std::string& name, const std::string& group, const std::string& node,
+                                const std::string& gpu) {
   KaiPod pod = pod_of("kai-resource-reservation", name, now - std::chrono::hours(1));
   pod.meta.labels = StringMap{{"app", "kai-resource-reservation"}};
   if (!group.empty()) pod.meta.labels.set(kai::kGroupLabel, group);
@@ -81,7 +82,8 @@ KaiPod& KaiCluster::consumer(const std::string& name, const std::string& group, 
   return pod;
 }
 
-KaiPod& KaiCluster::multi_consumer(const std::string& name, const std::vector<std::string>& groups, const std::string& node) {
+KaiPod& KaiCluster::multi_consumer(const std::string& name, const std::vector<std::string>& groups,
+                                   const std::string& node) {
   KaiPod& pod = plain_pod(name);
   for (const std::string& group : groups) pod.meta.labels.set(std::string(kai::kGroupPrefix) + group, group);
   pod.node_name = Interned(node);

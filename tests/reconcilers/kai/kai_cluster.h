@@ -29,7 +29,8 @@ class KaiCluster {
   // Half an hour old, Running on n1, with the single-device label.
   KaiPod& consumer(const std::string& name, const std::string& group, const std::string& node = "n1");
   // The same with runai-gpu-group/<group> only.
-  KaiPod& multi_consumer(const std::string& name, const std::vector<std::string>& groups, const std::string& node = "n1");
+  KaiPod& multi_consumer(const std::string& name, const std::vector<std::string>& groups,
+                         const std::string& node = "n1");
   // Without any label of KAI's.
   KaiPod& plain_pod(const std::string& name);
   BindRequest& request(const std::string& pod, const std::string& group, const std::string& phase);
@@ -50,7 +51,8 @@ class KaiCluster {
   // One pass at `now`, with what has been observed so far.
   Plan pass(const std::string& reconciler = "pod.reservation-gc");
   // Passes every `step` until `span` is over; returns the last plan. Nothing is executed.
-  Plan run(Duration span, Duration step = std::chrono::seconds(30), const std::string& reconciler = "pod.reservation-gc");
+  Plan run(Duration span, Duration step = std::chrono::seconds(30),
+           const std::string& reconciler = "pod.reservation-gc");
   // As `plan --assume-observed-for 1h`.
   Plan credited(const std::string& reconciler = "pod.reservation-gc");
 

@@ -46,7 +46,8 @@ TEST(KaiSharingMode, FollowsTheFieldsThatTheSchemaHas) {
     KaiCluster cluster;
     cluster.config().gpu_sharing = row.sharing;
     cluster.config().gpu_sharing_mode = row.mode;
-    cluster.world.kai.schemas.apply(schema(row.knows_modes ? std::set<std::string>{"spec.global.gpuSharingMode"} : std::set<std::string>{}));
+    cluster.world.kai.schemas.apply(
+        schema(row.knows_modes ? std::set<std::string>{"spec.global.gpuSharingMode"} : std::set<std::string>{}));
     cluster.apply();
     const KaiSharing sharing = view_kai(cluster.world.kai, KaiSettings{}).sharing;
     EXPECT_EQ(sharing.enabled, row.on) << row.name;
@@ -108,7 +109,8 @@ TEST_F(KaiConfigState, TellsThatAnUpgradeWipedAManualPatch) {
   set_by("helm", false);
   const Plan wiped = look();
   EXPECT_TRUE(reasons(wiped, "kai-config").contains("KAIPatchWiped"));
-  EXPECT_NE(message(wiped, "kai-config", "KAIPatchWiped").find("was true (set by kubectl-patch) and is false"), std::string::npos);
+  EXPECT_NE(message(wiped, "kai-config", "KAIPatchWiped").find("was true (set by kubectl-patch) and is false"),
+            std::string::npos);
   const int after = writes;
   EXPECT_TRUE(reasons(look(), "kai-config").contains("KAIPatchWiped"));  // Stands until it is settled, written once.
   EXPECT_EQ(writes, after);
@@ -212,7 +214,8 @@ TEST(Exclusivity, TellsWhereKaiSharesGpusThatThePluginServesAsReplicas) {
     cluster.nodes.at("n1").meta.labels.set(row.key, row.value);
     cluster.reservation("r", "g");
     cluster.consumer("p", "g");
-    EXPECT_EQ(reasons(cluster.pass(), "n1").contains(std::string(kKaiOnSharedNode)), row.told) << row.key << "=" << row.value;
+    EXPECT_EQ(reasons(cluster.pass(), "n1").contains(std::string(kKaiOnSharedNode)), row.told)
+        << row.key << "=" << row.value;
     cluster.pods.clear();
     EXPECT_EQ(reasons(cluster.pass(), "n1"), Names{}) << row.key << "=" << row.value;
   }
@@ -260,7 +263,8 @@ TEST(KaiProjection, ReadsTheConfigAndWhoWroteIt) {
 }
 
 TEST(KaiProjection, ReadsBothFieldsOfABindRequest) {
-  const auto request = project_bind_request(R"({"metadata":{"name":"p","namespace":"t"},"spec":{"podName":"p","selectedNode":"n",
+  const auto request =
+      project_bind_request(R"({"metadata":{"name":"p","namespace":"t"},"spec":{"podName":"p","selectedNode":"n",
     "selectedGPUGroups":["a"],"selectedFractionalGpuGroups":[{"id":"b","computeSharingMode":"mps"}],"backoffLimit":null},
     "status":{"phase":"Failed","failedAttempts":2}})");
   ASSERT_TRUE(request) << request.error().message;
@@ -273,9 +277,11 @@ TEST(KaiProjection, ReadsBothFieldsOfABindRequest) {
 
 TEST(KaiProjection, FindsTheContainerThatGetsTheGpu) {
   const auto index = [](const char* named) {
-    const std::string annotation = *named != '\0' ? std::string(R"("gpu-fraction-container-name":")") + named + "\"" : std::string();
-    const auto pod = project_kai_pod(R"({"metadata":{"name":"p","labels":{"x":"y","runai-gpu-group":"g"},"annotations":{)" + annotation +
-                                     R"(}},"spec":{"containers":[{"name":"a"},{"name":"b"}],"initContainers":[{"name":"i"},{"name":"j"}]}})");
+    const std::string annotation =
+        *named != '\0' ? std::string(R"("gpu-fraction-container-name":")") + named + "\"" : std::string();
+    const auto pod = project_kai_pod(
+        R"({"metadata":{"name":"p","labels":{"x":"y","runai-gpu-group":"g"},"annotations":{)" + annotation +
+        R"(}},"spec":{"containers":[{"name":"a"},{"name":"b"}],"initContainers":[{"name":"i"},{"name":"j"}]}})");
     EXPECT_FALSE(pod->meta.labels.contains("x"));
     return std::string(pod->container_index.view());
   };
@@ -286,7 +292,8 @@ TEST(KaiProjection, FindsTheContainerThatGetsTheGpu) {
 }
 
 TEST(KaiProjection, FindsTheFieldsOfASchema) {
-  const auto found = project_kai_schema(R"({"metadata":{"name":"configs.kai.scheduler"},"spec":{"versions":[{"name":"v1","schema":
+  const auto found =
+      project_kai_schema(R"({"metadata":{"name":"configs.kai.scheduler"},"spec":{"versions":[{"name":"v1","schema":
     {"openAPIV3Schema":{"properties":{"spec":{"properties":{"admission":{"properties":{"gpuSharing":{"type":"boolean"}}},
     "global":{"properties":{"schedulerName":{}}}}}}}}}]}})");
   ASSERT_TRUE(found) << found.error().message;

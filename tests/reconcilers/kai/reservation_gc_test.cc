@@ -22,7 +22,9 @@ struct Row {
   const char* reason = "";  // Of a finding about "r"; empty: not looked at.
 };
 
-void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+void PrintTo(const Row& row, std::ostream* out) {
+  *out << row.name;
+}
 
 class Rules : public ::testing::TestWithParam<Row> {};
 
@@ -37,60 +39,66 @@ TEST_P(Rules, DecideWhatIsDeleted) {
   }
 }
 
-std::string test_name(const ::testing::TestParamInfo<Row>& info) { return info.param.name; }
+std::string test_name(const ::testing::TestParamInfo<Row>& info) {
+  return info.param.name;
+}
 
-KaiPod& r(KaiCluster& cluster) { return cluster.pods.at({"kai-resource-reservation", "r"}); }
+KaiPod& r(KaiCluster& cluster) {
+  return cluster.pods.at({"kai-resource-reservation", "r"});
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Identity, Rules,
-    ::testing::Values(
-        Row{"an_orphan_goes", [](KaiCluster&) {}, {"r"}},
-        Row{"another_namespace_stays",
-            [](KaiCluster& c) {
-              KaiPod pod = r(c);
-              c.pods.clear();
-              pod.meta.ns = Interned("team");
-              c.pods[pod.meta.key()] = pod;
-            },
-            {},
-            "KAILeftover"},
-        Row{"another_app_label_stays", [](KaiCluster& c) { r(c).meta.labels.set("app", "mine"); }, {}},
-        Row{"no_group_label_stays", [](KaiCluster& c) { r(c).meta.labels.erase(kai::kGroupLabel); }, {}, "KAILostGroupLabel"},
-        Row{"the_name_does_not_matter",
-            [](KaiCluster& c) {
-              KaiPod pod = r(c);
-              c.pods.clear();
-              pod.meta.name = "whatever";
-              c.pods[pod.meta.key()] = pod;
-            },
-            {"whatever"}},
-        Row{"the_configured_namespace_and_label_count",
-            [](KaiCluster& c) {
-              c.config().reservation_namespace = "infra";
-              c.config().reservation_app_label = "holders";
-              KaiPod pod = r(c);
-              c.pods.clear();
-              pod.meta.ns = Interned("infra");
-              pod.meta.labels.set("app", "holders");
-              c.pods[pod.meta.key()] = pod;
-            },
-            {"r"}},
-        Row{"one_left_in_an_earlier_namespace_keeps_its_group",
-            [](KaiCluster& c) {
-              c.config().reservation_namespace = "infra";
-              KaiPod pod = r(c);
-              pod.meta.ns = Interned("infra");
-              pod.meta.name = "moved";
-              c.pods[pod.meta.key()] = pod;
-            },
-            {},  // To KAI the old one is a live consumer.
-            "KAILeftover"},
-        Row{"the_configured_label_alone_is_ours",
-            [](KaiCluster& c) {
-              c.config().reservation_app_label = "holders";
-              c.reservation("s", "h").meta.labels.set("app", "holders");
-            },
-            {"s"}}),
+    ::testing::Values(Row{"an_orphan_goes", [](KaiCluster&) {}, {"r"}},
+                      Row{"another_namespace_stays",
+                          [](KaiCluster& c) {
+                            KaiPod pod = r(c);
+                            c.pods.clear();
+                            pod.meta.ns = Interned("team");
+                            c.pods[pod.meta.key()] = pod;
+                          },
+                          {},
+                          "KAILeftover"},
+                      Row{"another_app_label_stays", [](KaiCluster& c) { r(c).meta.labels.set("app", "mine"); }, {}},
+                      Row{"no_group_label_stays",
+                          [](KaiCluster& c) { r(c).meta.labels.erase(kai::kGroupLabel); },
+                          {},
+                          "KAILostGroupLabel"},
+                      Row{"the_name_does_not_matter",
+                          [](KaiCluster& c) {
+                            KaiPod pod = r(c);
+                            c.pods.clear();
+                            pod.meta.name = "whatever";
+                            c.pods[pod.meta.key()] = pod;
+                          },
+                          {"whatever"}},
+                      Row{"the_configured_namespace_and_label_count",
+                          [](KaiCluster& c) {
+                            c.config().reservation_namespace = "infra";
+                            c.config().reservation_app_label = "holders";
+                            KaiPod pod = r(c);
+                            c.pods.clear();
+                            pod.meta.ns = Interned("infra");
+                            pod.meta.labels.set("app", "holders");
+                            c.pods[pod.meta.key()] = pod;
+                          },
+                          {"r"}},
+                      Row{"one_left_in_an_earlier_namespace_keeps_its_group",
+                          [](KaiCluster& c) {
+                            c.config().reservation_namespace = "infra";
+                            KaiPod pod = r(c);
+                            pod.meta.ns = Interned("infra");
+                            pod.meta.name = "moved";
+                            c.pods[pod.meta.key()] = pod;
+                          },
+                          {},  // To KAI the old one is a live consumer.
+                          "KAILeftover"},
+                      Row{"the_configured_label_alone_is_ours",
+                          [](KaiCluster& c) {
+                            c.config().reservation_app_label = "holders";
+                            c.reservation("s", "h").meta.labels.set("app", "holders");
+                          },
+                          {"s"}}),
     test_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -98,13 +106,19 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Row{"a_running_consumer_keeps_it", [](KaiCluster& c) { c.consumer("p", "g"); }, {}},
         Row{"a_pending_consumer_keeps_it", [](KaiCluster& c) { c.consumer("p", "g").phase = Interned("Pending"); }, {}},
-        Row{"an_unknown_consumer_keeps_it", [](KaiCluster& c) { c.consumer("p", "g").phase = Interned("Unknown"); }, {}},
+        Row{"an_unknown_consumer_keeps_it",
+            [](KaiCluster& c) { c.consumer("p", "g").phase = Interned("Unknown"); },
+            {}},
         Row{"a_consumer_without_a_phase_keeps_it", [](KaiCluster& c) { c.consumer("p", "g").phase = Interned(); }, {}},
         Row{"a_terminating_consumer_keeps_it",
             [](KaiCluster& c) { c.consumer("p", "g").meta.deletion_timestamp = c.now - 15min; },
             {}},
-        Row{"a_succeeded_consumer_does_not", [](KaiCluster& c) { c.consumer("p", "g").phase = Interned("Succeeded"); }, {"r"}},
-        Row{"a_failed_consumer_does_not", [](KaiCluster& c) { c.consumer("p", "g").phase = Interned("Failed"); }, {"r"}},
+        Row{"a_succeeded_consumer_does_not",
+            [](KaiCluster& c) { c.consumer("p", "g").phase = Interned("Succeeded"); },
+            {"r"}},
+        Row{"a_failed_consumer_does_not",
+            [](KaiCluster& c) { c.consumer("p", "g").phase = Interned("Failed"); },
+            {"r"}},
         Row{"another_group_does_not", [](KaiCluster& c) { c.consumer("p", "other"); }, {"r"}},
         Row{"any_namespace_counts",
             [](KaiCluster& c) {
@@ -115,7 +129,10 @@ INSTANTIATE_TEST_SUITE_P(
             },
             {}},
         Row{"any_scheduler_counts", [](KaiCluster& c) { c.consumer("p", "g").scheduler_name = Interned("mine"); }, {}},
-        Row{"a_multi_device_consumer_keeps_it", [](KaiCluster& c) { c.multi_consumer("p", {"g", "h"}); }, {}, "KAIConsumersAlive"},
+        Row{"a_multi_device_consumer_keeps_it",
+            [](KaiCluster& c) { c.multi_consumer("p", {"g", "h"}); },
+            {},
+            "KAIConsumersAlive"},
         Row{"a_finished_multi_device_consumer_does_not",
             [](KaiCluster& c) { c.multi_consumer("p", {"g"}).phase = Interned("Succeeded"); },
             {"r"}},
@@ -151,14 +168,20 @@ INSTANTIATE_TEST_SUITE_P(
             },
             {},
             "KAIReservationUnannotated"},
-        Row{"consumers_on_another_node_alarm", [](KaiCluster& c) { c.consumer("p", "g", "n2"); }, {}, "KAIReservationElsewhere"}),
+        Row{"consumers_on_another_node_alarm",
+            [](KaiCluster& c) { c.consumer("p", "g", "n2"); },
+            {},
+            "KAIReservationElsewhere"}),
     test_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Intent, Rules,
     ::testing::Values(
         Row{"a_pending_request_keeps_it", [](KaiCluster& c) { c.request("p", "g", "Pending"); }, {}, "KAIBindInFlight"},
-        Row{"a_request_without_a_phase_keeps_it", [](KaiCluster& c) { c.request("p", "g", ""); }, {}, "KAIBindInFlight"},
+        Row{"a_request_without_a_phase_keeps_it",
+            [](KaiCluster& c) { c.request("p", "g", ""); },
+            {},
+            "KAIBindInFlight"},
         Row{"a_phase_that_we_do_not_know_keeps_it", [](KaiCluster& c) { c.request("p", "g", "Odd"); }, {}},
         Row{"a_request_for_another_group_does_not", [](KaiCluster& c) { c.request("p", "other", "Pending"); }, {"r"}},
         Row{"a_failed_request_without_limit_does_not", [](KaiCluster& c) { c.request("p", "g", "Failed"); }, {"r"}},
@@ -179,7 +202,9 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"a_request_being_deleted_keeps_it",
             [](KaiCluster& c) { c.request("p", "g", "Failed").meta.deletion_timestamp = c.now; },
             {}},
-        Row{"a_succeeded_request_whose_pod_is_gone_does_not", [](KaiCluster& c) { c.request("p", "g", "Succeeded"); }, {"r"}},
+        Row{"a_succeeded_request_whose_pod_is_gone_does_not",
+            [](KaiCluster& c) { c.request("p", "g", "Succeeded"); },
+            {"r"}},
         Row{"a_succeeded_request_whose_pod_lives_keeps_it",
             [](KaiCluster& c) {
               c.request("p", "g", "Succeeded");
@@ -210,19 +235,27 @@ INSTANTIATE_TEST_SUITE_P(
               r(c).meta.creation_timestamp = c.now - 900s;
             },
             {}},
-        Row{"an_unavailable_binder_holds", [](KaiCluster& c) { c.binder().available_condition = false; }, {}, "KAIOrphan"},
+        Row{"an_unavailable_binder_holds",
+            [](KaiCluster& c) { c.binder().available_condition = false; },
+            {},
+            "KAIOrphan"},
         Row{"a_binder_scaled_to_zero_holds", [](KaiCluster& c) { c.binder().replicas = c.binder().available = 0; }, {}},
         Row{"a_missing_binder_holds", [](KaiCluster& c) { c.binder_.reset(); }, {}},
         Row{"a_binder_in_a_rollout_holds", [](KaiCluster& c) { c.binder().updated = 0; }, {}},
         Row{"a_binder_whose_change_was_not_seen_holds", [](KaiCluster& c) { ++c.binder().meta.generation; }, {}},
-        Row{"a_binder_available_for_a_minute_holds", [](KaiCluster& c) { c.binder().available_since = c.now - 1min; }, {}},
+        Row{"a_binder_available_for_a_minute_holds",
+            [](KaiCluster& c) { c.binder().available_since = c.now - 1min; },
+            {}},
         Row{"sharing_switched_off_does_not_stop_it", [](KaiCluster& c) { c.config().gpu_sharing = false; }, {"r"}},
         Row{"a_kai_that_is_gone_does_not_stop_it", [](KaiCluster& c) { c.without_kai(); }, {"r"}},
         Row{"a_missing_config_does_not_stop_it", [](KaiCluster& c) { c.config_.reset(); }, {"r"}},
         Row{"one_api_without_the_other_holds", [](KaiCluster& c) { c.world.kai.bind_requests_served = false; }, {}},
         Row{"the_other_api_without_the_one_holds", [](KaiCluster& c) { c.world.kai.configs_served = false; }, {}},
         Row{"an_incomplete_view_holds", [](KaiCluster& c) { c.world.kai.incomplete = "pods were refused"; }, {}},
-        Row{"mode_observe_only_says_it", [](KaiCluster& c) { c.settings.kai.gc_mode = KaiGcMode::observe; }, {}, "KAIWouldDelete"},
+        Row{"mode_observe_only_says_it",
+            [](KaiCluster& c) { c.settings.kai.gc_mode = KaiGcMode::observe; },
+            {},
+            "KAIWouldDelete"},
         Row{"mode_off_says_nothing", [](KaiCluster& c) { c.settings.kai.gc_mode = KaiGcMode::off; }, {}},
         Row{"a_schema_that_we_do_not_know_is_only_observed",
             [](KaiCluster& c) {
@@ -245,108 +278,113 @@ INSTANTIATE_TEST_SUITE_P(
             [](KaiCluster& c) { r(c).meta.deletion_timestamp = c.now - 20min; },
             {},
             "KAIDeletionUnderWay"},
-        Row{"a_failed_reservation_without_consumers_goes", [](KaiCluster& c) { r(c).phase = Interned("Failed"); }, {"r"}}),
+        Row{"a_failed_reservation_without_consumers_goes",
+            [](KaiCluster& c) { r(c).phase = Interned("Failed"); },
+            {"r"}}),
     test_name);
 
-INSTANTIATE_TEST_SUITE_P(
-    Duplicates, Rules,
-    ::testing::Values(
-        Row{"two_orphans_of_one_group_on_one_node_go_one_at_a_time", [](KaiCluster& c) { c.reservation("s", "g"); }, {"r"}},
-        Row{"orphans_on_two_nodes_go_together", [](KaiCluster& c) { c.reservation("s", "h", "n2"); }, {"r", "s"}},
-        Row{"without_device_evidence_both_stay",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.consumer("p", "g");
-            },
-            {},
-            "KAIDuplicateUnproven"},
-        Row{"the_one_whose_gpu_nobody_uses_goes",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "GPU-b");
-            },
-            {"r"}},
-        Row{"evidence_in_cdi_form_counts",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "k8s.device-plugin.nvidia.com/gpu=GPU-b");
-            },
-            {"r"}},
-        Row{"an_index_is_no_evidence",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "1");
-            },
-            {}},
-        Row{"one_consumer_without_evidence_keeps_both",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "GPU-b");
-              c.consumer("q", "g");
-            },
-            {}},
-        Row{"a_multi_device_consumer_may_use_it",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "GPU-b");
-              c.devices(c.multi_consumer("q", {"g", "h"}), "GPU-a,GPU-c");
-            },
-            {}},
-        Row{"the_reservation_in_use_must_stand",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b").phase = Interned("Pending");
-              c.devices(c.consumer("p", "g"), "GPU-b");
-            },
-            {}},
-        Row{"a_gpu_that_no_reservation_of_the_group_holds_keeps_both",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "GPU-c");
-            },
-            {}},
-        Row{"a_bind_in_flight_keeps_both",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "GPU-b");
-              c.request("new", "g", "Pending");
-            },
-            {}},
-        Row{"the_consumers_own_request_is_no_bind_in_flight",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "GPU-b");
-              c.request("p", "g", "Succeeded");
-            },
-            {"r"}},
-        Row{"a_gpu_that_another_group_claims_too_stays",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "GPU-b");
-              c.reservation("t", "h", "n1", "GPU-a");
-              c.consumer("q", "h");
-            },
-            {}},
-        Row{"the_one_on_a_node_without_consumers_goes",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n2", "GPU-b");
-              c.consumer("p", "g", "n2");
-            },
-            {"r"}},
-        Row{"an_unbound_consumer_may_come_to_either",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n2", "GPU-b");
-              c.consumer("p", "g", "n2");
-              c.consumer("q", "g", "").phase = Interned("Pending");
-            },
-            {}},
-        Row{"a_young_duplicate_stays",
-            [](KaiCluster& c) {
-              c.reservation("s", "g", "n1", "GPU-b");
-              c.devices(c.consumer("p", "g"), "GPU-b");
-              r(c).meta.creation_timestamp = c.now - 1min;
-            },
-            {}}),
-    test_name);
+INSTANTIATE_TEST_SUITE_P(Duplicates, Rules,
+                         ::testing::Values(Row{"two_orphans_of_one_group_on_one_node_go_one_at_a_time",
+                                               [](KaiCluster& c) { c.reservation("s", "g"); },
+                                               {"r"}},
+                                           Row{"orphans_on_two_nodes_go_together",
+                                               [](KaiCluster& c) { c.reservation("s", "h", "n2"); },
+                                               {"r", "s"}},
+                                           Row{"without_device_evidence_both_stay",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.consumer("p", "g");
+                                               },
+                                               {},
+                                               "KAIDuplicateUnproven"},
+                                           Row{"the_one_whose_gpu_nobody_uses_goes",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                               },
+                                               {"r"}},
+                                           Row{"evidence_in_cdi_form_counts",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"),
+                                                           "k8s.device-plugin.nvidia.com/gpu=GPU-b");
+                                               },
+                                               {"r"}},
+                                           Row{"an_index_is_no_evidence",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "1");
+                                               },
+                                               {}},
+                                           Row{"one_consumer_without_evidence_keeps_both",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                                 c.consumer("q", "g");
+                                               },
+                                               {}},
+                                           Row{"a_multi_device_consumer_may_use_it",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                                 c.devices(c.multi_consumer("q", {"g", "h"}), "GPU-a,GPU-c");
+                                               },
+                                               {}},
+                                           Row{"the_reservation_in_use_must_stand",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b").phase = Interned("Pending");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                               },
+                                               {}},
+                                           Row{"a_gpu_that_no_reservation_of_the_group_holds_keeps_both",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-c");
+                                               },
+                                               {}},
+                                           Row{"a_bind_in_flight_keeps_both",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                                 c.request("new", "g", "Pending");
+                                               },
+                                               {}},
+                                           Row{"the_consumers_own_request_is_no_bind_in_flight",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                                 c.request("p", "g", "Succeeded");
+                                               },
+                                               {"r"}},
+                                           Row{"a_gpu_that_another_group_claims_too_stays",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                                 c.reservation("t", "h", "n1", "GPU-a");
+                                                 c.consumer("q", "h");
+                                               },
+                                               {}},
+                                           Row{"the_one_on_a_node_without_consumers_goes",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n2", "GPU-b");
+                                                 c.consumer("p", "g", "n2");
+                                               },
+                                               {"r"}},
+                                           Row{"an_unbound_consumer_may_come_to_either",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n2", "GPU-b");
+                                                 c.consumer("p", "g", "n2");
+                                                 c.consumer("q", "g", "").phase = Interned("Pending");
+                                               },
+                                               {}},
+                                           Row{"a_young_duplicate_stays",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                                 r(c).meta.creation_timestamp = c.now - 1min;
+                                               },
+                                               {}}),
+                         test_name);
 
 TEST(ReservationGc, DeletesWithUidAndVersionAndNoShorterGraceWhileTheNodeIsThere) {
   KaiCluster cluster;

@@ -1,0 +1,186 @@
+// The reservation GC against a simulated KAI under random schedules with faults, in virtual time: no live consumer is
+// ever lost, and what is left over is gone within the grace period plus one sweep.
+//
+// GSO_KAI_SCHEDULES=10000 runs as many (default: a few), GSO_KAI_SEED=N starts at that one (to look at one again, with
+// GSO_KAI_SCHEDULES=1).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstdlib>
+#include <memory>
+#include <random>
+
+#include "tests/sim/apiserver/api_server.h"
+#include "tests/sim/apiserver/in_process_transport.h"
+#include "tests/sim/kai/kai_actor.h"
+#include "tests/sim/sim_clock.h"
+#include "tests/sim/story/in_process_operator.h"
+
+namespace gso::sim {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+constexpr const char* kUser = "system:serviceaccount:gpu-sharing-operator:gpu-sharing-operator";
+constexpr auto kGrace = 60s;
+constexpr auto kSweep = 10s;
+constexpr auto kInterval = 10s;
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
+}
+
+struct Tally {
+  std::uint64_t deletions = 0;
+  std::uint64_t binds = 0;
+  std::uint64_t orphans = 0;   // Left over when everything went quiet.
+  std::uint64_t restarts = 0;  // Of the operator.
+};
+
+// One cluster, one KAI, one operator.
+class Schedule {
+ public:
+  explicit Schedule(std::uint64_t seed)
+      : clock_(io_, *k8s::parse_rfc3339("2026-03-01T08:00:00Z")),
+        server_(io_.get_executor(), clock_),
+        transport_(server_, {.user = kUser, .user_agent = "gpu-sharing-operator", .fault_seed = seed}),
+        kai_(io_, clock_, server_, {.seed = seed}),
+        op_(io_.get_executor(), &transport_, &clock_),
+        random_(seed * 7919 + 1) {
+    server_.add_audit_listener([this](const AuditEntry& entry) { judge(entry); });
+  }
+  ~Schedule() {
+    kai_.stop();
+    kill();
+    clock_.run_for(1min);
+  }
+
+  // Returns what went wrong, or nothing.
+  std::string run(Tally& tally) {
+    kai_.set_up();
+    start_operator();
+    kai_.start();
+    const k8s::MonoTime busy_until = clock_.monotonic() + 6min;
+    while (clock_.monotonic() < busy_until && trouble_.empty()) {
+      trouble_now_and_then(tally);
+      clock_.run_for(std::chrono::seconds(5 + random_() % 40));
+    }
+    transport_.faults().clear();
+    transport_.set_connected(true);
+    clock_.run_until([this] { return kai_.quiet(); }, 5min);
+    clock_.run_for(2min);  // Watches come back, the binder's Available condition grows older than the grace.
+    const std::string late = wait_for_orphans(tally);
+    tally.binds += kai_.binds_done();
+    tally.deletions += deletions_;
+    if (!trouble_.empty()) return trouble_;
+    if (!kai_.killed().empty()) return "KAI deleted the live consumer " + kai_.killed().front();
+    if (!op_.trouble().empty()) return op_.trouble();
+    return late;
+  }
+  [[nodiscard]] std::string log() const { return op_.recent_log(); }
+
+ private:
+  void start_operator() {
+    const OperatorSettings settings{{"leader-elect", "false"},
+                                    {"kai-grace", "1m"},
+                                    {"kai-sweep", "10s"},
+                                    {"kai-node-interval", "10s"},
+                                    {"page-size", std::to_string(1 + random_() % 10)},
+                                    {"log-level", std::getenv("GSO_KAI_SEED") != nullptr ? "debug" : "info"}};
+    const auto started = op_.start(settings);
+    if (!started) trouble_ = started.error().message;
+  }
+  void kill() {
+    bool ended = false;
+    asio::co_spawn(io_, op_.kill(), [&ended](const std::exception_ptr&) { ended = true; });
+    clock_.run_until([&ended] { return ended; }, 1min);
+  }
+
+  // Faults of the operator's connection, and crashes of the operator.
+  void trouble_now_and_then(Tally& tally) {
+    constexpr Fault kFaults[] = {Fault::latency,    Fault::transport_error, Fault::server_error, Fault::ambiguous,
+                                 Fault::conflict,   Fault::throttle,        Fault::gone,         Fault::truncated,
+                                 Fault::drop_event, Fault::reset_watch,     Fault::hang};
+    if (random_() % 4 == 0) transport_.faults().clear();
+    if (random_() % 2 == 0) {
+      FaultRule rule;
+      rule.fault = kFaults[random_() % std::size(kFaults)];
+      rule.probability = 0.05 + 0.4 * static_cast<double>(random_() % 100) / 100;
+      rule.delay = std::chrono::milliseconds(1 + random_() % 4000);
+      constexpr const char* kResources[] = {"", "pods", "bindrequests", "configs", "deployments"};
+      rule.resource = kResources[random_() % std::size(kResources)];
+      transport_.faults().add(rule);
+    }
+    if (random_() % 12 == 0) transport_.reset_streams();
+    if (random_() % 25 == 0) {
+      kill();
+      start_operator();
+      ++tally.restarts;
+    }
+  }
+
+  void judge(const AuditEntry& entry) {
+    if (entry.user != kUser || entry.gvr.resource != "pods" || entry.status >= 300 || !trouble_.empty()) return;
+    const std::string name = k8s::to_string(entry.key);
+    if (entry.verb != "delete" || entry.key.ns != kReservations || entry.before == nullptr) {
+      trouble_ = fmt::format("the operator did {} {}", entry.verb, name);
+      return;
+    }
+    ++deletions_;
+    const std::string why = kai_.needed(*entry.before);
+    if (!why.empty())
+      trouble_ = fmt::format("the operator deleted {} at {}: {}", name, k8s::format_time(clock_.now()), why);
+  }
+
+  // What is left over now must be gone in time: one by one on each node.
+  std::string wait_for_orphans(Tally& tally) {
+    const auto left = kai_.orphans();
+    tally.orphans += left.size();
+    std::map<std::string, std::size_t> on_node;
+    for (const auto& [name, node] : left) ++on_node[node];
+    std::size_t most = 1;
+    for (const auto& [node, count] : on_node) most = std::max(most, count);
+    clock_.run_for(kGrace + kSweep + kInterval * static_cast<int>(most - 1) + 5s);
+    const auto now = kai_.orphans();
+    for (const auto& [name, node] : left) {
+      if (now.contains(name))
+        return fmt::format("{} on {} is an orphan and still there ({} of {})", name, node, most, left.size());
+    }
+    return {};
+  }
+
+  asio::io_context io_{1};
+  SimClock clock_;
+  ApiServer server_;
+  InProcessTransport transport_;
+  KaiActor kai_;
+  InProcessOperator op_;
+  std::mt19937_64 random_;
+  std::uint64_t deletions_ = 0;
+  std::string trouble_;
+};
+
+TEST(KaiRace, NeverLosesALiveConsumerAndCollectsEveryOrphan) {
+  const std::uint64_t first = from_environment("GSO_KAI_SEED", 1);
+  const std::uint64_t count = from_environment("GSO_KAI_SCHEDULES", 12);
+  Tally tally;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    Schedule schedule(seed);
+    const std::string wrong = schedule.run(tally);
+    ASSERT_EQ(wrong, "") << "schedule " << seed << "\n" << schedule.log();
+  }
+  RecordProperty("schedules", static_cast<int>(count));
+  fmt::print("{} schedules: {} binds, {} reservations collected ({} at the end), {} restarts of the operator\n", count,
+             tally.binds, tally.deletions, tally.orphans, tally.restarts);
+  // Otherwise nothing has been tried.
+  EXPECT_GT(tally.binds, count);
+  EXPECT_GT(tally.deletions, count / 2);
+}
+
+}  // namespace
+}  // namespace gso::sim
