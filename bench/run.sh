@@ -12,6 +12,7 @@ run() {  # NAME COMMAND…
 }
 OPERATOR=$BIN/controller/gpu-sharing-operator
 run fleet-1000 "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 1000
+run kai "$BIN/bench/kai_bench"
 run fleet-5000-memory "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 5000 --no-edit
 run lint-1000 "$BIN/bench/profile_bench" lint
 run plan-5000 "$BIN/bench/profile_bench" plan

@@ -66,14 +66,24 @@ boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiChecks::list_pods(k8
   co_return found;
 }
 
+// A list by name: one verb less to grant in every namespace than a GET.
 boost::asio::awaitable<k8s::Result<bool>> KaiChecks::is_pod_alive(k8s::ObjectKey pod) {
-  const k8s::CallOptions options = call();
-  const k8s::Result<std::string> read = co_await client_->get(kPods, pod, options);
-  if (!read && read.error().reason == k8s::Reason::not_found) co_return false;
-  if (!read) co_return std::unexpected(read.error());
-  const k8s::Result<KaiPod> found = project_kai_pod(*read);
-  if (!found) co_return std::unexpected(found.error());
-  co_return is_alive(*found);
+  bool alive = false;
+  k8s::ListOptions options;
+  options.ns = pod.ns;
+  options.field_selector = k8s::FieldSelector::equals("metadata.name", pod.name);
+  options.call = call();
+  k8s::ItemFunction sink([&alive](std::optional<std::string_view> json) -> k8s::Result<void> {
+    alive = false;
+    if (!json) return {};
+    const k8s::Result<KaiPod> found = project_kai_pod(*json);
+    if (!found) return std::unexpected(found.error());
+    alive = is_alive(*found);
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await client_->list(kPods, options, &sink);
+  if (!listed) co_return std::unexpected(listed.error());
+  co_return alive;
 }
 
 // Forbidden or gone is an answer: there is no evidence.

@@ -145,7 +145,8 @@ std::vector<KaiScope> KaiWatches::wanted(const KaiSettings& settings) const {
   using Kind = KaiScope::Kind;
   const KaiWorld& kai = world_->kai;
   const KaiView view = view_kai(kai, settings);
-  if (settings.gc_mode == KaiGcMode::off && !view.served) return {};
+  const bool leftovers = settings.look_for_leftovers && settings.gc_mode != KaiGcMode::off;
+  if (!view.served && !leftovers) return {};
   std::vector<KaiScope> out{{Kind::reservations, view.reservations, view.app_label}};
   if (view.served || kai.pods.size() > 0) out.push_back({Kind::grouped_pods, "", ""});
   if (view.served) {

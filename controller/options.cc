@@ -254,6 +254,8 @@ void add_kai(std::vector<OptionSpec>& out) {
   out.push_back(duration(
       "kai-sweep", kKai, "How often orphaned reservations are looked at again; at least 5s",
       [](Options& o) -> auto& { return o.kai_sweep; }, std::chrono::seconds(5)));
+  out.push_back(boolean("kai-leftovers", kKai, "Look for reservations also where KAI was removed with its CRDs",
+                        [](Options& o) -> auto& { return o.kai_leftovers; }));
   out.push_back(duration("kai-node-interval", kKai, "Least time between two deletions of reservations on one node",
                          [](Options& o) -> auto& { return o.kai_node_interval; }));
 }
@@ -328,6 +330,7 @@ PlannerSettings Options::planner_settings() const {
   out.kai.gc_mode = kai_reservations;
   out.kai.grace = kai_grace;
   out.kai.sweep = kai_sweep;
+  out.kai.look_for_leftovers = kai_leftovers;
   out.kai.node_interval = kai_node_interval;
   return out;
 }

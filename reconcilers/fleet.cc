@@ -72,6 +72,7 @@ Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kReservationGc);
   plan_reservation_gc(pass);
   plan_kai_truth(pass);
+  plan_kai_stuck(pass);
   return std::move(pass.plan);
 }
 

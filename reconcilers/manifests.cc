@@ -243,6 +243,12 @@ class Loader {
       }
     }
     out_.world.operand_pods.init_done();
+    // Under the empty name: fraction pods that wait, and the scaling pods that keep them waiting.
+    for (const Pod& pod : others) {
+      const bool waits = pod.node_name.empty() && (pod.phase.empty() || pod.phase == "Pending");
+      const bool fraction = pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory);
+      if (waits && (fraction || pod.meta.ns == kai::kScaleNamespace)) out_.consumers[""].pods.push_back(pod);
+    }
     for (Pod& pod : others) {
       auto node = out_.consumers.find(std::string(pod.node_name.view()));
       if (node != out_.consumers.end() && is_gpu_consumer(pod, out_.world)) node->second.pods.push_back(std::move(pod));

@@ -271,6 +271,10 @@ void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {
     dirty_nodes_.insert(name);
   }
   touched_nodes_.clear();
+  // Groups that came and went between two passes left only their count.
+  if (activity_.size() > 2 * groups_.size() + 1000) {
+    std::erase_if(activity_, [this](const auto& entry) { return !groups_.contains(entry.first); });
+  }
   for (const std::string& name : dirty_nodes_) compare_sharing(world, name);
   dirty_nodes_.clear();
 }

@@ -86,12 +86,12 @@ class Judge {
       if (!intent_.empty()) return say(reservation, Fate::keep, Severity::info, "KAIBindInFlight", intent_);
       return say(reservation, Fate::orphan, Severity::info, "NoConsumers", why_orphan());
     }
-    if (Judgement alarm = find_alarm(reservation); !alarm.reason.empty()) return alarm;
     if (is_proven_duplicate(reservation)) {
       return say(reservation, Fate::duplicate, Severity::warning, "DuplicateReservation",
                  fmt::format("group {} lives on another reservation; no consumer ({}) uses GPU {} on node {}",
                              facts_.group, names_of(live_), device_of(reservation), reservation.node_name.view()));
     }
+    if (Judgement alarm = find_alarm(reservation); !alarm.reason.empty()) return alarm;
     if (facts_.reservations.size() > 1) {
       return say(reservation, Fate::keep, Severity::warning, "KAIDuplicateUnproven",
                  fmt::format("group {} has {} reservations and live consumers ({}); {}", facts_.group,
@@ -196,7 +196,7 @@ class Judge {
   }
 
   bool is_proven_duplicate(const KaiPod& reservation) {
-    if (facts_.reservations.size() < 2 || !intent_.empty() || !is_alive(reservation)) return false;
+    if (facts_.reservations.size() < 2 || !intent_.empty()) return false;
     const bool unused =
         std::ranges::all_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::no; });
     if (!unused || !std::ranges::all_of(live_, [&](const KaiPod* pod) { return held_by_another(*pod, reservation); })) {

@@ -61,6 +61,8 @@ struct KaiSettings {
   k8s::Duration sweep = std::chrono::seconds(60);          // Orphans are looked at again after this.
   k8s::Duration node_interval = std::chrono::seconds(60);  // Between two deletions on one node.
   std::int64_t deletions_per_pass = 16;                    // Over all nodes.
+  // Look for what a KAI left that was removed with its CRDs: costs one watch of the default reservation namespace.
+  bool look_for_leftovers = false;
   bool explain_all = false;                                // `plan`: a finding for healthy reservations too.
 };
 

@@ -30,7 +30,8 @@ tidy() {
 render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 
 # everything: each optional object, so that it is checked too.
-everything=(--set eviction.enabled=true --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
+everything=(--set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
+  --set eviction.enabled=true --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
   --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
 
 lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }

@@ -2,7 +2,7 @@
 # Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      parts: sequences custom-resources chart chart-live least-privilege bad-input story-v0.17.0 story-v0.20.0; all by default
+#   run.sh [PART...]      parts: sequences custom-resources chart chart-live least-privilege kai bad-input story-v0.17.0 story-v0.20.0; all by default
 #
 # GSO_CONFORMANCE_JOBS says how many at once (3). Prints one line for each part as it ends (its whole output is in
 # build/test-results/conformance/PART.log) and the end of what failed; closes with "N passed, N failed".
@@ -60,6 +60,12 @@ least-privilege() {
   timeout 600 "$here/least_privilege_test.sh" "$cluster" "$build"
 }
 
+kai() {
+  up --api-only
+  "$here/controlplane/build.sh" helm >/dev/null
+  timeout 600 "$here/kai_test.sh" "$cluster" "$build"
+}
+
 bad-input() {
   up
   timeout 900 "$here/bad_input_test.sh" "$cluster" "$build"
@@ -90,7 +96,7 @@ run_part() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(story-v0.17.0 story-v0.20.0 bad-input chart-live least-privilege sequences custom-resources chart)
+((${#parts[@]})) || parts=(story-v0.17.0 story-v0.20.0 kai bad-input chart-live least-privilege sequences custom-resources chart)
 for part in "${parts[@]}"; do
   declare -F "$part" >/dev/null || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
 done

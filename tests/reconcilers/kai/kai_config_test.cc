@@ -7,6 +7,8 @@
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/names.h"
 #include "reconcilers/labels.h"
+#include "reconcilers/manifests.h"
+#include "reconcilers/registry.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test {
@@ -242,6 +244,77 @@ TEST(KaiIndex, CountsWhatIsOnANode) {
   EXPECT_EQ(index.use_of("n1"), "");
   EXPECT_TRUE(index.groups().empty());
   EXPECT_TRUE(index.attention().empty());
+}
+
+// --- Pods that wait, from manifests.
+
+struct StuckRow {
+  const char* name;
+  const char* config;       // spec.admission
+  const char* node_labels;  // "" or a label.
+  const char* pod_labels;
+  const char* annotations;
+  const char* more;   // Another object.
+  const char* cause;  // Part of the message; empty: no finding.
+};
+
+TEST(StuckPods, AreNamedWithTheirCause) {
+  const StuckRow rows[] = {
+      {"sharing off", "{gpuSharing: false}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'", "", "GPU sharing is off"},
+      {"no queue", "{gpuSharing: true}", "", "a: b", "gpu-fraction: '0.5'", "", "no label kai.scheduler/queue"},
+      {"no memory label", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-memory: '2000'", "", "label nvidia.com/gpu.memory"},
+      {"too much memory", "{gpuSharing: true}", "nvidia.com/gpu.memory: '1000'", "kai.scheduler/queue: q", "gpu-memory: '2000'", "",
+       "the largest GPU has 1000 MiB"},
+      {"too many devices", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "{gpu-fraction: '0.5', gpu-fraction-num-devices: '9'}", "",
+       "no node has more than 2"},
+      {"scaling pod", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'",
+       "---\n{apiVersion: v1, kind: Pod, metadata: {name: s, namespace: kai-scale-adjust}, status: {phase: Pending}}\n",
+       "scaling pod kai-scale-adjust/s"},
+      {"nothing to see", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'", "", "has made no BindRequest"},
+      {"no fraction", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "x: y", "", ""},
+  };
+  const WallTime now = k8s::parse_rfc3339("2026-06-01T12:00:00Z").value();
+  for (const StuckRow& row : rows) {
+    const auto braced = [](const char* text) { return *text == '{' ? std::string(text) : "{" + std::string(text) + "}"; };
+    const std::string text =
+        std::string("{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: ") + row.config +
+        "}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: node-1, labels: " + braced(row.node_labels) +
+        "}, status: {allocatable: {nvidia.com/gpu: '2'}}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: t, "
+        "creationTimestamp: '2026-06-01T11:00:00Z', labels: " + braced(row.pod_labels) + ", annotations: " + braced(row.annotations) +
+        "}, spec: {schedulerName: kai-scheduler, containers: [{name: c}]}, status: {phase: Pending}}\n" + row.more;
+    auto loaded = load_manifests({{"f", text}}, now);
+    ASSERT_TRUE(loaded) << row.name << ": " << loaded.error().message;
+    FleetIndex index;
+    index.note_everything_changed();
+    const PlannerSettings settings;
+    index.refresh(loaded->world, settings);
+    const std::map<std::string, WallTime> observed;
+    const Snapshot snapshot{loaded->world, now, observed, loaded->consumers, settings};
+    Plan plan;
+    for (const Reconciler& reconciler : reconcilers()) {
+      if (reconciler.name == kReservationGc) plan = reconciler.plan(snapshot, index);
+    }
+    const std::string said = message(plan, "p", "KAIPodStuck");
+    EXPECT_EQ(said.empty(), *row.cause == '\0') << row.name << ": " << said;
+    EXPECT_NE(said.find(row.cause), std::string::npos) << row.name << ": " << said;
+  }
+}
+
+TEST(StuckPods, AReservationWithoutItsConsumersTolerationIsNamed) {
+  for (const bool tolerated : {false, true}) {
+    KaiCluster cluster;
+    Taint taint;
+    taint.key = Interned("maintenance");
+    taint.effect = Interned("NoExecute");
+    cluster.nodes.at("n1").taints = {taint};
+    Toleration toleration;
+    toleration.key = Interned("maintenance");
+    toleration.op = Interned("Exists");
+    KaiPod& reservation = cluster.reservation("r", "g");
+    if (tolerated) reservation.tolerations = {toleration};
+    cluster.consumer("p", "g").tolerations = {toleration};
+    EXPECT_EQ(reasons(cluster.pass(), "r").contains("KAIReservationWithoutToleration"), !tolerated);
+  }
 }
 
 // --- Projections.

@@ -377,7 +377,14 @@ INSTANTIATE_TEST_SUITE_P(Duplicates, Rules,
                                                  c.consumer("q", "g", "").phase = Interned("Pending");
                                                },
                                                {}},
-                                           Row{"a_young_duplicate_stays",
+                                           Row{"a_failed_duplicate_goes",
+                          [](KaiCluster& c) {
+                            c.reservation("s", "g", "n1", "GPU-b");
+                            c.devices(c.consumer("p", "g"), "GPU-b");
+                            r(c).phase = Interned("Failed");
+                          },
+                          {"r"}},
+                      Row{"a_young_duplicate_stays",
                                                [](KaiCluster& c) {
                                                  c.reservation("s", "g", "n1", "GPU-b");
                                                  c.devices(c.consumer("p", "g"), "GPU-b");

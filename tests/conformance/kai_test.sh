@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# The collection of KAI's reservation pods on a real API server, under the chart's own ServiceAccount and admission policy.
+# KAI's CRDs are reduced to the fields that the operator reads; KAI itself, controllers and kubelets are played here.
+#
+#   kai_test.sh CLUSTER_DIR BUILD_DIR     a running API server without controllers; it leaves the objects there
+#
+# Prints one line for each check and closes with "N passed, N failed".
+set -euo pipefail
+shopt -s inherit_errexit
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+project=$(cd "$here/../.." && pwd)
+cluster=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
+# shellcheck source=tests/conformance/checks.sh
+source "$here/checks.sh"
+# shellcheck source=tests/conformance/operator_process.sh
+source "$here/operator_process.sh"
+
+reservations=kai-resource-reservation
+
+# crd GROUP VERSION KIND PLURAL SCOPE SPEC-PROPERTIES
+crd() {
+  cat <<YAML
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: $4.$1}
+spec:
+  group: $1
+  scope: $5
+  names: {kind: $3, plural: $4, singular: ${4%s}, listKind: $3List}
+  versions:
+  - name: $2
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: $6}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+YAML
+}
+
+kai_is_there() {
+  local text='{type: string}' open='type: object, x-kubernetes-preserve-unknown-fields: true'
+  crd kai.scheduler v1 Config configs Cluster \
+    "{namespace: $text, binder: {$open, properties: {resourceReservation: {$open, properties: {namespace: $text, appLabel: $text}}}}}" >"$work/crds.yaml"
+  crd scheduling.run.ai v1alpha2 BindRequest bindrequests Namespaced \
+    "{podName: $text, selectedNode: $text, selectedGPUGroups: {type: array, items: $text}}" >>"$work/crds.yaml"
+  kubectl apply --server-side -f "$work/crds.yaml"
+  kubectl wait --for=condition=Established --timeout=30s -f "$work/crds.yaml"
+  local name
+  for name in kai-scheduler $reservations team; do
+    kubectl create namespace "$name"
+    kubectl create serviceaccount default -n "$name"
+  done
+  for name in n1 n2 n3; do
+    kubectl create -f - <<<"{apiVersion: v1, kind: Node, metadata: {name: $name}}"
+  done
+  kubectl apply -f - <<'YAML'
+apiVersion: kai.scheduler/v1
+kind: Config
+metadata: {name: kai-config}
+spec:
+  namespace: kai-scheduler
+  admission: {gpuSharing: true, gpuPodRuntimeClassName: ""}
+  binder:
+    volumeBindingTimeoutSeconds: 5
+    resourceReservation: {namespace: kai-resource-reservation, appLabel: kai-resource-reservation, runtimeClassName: "", allocationTimeout: 5}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: binder, namespace: kai-scheduler}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: binder}}
+  template: {metadata: {labels: {app: binder}}, spec: {containers: [{name: binder, image: kai/binder}]}}
+YAML
+}
+
+# The Deployment's status as its controller would write it for a binder that has run for long.
+binder_runs() {
+  local generation
+  generation=$(kubectl get deployment binder -n kai-scheduler -o 'jsonpath={.metadata.generation}')
+  kubectl patch deployment binder -n kai-scheduler --subresource status --type merge -p \
+    "{\"status\":{\"observedGeneration\":$generation,\"replicas\":1,\"updatedReplicas\":1,\"readyReplicas\":1,\"availableReplicas\":1,\"conditions\":[{\"type\":\"Available\",\"status\":\"True\",\"reason\":\"Told\",\"message\":\"\",\"lastUpdateTime\":\"2026-01-01T00:00:00Z\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}"
+}
+
+# pod NAMESPACE NAME NODE LABELS [PHASE]
+pod() {
+  kubectl create -f - <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: $2, namespace: $1, labels: {$4}, annotations: {run.ai/reserve_for_gpu_index: GPU-$2}}
+spec: {nodeName: $3, containers: [{name: main, image: any}], tolerations: [{operator: Exists}]}
+YAML
+  kubectl patch pod "$2" -n "$1" --subresource status --type merge -p "{\"status\":{\"phase\":\"${5:-Running}\"}}"
+}
+reservation() { pod $reservations "$1" "$2" "app: $reservations, runai-gpu-group: g-$1"; }
+# bind_request POD GROUP PHASE
+bind_request() {
+  kubectl create -f - <<<"{apiVersion: scheduling.run.ai/v1alpha2, kind: BindRequest, metadata: {name: $1, namespace: team}, spec: {podName: $1, selectedNode: n2, selectedGPUGroups: [$2]}}"
+  kubectl patch bindrequest "$1" -n team --subresource status --type merge -p "{\"status\":{\"phase\":\"$3\"}}"
+}
+
+deleted() { [[ -z $(kubectl get pod "$1" -n "${2:-$reservations}" --ignore-not-found -o 'jsonpath={.metadata.deletionTimestamp}{.metadata.uid}') || -n $(kubectl get pod "$1" -n "${2:-$reservations}" --ignore-not-found -o 'jsonpath={.metadata.deletionTimestamp}') ]]; }
+kept() { [[ -n $(kubectl get pod "$1" -n "${2:-$reservations}" -o 'jsonpath={.metadata.uid}') && -z $(kubectl get pod "$1" -n "${2:-$reservations}" -o 'jsonpath={.metadata.deletionTimestamp}') ]]; }
+
+reservations_of_all_kinds() {
+  reservation orphan n1
+  reservation finished n3
+  pod team finished n3 'runai-gpu-group: g-finished' Succeeded
+  reservation single n2
+  pod team single n2 'runai-gpu-group: g-single'
+  reservation multi n2
+  pod team multi n2 'runai-gpu-group/g-multi: g-multi'
+  reservation binding n2
+  bind_request binding g-binding Pending
+  reservation late n2
+  pod team lookalike n1 "app: $reservations, runai-gpu-group: g-lookalike"
+}
+
+operator_starts() {
+  start_operator "$work/operator.kubeconfig" --kai-grace=1m --kai-sweep=5s --kai-node-interval=5s --log-level=debug
+  await 30 is_ready
+}
+
+late_consumer_comes() { pod team late n2 'runai-gpu-group/g-late: g-late'; }
+
+orphans_go() {
+  await 100 deleted orphan
+  await 20 deleted finished
+}
+
+all_else_stays() {
+  local name
+  for name in single multi binding late; do kept "$name" || { echo "$name is gone"; return 1; }; done
+  for name in single multi late lookalike; do kept "$name" team || { echo "team/$name is gone"; return 1; }; done
+}
+
+an_event_tells() {
+  await 20 grep_events
+}
+grep_events() { kubectl get events.events.k8s.io -A -o 'jsonpath={range .items[*]}{.reason} {.regarding.kind} {.regarding.name} {.note}{"\n"}{end}' | grep -E 'NoConsumers Node n1 Deleting reservation kai-resource-reservation/orphan'; }
+
+a_missing_api_holds() {
+  reservation second n1
+  kubectl delete crd bindrequests.scheduling.run.ai
+  sleep 75
+  kept second
+  logged 'KAIHold|have not synced|served'
+}
+
+check "KAI is there" kai_is_there
+check "the chart grants what is needed" install_chart --set kai.namespace=kai-scheduler --set "kai.reservationNamespaces={$reservations}"
+check "the binder runs" binder_runs
+check "there are reservations of all kinds" reservations_of_all_kinds
+check "the operator starts" operator_starts
+sleep 30
+check "a multi-device consumer comes half-way" late_consumer_comes
+check "the orphans are deleted after their grace period" orphans_go
+check "everything else stays" all_else_stays
+check "an Event on the node tells why" an_event_tells
+check "with one of KAI's APIs missing nothing is deleted" a_missing_api_holds
+check "no request was refused" bash -c "! grep -E 'orbidden' '$work/operator.log'"
+close_checks
