@@ -28,7 +28,7 @@
 
 namespace gso {
 
-// How many scopes hold each object of one store.
+// The objects of one store, with how many scopes hold each. Scopes refer to these keys, which stay where they are.
 using ScopeCounts = std::unordered_map<k8s::ObjectKey, int>;
 
 // Writes one scope's objects into a store that it shares with other scopes.
@@ -39,29 +39,23 @@ class ScopeSink final : public k8s::WatchSink {
   ScopeSink(k8s::Store<T>* store, ScopeCounts* counts, Projector project)
       : store_(store), counts_(counts), project_(project) {}
 
-  void init() override { fresh_.clear(); }
+  // What an abandoned list brought stays until the next one is complete.
+  void init() override {
+    given_up_.merge(fresh_);
+    release(std::exchange(fresh_, {}));  // What was given up before already.
+  }
   k8s::Result<void> init_apply(std::string_view json) override { return take(json, &fresh_); }
   void init_done() override {
-    std::unordered_set<k8s::ObjectKey> before = std::exchange(keys_, std::exchange(fresh_, {}));
-    for (const k8s::ObjectKey& key : keys_) {
-      if (!before.contains(key)) ++(*counts_)[key];
-    }
-    for (const k8s::ObjectKey& key : before) {
-      if (!keys_.contains(key)) release(key);
-    }
+    Keys before = std::exchange(keys_, std::exchange(fresh_, {}));
+    before.merge(given_up_);
+    release(std::exchange(given_up_, {}));
+    release(std::move(before));
   }
-  k8s::Result<void> apply(std::string_view json) override {
-    std::unordered_set<k8s::ObjectKey> one;
-    k8s::Result<void> taken = take(json, &one);
-    for (const k8s::ObjectKey& key : one) {
-      if (keys_.insert(key).second) ++(*counts_)[key];
-    }
-    return taken;
-  }
+  k8s::Result<void> apply(std::string_view json) override { return take(json, &keys_); }
   k8s::Result<void> remove(std::string_view json) override {
     const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
     if (!key) return std::unexpected(key.error());
-    if (keys_.erase(*key) > 0) release(*key);
+    if (keys_.erase(&*key) > 0) release(*key);
     return {};
   }
   void absent() override {
@@ -70,26 +64,47 @@ class ScopeSink final : public k8s::WatchSink {
   }
   // The scope is gone for good.
   void release_all() {
-    for (const k8s::ObjectKey& key : std::exchange(keys_, {})) release(key);
+    init();
+    init_done();
   }
 
  private:
+  struct SameKey {
+    std::size_t operator()(const k8s::ObjectKey* key) const { return std::hash<k8s::ObjectKey>{}(*key); }
+    bool operator()(const k8s::ObjectKey* a, const k8s::ObjectKey* b) const { return *a == *b; }
+  };
+  // Keys of counts_, each counted once for each set that holds it.
+  using Keys = std::unordered_set<const k8s::ObjectKey*, SameKey, SameKey>;
+
   // A malformed object stays as the store has it, and counts as being there.
-  k8s::Result<void> take(std::string_view json, std::unordered_set<k8s::ObjectKey>* into) {
+  k8s::Result<void> take(std::string_view json, Keys* into) {
     k8s::Result<T> object = project_(json);
     if (!object) {
       const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
-      if (key && store_->find(*key) != nullptr) into->insert(*key);
+      if (key && store_->find(*key) != nullptr) hold(*key, into);
       return std::unexpected(object.error());
     }
     const k8s::ObjectKey key = object->meta.key();
-    into->insert(key);
+    hold(key, into);
     // Two scopes may hold the same object, one of them a moment behind.
     const T* now = store_->find(key);
     if (now == nullptr || !k8s::older(object->meta.resource_version, now->meta.resource_version)) {
       store_->apply(*std::move(object));
     }
     return {};
+  }
+  void hold(const k8s::ObjectKey& key, Keys* into) {
+    if (into->contains(&key)) return;
+    auto entry = counts_->try_emplace(key, 0).first;
+    ++entry->second;
+    into->insert(&entry->first);
+  }
+  void release(Keys keys) {
+    while (!keys.empty()) {
+      const k8s::ObjectKey key = **keys.begin();
+      keys.erase(keys.begin());
+      release(key);
+    }
   }
   void release(const k8s::ObjectKey& key) {
     auto it = counts_->find(key);
@@ -101,8 +116,9 @@ class ScopeSink final : public k8s::WatchSink {
   k8s::Store<T>* store_;
   ScopeCounts* counts_;
   Projector project_;
-  std::unordered_set<k8s::ObjectKey> keys_;
-  std::unordered_set<k8s::ObjectKey> fresh_;
+  Keys keys_;
+  Keys fresh_;
+  Keys given_up_;  // Of lists that broke off.
 };
 
 class DynamicWatches {

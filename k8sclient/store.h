@@ -41,7 +41,11 @@ class Store {
   void init() { buffer_.clear(); }
   void init_apply(T object) {
     ObjectKey key = object.meta.key();
-    buffer_.insert_or_assign(std::move(key), std::make_shared<const T>(std::move(object)));
+    // What has not changed is shared with the view before, so that a relist costs no second fleet of memory.
+    auto it = objects_.find(key);
+    const bool known = it != objects_.end() && take_version(*it->second, object);
+    Ptr kept = known ? it->second : std::make_shared<T>(std::move(object));
+    buffer_.insert_or_assign(std::move(key), std::move(kept));
   }
   void init_erase(const ObjectKey& key) { buffer_.erase(key); }
   void init_done() {
@@ -51,7 +55,7 @@ class Store {
       auto it = before.find(key);
       if (it == before.end()) {
         notify(key, nullptr, after);
-      } else if (!same(*it->second, *after)) {
+      } else if (it->second != after) {
         notify(key, it->second, after);
       }
     }
@@ -61,10 +65,11 @@ class Store {
   }
   void apply(T object) {
     ObjectKey key = object.meta.key();
-    auto after = std::make_shared<const T>(std::move(object));
     Ptr& slot = objects_[key];
-    Ptr before = std::exchange(slot, after);
-    if (before == nullptr || !same(*before, *after)) notify(key, before, after);
+    if (slot != nullptr && take_version(*slot, object)) return;
+    const Ptr after = std::make_shared<T>(std::move(object));
+    const Ptr before = std::exchange(slot, after);
+    notify(key, before, after);
   }
   void erase(const ObjectKey& key) {
     auto it = objects_.find(key);
@@ -81,12 +86,14 @@ class Store {
   void add_listener(Listener listener) { listeners_.push_back(std::move(listener)); }
 
  private:
-  // resourceVersion alone is no change: heartbeats must not wake planners.
-  static bool same(const T& a, const T& b) {
-    if (a.meta.resource_version == b.meta.resource_version) return true;
-    T copy = a;
-    copy.meta.resource_version = b.meta.resource_version;
-    return copy == b;
+  // resourceVersion alone is no change: heartbeats must not wake planners. Then the object that is held stays, so that
+  // whoever shares it shares the one in the store, with the new version. (Never created const: Ptr only reads.)
+  static bool take_version(const T& held, T& fresh) {
+    std::string version = std::exchange(fresh.meta.resource_version, held.meta.resource_version);
+    const bool same = held == fresh;
+    fresh.meta.resource_version = version;
+    if (same) const_cast<T&>(held).meta.resource_version = std::move(version);
+    return same;
   }
   void notify(const ObjectKey& key, const Ptr& before, const Ptr& after) {
     for (auto& listener : listeners_) listener(key, before, after);

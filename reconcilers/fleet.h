@@ -34,7 +34,7 @@ class FleetIndex {
   void attach(World& world);
   // What the listeners call. Objects that were there before count as changed after note_everything_changed().
   void note_node_changed(const std::string& name);
-  void note_pod_changed(const ObjectKey& pod);
+  void note_pod_changed(const std::shared_ptr<const Pod>& before, const std::shared_ptr<const Pod>& after);
   void note_configmap_changed(const ObjectKey& config_map);
   void note_discovery_changed();  // A DaemonSet, ControllerRevision or ClusterPolicy changed.
   void note_policies_changed();

@@ -16,7 +16,8 @@ FleetIndex::~FleetIndex() = default;
 
 void FleetIndex::attach(World& world) {
   world.nodes.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_node_changed(key.name); });
-  world.operand_pods.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_pod_changed(key); });
+  world.operand_pods.add_listener(
+      [this](const ObjectKey&, const auto& before, const auto& after) { note_pod_changed(before, after); });
   world.configmaps.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_configmap_changed(key); });
   world.daemonsets.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
   world.revisions.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
@@ -26,9 +27,16 @@ void FleetIndex::attach(World& world) {
   note_everything_changed();
 }
 
-void FleetIndex::note_node_changed(const std::string& name) { impl_->dirty_nodes.insert(name); }
-void FleetIndex::note_pod_changed(const ObjectKey& pod) { impl_->dirty_pods.push_back(pod); }
-void FleetIndex::note_configmap_changed(const ObjectKey& config_map) { impl_->dirty_config_maps.insert(config_map); }
+// While everything is to be looked at, nothing needs to be remembered: that keeps the first list of a fleet small.
+void FleetIndex::note_node_changed(const std::string& name) {
+  if (!impl_->everything) impl_->dirty_nodes.insert(name);
+}
+void FleetIndex::note_pod_changed(const std::shared_ptr<const Pod>& before, const std::shared_ptr<const Pod>& after) {
+  if (!impl_->everything) impl_->index_pod(before.get(), after);
+}
+void FleetIndex::note_configmap_changed(const ObjectKey& config_map) {
+  if (!impl_->everything) impl_->dirty_config_maps.insert(config_map);
+}
 void FleetIndex::note_discovery_changed() { impl_->discovery_dirty = true; }
 void FleetIndex::note_policies_changed() { impl_->policies_dirty = true; }
 void FleetIndex::note_everything_changed() {
@@ -60,13 +68,12 @@ const SharingPolicy& FleetIndex::Impl::policy(const World& world, std::string_vi
   return found ? *found : built_in_policy;
 }
 
-std::vector<const Pod*> FleetIndex::Impl::pods_of(const World& world, std::string_view node) const {
+std::vector<const Pod*> FleetIndex::Impl::pods_of(std::string_view node) const {
   std::vector<const Pod*> out;
   auto it = pods_by_node_.find(std::string(node));
   if (it == pods_by_node_.end()) return out;
-  for (const ObjectKey& key : it->second) {
-    if (const Pod* pod = world.operand_pods.find(key)) out.push_back(pod);
-  }
+  out.reserve(it->second.size());
+  for (const PodPtr& pod : it->second) out.push_back(pod.get());
   return out;
 }
 
@@ -82,24 +89,25 @@ void FleetIndex::Impl::reset() {
                       &breaking, &label_work, &unwritable}) {
     names->clear();
   }
-  node_of_pod_.clear();
   pods_by_node_.clear();
 }
 
-void FleetIndex::Impl::index_pod(const World& world, const ObjectKey& key) {
-  const Pod* pod = world.operand_pods.find(key);
-  const std::string node(pod ? pod->node_name.view() : std::string_view());
-  auto known = node_of_pod_.find(key);
-  if (known != node_of_pod_.end()) {
-    dirty_nodes.insert(known->second);
-    if (known->second == node) return;
-    std::erase(pods_by_node_[known->second], key);
-    node_of_pod_.erase(known);
+void FleetIndex::Impl::index_pod(const Pod* before, const PodPtr& after) {
+  if (before != nullptr && !before->node_name.empty()) {
+    const std::string node(before->node_name.view());
+    dirty_nodes.insert(node);
+    auto here = pods_by_node_.find(node);
+    if (here != pods_by_node_.end()) {
+      std::erase_if(here->second, [before](const PodPtr& pod) {
+        return pod->meta.name == before->meta.name && pod->meta.ns == before->meta.ns;
+      });
+      if (here->second.empty()) pods_by_node_.erase(here);
+    }
   }
-  if (node.empty()) return;
-  dirty_nodes.insert(node);
-  node_of_pod_.emplace(key, node);
-  pods_by_node_[node].push_back(key);
+  if (after == nullptr || after->node_name.empty()) return;
+  std::string node(after->node_name.view());
+  pods_by_node_[node].push_back(after);
+  dirty_nodes.insert(std::move(node));
 }
 
 void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& settings) {
@@ -168,11 +176,10 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
   }
   if (everything) {
     reset();
-    for (const auto& [key, pod] : world.operand_pods.all()) index_pod(world, key);
+    for (const auto& [key, pod] : world.operand_pods.all()) index_pod(nullptr, pod);
     dirty_nodes.clear();
     for (const auto& [key, node] : world.nodes.all()) dirty_nodes.insert(key.name);
   } else {
-    for (const ObjectKey& pod : dirty_pods) index_pod(world, pod);
     for (const ObjectKey& config_map : dirty_config_maps) {
       for (const auto& [name, assessment] : nodes) {
         const OperandSet& set = set_of(assessment);
@@ -186,7 +193,6 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
                               book,  expectations_, discovery.strays, setups_, &kai};
   for (const std::string& name : dirty_nodes) assess(context, name);
   dirty_nodes.clear();
-  dirty_pods.clear();
   dirty_config_maps.clear();
   everything = discovery_dirty = policies_dirty = false;
 }
@@ -195,7 +201,7 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   remove(name);
   const Node* node = context.world.nodes.find(name);
   if (node == nullptr) return;
-  auto assessment = assess_node(context, *node, pods_of(context.world, name));
+  auto assessment = assess_node(context, *node, pods_of(name));
   if (!assessment) return;
   add(name, *assessment, *node);
   if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
@@ -206,27 +212,36 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   nodes.insert_or_assign(name, std::move(*assessment));
 }
 
+namespace {
+UnitKey unit_key_of(const Share& share) {
+  return {std::string(share.policy.view()), std::string(share.set.view()), std::string(share.key.view())};
+}
+}  // namespace
+
 void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, const Node& node) {
   if (a.situation == Situation::first_seen) first_seen.insert(name);
   if (a.stale_state) stale.insert(name);
   if (a.situation == Situation::unmanaged) return;
   Share share;
-  share.unit = {std::string(a.policy.view()), set_of(a).id(), std::string(a.key.view())};
-  share.product = std::string(a.product.view());
+  share.policy = a.policy;
+  share.set = Interned(set_of(a).id());
+  share.key = a.key;
+  share.product = a.product;
   share.situation = a.situation;
   share.busy = a.unavailable || a.flight.has_value();
   share.settled = a.situation == Situation::current && a.matches;
   share.held = a.held;
-  share.reason = std::string(a.reason);
-  share.target = std::string(a.target.view());
-  Unit& unit = units[share.unit];
-  Group& group = unit.groups[share.product];
+  share.reason = Interned(a.reason);
+  share.target = a.target;
+  const UnitKey unit_key = unit_key_of(share);
+  Unit& unit = units[unit_key];
+  Group& group = unit.groups[std::string(share.product.view())];
   unit.set = a.set;
   ++unit.total;
   ++unit.counts[a.situation];
-  ++unit.targets[share.target];
+  ++unit.targets[std::string(share.target.view())];
   ++group.total;
-  Sums& policy = policies[share.unit.policy];
+  Sums& policy = policies[unit_key.policy];
   ++policy.total;
   ++cluster.total;
   if (share.busy) {
@@ -243,7 +258,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
     case Situation::failed: failed.insert(name); break;
     case Situation::to_record: to_record.insert(name); break;
     case Situation::following: following.insert(name); break;
-    case Situation::blocked: unit.blocked[share.reason].insert(name); break;
+    case Situation::blocked: unit.blocked[std::string(a.reason)].insert(name); break;
     default: break;
   }
   if (a.flight && a.flight->failed) unit.failed.insert(name);
@@ -269,14 +284,15 @@ void FleetIndex::Impl::remove(const std::string& name) {
   auto it = shares_.find(name);
   if (it == shares_.end()) return;
   const Share& share = it->second;
-  auto unit_at = units.find(share.unit);
+  const UnitKey unit_key = unit_key_of(share);
+  auto unit_at = units.find(unit_key);
   Unit& unit = unit_at->second;
-  auto group_at = unit.groups.find(share.product);
+  auto group_at = unit.groups.find(std::string(share.product.view()));
   Group& group = group_at->second;
   auto drop = [](auto& map, const auto& key) {
     if (auto entry = map.find(key); entry != map.end() && --entry->second == 0) map.erase(entry);
   };
-  auto policy_at = policies.find(share.unit.policy);
+  auto policy_at = policies.find(unit_key.policy);
   --unit.total;
   --group.total;
   --policy_at->second.total;
@@ -289,10 +305,10 @@ void FleetIndex::Impl::remove(const std::string& name) {
   if (share.settled) --group.settled;
   if (share.held) --unit.held;
   drop(unit.counts, share.situation);
-  drop(unit.targets, share.target);
+  drop(unit.targets, std::string(share.target.view()));
   unit.failed.erase(name);
   group.pending.erase({!share.busy, name});
-  if (auto blocked = unit.blocked.find(share.reason); blocked != unit.blocked.end()) {
+  if (auto blocked = unit.blocked.find(std::string(share.reason.view())); blocked != unit.blocked.end()) {
     blocked->second.erase(name);
     if (blocked->second.empty()) unit.blocked.erase(blocked);
   }

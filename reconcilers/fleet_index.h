@@ -50,14 +50,16 @@ struct Unit {
 
 // What one assessed node adds to the sums, kept so that it can be taken out again.
 struct Share {
-  UnitKey unit;
-  std::string product;
+  Interned policy;  // The three of its UnitKey.
+  Interned set;
+  Interned key;
+  Interned product;
   Situation situation = Situation::unmanaged;
   bool busy = false;
   bool settled = false;
   bool held = false;
-  std::string reason;
-  std::string target;
+  Interned reason;
+  Interned target;
   SetupBook::Answer setup;
 };
 
@@ -74,9 +76,10 @@ class FleetIndex::Impl {
   bool policies_dirty = true;
   std::unordered_set<std::string> dirty_nodes;
   std::set<ObjectKey> dirty_config_maps;
-  std::vector<ObjectKey> dirty_pods;
 
   void refresh(const World& world, const PlannerSettings& settings);
+  // Files the pod under its node, before it is looked at. Either may be null.
+  void index_pod(const Pod* before, const k8s::Store<Pod>::Ptr& after);
 
   // --- What planners read.
   Discovery discovery;
@@ -99,11 +102,10 @@ class FleetIndex::Impl {
   [[nodiscard]] const OperandSet& set_of(const NodeAssessment& assessment) const { return discovery.sets[assessment.set]; }
   // The policy object behind a name; the built-in one when the cluster has none of that name.
   [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;
-  [[nodiscard]] std::vector<const Pod*> pods_of(const World& world, std::string_view node) const;
+  [[nodiscard]] std::vector<const Pod*> pods_of(std::string_view node) const;
 
  private:
   void reset();
-  void index_pod(const World& world, const ObjectKey& pod);
   void read_record(const World& world, const PlannerSettings& settings);
   void rediscover(const World& world);
   void sign_sets(const World& world);
@@ -114,8 +116,8 @@ class FleetIndex::Impl {
   ExpectationCache expectations_;
   SetupBook setups_;
   std::string record_text_;
-  std::unordered_map<ObjectKey, std::string> node_of_pod_;
-  std::unordered_map<std::string, std::vector<ObjectKey>> pods_by_node_;
+  using PodPtr = k8s::Store<Pod>::Ptr;
+  std::unordered_map<std::string, std::vector<PodPtr>> pods_by_node_;
   std::unordered_map<std::string, Share> shares_;
   std::vector<const SharingPolicy*> ordered_policies_;  // Filled anew by each refresh: stores replace their objects.
   std::vector<SharingPolicy> policies_seen_;            // Without what moves no node.

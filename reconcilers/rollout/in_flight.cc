@@ -22,7 +22,7 @@ class FlightPlan {
         a_(assessment),
         flight_(*assessment.flight),
         rollout_(pass.index.policy(pass.s.world, assessment.policy.view()).rollout),
-        pods_(sort_pods(pass.index.set_of(assessment), pass.index.pods_of(pass.s.world, node.meta.name))) {
+        pods_(sort_pods(pass.index.set_of(assessment), pass.index.pods_of(node.meta.name))) {
     same_target_ = a_.profile && a_.profile->valid && flight_.target == a_.target.view();
     target_ = same_target_ ? a_.profile : pass.index.book.by_revision(flight_.target);
     transition_ = flight_transition(flight_, target_ ? &target_->profile() : nullptr);

@@ -133,7 +133,7 @@ std::vector<Component> first_components(const NodeAssessment& assessment, Transi
 
 std::map<Component, std::set<std::string>> pods_to_replace(const Pass& pass, const Node& node,
                                                            const NodeAssessment& a) {
-  const NodePods pods = sort_pods(pass.index.set_of(a), pass.index.pods_of(pass.s.world, node.meta.name));
+  const NodePods pods = sort_pods(pass.index.set_of(a), pass.index.pods_of(node.meta.name));
   std::map<Component, std::set<std::string>> out;
   auto list = [&](Component component) {
     auto& uids = out[component];

@@ -316,7 +316,7 @@ class Starter {
       pass_.plan.conditions.push_back(fmt::format("draining/{}/{}", name, a.target.view()));
       return;
     }
-    const NodePods pods = sort_pods(pass_.index.set_of(a), pass_.index.pods_of(pass_.s.world, name));
+    const NodePods pods = sort_pods(pass_.index.set_of(a), pass_.index.pods_of(name));
     delete_pods(pass_, name, pods, first_components(a, a.transition), pods_to_replace(pass_, node, a),
                 fmt::format("to {}", a.target.view()));
     pass_.plan.conditions.push_back(
