@@ -21,6 +21,8 @@ target_link_options(gso_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecs
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT GSO_SANITIZE)
   target_compile_options(gso_options INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -D_GLIBCXX_ASSERTIONS)
 endif()
+# -O3 makes the program a fifth larger in memory and no faster: it waits for the network.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 if(NOT GSO_SANITIZE)
   set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 endif()

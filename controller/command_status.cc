@@ -181,13 +181,13 @@ bool print_status(const World& world, FleetIndex& index, const std::vector<std::
     document["nodes"].push_back({{"name", name},
                                  {"state", state},
                                  {"policy", assessment->policy.view()},
-                                 {"profile", assessment->profile_ref},
-                                 {"revision", assessment->loaded.revision},
+                                 {"profile", assessment->profile_ref.view()},
+                                 {"revision", assessment->loaded.revision.view()},
                                  {"target", assessment->target.view()},
                                  {"allocatable", gpus_of(*node)},
                                  {"message", message}});
-    rows.push_back({name, state, or_dash(assessment->policy.view()), or_dash(assessment->profile_ref),
-                    or_dash(assessment->loaded.revision), or_dash(assessment->target.view()), gpus_of(*node),
+    rows.push_back({name, state, or_dash(assessment->policy.view()), or_dash(assessment->profile_ref.view()),
+                    or_dash(assessment->loaded.revision.view()), or_dash(assessment->target.view()), gpus_of(*node),
                     shortened(message)});
   }
   std::vector<Row> rollouts{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO"}};

@@ -28,8 +28,13 @@
 
 namespace gso {
 
-// The objects of one store, with how many scopes hold each. Scopes refer to these keys, which stay where they are.
-using ScopeCounts = std::unordered_map<k8s::ObjectKey, int>;
+// How many scopes hold each object of one store. The keys are the store's own, which stay where they are until the
+// object goes: a fleet has too many pods to keep their names more than once.
+struct SameKey {
+  std::size_t operator()(const k8s::ObjectKey* key) const { return std::hash<k8s::ObjectKey>{}(*key); }
+  bool operator()(const k8s::ObjectKey* a, const k8s::ObjectKey* b) const { return *a == *b; }
+};
+using ScopeCounts = std::unordered_map<const k8s::ObjectKey*, int, SameKey, SameKey>;
 
 // Writes one scope's objects into a store that it shares with other scopes.
 template <class T>
@@ -69,11 +74,7 @@ class ScopeSink final : public k8s::WatchSink {
   }
 
  private:
-  struct SameKey {
-    std::size_t operator()(const k8s::ObjectKey* key) const { return std::hash<k8s::ObjectKey>{}(*key); }
-    bool operator()(const k8s::ObjectKey* a, const k8s::ObjectKey* b) const { return *a == *b; }
-  };
-  // Keys of counts_, each counted once for each set that holds it.
+  // Keys of the store, each counted once for each set that holds it.
   using Keys = std::unordered_set<const k8s::ObjectKey*, SameKey, SameKey>;
 
   // A malformed object stays as the store has it, and counts as being there.
@@ -85,19 +86,19 @@ class ScopeSink final : public k8s::WatchSink {
       return std::unexpected(object.error());
     }
     const k8s::ObjectKey key = object->meta.key();
-    hold(key, into);
     // Two scopes may hold the same object, one of them a moment behind.
     const T* now = store_->find(key);
     if (now == nullptr || !k8s::older(object->meta.resource_version, now->meta.resource_version)) {
       store_->apply(*std::move(object));
     }
+    hold(key, into);
     return {};
   }
   void hold(const k8s::ObjectKey& key, Keys* into) {
     if (into->contains(&key)) return;
-    auto entry = counts_->try_emplace(key, 0).first;
-    ++entry->second;
-    into->insert(&entry->first);
+    const k8s::ObjectKey* stored = &store_->all().find(key)->first;
+    ++(*counts_)[stored];
+    into->insert(stored);
   }
   void release(Keys keys) {
     while (!keys.empty()) {
@@ -107,7 +108,7 @@ class ScopeSink final : public k8s::WatchSink {
     }
   }
   void release(const k8s::ObjectKey& key) {
-    auto it = counts_->find(key);
+    auto it = counts_->find(&key);
     if (it == counts_->end() || --it->second > 0) return;
     counts_->erase(it);
     store_->erase(key);

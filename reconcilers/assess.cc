@@ -92,7 +92,7 @@ class Assessor {
       if (out_.key.empty()) out_.key = Interned(plugin_->default_key);
       return;
     }
-    out_.profile_ref = fmt::format("{}/{}", set_.config_map, effective_.key);
+    out_.profile_ref = Interned(fmt::format("{}/{}", set_.config_map, effective_.key));
     out_.profile = compile(effective_.key);
     out_.target = Interned(out_.profile->revision);
     if (!out_.profile->valid) return;
@@ -155,7 +155,7 @@ class Assessor {
   void read_loaded() {
     const auto revision = node_.meta.annotations.get(kRevisionAnnotation);
     if (revision && known_revision_format(*revision)) {
-      out_.loaded = {std::string(*revision), std::string(node_.meta.annotations.get(kProfileAnnotation).value_or("")),
+      out_.loaded = {Interned(*revision), Interned(node_.meta.annotations.get(kProfileAnnotation).value_or("")),
                      Proof::annotation};
       return;
     }
@@ -166,16 +166,16 @@ class Assessor {
     out_.drift_at_install = context_.record->preexisting_drift.contains(node_.meta.name) ||
                             context_.record->unproven.contains(node_.meta.name);
     if (out_.drift_at_install && context_.settings.adopt_drift) {
-      out_.loaded = {std::string(kInvalidRevision), reference(entry.set, entry.key), Proof::baseline};
-    } else if (known_revision_format(entry.revision)) {
-      out_.loaded = {entry.revision, reference(entry.set, entry.key), Proof::baseline};
+      out_.loaded = {Interned(kInvalidRevision), reference(entry.set.view(), entry.key.view()), Proof::baseline};
+    } else if (known_revision_format(entry.revision.view())) {
+      out_.loaded = {entry.revision, reference(entry.set.view(), entry.key.view()), Proof::baseline};
     }
   }
 
-  [[nodiscard]] std::string reference(std::string_view set, std::string_view key) const {
+  [[nodiscard]] Interned reference(std::string_view set, std::string_view key) const {
     const std::string prefix = set_.ns + "/";
     if (set.starts_with(prefix)) set.remove_prefix(prefix.size());
-    return fmt::format("{}/{}", set, key);
+    return Interned(fmt::format("{}/{}", set, key));
   }
 
   // --- What the difference needs.
@@ -255,7 +255,7 @@ class Assessor {
       set_transition(true);
       return;
     }
-    if (same_profile && out_.loaded.revision == out_.target.view()) {
+    if (same_profile && out_.loaded.revision == out_.target) {
       out_.situation = Situation::current;
       // Should it keep showing something else, every pod that could be the cause is replaced.
       if (!out_.matches) set_transition(false);
@@ -285,7 +285,7 @@ class Assessor {
   // The MPS daemon never reloads by label: between two MPS profiles its pod has to go. By template it was replaced,
   // but up to v0.18.1 (where MPS by label works at all) a label that was taken away looks the same.
   [[nodiscard]] bool mps_kept_its_old_profile() const {
-    const ProfilePtr before = context_.book.by_revision(out_.loaded.revision);
+    const ProfilePtr before = context_.book.by_revision(out_.loaded.revision.view());
     const bool entered = before && before->profile().strategy() != Strategy::mps;
     if (out_.transition != Transition::change_mps || entered) return false;
     return effective_.source == EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2);
@@ -293,7 +293,7 @@ class Assessor {
 
   void set_transition(bool loaded_known) {
     const bool mps_pod = newest(Component::mps) != nullptr;
-    const ProfilePtr before = loaded_known ? context_.book.by_revision(out_.loaded.revision) : nullptr;
+    const ProfilePtr before = loaded_known ? context_.book.by_revision(out_.loaded.revision.view()) : nullptr;
     out_.transition = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
     // The daemon is there already (a label set by hand keeps it): then it must be replaced, not waited for.
     if (out_.transition == Transition::enter_mps && mps_pod) out_.transition = Transition::change_mps;

@@ -49,8 +49,8 @@ enum class WayIn {
 [[nodiscard]] std::string_view to_string(WayIn way);
 
 struct Loaded {
-  std::string revision;  // Empty: not known.
-  std::string profile;   // "<configmap>/<key>"
+  Interned revision;  // Empty: not known.
+  Interned profile;   // "<configmap>/<key>"
   Proof proof = Proof::none;
 };
 
@@ -76,7 +76,7 @@ struct NodeAssessment {
   EffectiveKey::Source source = EffectiveKey::Source::error;
   ProfilePtr profile;         // Target; null when nothing resolves.
   Interned target;            // Its revision; empty when nothing resolves.
-  std::string profile_ref;    // "<configmap>/<key>" of the target.
+  Interned profile_ref;       // "<configmap>/<key>" of the target.
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.
   Loaded loaded;
   Interned product;

@@ -279,7 +279,7 @@ NodeExpectation expect_on_node(const Profile& original, const GpuFacts& facts, s
 
 namespace {
 
-std::int64_t amount(const std::map<Interned, std::int64_t>& resources, std::string_view name) {
+std::int64_t amount(const ResourceCounts& resources, std::string_view name) {
   // Few entries: a scan costs less than interning the name.
   for (const auto& [key, count] : resources) {
     if (key == name) return count;

@@ -118,8 +118,8 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
     if (it != state->data.end()) held = it->second;
   }
   const std::string_view text = held ? std::string_view(*held) : std::string_view();
-  if (text == record_text_ && !everything) return;
-  record_text_ = text;
+  if (text == (record_text_ ? std::string_view(*record_text_) : std::string_view()) && !everything) return;
+  record_text_ = held;
   auto parsed = text.empty() ? k8s::Result<FleetRecord>(FleetRecord{}) : parse_record(text);
   record_problem = parsed ? "" : parsed.error().message;
   std::optional<FleetRecord> next;

@@ -115,7 +115,7 @@ class FleetIndex::Impl {
 
   ExpectationCache expectations_;
   SetupBook setups_;
-  std::string record_text_;
+  std::shared_ptr<const std::string> record_text_;  // The ConfigMap's own.
   using PodPtr = k8s::Store<Pod>::Ptr;
   std::unordered_map<std::string, std::vector<PodPtr>> pods_by_node_;
   std::unordered_map<std::string, Share> shares_;

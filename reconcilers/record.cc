@@ -36,9 +36,10 @@ bool read_profiles(const Json& profiles, FleetRecord& out) {
       if (!revisions.is_object()) return false;
       for (const auto& [revision, nodes] : revisions.items()) {
         if (!nodes.is_array()) return false;
+        const FleetRecord::Entry entry{k8s::Interned(set), k8s::Interned(key), k8s::Interned(revision)};
         for (const Json& node : nodes) {
           if (!node.is_string()) return false;
-          out.nodes[node.get<std::string>()] = {set, key, revision};
+          out.nodes[node.get<std::string>()] = entry;
         }
       }
     }
@@ -51,7 +52,7 @@ std::string print_record(const FleetRecord& record) {
   Json profiles = Json::object();
   std::map<std::string_view, const FleetRecord::Entry*> sorted;
   for (const auto& [node, entry] : record.nodes) sorted.emplace(node, &entry);
-  for (const auto& [node, entry] : sorted) profiles[entry->set][entry->key][entry->revision].push_back(node);
+  for (const auto& [node, entry] : sorted) profiles[std::string(entry->set.view())][std::string(entry->key.view())][std::string(entry->revision.view())].push_back(node);
   Json root = {{"version", kVersion},
                {"recordedAt", k8s::format_time(record.recorded_at)},
                {"profiles", std::move(profiles)},

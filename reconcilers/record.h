@@ -11,15 +11,16 @@
 #include <unordered_map>
 
 #include "k8sclient/error.h"
+#include "k8sclient/interned.h"
 #include "k8sclient/time.h"
 
 namespace gso {
 
 struct FleetRecord {
   struct Entry {
-    std::string set;       // "namespace/configmap"
-    std::string key;       // Empty: no sharing by the fallback `empty`.
-    std::string revision;
+    k8s::Interned set;       // "namespace/configmap"
+    k8s::Interned key;       // Empty: no sharing by the fallback `empty`.
+    k8s::Interned revision;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   k8s::WallTime recorded_at{};

@@ -2,11 +2,13 @@
 // per kind (project.h) fills them from one object's JSON. operator== decides whether an event wakes a planner.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "k8sclient/object.h"
@@ -19,6 +21,28 @@ using k8s::ObjectKey;
 using k8s::ObjectMeta;
 using k8s::StringMap;
 using k8s::WallTime;
+
+// A few extended resources and their counts, sorted by name: a map's interface in a vector's size.
+class ResourceCounts {
+ public:
+  using Entry = std::pair<Interned, std::int64_t>;
+  using Entries = std::vector<Entry>;
+  // 0 at first.
+  std::int64_t& operator[](const Interned& resource);
+  [[nodiscard]] Entries::const_iterator find(const Interned& resource) const;
+  [[nodiscard]] bool contains(const Interned& resource) const { return find(resource) != end(); }
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  [[nodiscard]] Entries::const_iterator begin() const { return entries_.begin(); }
+  [[nodiscard]] Entries::const_iterator end() const { return entries_.end(); }
+  // Names are not to be changed.
+  [[nodiscard]] Entries::iterator begin() { return entries_.begin(); }
+  [[nodiscard]] Entries::iterator end() { return entries_.end(); }
+  friend bool operator==(const ResourceCounts&, const ResourceCounts&) = default;
+
+ private:
+  Entries entries_;
+};
 
 struct Taint {
   Interned key;
@@ -33,8 +57,8 @@ struct Node {
   bool ready = false;  // Condition Ready is True.
   std::vector<Taint> taints;
   // Extended resources `nvidia.com/*` only, as counts. A resource that was removed stays with 0 (kubelet never drops keys).
-  std::map<Interned, std::int64_t> capacity;
-  std::map<Interned, std::int64_t> allocatable;
+  ResourceCounts capacity;
+  ResourceCounts allocatable;
   friend bool operator==(const Node&, const Node&) = default;
 };
 
@@ -103,7 +127,7 @@ struct ContainerStatus {
   std::int64_t restarts = 0;
   std::optional<WallTime> started_at;      // state.running.startedAt
   Interned waiting_reason;                 // CrashLoopBackOff, ContainerCreating, …
-  std::string last_message;                // terminated/waiting message, first 256 bytes.
+  Interned last_message;                   // terminated/waiting message, first 256 bytes.
   std::int64_t last_exit_code = 0;
   friend bool operator==(const ContainerStatus&, const ContainerStatus&) = default;
 };
@@ -120,7 +144,7 @@ struct Pod {
   bool ready = false;
   std::vector<ContainerStatus> init_containers;
   std::vector<ContainerStatus> containers;
-  std::map<Interned, std::int64_t> gpu_requests;  // nvidia.com/* limits summed over containers (init: the largest).
+  ResourceCounts gpu_requests;  // nvidia.com/* limits summed over containers (init: the largest).
   bool uses_mps_pipe = false;                     // Mounts /run/nvidia/mps or /mps by hostPath.
   bool nvidia_visible_devices = false;            // Has NVIDIA_VISIBLE_DEVICES (not void/none) without a request.
   bool dra_gpu_claim = false;

@@ -29,7 +29,7 @@ bool read_taint(Fields& fields, Value value, Taint& taint) {
   });
 }
 
-bool read_gpu_resources(Fields& fields, Value value, std::string_view field, std::map<Interned, std::int64_t>& out) {
+bool read_gpu_resources(Fields& fields, Value value, std::string_view field, ResourceCounts& out) {
   return fields.object(value, field, [&](std::string_view key, Value inner) {
     if (!key.starts_with("nvidia.com/")) return true;
     std::int64_t& count = out[Interned(key)];

@@ -27,7 +27,7 @@ bool read_name_value(Fields& fields, Value value, std::string_view field, std::s
 
 // What one container of a pod says about its use of GPUs.
 struct ContainerUse {
-  std::map<Interned, std::int64_t> limits;
+  ResourceCounts limits;
   std::vector<std::string> mounts;  // Volume names.
   bool visible_devices = false;     // NVIDIA_VISIBLE_DEVICES names devices.
 };
@@ -131,7 +131,7 @@ bool read_container_state(Fields& fields, Value value, bool last, ContainerStatu
       if (kind == "terminated" && key == "message") {
         std::string_view message;
         if (!fields.view(text, "state.terminated.message", message)) return false;
-        if (status.last_message.empty()) status.last_message.assign(message.substr(0, kMessageBytes));
+        if (status.last_message.empty()) status.last_message = Interned(message.substr(0, kMessageBytes));
       }
       return true;
     });

@@ -14,8 +14,7 @@ void add_node(FleetRecord& record, const Pass& pass, const std::string& name, co
   // What the node itself remembers counts more, and is newer.
   if (a.loaded.proof == Proof::annotation) return;
   const bool valid = a.profile && a.profile->valid;
-  record.nodes[name] = {pass.index.set_of(a).id(), std::string(a.key.view()),
-                        valid ? std::string(a.target.view()) : std::string(kInvalidRevision)};
+  record.nodes[name] = {k8s::Interned(pass.index.set_of(a).id()), a.key, valid ? a.target : k8s::Interned(kInvalidRevision)};
   const Node* node = pass.s.world.nodes.find(name);
   const std::int64_t gpus = node ? gpus_to_remember(*node, a) : 0;
   if (gpus > 0) record.gpus[name] = gpus;

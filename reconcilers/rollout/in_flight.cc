@@ -252,7 +252,7 @@ class FlightPlan {
           for (const ContainerStatus& container : *statuses) {
             if (container.waiting_reason.empty() && container.last_message.empty()) continue;
             return fmt::format("pod {} container {}: {} {}", pod->meta.name, container.name.view(),
-                               container.waiting_reason.view(), container.last_message);
+                               container.waiting_reason.view(), container.last_message.view());
           }
         }
         return fmt::format("pod {} is not Ready", pod->meta.name);
@@ -357,7 +357,7 @@ void plan_nodes_to_record(Pass& pass) {
     if (ungated) {
       pass.event(node_ref(name), true, kLoadedUngated, "Verify",
                  fmt::format("pods were restarted by somebody else and loaded {} ({}) outside a rollout; it is verified",
-                             a->target.view(), a->profile_ref));
+                             a->target.view(), a->profile_ref.view()));
     }
   }
 }

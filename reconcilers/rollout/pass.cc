@@ -203,7 +203,7 @@ PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a)
 
 void record_on(PatchNode& patch, const Node& node, const NodeAssessment& a, const std::string& revision) {
   patch.set_annotations[std::string(kRevisionAnnotation)] = revision;
-  patch.set_annotations[std::string(kProfileAnnotation)] = a.profile_ref;
+  patch.set_annotations[std::string(kProfileAnnotation)] = std::string(a.profile_ref.view());
   if (gpus_to_remember(node, a) > 0) {
     const std::string count = std::to_string(a.measured_gpus);
     if (node.meta.annotations.get(kGpuCountAnnotation) != count) patch.set_annotations[std::string(kGpuCountAnnotation)] = count;

@@ -308,7 +308,7 @@ class Starter {
     // Clients of MPS break whether or not somebody waits for them: no new ones meanwhile.
     const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);
     pass_.add(patch_into(pass_, node, a, cordon, live), "Update",
-              fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision, a.target.view(),
+              fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(), a.target.view(),
                           to_string(a.way), to_string(a.transition)),
               true, name);
     if (!live) {
