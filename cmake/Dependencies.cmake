@@ -10,6 +10,7 @@ find_package(fmt 9 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(simdjson REQUIRED)
+find_package(date REQUIRED)  # Time zones of maintenance windows.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)

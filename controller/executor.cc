@@ -144,7 +144,8 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
     if (outcome == Outcome::stopped) {
       if (i + 1 < total) defer(run, "earlier-failure", total - i - 1, std::nullopt);
       const bool record = std::holds_alternative<CreateObject>(planned.action) ||
-                          std::holds_alternative<WriteConfigMap>(planned.action);
+                          std::holds_alternative<WriteConfigMap>(planned.action) ||
+                          std::holds_alternative<PatchFinalizers>(planned.action);
       if (record) run->records_ok = false;
       co_return;
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "controller/executor.h"
+#include "reconcilers/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
 
@@ -21,6 +22,7 @@ std::string resource_version_of(const std::string& kind, const std::string& json
   if (kind == "ConfigMap") return version(project_configmap(json));
   if (kind == "SharingPolicy") return version(project_sharing_policy(json));
   if (kind == "SharingRollout") return version(project_sharing_rollout(json));
+  if (kind == "DaemonSet") return version(project_daemonset(json));
   return {};
 }
 
@@ -39,6 +41,13 @@ std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
   const char* value = evicts ? "eviction.enabled" : reservation ? "kai.reservationNamespaces" : "operandNamespaces";
   if (evicts || !target.ns.empty()) text += fmt::format(" (chart value {})", value);
   return text;
+}
+
+std::string restart_body(const RestartDaemonSet& restart) {
+  const Json annotations{{kRestartedForAnnotation, restart.restarted_for}};
+  Json body{{"metadata", {{"resourceVersion", restart.resource_version}}}};
+  body["spec"]["template"]["metadata"]["annotations"] = annotations;
+  return body.dump();
 }
 
 // The write may have happened although no answer says so.
@@ -105,7 +114,8 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action ac
     answer = co_await client->merge_patch(resource, key, body, options);
   } else if (const auto* write = std::get_if<WriteConfigMap>(&action)) {
     const std::string body = apply_body(*write);
-    options.force = write->config_map == options_.state_config_map;
+    // Every key that is sent is ours: in the state ConfigMap all of them, in the plugin's those that we named.
+    options.force = true;
     answer = co_await client->apply(resource, key, body, options);
   } else if (const auto* create = std::get_if<CreateObject>(&action)) {
     answer = co_await client->create(resource, target.ns, create->json, options);
@@ -113,6 +123,14 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action ac
     const std::string body = status_body(*status);
     options.subresource = "status";
     answer = co_await client->merge_patch(resource, key, body, options);
+  } else if (const auto* finalizers = std::get_if<PatchFinalizers>(&action)) {
+    const Json body{{"metadata",
+                     {{"resourceVersion", finalizers->resource_version}, {"finalizers", finalizers->finalizers}}}};
+    const std::string text = body.dump();
+    answer = co_await client->merge_patch(resource, key, text, options);
+  } else if (const auto* restart = std::get_if<RestartDaemonSet>(&action)) {
+    const std::string text = restart_body(*restart);
+    answer = co_await client->merge_patch(resource, key, text, options);
   } else if (const auto* remove = std::get_if<DeleteObject>(&action)) {
     k8s::DeleteOptions preconditions;
     preconditions.uid = remove->object.uid;
@@ -126,12 +144,12 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action ac
 
 std::string Executor::apply_body(const WriteConfigMap& write) const {
   // What an apply leaves out, it removes: keys of ours that are to stay are part of every apply. Ours are all keys of
-  // the state ConfigMap, and in the plugin's ConfigMap those that we name ("gso-…").
+  // the state ConfigMap, and in the plugin's ConfigMap those that our field manager owns ("gso-…").
   Json data = Json::object();
   if (const ConfigMap* now = parts_.world->configmaps.find(write.config_map)) {
     const bool state = write.config_map == options_.state_config_map;
     for (const auto& [key, text] : now->data) {
-      if ((state || key.starts_with("gso-")) && !write.remove.contains(key)) data[key] = *text;
+      if ((state || now->our_keys.contains(key)) && !write.remove.contains(key)) data[key] = *text;
     }
   }
   for (const auto& [key, text] : write.set) data[key] = text;

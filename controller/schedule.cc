@@ -140,7 +140,8 @@ Schedule arrange(const Plan& plan) {
     } else if (std::holds_alternative<PatchNode>(planned.action)) {
       add_patch(chain_for(out.subjects, subjects, planned), planned, out.findings);
     } else if (std::holds_alternative<CreateObject>(planned.action) ||
-               std::holds_alternative<WriteConfigMap>(planned.action)) {
+               std::holds_alternative<WriteConfigMap>(planned.action) ||
+               std::holds_alternative<PatchFinalizers>(planned.action)) {
       chain_for(out.records, records, planned).steps.push_back(planned);
     } else if (std::holds_alternative<PatchStatus>(planned.action) ||
                std::holds_alternative<DeleteObject>(planned.action)) {
@@ -165,6 +166,10 @@ ObjectRef target_of(const Action& action) {
           [](const CreateObject& a) { return a.object; },
           [](const PatchStatus& a) { return a.object; },
           [](const DeleteObject& a) { return a.object; },
+          [](const PatchFinalizers& a) { return a.object; },
+          [](const RestartDaemonSet& a) {
+            return ObjectRef{"apps/v1", "DaemonSet", a.daemonset.ns, a.daemonset.name, ""};
+          },
           [](const RecordEvent& a) { return a.regarding; },
       },
       action);
@@ -180,6 +185,8 @@ Verb verb_of(const Action& action) {
                         [&](const CreateObject&) { return Verb{"create", resource}; },
                         [&](const PatchStatus&) { return Verb{"patch", resource + "/status"}; },
                         [&](const DeleteObject&) { return Verb{"delete", resource}; },
+                        [&](const PatchFinalizers&) { return Verb{"patch", resource}; },
+                        [&](const RestartDaemonSet&) { return Verb{"patch", resource}; },
                         [&](const RecordEvent&) { return Verb{"create", "events"}; },
                     },
                     action);

@@ -115,6 +115,8 @@ const std::vector<Reconciler>& reconcilers() {
         {kPods, {"list", "delete"}},
         {sub(kPods, "eviction"), {"create"}},
         {kConfigMaps, {"create", "patch"}},
+        {kDaemonSets, {"patch"}},
+        {kPolicies, {"patch"}},
         {kRollouts, {"create", "delete"}},
         {sub(kRollouts, "status"), {"patch"}},
         {kEvents, {"create", "patch"}}},

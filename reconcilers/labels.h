@@ -31,6 +31,13 @@ inline constexpr std::string_view kGpuCountAnnotation = "gpusharing.dev/gpu-coun
 inline constexpr std::string_view kCordonedAnnotation = "gpusharing.dev/cordoned";
 // {key: what stood before, or null}: labels that are ours to write and to take back.
 inline constexpr std::string_view kOwnedAnnotation = "gpusharing.dev/owned";
+// "<policy>=<value>": the policy that wrote nvidia.com/device-plugin.config, and what it wrote. Another value is a
+// person's.
+inline constexpr std::string_view kLabelByAnnotation = "gpusharing.dev/config-label";
+// On a DaemonSet's pod template: the rollout that restarted it (mechanism DaemonSetRestart).
+inline constexpr std::string_view kRestartedForAnnotation = "gpusharing.dev/restarted-for";
+// On a SharingPolicy with deletionPolicy Revert: its nodes go back before it goes.
+inline constexpr std::string_view kRevertFinalizer = "gpusharing.dev/revert";
 // Inputs by people: "true" on a Node keeps us off it; "true" on a ConfigMap starts no node; the GPUs of a node as JSON.
 inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
 inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";
@@ -92,5 +99,8 @@ inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";
 inline constexpr std::string_view kKaiMismatch = "KAIAccountingMismatch";
 inline constexpr std::string_view kKaiOnSharedNode = "KAIOnReplicaSharedNode";
+inline constexpr std::string_view kConfigMapReplacedByGitOps = "ConfigMapReplacedByGitOps";
+inline constexpr std::string_view kRolledBack = "RolledBack";
+inline constexpr std::string_view kMpsUncleanExit = "MPSUncleanExit";
 
 }  // namespace gso

@@ -100,6 +100,13 @@ std::string describe(const Action& action) {
                  [&](const DeleteObject& gone) {
                    line = fmt::format("DeleteObject {} uid={}", path_of(gone.object), gone.object.uid);
                  },
+                 [&](const PatchFinalizers& patch) {
+                   line = fmt::format("PatchFinalizers {} to=[{}] resourceVersion={}", path_of(patch.object),
+                                      fmt::join(patch.finalizers, ","), patch.resource_version);
+                 },
+                 [&](const RestartDaemonSet& restart) {
+                   line = fmt::format("RestartDaemonSet {} for={}", k8s::to_string(restart.daemonset), restart.restarted_for);
+                 },
                  [&](const RecordEvent& event) {
                    line = fmt::format("RecordEvent {} {} {}/{}: {}", event.warning ? "Warning" : "Normal",
                                       path_of(event.regarding), event.reason, event.action, event.note);
@@ -169,6 +176,20 @@ void fill(Json& out, const DeleteObject& gone) {
   out["action"] = "DeleteObject";
   out["target"] = target(gone.object);
   out["preconditions"] = {{"uid", gone.object.uid}};
+}
+
+void fill(Json& out, const PatchFinalizers& patch) {
+  out["action"] = "PatchFinalizers";
+  out["target"] = target(patch.object);
+  out["preconditions"] = {{"resourceVersion", patch.resource_version}};
+  out["finalizers"] = patch.finalizers;
+}
+
+void fill(Json& out, const RestartDaemonSet& restart) {
+  out["action"] = "RestartDaemonSet";
+  out["target"] = target("DaemonSet", restart.daemonset.ns, restart.daemonset.name);
+  out["preconditions"] = {{"resourceVersion", restart.resource_version}};
+  out["restartedFor"] = restart.restarted_for;
 }
 
 void fill(Json& out, const RecordEvent& event) {

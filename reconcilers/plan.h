@@ -83,6 +83,22 @@ struct DeleteObject {
   friend bool operator==(const DeleteObject&, const DeleteObject&) = default;
 };
 
+// Replaces metadata.finalizers of one of our objects.
+struct PatchFinalizers {
+  ObjectRef object;
+  std::vector<std::string> finalizers;
+  std::string resource_version;  // Required: the list is replaced as a whole.
+  friend bool operator==(const PatchFinalizers&, const PatchFinalizers&) = default;
+};
+
+// Annotates a DaemonSet's pod template, so that its controller replaces every pod at its own pace.
+struct RestartDaemonSet {
+  k8s::ObjectKey daemonset;
+  std::string resource_version;  // Required.
+  std::string restarted_for;     // The rollout; written once for each.
+  friend bool operator==(const RestartDaemonSet&, const RestartDaemonSet&) = default;
+};
+
 // An events.k8s.io/v1 Event. Equal (regarding, reason, note) within a while is sent once by the recorder.
 struct RecordEvent {
   ObjectRef regarding;
@@ -94,7 +110,8 @@ struct RecordEvent {
 };
 
 using Action =
-    std::variant<PatchNode, DeletePod, EvictPod, WriteConfigMap, CreateObject, PatchStatus, DeleteObject, RecordEvent>;
+    std::variant<PatchNode, DeletePod, EvictPod, WriteConfigMap, CreateObject, PatchStatus, DeleteObject, PatchFinalizers,
+                 RestartDaemonSet, RecordEvent>;
 
 struct PlannedAction {
   std::string reconciler;  // "sharing.rollout", "node.labels", …

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/maintenance_window.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/expected.h"
@@ -43,6 +44,7 @@ constexpr auto kFields = std::to_array<std::string_view>({
     "mode",
     "takeover",
     "deletionPolicy",
+    "revisionHistoryLimit",
     "rollout",
     "rollout.mechanism",
     "rollout.maxUnavailable",
@@ -57,6 +59,9 @@ constexpr auto kFields = std::to_array<std::string_view>({
     "rollout.maxFailures",
     "rollout.onFailure",
     "rollout.maintenanceWindows",
+    "rollout.maintenanceWindows[].cron",
+    "rollout.maintenanceWindows[].duration",
+    "rollout.maintenanceWindows[].timeZone",
     "rollout.paused",
 });
 
@@ -84,6 +89,7 @@ class PolicyCheck {
     word(*spec, "mode", kModes);
     boolean(*spec, "takeover");
     word(*spec, "deletionPolicy", kDeletion);
+    integer(*spec, "revisionHistoryLimit", 0, 1000);
     object(*spec, "profile", [this](const DocumentValue& v) { profile(v); });
     object(*spec, "rollout", [this](const DocumentValue& v) { rollout(v); });
   }
@@ -223,6 +229,13 @@ class PolicyCheck {
     boolean(value, "renameByDefault");
     boolean(value, "failRequestsGreaterThanOne");
     const std::string_view strategy = value.string_at("strategy");
+    if (const DocumentValue* replicas = value.find("replicas"); replicas != nullptr && strategy == "none") {
+      error("NothingShared", replicas->at, "strategy none shares nothing: replicas has no meaning with it");
+    }
+    if (const DocumentValue* resource = value.find("resource");
+        resource != nullptr && strategy == "mps" && resource->text != "nvidia.com/gpu") {
+      error("MPSSharesGPUsOnly", resource->at, "MPS shares nvidia.com/gpu only");
+    }
     if (strategy == "mps" || strategy == "time-slicing") {
       if (value.find("replicas") == nullptr) {
         error("ReplicasMissing", value.at,
@@ -247,6 +260,7 @@ class PolicyCheck {
     duration(value, "verifyTimeout");
     integer(value, "maxFailures", 1, 10000);
     word(value, "onFailure", kOnFailure);
+    member(value, "maintenanceWindows", [this](const DocumentValue& v) { windows(v); });
     const DocumentValue* cordon = value.find("cordon");
     const bool never = cordon != nullptr && cordon->kind == DocumentValue::Kind::boolean && !cordon->boolean;
     if (value.string_at("workloads") == "Evict" && never) {
@@ -258,16 +272,42 @@ class PolicyCheck {
     }
   }
 
+  void windows(const DocumentValue& value) {
+    if (value.kind != DocumentValue::Kind::array) {
+      return error("WrongType", value.at, fmt::format("{} stands where a list must stand", kind_name(value.kind)));
+    }
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      const PathStep step(path_, i);
+      const DocumentValue& item = value.items[i];
+      if (!item.is_object()) {
+        error("WrongType", item.at, fmt::format("{} stands where a mapping must stand", kind_name(item.kind)));
+        continue;
+      }
+      duration(item, "duration");
+      MaintenanceWindow window;
+      window.cron = item.string_at("cron");
+      if (const auto length = parse_go_duration(item.string_at("duration"))) window.duration = std::chrono::nanoseconds(*length);
+      if (item.find("timeZone") != nullptr) window.time_zone = item.string_at("timeZone");
+      if (std::string problem = window_problem(window); !problem.empty()) {
+        error("InvalidWindow", item.at, std::move(problem));
+      }
+    }
+  }
+
   void daemonset_restart(const DocumentValue& value) {
     const DocumentValue& mechanism = *value.find("mechanism");
     if (value.string_at("workloads") != "Interrupt") {
       error("DaemonSetRestartInterrupts", mechanism.at,
             "mechanism DaemonSetRestart has no gate for each node: it goes only with workloads: Interrupt");
     }
+    if (value.string_at("onFailure") == "Rollback") {
+      error("DaemonSetRestartPauses", value.find("onFailure")->at,
+            "mechanism DaemonSetRestart cannot roll single nodes back; use onFailure: Pause");
+    }
     const DocumentValue* canary = value.find("canary");
     const DocumentValue* nodes = canary != nullptr ? canary->find("nodesPerGroup") : nullptr;
-    if (nodes != nullptr && nodes->text != "0") {
-      error("DaemonSetRestartHasNoCanary", nodes->at, "mechanism DaemonSetRestart has no canary; set nodesPerGroup: 0");
+ if (nodes == nullptr || nodes->text != "0") {
+      error("DaemonSetRestartHasNoCanary", nodes != nullptr ? nodes->at : mechanism.at, "mechanism DaemonSetRestart has no canary; set nodesPerGroup: 0");
     }
     if (const DocumentValue* windows = value.find("maintenanceWindows");
         windows != nullptr && !windows->items.empty()) {

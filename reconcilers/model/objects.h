@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,10 +68,12 @@ struct ConfigMap {
   bool immutable = false;
   // Shared text: profiles are parsed once per content, however many nodes use them.
   std::map<std::string, std::shared_ptr<const std::string>> data;
-  // When data last changed, from managedFields (the newest entry that owns f:data), else the creation time. Second precision.
+  // When data last changed, from managedFields (the newest entry that owns f:data), else the creation time. Second
+  // precision. Our own writes do not count: the keys we keep there are named by their content and never edited.
   WallTime data_changed{};
   // Managers of f:data, newest last: tells GitOps and Helm ownership.
   std::vector<Interned> data_managers;
+  std::set<std::string> our_keys;  // Keys of data that our field manager owns.
   friend bool operator==(const ConfigMap& a, const ConfigMap& b);  // Compares texts, not pointers.
 };
 
@@ -108,6 +111,7 @@ struct DaemonSet {
   std::vector<ContainerSpec> init_containers;
   std::vector<ContainerSpec> containers;
   std::map<std::string, std::string> configmap_volumes;  // volume name -> ConfigMap name.
+  std::string restarted_for;                             // Annotation gpusharing.dev/restarted-for of the template.
   bool on_delete = false;                                // updateStrategy OnDelete.
   std::int64_t observed_generation = 0;
   std::int64_t desired = 0, updated = 0, available = 0;  // status counters.

@@ -29,6 +29,15 @@ enum class PolicyMode { enforce, approve, observe };  // From the freest to the 
 enum class WorkloadMode { wait_for_idle, evict, interrupt };
 enum class OnFailure { pause, rollback };
 enum class Mechanism { node_by_node, daemonset_restart };
+enum class DeletionPolicy { retain, revert };
+
+// When nodes may start: opens at the times that `cron` names in `time_zone`, and stays open for `duration`.
+struct MaintenanceWindow {
+  std::string cron;  // Five fields; see reconcilers/maintenance_window.h.
+  k8s::Duration duration{0};
+  std::string time_zone = "UTC";
+  friend bool operator==(const MaintenanceWindow&, const MaintenanceWindow&) = default;
+};
 
 // Defaults are those of the CRD, the chart and the flags (kept equal by a test).
 struct RolloutSpec {
@@ -43,6 +52,7 @@ struct RolloutSpec {
   k8s::Duration verify_timeout = std::chrono::minutes(10);
   std::int64_t max_failures = 3;  // After the canary; in the canary one failure is enough.
   OnFailure on_failure = OnFailure::pause;
+  std::vector<MaintenanceWindow> windows;  // Empty: always.
   bool paused = false;  // Stops new rollouts only.
   friend bool operator==(const RolloutSpec&, const RolloutSpec&) = default;
 };
@@ -65,7 +75,10 @@ struct SharingPolicy {
   std::optional<InlineProfile> inline_profile;
   PolicyMode mode = PolicyMode::enforce;
   bool takeover = false;
+  DeletionPolicy deletion_policy = DeletionPolicy::retain;
+  std::optional<std::int64_t> revision_history_limit;  // Absent: the operator's setting.
   RolloutSpec rollout;
+  std::vector<std::string> finalizers;  // All of them, in order: a patch replaces the list.
   std::string status_json;  // status as the server holds it, canonical text: written only when it would change.
   friend bool operator==(const SharingPolicy&, const SharingPolicy&) = default;
 };
@@ -76,6 +89,7 @@ struct SharingRollout {
   std::string config_map;  // "namespace/name" of the ConfigMap that the plugin mounts.
   std::string key;
   std::string to_revision;
+  std::string profile;  // The text that it rolls out; empty where it was longer than 64 KiB.
   bool paused = false;
   bool approved = false;
   bool aborted = false;

@@ -1,4 +1,5 @@
 // DaemonSet and ControllerRevision: JSON -> projected value.
+#include "reconcilers/labels.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/project.h"
 
@@ -146,6 +147,16 @@ bool read_template_spec(Fields& fields, Value value, DaemonSet& out) {
   });
 }
 
+bool read_template_meta(Fields& fields, Value value, DaemonSet& out) {
+  return fields.object(value, "spec.template.metadata", [&](std::string_view key, Value inner) {
+    if (key != "annotations") return true;
+    return fields.object(inner, "spec.template.metadata.annotations", [&](std::string_view name, Value text) {
+      return name == kRestartedForAnnotation ? fields.text(text, "spec.template.metadata.annotations", out.restarted_for)
+                                             : true;
+    });
+  });
+}
+
 bool read_daemonset_spec(Fields& fields, Value value, DaemonSet& out) {
   return fields.object(value, "spec", [&](std::string_view key, Value inner) {
     if (key == "selector") {
@@ -155,6 +166,7 @@ bool read_daemonset_spec(Fields& fields, Value value, DaemonSet& out) {
     }
     if (key == "template") {
       return fields.object(inner, "spec.template", [&](std::string_view field, Value spec) {
+        if (field == "metadata") return read_template_meta(fields, spec, out);
         return field == "spec" ? read_template_spec(fields, spec, out) : true;
       });
     }

@@ -1,6 +1,7 @@
 // Node and ConfigMap: JSON -> projected value.
 #include <algorithm>
 
+#include "reconcilers/labels.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/project.h"
 
@@ -83,16 +84,25 @@ struct DataManager {
   Interned manager;
   std::optional<WallTime> time;
   bool owns_data = false;
+  std::vector<std::string> keys;
 };
+
+bool read_owned_keys(Fields& fields, Value value, std::vector<std::string>& out) {
+  return fields.object(value, "metadata.managedFields.fieldsV1.f:data", [&](std::string_view field, Value) {
+    constexpr std::string_view kPrefix = "f:";
+    if (field.starts_with(kPrefix)) out.emplace_back(field.substr(kPrefix.size()));
+    return true;
+  });
+}
 
 bool read_managed_entry(Fields& fields, Value value, DataManager& entry) {
   return fields.object(value, "metadata.managedFields", [&](std::string_view key, Value inner) {
     if (key == "manager") return fields.text(inner, "metadata.managedFields.manager", entry.manager);
     if (key == "time") return fields.time(inner, "metadata.managedFields.time", entry.time);
     if (key == "fieldsV1") {
-      return fields.object(inner, "metadata.managedFields.fieldsV1", [&](std::string_view field, Value) {
+      return fields.object(inner, "metadata.managedFields.fieldsV1", [&](std::string_view field, Value owned) {
         entry.owns_data = entry.owns_data || field == "f:data" || field == "f:binaryData";
-        return true;
+        return field == "f:data" ? read_owned_keys(fields, owned, entry.keys) : true;
       });
     }
     return true;
@@ -106,6 +116,10 @@ void keep_data_managers(std::vector<DataManager> managers, ConfigMap& out) {
   out.data_changed = out.meta.creation_timestamp;
   for (const DataManager& entry : managers) {
     out.data_managers.push_back(entry.manager);
+    if (entry.manager == kFieldManager) {
+      out.our_keys.insert(entry.keys.begin(), entry.keys.end());
+      continue;
+    }
     if (entry.time) out.data_changed = std::max(out.data_changed, *entry.time);
   }
 }
@@ -128,7 +142,7 @@ k8s::Result<Node> project_node(std::string_view text) {
 
 bool operator==(const ConfigMap& a, const ConfigMap& b) {
   if (a.meta != b.meta || a.immutable != b.immutable || a.data_changed != b.data_changed ||
-      a.data_managers != b.data_managers || a.data.size() != b.data.size()) {
+      a.data_managers != b.data_managers || a.our_keys != b.our_keys || a.data.size() != b.data.size()) {
     return false;
   }
   return std::equal(a.data.begin(), a.data.end(), b.data.begin(), [](const auto& x, const auto& y) {

@@ -115,8 +115,18 @@ constexpr Choice<WorkloadMode> kWorkloads[] = {{"WaitForIdle", WorkloadMode::wai
 constexpr Choice<OnFailure> kOnFailure[] = {{"Pause", OnFailure::pause}, {"Rollback", OnFailure::rollback}};
 constexpr Choice<Mechanism> kMechanisms[] = {{"NodeByNode", Mechanism::node_by_node},
                                              {"DaemonSetRestart", Mechanism::daemonset_restart}};
+constexpr Choice<DeletionPolicy> kDeletion[] = {{"Retain", DeletionPolicy::retain}, {"Revert", DeletionPolicy::revert}};
 constexpr Choice<PolicyMode> kModes[] = {
     {"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}};
+
+bool read_window(Fields& fields, Value value, MaintenanceWindow& out) {
+  return fields.object(value, "spec.rollout.maintenanceWindows", [&](std::string_view key, Value inner) {
+    if (key == "cron") return fields.text(inner, "spec.rollout.maintenanceWindows.cron", out.cron);
+    if (key == "duration") return duration(fields, inner, "spec.rollout.maintenanceWindows.duration", out.duration);
+    if (key == "timeZone") return fields.text(inner, "spec.rollout.maintenanceWindows.timeZone", out.time_zone);
+    return true;
+  });
+}
 
 bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
   return fields.object(value, "spec.rollout", [&](std::string_view key, Value inner) {
@@ -140,6 +150,10 @@ bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
     if (key == "verifyTimeout") return duration(fields, inner, "spec.rollout.verifyTimeout", out.verify_timeout);
     if (key == "maxFailures") return fields.number(inner, "spec.rollout.maxFailures", out.max_failures);
     if (key == "onFailure") return choice(fields, inner, "spec.rollout.onFailure", kOnFailure, out.on_failure);
+    if (key == "maintenanceWindows") {
+      return fields.array(inner, "spec.rollout.maintenanceWindows",
+                          [&](Value item) { return read_window(fields, item, out.windows.emplace_back()); });
+    }
     if (key == "paused") return fields.flag(inner, "spec.rollout.paused", out.paused);
     return true;
   });
@@ -173,6 +187,10 @@ bool read_policy_spec(Fields& fields, Value value, SharingPolicy& out) {
     if (key == "priority") return fields.number(inner, "spec.priority", out.priority);
     if (key == "mode") return choice(fields, inner, "spec.mode", kModes, out.mode);
     if (key == "takeover") return fields.flag(inner, "spec.takeover", out.takeover);
+    if (key == "deletionPolicy") return choice(fields, inner, "spec.deletionPolicy", kDeletion, out.deletion_policy);
+    if (key == "revisionHistoryLimit") {
+      return fields.number(inner, "spec.revisionHistoryLimit", out.revision_history_limit.emplace());
+    }
     if (key == "rollout") return read_rollout_spec(fields, inner, out.rollout);
     if (key == "profile") {
       return fields.object(inner, "spec.profile", [&](std::string_view field, Value item) {
@@ -191,6 +209,7 @@ bool read_rollout_object(Fields& fields, Value value, SharingRollout& out) {
     if (key == "configMap") return fields.text(inner, "spec.configMap", out.config_map);
     if (key == "key") return fields.text(inner, "spec.key", out.key);
     if (key == "toRevision") return fields.text(inner, "spec.toRevision", out.to_revision);
+    if (key == "profile") return fields.text(inner, "spec.profile", out.profile);
     if (key == "paused") return fields.flag(inner, "spec.paused", out.paused);
     if (key == "approved") return fields.flag(inner, "spec.approved", out.approved);
     if (key == "aborted") return fields.flag(inner, "spec.aborted", out.aborted);
@@ -255,7 +274,14 @@ k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
   json::Document document("SharingPolicy", text);
   const json::MetaFilter filter{true, keeps_own_annotation};
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
+    if (key == "metadata") {
+      return json::read_meta(fields, value, filter, out.meta, [&](std::string_view field, Value inner) {
+        if (field != "finalizers") return true;
+        return fields.array(inner, "metadata.finalizers", [&](Value item) {
+          return fields.text(item, "metadata.finalizers", out.finalizers.emplace_back());
+        });
+      });
+    }
     if (key == "spec") return read_policy_spec(fields, value, out);
     if (key == "status") return canonical(fields, value, "status", out.status_json);
     return true;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/maintenance_window.h"
 #include "reconcilers/rollout/pass.h"
 
 namespace gso {
@@ -111,6 +112,14 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
       return {std::string(kMaxFailures), fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
                                                      canary ? " in the canary" : "")};
     }
+  }
+  const WindowState windows = windows_at(policy.rollout.windows, pass.s.now);
+  if (windows.until) pass.look_again_in(*windows.until - pass.s.now);
+  if (!windows.open) {
+    return {std::string(kOutsideWindow),
+            windows.until ? fmt::format("the next maintenance window opens at {}", k8s::format_time(*windows.until))
+            : windows.problem.empty() ? "no maintenance window opens in the next five years"
+                                      : "a maintenance window cannot be read: " + windows.problem};
   }
   if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle)) return {"Settling", "the inputs changed a moment ago"};
   return {};

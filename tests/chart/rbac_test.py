@@ -25,7 +25,8 @@ NAMESPACED = {
     ("apps", "controllerrevisions", "watch"): {"operands"},
     ("", "configmaps", "get"): {"release"},
     ("", "configmaps", "create"): {"release"},
-    ("", "configmaps", "patch"): {"release"},
+    ("", "configmaps", "patch"): {"release", "operands"},
+    ("apps", "daemonsets", "patch"): {"operands"},
     ("", "configmaps", "list"): {"release", "operands"},
     ("coordination.k8s.io", "leases", "update"): {"release"},
 }

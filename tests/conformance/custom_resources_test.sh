@@ -51,9 +51,42 @@ wrong_policies_are_refused() {
   refused 'workloads: Evict needs cordon' "$(policy x '{"rollout":{"workloads":"Evict","cordon":false}}')"
   refused 'In and NotIn need values' "$(policy x '{"nodeSelector":{"matchExpressions":[{"key":"a","operator":"In"}]}}')"
   refused 'supported values: "Enforce", "Approve", "Observe"' "$(policy x '{"mode":"Sometimes"}')"
-  refused 'spec.profile.configMapKey: Required value' "$(policy x '{"profile":{}}')"
+  refused 'exactly one of configMapKey and inline' "$(policy x '{"profile":{}}')"
+  refused 'exactly one of configMapKey and inline' "$(policy x '{"profile":{"configMapKey":"a","inline":{"strategy":"none"}}}')"
+  refused 'need replicas, 2 or more' "$(policy x '{"profile":{"inline":{"strategy":"mps"}}}')"
+  refused 'strategy none shares nothing' "$(policy x '{"profile":{"inline":{"strategy":"none","replicas":4}}}')"
+  refused 'at most 48 clients' "$(policy x '{"profile":{"inline":{"strategy":"mps","replicas":49}}}')"
+  refused 'MPS shares nvidia.com/gpu only' "$(policy x '{"profile":{"inline":{"strategy":"mps","replicas":4,"resource":"nvidia.com/mig-1g.5gb"}}}')"
+  refused 'spec.profile.inline.replicas' "$(policy x '{"profile":{"inline":{"strategy":"time-slicing","replicas":1}}}')"
+  refused 'supported values: "none", "mps", "time-slicing"' "$(policy x '{"profile":{"inline":{"strategy":"vgpu"}}}')"
+  refused 'goes only with workloads: Interrupt' "$(policy x '{"rollout":{"mechanism":"DaemonSetRestart","canary":{"nodesPerGroup":0}}}')"
+  refused 'has no canary' "$(policy x '{"rollout":{"mechanism":"DaemonSetRestart","workloads":"Interrupt"}}')"
+  refused 'cannot keep to maintenanceWindows' "$(policy x '{"rollout":{"mechanism":"DaemonSetRestart","workloads":"Interrupt","canary":{"nodesPerGroup":0},"maintenanceWindows":[{"cron":"0 2 * * *","duration":"1h"}]}}')"
+  refused 'cannot roll single nodes back' "$(policy x '{"rollout":{"mechanism":"DaemonSetRestart","workloads":"Interrupt","canary":{"nodesPerGroup":0},"onFailure":"Rollback"}}')"
+  refused 'must be from 1m to 168h' "$(policy x '{"rollout":{"maintenanceWindows":[{"cron":"0 2 * * *","duration":"30s"}]}}')"
+  refused 'must be from 1m to 168h' "$(policy x '{"rollout":{"maintenanceWindows":[{"cron":"0 2 * * *","duration":"169h"}]}}')"
+  refused 'maintenanceWindows[0].cron' "$(policy x '{"rollout":{"maintenanceWindows":[{"cron":"at night","duration":"1h"}]}}')"
+  refused 'maintenanceWindows[0].duration: Required value' "$(policy x '{"rollout":{"maintenanceWindows":[{"cron":"0 2 * * *"}]}}')"
+  refused 'supported values: "Retain", "Revert"' "$(policy x '{"deletionPolicy":"Delete"}')"
+  refused 'supported values: "Pause", "Rollback"' "$(policy x '{"rollout":{"onFailure":"Panic"}}')"
+  refused 'spec.revisionHistoryLimit' "$(policy x '{"revisionHistoryLimit":-1}')"
+  refused 'a label key has at most 317 characters' "$(policy x "{\"nodeSelector\":{\"matchLabels\":{\"$(head -c 318 /dev/zero | tr '\0' x)\":\"a\"}}}")"
   refused 'spec.rollout.verifyTimeout' "$(policy x '{"rollout":{"verifyTimeout":"soon"}}')"
   refused 'unknown field "spec.rollout.maxUnavailabel"' "$(policy x '{"rollout":{"maxUnavailabel":1}}')"
+}
+
+full_policies_are_taken() {
+  kubectl create -f - <<<"$(policy full '{"nodeSelector":{"matchLabels":{"pool":"a"}},"priority":7,"mode":"Approve","takeover":true,
+    "deletionPolicy":"Revert","revisionHistoryLimit":3,
+    "profile":{"inline":{"strategy":"mps","replicas":48,"renameByDefault":true,"failRequestsGreaterThanOne":true}},
+    "rollout":{"maxUnavailable":2,"maxUnavailablePerGroup":"100%","canary":{"nodesPerGroup":2,"soak":"1h30m"},"workloads":"Evict","cordon":true,
+      "idleTimeout":"0s","verifyTimeout":"15m","maxFailures":1,"onFailure":"Rollback",
+      "maintenanceWindows":[{"cron":"0 2 * * SAT,SUN","duration":"4h","timeZone":"Europe/Berlin"},{"cron":"*/15 1-5 1 JAN *","duration":"1m"}]}}')"
+  local spec
+  spec=$(kubectl get sharingpolicy full -o 'jsonpath={.spec.profile.inline.resource} {.spec.rollout.mechanism} {.spec.rollout.maintenanceWindows[1].timeZone}')
+  [[ $spec == "nvidia.com/gpu NodeByNode UTC" ]] || { echo "$spec"; return 1; }
+  kubectl create -f - <<<"$(policy restart '{"rollout":{"mechanism":"DaemonSetRestart","workloads":"Interrupt","canary":{"nodesPerGroup":0}}}')"
+  [[ $(kubectl get sharingpolicy restart -o 'jsonpath={.spec.deletionPolicy} {.spec.rollout.onFailure}') == "Retain Pause" ]]
 }
 
 rollouts_keep_their_identity() {
@@ -93,6 +126,7 @@ fields_are_explained() {
 check "the CRDs are established and structural" crds_are_established
 check "defaults are filled in" defaults_are_filled_in
 check "wrong policies are refused, and why is said" wrong_policies_are_refused
+check "policies that use every field are taken, and the rest is filled in" full_policies_are_taken
 check "a rollout keeps its identity, and its switches turn" rollouts_keep_their_identity
 check "status is a subresource, with conditions to wait for" status_is_a_subresource
 check "columns, short names and the category work" columns_are_shown

@@ -106,7 +106,7 @@ void FleetModel::make_daemonsets() {
     out.meta.name = t.daemonset;
     out.meta.ns = k8s::Interned(kNamespace);
     out.meta.uid = daemonset_uid(t.component);
-    out.meta.generation = template_;
+    out.meta.generation = templates_.find(t.component)->second;
     out.meta.resource_version = std::to_string(++serial_);
     out.meta.owners.push_back({k8s::Interned("ClusterPolicy"), k8s::Interned("cluster-policy"),
                                k8s::Interned("cluster-policy-uid"), true});
@@ -134,13 +134,14 @@ void FleetModel::make_daemonsets() {
 
 void FleetModel::put_revision(std::string_view component) {
   ControllerRevision out;
-  out.meta.name = fmt::format("{}-{}", component, template_);
+  const int revision = templates_.find(component)->second;
+  out.meta.name = fmt::format("{}-{}", component, revision);
   out.meta.ns = k8s::Interned(kNamespace);
   out.meta.uid = out.meta.name;
-  out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", template_));
+  out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", revision));
   out.meta.owners.push_back({k8s::Interned("DaemonSet"), k8s::Interned(component),
                              k8s::Interned(daemonset_uid(component)), true});
-  out.revision = template_;
+  out.revision = revision;
   world.revisions.apply(out);
 }
 
@@ -151,6 +152,7 @@ void FleetModel::put_config_map() {
   out.meta.uid = "mps-config-uid";
   out.meta.resource_version = std::to_string(++serial_);
   out.data_changed = data_changed_;
+  out.our_keys = our_keys_;
   for (const auto& [key, value] : config_annotations_) out.meta.annotations.set(key, value);
   for (const auto& [key, text] : data_) out.data[key] = std::make_shared<const std::string>(text);
   world.configmaps.apply(out);
@@ -187,7 +189,7 @@ void FleetModel::make_pod(const std::string& node, std::string_view component) {
   out.meta.ns = k8s::Interned(kNamespace);
   out.meta.uid = fmt::format("uid-{}", serial_);
   out.meta.creation_timestamp = now;
-  out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", template_));
+  out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", templates_.find(component)->second));
   out.meta.owners.push_back({k8s::Interned("DaemonSet"), k8s::Interned(component),
                              k8s::Interned(daemonset_uid(component)), true});
   out.node_name = k8s::Interned(node);
@@ -296,9 +298,11 @@ void FleetModel::advance(Duration duration) {
 }
 
 void FleetModel::roll_daemonsets() {
-  if (spec_.on_delete || template_ == 1) return;
-  const std::string hash = fmt::format("hash{}", template_);
+  if (spec_.on_delete) return;
   for (std::string_view component : kComponents) {
+    const int revision = templates_.find(component)->second;
+    if (revision == 1) continue;
+    const std::string hash = fmt::format("hash{}", revision);
     const Pod* old_pod = nullptr;
     bool busy = false;
     for (const auto& [name, machine] : machines_) {

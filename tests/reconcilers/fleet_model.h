@@ -78,6 +78,8 @@ class FleetModel {
   // --- What people do.
   void edit(const std::string& key, std::string_view profile);
   void remove_key(const std::string& key);
+  // As kubectl replace, or a GitOps tool that prunes: nothing of ours is left.
+  void replace_config_map(const std::map<std::string, std::string>& profiles);
   void label(const std::string& node, const std::string& key, std::optional<std::string> value);
   void annotate(const std::string& node, std::string_view key, std::optional<std::string> value);
   void annotate_config_map(std::string_view key, std::optional<std::string> value);
@@ -128,6 +130,9 @@ class FleetModel {
   [[nodiscard]] const Profile* profile_of(const std::string& text);
   void delete_pod(const ObjectKey& key, const std::string& uid);
   void put_config_map();
+  void write_keys(const WriteConfigMap& write);
+  void set_finalizers(const std::string& policy, const std::vector<std::string>& finalizers);
+  void restart_daemonset(const RestartDaemonSet& restart);
 
   FleetSpec spec_;
   std::map<std::string, Machine> machines_;
@@ -135,7 +140,8 @@ class FleetModel {
   WallTime data_changed_;
   std::map<std::string, std::string> config_annotations_;
   std::string template_default_;
-  int template_ = 1;
+  std::map<std::string, int, std::less<>> templates_ = {{"plugin", 1}, {"gfd", 1}, {"mps", 1}};
+  std::set<std::string> our_keys_;
   int serial_ = 0;
   std::map<std::string, std::map<std::string, int, std::less<>>> made_;
   std::map<std::string, int> patches_;

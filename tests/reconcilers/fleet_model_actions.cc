@@ -86,6 +86,7 @@ void FleetModel::apply(const PlannedAction& planned) {
             for (const auto& [key, text] : write.set) out.data[key] = std::make_shared<const std::string>(text);
             for (const std::string& key : write.remove) out.data.erase(key);
             out.meta.resource_version = std::to_string(++serial_);
+            if (write.config_map.name == "mps-config") return write_keys(write);
             world.configmaps.apply(out);
           },
           [&](const CreateObject& create) {
@@ -111,6 +112,8 @@ void FleetModel::apply(const PlannedAction& planned) {
             }
           },
           [&](const DeleteObject& gone) { world.rollouts.erase({"", gone.object.name}); },
+          [&](const PatchFinalizers& patch) { set_finalizers(patch.object.name, patch.finalizers); },
+          [&](const RestartDaemonSet& restart) { restart_daemonset(restart); },
           [&](const RecordEvent&) {},
       },
       planned.action);
@@ -190,7 +193,7 @@ void FleetModel::announce_default(const std::string& key) {
 void FleetModel::roll_templates(const std::string& key) {
   announce_default(key);
   template_default_ = key;
-  ++template_;
+  for (std::string_view component : {"plugin", "gfd", "mps"}) ++templates_[std::string(component)];
   make_daemonsets();
   for (std::string_view component : {"plugin", "gfd", "mps"}) put_revision(component);
 }
@@ -204,11 +207,62 @@ void FleetModel::policy(const std::string& yaml) {
   json["metadata"]["creationTimestamp"] = k8s::format_time(present ? present->meta.creation_timestamp : now);
   json["metadata"]["resourceVersion"] = std::to_string(++serial_);
   SharingPolicy out = must(project_sharing_policy(json.dump()));
-  if (present) out.status_json = present->status_json;
+  if (present) {
+    out.status_json = present->status_json;
+    out.finalizers = present->finalizers;
+    out.meta.deletion_timestamp = present->meta.deletion_timestamp;
+  }
   world.policies.apply(out);
 }
 
-void FleetModel::remove_policy(const std::string& name) { world.policies.erase({"", name}); }
+void FleetModel::remove_policy(const std::string& name) {
+  const SharingPolicy* present = world.policies.find(name);
+  if (present == nullptr) return;
+  if (present->finalizers.empty()) return void(world.policies.erase({"", name}));
+  SharingPolicy out = *present;
+  out.meta.deletion_timestamp = now;
+  out.meta.resource_version = std::to_string(++serial_);
+  world.policies.apply(out);
+}
+
+void FleetModel::set_finalizers(const std::string& name, const std::vector<std::string>& finalizers) {
+  SharingPolicy out = *world.policies.find(name);
+  if (finalizers.empty() && out.meta.deletion_timestamp) return void(world.policies.erase({"", name}));
+  out.finalizers = finalizers;
+  out.meta.resource_version = std::to_string(++serial_);
+  world.policies.apply(out);
+}
+
+void FleetModel::write_keys(const WriteConfigMap& write) {
+  for (const auto& [key, text] : write.set) {
+    data_[key] = text;
+    our_keys_.insert(key);
+  }
+  for (const std::string& key : write.remove) {
+    data_.erase(key);
+    our_keys_.erase(key);
+  }
+  put_config_map();
+}
+
+void FleetModel::replace_config_map(const std::map<std::string, std::string>& profiles) {
+  data_.clear();
+  our_keys_.clear();
+  for (const auto& [key, text] : profiles) data_[key] = profile_text(text);
+  data_changed_ = now;
+  put_config_map();
+}
+
+void FleetModel::restart_daemonset(const RestartDaemonSet& restart) {
+  DaemonSet out = *world.daemonsets.find(restart.daemonset);
+  const std::string component(out.meta.uid.substr(3));
+  out.restarted_for = restart.restarted_for;
+  ++out.meta.generation;
+  out.meta.resource_version = std::to_string(++serial_);
+  world.daemonsets.apply(out);
+  ++templates_[component];
+  put_revision(component);
+}
 
 void FleetModel::rollout_switch(const std::string& name, std::string_view field, bool value) {
   SharingRollout out = *world.rollouts.find(name);
