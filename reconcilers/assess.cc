@@ -33,6 +33,7 @@ class Assessor {
     out_.flight = read_flight(node_);
     policy_ = governing_policy(context_.policies, node_);
     out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
+    find_losers();
     if (set_.config_map.empty()) {
       out_.situation = Situation::unmanaged;
       finish();
@@ -65,20 +66,50 @@ class Assessor {
       return {EffectiveKey::Source::error, "", fmt::format("ConfigMap {} does not exist", set_.id())};
     }
     std::vector<std::string> keys;
-    keys.reserve(config_map->data.size());
+    keys.reserve(config_map->data.size() + 1);
     for (const auto& [key, text] : config_map->data) keys.push_back(key);
+    // Ours to put there, and back there.
+    if (!managed_key_.empty() && !config_map->data.contains(managed_key_)) keys.push_back(managed_key_);
     return resolve_effective_key(label, default_key, plugin_->fallbacks, keys);
+  }
+
+  void find_losers() {
+    for (const SharingPolicy* policy : context_.policies) {
+      const bool catches_all = policy->meta.name == kDefaultPolicy;
+      if (policy != policy_ && !catches_all && policy->node_selector.matches(node_.meta.labels)) {
+        out_.losers.emplace_back(policy->meta.name);
+      }
+    }
   }
 
   // A policy's key becomes the node's label, unless the node's own resolution gives that key already.
   void resolve_label() {
+    const auto writer = label_writer(node_, plugin_->node_label);
+    if (writer) out_.label_by = Interned(*writer);
     if (policy_ == nullptr || context_.settings.mode_of(*policy_) == PolicyMode::observe) return;
     std::string wanted;
     if (policy_->config_map_key) wanted = *policy_->config_map_key;
-    if (policy_->inline_profile) wanted = inline_profile_key(policy_->meta.name, *policy_->inline_profile);
-    if (wanted.empty() || label_now() == wanted) return;
+    if (policy_->inline_profile) {
+      managed_key_ = wanted = inline_profile_key(policy_->meta.name, *policy_->inline_profile);
+      managed_text_ = inline_profile_text(*policy_->inline_profile);
+    }
+    if (wanted.empty()) return leave_policy(writer);
+    if (label_now() == wanted) return;
     if (label_now().empty() && plugin_->default_key == wanted) return;
     out_.label = wanted;
+  }
+
+  // The label is of a policy that does not govern the node any more, and no other one wants a label there.
+  void leave_policy(std::optional<std::string_view> writer) {
+    if (!writer) return;
+    const SharingPolicy* former = context_.world.policies.find(std::string(*writer));
+    const std::string before = owned_labels(node_).at(plugin_->node_label).value_or("");
+    if (former == nullptr || former->deletion_policy == DeletionPolicy::retain || before == label_now()) {
+      out_.releases = true;
+      return;
+    }
+    out_.reverts = true;
+    out_.label = before;
   }
 
   void resolve_target() {
@@ -101,6 +132,7 @@ class Assessor {
 
   [[nodiscard]] ProfilePtr compile(const std::string& key) const {
     if (key.empty()) return context_.book.compile("");
+    if (key == managed_key_) return context_.book.compile(managed_text_);
     auto it = config_map_->data.find(key);
     return context_.book.compile(it == config_map_->data.end() || !it->second ? std::string_view() : *it->second);
   }
@@ -310,7 +342,7 @@ class Assessor {
   }
 
   [[nodiscard]] bool label_is_foreign() const {
-    return out_.label && !label_now().empty() && !owned_labels(node_).contains(plugin_->node_label);
+    return out_.label && !label_now().empty() && !label_writer(node_, plugin_->node_label);
   }
 
   void find_obstacle() {
@@ -324,6 +356,12 @@ class Assessor {
                    fmt::format("the label {}={} was not written by us; policy {} wants {}. Remove it, or set spec.takeover",
                                plugin_->node_label, label_now(), out_.policy.view(), *out_.label),
                    true);
+    }
+    if (config_map_->immutable && !managed_key_.empty() && !config_map_->data.contains(managed_key_)) {
+      return block(kConfigInvalid,
+                   fmt::format("ConfigMap {} is immutable: key {} of policy {} cannot be added to it", set_.id(), managed_key_,
+                               out_.policy.view()),
+                   false);
     }
     if (std::string why = mig_obstacle(); !why.empty()) return block(kMigEnabled, std::move(why), true);
     if (std::string why = kai_obstacle(); !why.empty()) return block(kKaiReservations, std::move(why), true);
@@ -443,6 +481,8 @@ class Assessor {
   const SharingPolicy* policy_ = nullptr;
   const ConfigMap* config_map_ = nullptr;
   EffectiveKey effective_;
+  std::string managed_key_;   // Of the policy's inline profile, and its text.
+  std::string managed_text_;
   GpuFacts facts_;
   NodeAssessment out_;
 };

@@ -94,6 +94,10 @@ struct NodeAssessment {
   WayIn way = WayIn::none;
   Transition transition = Transition::none;
   std::optional<std::string> label;  // nvidia.com/device-plugin.config to be written; empty text removes it.
+  bool reverts = false;   // `label` is what stood before ours: the node has left a policy with deletionPolicy Revert.
+  bool releases = false;  // Our label stays and is ours no longer: the node has left a policy with Retain.
+  Interned label_by;      // The policy that wrote the node's label; empty when it is not ours.
+  std::vector<Interned> losers;  // Policies that select the node as well, and lose.
   // situation blocked, or why `change` cannot start:
   std::string_view reason;
   std::string message;
@@ -144,6 +148,9 @@ struct AssessContext {
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in);
 // Another actor holds the node: driver upgrade or MIG change under way. Empty: nobody.
 [[nodiscard]] std::string_view foreign_holder(const Node& node, const OperandSet& set);
+// The policy that wrote this label of the node; nullopt when somebody else did, or has changed it since. Empty where an
+// earlier release wrote it.
+[[nodiscard]] std::optional<std::string_view> label_writer(const Node& node, std::string_view label);
 // Labels in gpusharing.dev/owned: ours, with what stood before (nullopt: nothing).
 [[nodiscard]] std::map<std::string, std::optional<std::string>> owned_labels(const Node& node);
 

@@ -165,6 +165,16 @@ std::string_view foreign_holder(const Node& node, const OperandSet& set) {
   return {};
 }
 
+std::optional<std::string_view> label_writer(const Node& node, std::string_view label) {
+  const auto now = node.meta.labels.get(label).value_or("");
+  if (now.empty() || !owned_labels(node).contains(std::string(label))) return std::nullopt;
+  const auto by = node.meta.annotations.get(kLabelByAnnotation);
+  if (!by) return std::string_view();
+  const auto equals = by->rfind('=');
+  if (equals == std::string_view::npos || by->substr(equals + 1) != now) return std::nullopt;
+  return by->substr(0, equals);
+}
+
 std::map<std::string, std::optional<std::string>> owned_labels(const Node& node) {
   std::map<std::string, std::optional<std::string>> out;
   const auto text = node.meta.annotations.get(kOwnedAnnotation);

@@ -33,6 +33,8 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kSharingRollout);
   plan_baseline(pass);
   if (pass.index.record) {
+    plan_finalizers(pass);
+    plan_managed_keys(pass);
     plan_nodes_in_flight(pass);
     plan_starts(pass);
     plan_verified_revisions(pass);
@@ -51,6 +53,15 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
     patch.name = name;
     add_to(patch, label_change(*node, *a, snapshot.settings));
     pass.add(std::move(patch), "Labelled", "no one else owns these labels", false, name);
+  }
+  for (const std::string& name : pass.index.releases) {
+    const Node* node = snapshot.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
+    PatchNode patch;
+    patch.name = name;
+    add_to(patch, release_label(*node, config_label(pass, *node, *a)));
+    pass.add(std::move(patch), "Released", "the node has left its policy: its label stays, and is ours no longer", false, name);
   }
   return std::move(pass.plan);
 }

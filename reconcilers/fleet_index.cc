@@ -82,11 +82,14 @@ void FleetIndex::Impl::reset() {
   units.clear();
   policies.clear();
   cluster = {};
+  loaded.clear();
+  labelled.clear();
+  overlaps.clear();
   shares_.clear();
   setups.clear();
   setups_.clear();
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
-                      &breaking, &label_work, &unwritable}) {
+                      &breaking, &label_work, &unwritable, &releases}) {
     names->clear();
   }
   pods_by_node_.clear();
@@ -233,7 +236,14 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   share.held = a.held;
   share.reason = Interned(a.reason);
   share.target = a.target;
+  if (!a.loaded.profile.empty()) share.loaded = Interned(fmt::format("{}/{}", set_of(a).ns, a.loaded.profile.view()));
+  share.label_by = a.label_by;
+  share.losers = a.losers;
   const UnitKey unit_key = unit_key_of(share);
+  if (!share.loaded.empty()) ++loaded[std::string(share.loaded.view())];
+  if (!share.label_by.empty()) ++labelled[std::string(share.label_by.view())];
+  for (const Interned& loser : share.losers) ++overlaps[{std::string(loser.view()), unit_key.policy}];
+  if (a.releases && !a.flight && !a.held) releases.insert(name);
   Unit& unit = units[unit_key];
   Group& group = unit.groups[std::string(share.product.view())];
   unit.set = a.set;
@@ -277,7 +287,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
 
 void FleetIndex::Impl::remove(const std::string& name) {
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
-                      &breaking, &label_work, &unwritable}) {
+                      &breaking, &label_work, &unwritable, &releases}) {
     names->erase(name);
   }
   nodes.erase(name);
@@ -293,6 +303,9 @@ void FleetIndex::Impl::remove(const std::string& name) {
     if (auto entry = map.find(key); entry != map.end() && --entry->second == 0) map.erase(entry);
   };
   auto policy_at = policies.find(unit_key.policy);
+  if (!share.loaded.empty()) drop(loaded, std::string(share.loaded.view()));
+  if (!share.label_by.empty()) drop(labelled, std::string(share.label_by.view()));
+  for (const Interned& loser : share.losers) drop(overlaps, std::pair(std::string(loser.view()), unit_key.policy));
   --unit.total;
   --group.total;
   --policy_at->second.total;

@@ -61,6 +61,9 @@ struct Share {
   Interned reason;
   Interned target;
   SetupBook::Answer setup;
+  Interned loaded;
+  Interned label_by;
+  std::vector<Interned> losers;
 };
 
 struct Sums {
@@ -95,7 +98,11 @@ class FleetIndex::Impl {
   // Active sets, sorted by name. unwritable: a label that is ours to write has no valid value.
   std::map<SetupBook::Answer, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen, drifting, breaking,
-      label_work, unwritable;
+      label_work, unwritable, releases;
+  // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
+  // nodes that both select.
+  std::map<std::string, std::int64_t> loaded, labelled;
+  std::map<std::pair<std::string, std::string>, std::int64_t> overlaps;
   SharingPolicy built_in_policy;
 
   [[nodiscard]] const NodeAssessment* find(std::string_view node) const;

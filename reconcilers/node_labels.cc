@@ -100,17 +100,40 @@ LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const P
   return change;
 }
 
-LabelChange claim_label(const Node& node, std::string_view key, std::string_view value) {
+LabelChange release_label(const Node& node, std::string_view key) {
   LabelChange change;
   Owned owned = owned_labels(node);
-  write_label(node, std::string(key), std::string(value), owned, change);
+  owned.erase(std::string(key));
   keep_owned(node, owned, change);
+  if (node.meta.annotations.contains(kLabelByAnnotation)) change.by = "";
+  return change;
+}
+
+LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment) {
+  const std::string& value = *assessment.label;
+  if (assessment.reverts) {
+    LabelChange change = release_label(node, key);
+    if (value.empty()) {
+      change.remove.insert(std::string(key));
+    } else {
+      change.set[std::string(key)] = value;
+    }
+    return change;
+  }
+  LabelChange change;
+  Owned owned = owned_labels(node);
+  // A value that somebody else put there since is what stands before this one.
+  if (!label_writer(node, key)) owned.erase(std::string(key));
+  write_label(node, std::string(key), value, owned, change);
+  keep_owned(node, owned, change);
+  change.by = std::string(assessment.policy.view()) + "=" + value;
   return change;
 }
 
 LabelChange merged(const Node& node, LabelChange first, const LabelChange& second) {
   first.set.insert(second.set.begin(), second.set.end());
   first.remove.insert(second.remove.begin(), second.remove.end());
+  if (second.by) first.by = second.by;
   if (!first.owned || !second.owned) {
     if (second.owned) first.owned = second.owned;
     return first;
@@ -129,12 +152,16 @@ LabelChange merged(const Node& node, LabelChange first, const LabelChange& secon
 void add_to(PatchNode& patch, const LabelChange& change) {
   patch.set.insert(change.set.begin(), change.set.end());
   patch.remove.insert(change.remove.begin(), change.remove.end());
-  if (!change.owned) return;
-  if (change.owned->empty()) {
-    patch.remove_annotations.insert(std::string(kOwnedAnnotation));
-  } else {
-    patch.set_annotations[std::string(kOwnedAnnotation)] = *change.owned;
-  }
+  auto annotate = [&](std::string_view annotation, const std::optional<std::string>& text) {
+    if (!text) return;
+    if (text->empty()) {
+      patch.remove_annotations.insert(std::string(annotation));
+    } else {
+      patch.set_annotations[std::string(annotation)] = *text;
+    }
+  };
+  annotate(kOwnedAnnotation, change.owned);
+  annotate(kLabelByAnnotation, change.by);
 }
 
 }  // namespace gso

@@ -17,7 +17,8 @@ struct LabelChange {
   std::map<std::string, std::string> set;
   std::set<std::string> remove;
   std::optional<std::string> owned;  // New text of the annotation; empty: remove it.
-  [[nodiscard]] bool empty() const { return set.empty() && remove.empty() && !owned; }
+  std::optional<std::string> by;     // The same for gpusharing.dev/config-label.
+  [[nodiscard]] bool empty() const { return set.empty() && remove.empty() && !owned && !by; }
 };
 
 // Whether we are the labeller of a node: nobody else is, or the mode says so.
@@ -32,8 +33,11 @@ struct LabelChange {
                                           const PlannerSettings& settings);
 // mps.capable alone, which the MPS DaemonSet needs before there can be an MPS pod. Empty where it is not ours.
 [[nodiscard]] LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const PlannerSettings& settings);
-// Claims one label in the record (for nvidia.com/device-plugin.config, which a policy writes).
-[[nodiscard]] LabelChange claim_label(const Node& node, std::string_view key, std::string_view value);
+// The label that selects the profile, as the policy that governs the node wants it: written and claimed, or (where the
+// node has left a policy) back to what stood before ours.
+[[nodiscard]] LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment);
+// Gives up the claim and leaves the label as it is.
+[[nodiscard]] LabelChange release_label(const Node& node, std::string_view key);
 
 // Adds a change to a patch of the same node.
 void add_to(PatchNode& patch, const LabelChange& change);

@@ -11,6 +11,8 @@ namespace gso {
 namespace {
 // Contents kept although nothing may use them any more: enough for any fleet's history of one day.
 constexpr std::size_t kMaxContents = 512;
+// Hex digits of a content's hash in a key's name.
+constexpr std::size_t kHash = 10;
 }  // namespace
 
 ProfilePtr ProfileBook::compile(std::string_view text) {
@@ -72,7 +74,7 @@ std::string inline_profile_text(const InlineProfile& profile) {
 
 std::string inline_profile_key(std::string_view policy, const InlineProfile& profile) {
   constexpr std::size_t kMaxKey = 63;
-  const std::string hash = short_hash(inline_profile_text(profile)).substr(0, 10);
+  const std::string hash = short_hash(inline_profile_text(profile)).substr(0, kHash);
   std::string name;
   for (const char c : policy) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == '_';
@@ -82,8 +84,11 @@ std::string inline_profile_key(std::string_view policy, const InlineProfile& pro
   return fmt::format("gso-{}-{}", name.substr(0, room), hash);
 }
 
+bool is_text_of_key(std::string_view text, std::string_view key) {
+  return is_managed_key(key) && key.ends_with(short_hash(text).substr(0, kHash));
+}
+
 bool is_managed_key(std::string_view key) {
-  constexpr std::size_t kHash = 10;
   if (!key.starts_with("gso-") || key.size() < 5 + kHash + 1) return false;
   const std::string_view tail = key.substr(key.size() - kHash - 1);
   return tail[0] == '-' && std::ranges::all_of(tail.substr(1), [](char c) {

@@ -50,6 +50,9 @@ class ProfileBook {
 // True for keys of that form.
 [[nodiscard]] bool is_managed_key(std::string_view key);
 
+// True when the hash in the key's name is that of this text.
+[[nodiscard]] bool is_text_of_key(std::string_view text, std::string_view key);
+
 // 16 hex digits (FNV-1a, 64 bits) for names and condition names; no cryptographic promise.
 [[nodiscard]] std::string short_hash(std::string_view text);
 

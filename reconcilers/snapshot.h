@@ -46,6 +46,11 @@ struct PlannerSettings {
   Duration settle = std::chrono::seconds(10);
   // How long a restarted node must show its new state: longer than the kubelet takes to publish a node's status.
   Duration status_lag{0};
+  // How long a kubelet may take to show a new key of a ConfigMap to running pods: its sync period of one minute, with
+  // its jitter of a half, and some.
+  Duration projection = std::chrono::seconds(100);
+  // How long a key of ours that nothing uses is kept.
+  Duration keep_unused_keys = std::chrono::hours(1);
   std::int64_t revision_history_limit = 10;
   enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
   bool adopt_drift = false;  // `rollout start --adopt`

@@ -152,7 +152,7 @@ class FlightPlan {
     PatchNode patch;
     patch.name = node();
     patch.resource_version = node_.meta.resource_version;
-    add_to(patch, claim_label(node_, config_label(pass_, node_, a_), *a_.label));
+    add_to(patch, policy_label(node_, config_label(pass_, node_, a_), a_));
     pass_.add(std::move(patch), "Relabel", fmt::format("policy {} selects profile {}", a_.policy.view(), *a_.label), true,
               node());
   }

@@ -169,7 +169,7 @@ PatchNode patch_into(const Pass& pass, const Node& node, const NodeAssessment& a
     patch.set_annotations[std::string(kCordonedAnnotation)] = "true";
   }
   LabelChange labels;
-  if (with_label && a.label) labels = claim_label(node, config_label(pass, node, a), *a.label);
+  if (with_label && a.label) labels = policy_label(node, config_label(pass, node, a), a);
   const Steps steps = steps_for(a.transition);
   if (steps.touches_mps) {
     const bool capable = a.transition != Transition::leave_mps;

@@ -98,6 +98,10 @@ void plan_nodes_in_flight(Pass& pass);
 void plan_nodes_to_record(Pass& pass);
 void plan_node_states(Pass& pass);  // Blocked written, stale states taken away.
 void plan_starts(Pass& pass);
+void plan_managed_keys(Pass& pass);  // Keys of inline profiles: written, restored, collected.
+void plan_finalizers(Pass& pass);    // Policies with deletionPolicy Revert wait for their nodes.
+// True once the kubelets have certainly projected that key into running pods.
+[[nodiscard]] bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key);
 
 // Names how long the node has been verifying; a new list of pods to replace starts it anew.
 [[nodiscard]] std::string verifying_condition(const std::string& node, std::string_view target, std::string_view replace);

@@ -228,9 +228,27 @@ class PolicyStatuses {
     return StatusCondition{"Staged", true, "Staged", "changes go through the policy's waves"};
   }
 
+  // Said by the loser, as long as it loses; and once that it does not any more.
+  [[nodiscard]] std::optional<StatusCondition> overlapped(const PolicySum& sum, std::string_view before) const {
+    const std::string& name = sum.policy->meta.name;
+    std::string message;
+    for (auto it = pass_.index.overlaps.lower_bound({name, ""}); it != pass_.index.overlaps.end(); ++it) {
+      const auto& [loser, winner] = it->first;
+      if (loser != name) break;
+      const SharingPolicy& other = pass_.index.policy(pass_.s.world, winner);
+      const std::string_view why = other.priority > sum.policy->priority ? "its priority is higher" : "it is older";
+      message += fmt::format("{}{} of the nodes that it selects {} governed by {}: {}", message.empty() ? "" : "; ", it->second,
+                             it->second == 1 ? "is" : "are", winner, why);
+    }
+    if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};
+    if (before.find("\"Overlapped\"") == std::string_view::npos) return std::nullopt;
+    return StatusCondition{"Overlapped", false, "NoOverlap", "no other policy governs a node that this one selects"};
+  }
+
   Json status_of(const PolicySum& sum, std::string_view before) {
     const std::int64_t generation = sum.policy->meta.generation;
     std::vector<StatusCondition> conditions{ready(sum), progressing(sum), degraded(sum), config_valid(sum)};
+    if (auto condition = overlapped(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = staged(sum, before)) conditions.push_back(std::move(*condition));
     Json out = {{"nodes",
                  {{"total", sum.total},

@@ -59,6 +59,15 @@ bool all_canaries_passed(Pass& pass, const UnitKey& key, const Unit& unit, const
   });
 }
 
+// Some of the nodes that would go next need another label.
+bool relabels(const Pass& pass, const Unit& unit) {
+  return std::ranges::any_of(unit.groups, [&](const auto& entry) {
+    const auto& pending = entry.second.pending;
+    const NodeAssessment* a = pending.empty() ? nullptr : pass.index.find(pending.begin()->second);
+    return a != nullptr && a->label && !a->label->empty();
+  });
+}
+
 }  // namespace
 
 bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
@@ -112,6 +121,9 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
       return {std::string(kMaxFailures), fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
                                                      canary ? " in the canary" : "")};
     }
+  }
+  if (relabels(pass, unit) && !key_is_projected(pass, set, key.key)) {
+    return {"KeyNotProjected", fmt::format("key {} is new in ConfigMap {}: kubelets have to project it first", key.key, set.id())};
   }
   const WindowState windows = windows_at(policy.rollout.windows, pass.s.now);
   if (windows.until) pass.look_again_in(*windows.until - pass.s.now);
@@ -290,6 +302,7 @@ class Starter {
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !node->ready) return Outcome::skipped;
     if (!kai_allows(name, *a)) return Outcome::skipped;
+    if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.set_of(*a), key.key)) return Outcome::no_slot;
     if (!is_busy(*a) && !slot_is_free(key, unit, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);

@@ -153,6 +153,7 @@ void FleetModel::put_config_map() {
   out.meta.resource_version = std::to_string(++serial_);
   out.data_changed = data_changed_;
   out.our_keys = our_keys_;
+  out.immutable = spec_.immutable;
   for (const auto& [key, value] : config_annotations_) out.meta.annotations.set(key, value);
   for (const auto& [key, text] : data_) out.data[key] = std::make_shared<const std::string>(text);
   world.configmaps.apply(out);

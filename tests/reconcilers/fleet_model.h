@@ -42,6 +42,7 @@ struct FleetSpec {
   std::vector<NodeSpec> nodes;
   bool on_delete = false;
   bool crds = true;
+  bool immutable = false;    // The plugin's ConfigMap.
   std::string mig_strategy;  // MIG_STRATEGY of the plugin.
 };
 

@@ -66,7 +66,7 @@ void FleetModel::apply(const PlannedAction& planned) {
               for (const auto& [key, value] : patch.set_annotations) out.meta.annotations.set(key, value);
               for (const std::string& key : patch.remove_annotations) out.meta.annotations.erase(key);
               if (patch.unschedulable) out.unschedulable = *patch.unschedulable;
-              if (patch.set.contains(std::string(kConfigLabel))) {
+              if (patch.set.contains(std::string(kConfigLabel)) || patch.remove.contains(std::string(kConfigLabel))) {
                 Machine& machine = machines_.at(patch.name);
                 machine.plugin_text = machine.gfd_text = effective_text(out);
               }

@@ -9,6 +9,7 @@
 //   - advance: 10s
 //   - plan                     # prints the plan, applies nothing
 //   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
+//   - status: default          # prints the status of a policy
 //   - settle                   # until quiet; prints every action on the way
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -67,6 +68,7 @@ FleetSpec fleet_spec(const Json& json) {
   if (json.contains("profiles")) out.profiles = string_map(json["profiles"]);
   out.on_delete = json.value("onDelete", false);
   out.crds = json.value("crds", true);
+  out.immutable = json.value("immutable", false);
   out.mig_strategy = json.value("migStrategy", "");
   for (const Json& node : json.at("nodes")) {
     if (!node.contains("count")) {
@@ -92,6 +94,7 @@ class Script {
     } else {
       fleet_.settings.cluster_max_unavailable = {100, true};
     }
+    fleet_.settings.projection = std::chrono::seconds(3);
     fleet_.settings.adopt_drift = settings.value("adopt", false);
     if (settings.value("rollouts", "") == "Observe") fleet_.settings.rollouts = PolicyMode::observe;
     if (settings.value("rollouts", "") == "Approve") fleet_.settings.rollouts = PolicyMode::approve;
@@ -141,6 +144,16 @@ class Script {
       for (const auto& [key, text] : string_map(argument)) fleet_.edit(key, text);
     } else if (verb == "remove-key") {
       fleet_.remove_key(argument);
+    } else if (verb == "replace-configmap") {
+      fleet_.replace_config_map(string_map(argument));
+    } else if (verb == "edit-our-key") {
+      for (const auto& [key, text] : fleet_.world.configmaps.find(ObjectKey{"gpu-operator", "mps-config"})->data) {
+        if (is_managed_key(key)) names_.push_back(key);
+      }
+      for (const std::string& key : names_) fleet_.edit(key, argument.get<std::string>());
+      names_.clear();
+    } else if (verb == "status") {
+      out_ += Json::parse(fleet_.policy_status(argument)).dump(1) + "\n";
     } else if (verb == "label") {
       for (const auto& [node, labels] : argument.items()) {
         for (const auto& [key, value] : labels.items()) {

@@ -97,8 +97,22 @@ void check_actions(const FleetModel& fleet, const Plan& plan) {
       EXPECT_FALSE(a->held) << "a held node is restarted: " << print(planned);
     }
     EXPECT_FALSE(std::holds_alternative<EvictPod>(planned.action)) << "S2: eviction without Evict";
+    if (const auto* write = std::get_if<WriteConfigMap>(&planned.action); write && write->config_map.name == "mps-config") {
+      const ConfigMap& present = *fleet.world.configmaps.find(write->config_map);
+      for (const auto& [key, text] : write->set) EXPECT_TRUE(is_text_of_key(text, key)) << "not a key of ours: " << key;
+      for (const std::string& key : write->remove) {
+        EXPECT_TRUE(present.our_keys.contains(key)) << "not a key of ours: " << key;
+        for (const auto& [name, other] : fleet.world.nodes.all()) {
+          EXPECT_NE(other->meta.labels.get(kConfigLabel), key) << name.name << " still resolves to it";
+        }
+      }
+    }
     const auto* patch = std::get_if<PatchNode>(&planned.action);
     if (patch == nullptr) continue;
+    if (patch->set.contains(std::string(kConfigLabel)) || patch->remove.contains(std::string(kConfigLabel))) {
+      const Node& before = fleet.node(patch->name);
+      EXPECT_TRUE(!before.meta.labels.contains(kConfigLabel) || label_writer(before, kConfigLabel)) << "S3: " << print(planned);
+    }
     const Node& node = fleet.node(patch->name);
     const auto theirs = nfd_owned(node);
     for (const auto& [key, value] : patch->set) EXPECT_FALSE(theirs.contains(key)) << "S3: " << print(planned);
@@ -129,6 +143,12 @@ constexpr std::string_view kKeyPolicy =
     "  profile: {{configMapKey: {1}}}\n"
     "  rollout: {{maxUnavailable: 30%, canary: {{soak: 3s}}, verifyTimeout: 40s, idleTimeout: 30s}}\n";
 
+constexpr std::string_view kInlinePolicy =
+    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: by-key}}\nspec:\n"
+    "  nodeSelector: {{matchExpressions: [{{key: nvidia.com/gpu.product, operator: In, values: [{0}, {0}-SHARED]}}]}}\n"
+    "  deletionPolicy: {2}\n  profile: {{inline: {{strategy: time-slicing, replicas: {1}}}}}\n"
+    "  rollout: {{maxUnavailable: 30%, canary: {{soak: 3s}}, verifyTimeout: 40s, idleTimeout: 30s}}\n";
+
 class Stories : public testing::TestWithParam<int> {};
 
 TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
@@ -143,6 +163,8 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   fleet.settings.cluster_max_unavailable = {50, true};
   fleet.settings.rollout.max_unavailable = {30, true};
   fleet.settings.rollout.canary_soak = std::chrono::seconds(3);
+  fleet.settings.projection = std::chrono::seconds(2);
+  fleet.settings.keep_unused_keys = std::chrono::seconds(20);
   fleet.settings.rollout.verify_timeout = std::chrono::seconds(40);
   fleet.settings.rollout.idle_timeout = std::chrono::seconds(30);
   auto checked_tick = [&] {
@@ -173,7 +195,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   const char* const nodes[] = {"a01", "a02", "a03", "t01", "mig", "bare", "z-cordoned"};
   for (int event = 0; event < 12; ++event) {
     const std::string node = nodes[pick(7)];
-    const int what = pick(14);
+    const int what = pick(17);
     if (std::getenv("GSO_SHOW_STORY") != nullptr) fmt::print("{} event {} at {}\n", k8s::format_time(fleet.now), what, node);
     switch (what) {
       case 0: case 1: case 2: fleet.edit("any", profiles[pick(9)]); break;
@@ -190,6 +212,13 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
         if (spec.crds) fleet.policy(fmt::format(kKeyPolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB", pick(2) == 0 ? "ts" : "more"));
         break;
       case 13: fleet.remove_policy("by-key"); break;
+      case 14: case 15:
+        if (spec.crds) {
+          fleet.policy(fmt::format(kInlinePolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB", pick(2) == 0 ? 3 : 5,
+                                   pick(2) == 0 ? "Revert" : "Retain"));
+        }
+        break;
+      case 16: fleet.replace_config_map({{"any", "mps-4"}, {"ts", "ts-2"}, {"more", "ts-4"}}); break;
       default: break;
     }
     for (int i = pick(14); i > 0 && !HasFatalFailure(); --i) checked_tick();

@@ -1,0 +1,158 @@
+// Keys of inline profiles in the ConfigMap that the plugin mounts. They are named by their content, so one is never
+// edited: it is written before the first node needs it, put back when somebody wiped it, and collected long after the
+// last node left it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/pass.h"
+
+namespace gso {
+
+namespace {
+
+class ManagedKeys {
+ public:
+  explicit ManagedKeys(Pass& pass) : pass_(pass) {}
+
+  void run() {
+    find_wanted();
+    for (const auto& [where, keys] : wanted_) write_missing(where, keys);
+    for (const OperandSet& set : pass_.index.discovery.sets) collect(set);
+  }
+
+ private:
+  using Keys = std::map<std::string, std::string>;  // key -> text
+
+  void find_wanted() {
+    for (const auto& [unit_key, unit] : pass_.index.units) {
+      const OperandSet& set = pass_.index.discovery.sets[unit.set];
+      if (set.config_map.empty()) continue;
+      const SharingPolicy& policy = pass_.index.policy(pass_.s.world, unit_key.policy);
+      if (policy.inline_profile && policy.mode != PolicyMode::observe) {
+        want(set, inline_profile_key(policy.meta.name, *policy.inline_profile), inline_profile_text(*policy.inline_profile));
+      }
+      if (is_managed_key(unit_key.key)) want(set, unit_key.key, known_text(unit_key));
+    }
+  }
+
+  void want(const OperandSet& set, const std::string& key, const std::string& text) {
+    if (text.empty() || !pass_.index.book.compile(text)->valid) return;  // Never written: nodes say why they are Blocked.
+    wanted_[set.config_map_key()].emplace(key, text);
+    // What the ClusterPolicy announces gets the key before its pods start.
+    if (set.announced && !set.announced_config_map.empty()) {
+      wanted_[{set.ns, set.announced_config_map}].emplace(key, text);
+    }
+  }
+
+  // A key that only nodes remember (its policy has gone or moved on): from the rollout that brought it. The key's hash
+  // says whether that is the text.
+  [[nodiscard]] std::string known_text(const UnitKey& unit) const {
+    for (const auto& [name, rollout] : pass_.s.world.rollouts.all()) {
+      if (rollout->config_map == unit.set && rollout->key == unit.key && is_text_of_key(rollout->profile, unit.key)) {
+        return rollout->profile;
+      }
+    }
+    return {};
+  }
+
+  void write_missing(const ObjectKey& where, const Keys& keys) {
+    const ConfigMap* config_map = pass_.s.world.configmaps.find(where);
+    if (config_map == nullptr || config_map->immutable || pass_.s.world.unsynced_namespaces.contains(where.ns)) return;
+    WriteConfigMap write{where, {}, {}};
+    std::string lost;
+    std::int64_t nodes = 0;
+    for (const auto& [key, text] : keys) {
+      auto at = config_map->data.find(key);
+      if (at != config_map->data.end() && at->second && *at->second == text) continue;
+      write.set[key] = text;
+      const auto used = pass_.index.loaded.find(fmt::format("{}/{}", k8s::to_string(where), key));
+      if (used == pass_.index.loaded.end()) continue;
+      lost += (lost.empty() ? "" : ", ") + key;
+      nodes += used->second;
+    }
+    if (write.set.empty()) return;
+    std::string message = "keys of inline profiles";
+    if (!lost.empty()) {
+      message = fmt::format("{} lost or changed its key{} {}, which {} node{} run; put back. Last written by {}: let it leave "
+                            "keys that begin with gso- alone", k8s::to_string(where), lost.contains(',') ? "s" : "", lost,
+                            nodes, nodes == 1 ? "" : "s", last_writer(*config_map));
+      pass_.finding(Severity::warning, config_map_ref(where), kConfigMapReplacedByGitOps, message);
+      pass_.event(config_map_ref(where), true, kConfigMapReplacedByGitOps, "Restore", message);
+    }
+    pass_.add(std::move(write), lost.empty() ? std::string_view("KeysWritten") : kConfigMapReplacedByGitOps, std::move(message));
+  }
+
+  static std::string last_writer(const ConfigMap& config_map) {
+    const auto it = std::ranges::find_if(config_map.data_managers.rbegin(), config_map.data_managers.rend(),
+                                         [](const Interned& name) { return name != kFieldManager; });
+    return it == config_map.data_managers.rend() ? "somebody unknown" : std::string(it->view());
+  }
+
+  // Only keys that our field manager owns and whose name says their text; late, for pods that still show them.
+  void collect(const OperandSet& set) {
+    const ObjectKey where = set.config_map_key();
+    const ConfigMap* config_map = pass_.s.world.configmaps.find(where);
+    if (config_map == nullptr || config_map->our_keys.empty() || config_map->immutable ||
+        pass_.s.world.unsynced_namespaces.contains(set.ns) || !collected_.insert(where).second) {
+      return;
+    }
+    WriteConfigMap write{where, {}, {}};
+    const Keys& wanted = wanted_[where];
+    for (const auto& [key, text] : config_map->data) {
+      const std::string id = fmt::format("{}/{}", k8s::to_string(where), key);
+      const bool ours = config_map->our_keys.contains(key) && text && is_text_of_key(*text, key);
+      if (!ours || wanted.contains(key) || pass_.index.loaded.contains(id) || is_default(where, key)) continue;
+      if (pass_.held_for("unused/" + id, pass_.s.settings.keep_unused_keys)) write.remove.insert(key);
+    }
+    if (write.remove.empty()) return;
+    pass_.add(std::move(write), "KeysCollected", "no node has used these keys for a while");
+  }
+
+  [[nodiscard]] bool is_default(const ObjectKey& where, const std::string& key) const {
+    return std::ranges::any_of(pass_.index.discovery.sets, [&](const OperandSet& set) {
+      if (set.config_map_key() != where) return false;
+      return set.announced_default == key || std::ranges::any_of(set.operands, [&](const Operand& operand) {
+               return operand.default_key == key;
+             });
+    });
+  }
+
+  Pass& pass_;
+  std::map<ObjectKey, Keys> wanted_;
+  std::set<ObjectKey> collected_;
+};
+
+}  // namespace
+
+void plan_managed_keys(Pass& pass) { ManagedKeys(pass).run(); }
+
+bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key) {
+  const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
+  if (config_map == nullptr || !config_map->data.contains(key)) return false;
+  const bool shown = pass.held_for(fmt::format("projected/{}/{}", set.id(), key), pass.s.settings.projection);
+  // Our own writes do not count as a change of the data.
+  return shown || (!config_map->our_keys.contains(key) && pass.s.now - config_map->data_changed >= pass.s.settings.projection);
+}
+
+void plan_finalizers(Pass& pass) {
+  for (const auto& [name, policy] : pass.s.world.policies.all()) {
+    const bool has = std::ranges::find(policy->finalizers, kRevertFinalizer) != policy->finalizers.end();
+    const bool labels = policy->config_map_key || policy->inline_profile;
+    const bool used = pass.index.labelled.contains(name.name);
+    const bool reverts = policy->deletion_policy == DeletionPolicy::revert;
+    const bool deleted = policy->meta.deletion_timestamp.has_value();
+    const bool wanted = reverts && (deleted ? used : used || (labels && policy->mode != PolicyMode::observe));
+    if (has == wanted || (deleted && !has)) continue;
+    if (!wanted && !pass.s.world.unsynced_namespaces.empty()) continue;
+    PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", name.name, policy->meta.uid},
+                          policy->finalizers, policy->meta.resource_version};
+    std::erase(patch.finalizers, kRevertFinalizer);
+    if (wanted) patch.finalizers.emplace_back(kRevertFinalizer);
+    pass.add(std::move(patch), wanted ? "RevertFirst" : "Reverted",
+             wanted ? "its nodes go back before the policy goes" : "none of its labels is left");
+  }
+}
+
+}  // namespace gso
