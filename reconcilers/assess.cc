@@ -92,6 +92,10 @@ class Assessor {
     if (policy_->inline_profile) {
       managed_key_ = wanted = inline_profile_key(policy_->meta.name, *policy_->inline_profile);
       managed_text_ = inline_profile_text(*policy_->inline_profile);
+      if (has_failed()) {
+        out_.rolled_back = true;
+        wanted = roll_back();
+      }
     }
     if (wanted.empty()) return leave_policy(writer);
     if (label_now() == wanted) return;
@@ -99,12 +103,30 @@ class Assessor {
     out_.label = wanted;
   }
 
+  // The inline profile is remembered as one that failed and was taken back.
+  [[nodiscard]] bool has_failed() const {
+    if (context_.record == nullptr || context_.record->failures.empty()) return false;
+    const ProfilePtr profile = context_.book.compile(managed_text_);
+    const auto* failure = context_.record->failure(policy_->meta.name, set_.id(), managed_key_, profile->revision,
+                                                   policy_->meta.annotations.get(kRetryAnnotation).value_or(""));
+    return failure != nullptr && failure->rolled_back;
+  }
+
+  // The key that was good before; empty where there was none: then what stood before the policy comes back.
+  std::string roll_back() {
+    managed_key_.clear();
+    managed_text_.clear();
+    const auto good = context_.record->good.find({policy_->meta.name, set_.id()});
+    return good == context_.record->good.end() ? std::string() : good->second.key;
+  }
+
   // The label is of a policy that does not govern the node any more, and no other one wants a label there.
   void leave_policy(std::optional<std::string_view> writer) {
     if (!writer) return;
     const SharingPolicy* former = context_.world.policies.find(std::string(*writer));
     const std::string before = owned_labels(node_).at(plugin_->node_label).value_or("");
-    if (former == nullptr || former->deletion_policy == DeletionPolicy::retain || before == label_now()) {
+    const bool reverts = former != nullptr && (out_.rolled_back || former->deletion_policy == DeletionPolicy::revert);
+    if (!reverts || before == label_now()) {
       out_.releases = true;
       return;
     }
@@ -170,6 +192,16 @@ class Assessor {
     return std::ranges::all_of(loaders(), [&](const auto& loader) {
       return loader.second && created_after(*loader.second, config_map_->data_changed) &&
              !old_template(*loader.first, *loader.second);
+    });
+  }
+
+  // The same for the pods that this difference concerns.
+  [[nodiscard]] bool affected_pods_are_fresh() const {
+    if (out_.fresh_pods) return true;
+    const Steps steps = steps_for(out_.transition);
+    return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
+      const bool affected = loader.first->component == Component::plugin || steps.replaces(loader.first->component);
+      return !affected || (loader.second && created_after(*loader.second, config_map_->data_changed));
     });
   }
 
@@ -307,7 +339,7 @@ class Assessor {
     if (same_profile) {
       out_.way = WayIn::edited;
       const bool adopted = out_.loaded.revision == kInvalidRevision && out_.drift_at_install;
-      out_.situation = !adopted && out_.fresh_pods ? Situation::to_record : Situation::change;
+      out_.situation = !adopted && affected_pods_are_fresh() ? Situation::to_record : Situation::change;
       return;
     }
     out_.way = WayIn::moved;

@@ -96,6 +96,7 @@ struct NodeAssessment {
   std::optional<std::string> label;  // nvidia.com/device-plugin.config to be written; empty text removes it.
   bool reverts = false;   // `label` is what stood before ours: the node has left a policy with deletionPolicy Revert.
   bool releases = false;  // Our label stays and is ours no longer: the node has left a policy with Retain.
+  bool rolled_back = false;  // The policy's inline profile failed: `label` is what was good before.
   Interned label_by;      // The policy that wrote the node's label; empty when it is not ours.
   std::vector<Interned> losers;  // Policies that select the node as well, and lose.
   // situation blocked, or why `change` cannot start:

@@ -37,7 +37,7 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet) {
     plan_managed_keys(pass);
     plan_nodes_in_flight(pass);
     plan_starts(pass);
-    plan_verified_revisions(pass);
+    plan_outcomes(pass);
     plan_rollout_statuses(pass);
   }
   return std::move(pass.plan);

@@ -130,6 +130,7 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
   // `verified` alone changes no node's assessment.
   const bool same = record.has_value() == next.has_value() &&
                     (!next || (record->nodes == next->nodes && record->gpus == next->gpus && record->unproven == next->unproven &&
+                               record->failures == next->failures && record->good == next->good &&
                                record->preexisting_drift == next->preexisting_drift));
   record = std::move(next);
   if (!same) everything = true;

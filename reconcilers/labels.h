@@ -38,6 +38,8 @@ inline constexpr std::string_view kLabelByAnnotation = "gpusharing.dev/config-la
 inline constexpr std::string_view kRestartedForAnnotation = "gpusharing.dev/restarted-for";
 // On a SharingPolicy with deletionPolicy Revert: its nodes go back before it goes.
 inline constexpr std::string_view kRevertFinalizer = "gpusharing.dev/revert";
+// On a SharingPolicy: another value than when a revision failed allows that revision another try (`rollout start`).
+inline constexpr std::string_view kRetryAnnotation = "gpusharing.dev/retry";
 // Inputs by people: "true" on a Node keeps us off it; "true" on a ConfigMap starts no node; the GPUs of a node as JSON.
 inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
 inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";

@@ -45,6 +45,11 @@ ProfilePtr ProfileBook::by_revision(std::string_view revision) const {
   return it == by_revision_.end() ? nullptr : it->second;
 }
 
+std::string ProfileBook::text_of(std::string_view revision) const {
+  const auto it = std::ranges::find_if(by_text_, [&](const auto& entry) { return entry.second.profile->revision == revision; });
+  return it == by_text_.end() ? std::string() : it->first;
+}
+
 std::string short_hash(std::string_view text) {
   std::uint64_t hash = 14695981039346656037ULL;
   for (const char c : text) {

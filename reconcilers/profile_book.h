@@ -30,6 +30,8 @@ class ProfileBook {
   ProfilePtr compile(std::string_view text);
   // Any content seen with that revision, or nullptr.
   [[nodiscard]] ProfilePtr by_revision(std::string_view revision) const;
+  // A text of that revision, or empty.
+  [[nodiscard]] std::string text_of(std::string_view revision) const;
   [[nodiscard]] std::size_t size() const { return by_text_.size(); }
 
  private:

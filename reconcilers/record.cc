@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace gso {
@@ -46,6 +48,26 @@ bool read_profiles(const Json& profiles, FleetRecord& out) {
   }
   return true;
 }
+
+bool read_outcome(const Json& entry, std::string_view list, FleetRecord& out) {
+  FleetRecord::Failure read;
+  std::string* const texts[] = {&read.policy, &read.set, &read.key, &read.revision, &read.retry};
+  constexpr const char* kFields[] = {"policy", "set", "key", "revision", "retry"};
+  for (std::size_t i = 0; i < std::size(texts); ++i) {
+    auto it = entry.find(kFields[i]);
+    if (it == entry.end() && texts[i] == &read.retry) continue;
+    if (it == entry.end() || !it->is_string()) return false;
+    *texts[i] = it->get<std::string>();
+  }
+  if (list == "good") {
+    out.good[{read.policy, read.set}] = {read.key, read.revision};
+    return true;
+  }
+  if (!read_names(entry, "nodes", read.nodes)) return false;
+  if (auto it = entry.find("rolledBack"); it != entry.end() && it->is_boolean()) read.rolled_back = it->get<bool>();
+  out.failures.push_back(std::move(read));
+  return true;
+}
 }  // namespace
 
 std::string print_record(const FleetRecord& record) {
@@ -61,7 +83,23 @@ std::string print_record(const FleetRecord& record) {
                {"verified", Json::object()}};
   if (!record.gpus.empty()) root["gpus"] = record.gpus;
   for (const auto& [key, revision] : record.verified) root["verified"][key] = revision;
+  for (const FleetRecord::Failure& failure : record.failures) {
+    root["failures"].push_back({{"policy", failure.policy}, {"set", failure.set}, {"key", failure.key},
+                                {"revision", failure.revision}, {"retry", failure.retry}, {"nodes", failure.nodes},
+                                {"rolledBack", failure.rolled_back}});
+  }
+  for (const auto& [where, good] : record.good) {
+    root["good"].push_back({{"policy", where.first}, {"set", where.second}, {"key", good.key}, {"revision", good.revision}});
+  }
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+const FleetRecord::Failure* FleetRecord::failure(std::string_view policy, std::string_view set, std::string_view key,
+                                                 std::string_view revision, std::string_view retry) const {
+  const auto it = std::ranges::find_if(failures, [&](const Failure& f) {
+    return f.policy == policy && f.set == set && f.key == key && f.revision == revision && f.retry == retry;
+  });
+  return it == failures.end() ? nullptr : &*it;
 }
 
 k8s::Result<FleetRecord> parse_record(std::string_view text) {
@@ -96,6 +134,14 @@ k8s::Result<FleetRecord> parse_record(std::string_view text) {
     for (const auto& [key, revision] : verified->items()) {
       if (!revision.is_string()) return bad("verified must map keys to revisions");
       out.verified[key] = revision.get<std::string>();
+    }
+  }
+  for (const char* list : {"failures", "good"}) {
+    auto entries = root.find(list);
+    if (entries == root.end()) continue;
+    if (!entries->is_array()) return bad(fmt::format("{} must be a list", list));
+    for (const Json& entry : *entries) {
+      if (!read_outcome(entry, list, out)) return bad(fmt::format("each of {} must have texts policy, set, key and revision", list));
     }
   }
   return out;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "k8sclient/error.h"
 #include "k8sclient/interned.h"
@@ -29,6 +30,30 @@ struct FleetRecord {
   std::set<std::string> unproven;                // Pods older than the content's last change when first seen.
   std::map<std::string, std::int64_t> gpus;       // By node: devices, where GFD's label does not say them.
   std::map<std::string, std::string> verified;   // "namespace/configmap/key" -> revision last verified on a fleet.
+  // A revision that failed too often: not tried again until the profile, or the policy's annotation gpusharing.dev/retry,
+  // is another one.
+  struct Failure {
+    std::string policy;
+    std::string set;
+    std::string key;
+    std::string revision;
+    std::string retry;            // That annotation when it failed.
+    std::set<std::string> nodes;  // On which it failed; they may be gone by now.
+    bool rolled_back = false;     // The policy's nodes go back to `good`.
+    friend auto operator<=>(const Failure&, const Failure&) = default;
+  };
+  std::vector<Failure> failures;  // Oldest first; at most kMostFailures.
+  static constexpr std::size_t kMostFailures = 64;
+  // (policy, "namespace/configmap") -> the inline profile that all of its nodes have shown last.
+  struct Good {
+    std::string key;
+    std::string revision;
+    friend bool operator==(const Good&, const Good&) = default;
+  };
+  std::map<std::pair<std::string, std::string>, Good> good;
+  // The failure that holds for this revision, or nullptr.
+  [[nodiscard]] const Failure* failure(std::string_view policy, std::string_view set, std::string_view key,
+                                       std::string_view revision, std::string_view retry) const;
   friend bool operator==(const FleetRecord&, const FleetRecord&) = default;
 };
 

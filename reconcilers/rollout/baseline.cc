@@ -51,41 +51,129 @@ void plan_baseline(Pass& pass) {
            fmt::format("first sight: {}", message));
 }
 
-void plan_verified_revisions(Pass& pass) {
-  if (!pass.index.record) return;
-  std::map<std::string, std::pair<std::string, bool>> keys;
-  for (const auto& [key, unit] : pass.index.units) {
-    const std::string target = unit_target(unit);
+namespace {
+
+// The next record, copied at the first change: it may hold thousands of nodes.
+class Outcomes {
+ public:
+  explicit Outcomes(Pass& pass) : pass_(pass) {}
+
+  void run() {
+    find_verified();
+    find_failures();
+    forget_failures();
+    if (!next_) return;
+    // Nodes that are gone, or that remember for themselves by now, leave the record when it is written anyway.
+    std::erase_if(next_->nodes, [&](const auto& entry) {
+      const Node* node = pass_.s.world.nodes.find(entry.first);
+      return node == nullptr || node->meta.annotations.contains(kRevisionAnnotation);
+    });
+    std::erase_if(next_->gpus, [&](const auto& entry) { return !next_->nodes.contains(entry.first); });
+    for (auto* names : {&next_->preexisting_drift, &next_->unproven}) {
+      std::erase_if(*names, [&](const std::string& name) { return !next_->nodes.contains(name); });
+    }
+    pass_.add(write_state(pass_.s, {{std::string(kRecordKey), print_record(*next_)}}), reason_, message_);
+  }
+
+ private:
+  FleetRecord& change(std::string_view reason, std::string message) {
+    if (!next_) next_ = *pass_.index.record;
+    reason_ = reason;
+    message_ += (message_.empty() ? "" : "; ") + message;
+    return *next_;
+  }
+
+  [[nodiscard]] static std::int64_t settled_of(const Unit& unit) {
     std::int64_t settled = 0;
     for (const auto& [product, group] : unit.groups) settled += group.settled;
+    return settled;
+  }
+
+  // Every node that can be is at the unit's one target and shows it.
+  [[nodiscard]] static bool is_complete(const Unit& unit, const std::string& target) {
+    const std::int64_t settled = settled_of(unit);
     const auto blocked = unit.counts.find(Situation::blocked);
-    const bool complete = unit.targets.size() == 1 && settled > 0 && !target.empty() && target != kInvalidRevision &&
-                          settled + (blocked == unit.counts.end() ? 0 : blocked->second) == unit.total;
-    auto [slot, added] = keys.try_emplace(key.set + "/" + key.key, target, complete);
-    slot->second.second = slot->second.second && complete && slot->second.first == target;
+    return unit.targets.size() == 1 && settled > 0 && !target.empty() && target != kInvalidRevision &&
+           settled + (blocked == unit.counts.end() ? 0 : blocked->second) == unit.total;
   }
-  FleetRecord next;
-  bool changed = false;
-  for (const auto& [id, state] : keys) {
-    if (!state.second) continue;
-    auto known = pass.index.record->verified.find(id);
-    if (known != pass.index.record->verified.end() && known->second == state.first) continue;
-    if (!changed) next = *pass.index.record;
-    changed = true;
-    next.verified[id] = state.first;
+
+  void find_verified() {
+    std::map<std::string, std::pair<std::string, bool>> keys;
+    for (const auto& [key, unit] : pass_.index.units) {
+      const std::string target = unit_target(unit);
+      const bool complete = is_complete(unit, target);
+      auto [slot, added] = keys.try_emplace(key.set + "/" + key.key, target, complete);
+      slot->second.second = slot->second.second && complete && slot->second.first == target;
+      if (complete) note_good(key, target);
+    }
+    for (const auto& [id, state] : keys) {
+      if (!state.second) continue;
+      auto known = pass_.index.record->verified.find(id);
+      if (known != pass_.index.record->verified.end() && known->second == state.first) continue;
+      change("Verified", "every node of a key shows its revision").verified[id] = state.first;
+    }
   }
-  if (!changed) return;
-  // Nodes that are gone, or that remember for themselves by now, leave the record when it is written anyway.
-  std::erase_if(next.nodes, [&](const auto& entry) {
-    const Node* node = pass.s.world.nodes.find(entry.first);
-    return node == nullptr || node->meta.annotations.contains(kRevisionAnnotation);
-  });
-  std::erase_if(next.gpus, [&](const auto& entry) { return !next.nodes.contains(entry.first); });
-  for (auto* names : {&next.preexisting_drift, &next.unproven}) {
-    std::erase_if(*names, [&](const std::string& name) { return !next.nodes.contains(name); });
+
+  // What an inline profile can go back to.
+  void note_good(const UnitKey& key, const std::string& target) {
+    const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
+    if (!policy.inline_profile || inline_profile_key(policy.meta.name, *policy.inline_profile) != key.key) return;
+    const FleetRecord::Good good{key.key, target};
+    auto known = pass_.index.record->good.find({key.policy, key.set});
+    if (known != pass_.index.record->good.end() && known->second == good) return;
+    change("Verified", fmt::format("policy {} is at {}", key.policy, target)).good[{key.policy, key.set}] = good;
   }
-  pass.add(write_state(pass.s, {{std::string(kRecordKey), print_record(next)}}), "Verified",
-           "every node of a key shows its revision");
+
+  void find_failures() {
+    for (const auto& [key, unit] : pass_.index.units) {
+      if (unit.failed.empty()) continue;
+      const std::string target = unit_target(unit);
+      const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
+      if (policy.mode == PolicyMode::observe || remembered_failure(pass_.index, key, policy, target) != nullptr) continue;
+      const std::string why = too_many_failures(pass_, key, unit, target);
+      if (why.empty()) continue;
+      const bool owned = policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
+      const bool back = owned && policy.rollout.on_failure == OnFailure::rollback;
+      FleetRecord& next = change(back ? kRolledBack : kMaxFailures, fmt::format("{}: {}", target, why));
+      next.failures.push_back({key.policy, key.set, key.key, target,
+                               std::string(policy.meta.annotations.get(kRetryAnnotation).value_or("")), unit.failed, back});
+      if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
+      if (!back) continue;
+      const std::string note = fmt::format("{} of policy {}: {}; its nodes go back to what was verified before", target, key.policy, why);
+      pass_.event(rollout_ref(rollout_name(key, target)), true, kRolledBack, "Rollback", note);
+    }
+  }
+
+  // A failure is over when the nodes that failed show the revision after all, and void when its policy has gone.
+  void forget_failures() {
+    for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
+      const bool orphaned = pass_.s.world.policies_served && pass_.s.world.policies.find(failure.policy) == nullptr &&
+                            failure.policy != kDefaultPolicy;
+      if (!orphaned && (failure.rolled_back || !has_recovered(failure))) continue;
+      FleetRecord& next = change("Recovered", fmt::format("{} does not count as failed any more", failure.revision));
+      std::erase(next.failures, failure);
+    }
+  }
+
+  [[nodiscard]] bool has_recovered(const FleetRecord::Failure& failure) const {
+    auto unit = pass_.index.units.find({failure.policy, failure.set, failure.key});
+    if (unit == pass_.index.units.end() || !unit->second.failed.empty()) return false;
+    return std::ranges::any_of(failure.nodes, [&](const std::string& name) {
+      const NodeAssessment* a = pass_.index.find(name);
+      return a != nullptr && a->situation == Situation::current && a->matches && a->loaded.revision == failure.revision;
+    });
+  }
+
+  Pass& pass_;
+  std::optional<FleetRecord> next_;
+  std::string_view reason_;
+  std::string message_;
+};
+
+}  // namespace
+
+void plan_outcomes(Pass& pass) {
+  if (pass.index.record) Outcomes(pass).run();
 }
 
 }  // namespace gso

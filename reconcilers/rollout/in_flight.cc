@@ -352,7 +352,8 @@ void plan_nodes_to_record(Pass& pass) {
     PatchNode patch = patch_out(pass, *node, *a);
     record_on(patch, *node, *a, std::string(a->target.view()));
     add_to(patch, label_change_to(*node, *a->expectation, a->gfd, pass.s.settings));
-    const bool ungated = a->way == WayIn::edited;
+    const bool restarted = pass.index.policy(pass.s.world, a->policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
+    const bool ungated = a->way == WayIn::edited && !restarted;
     pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false, name);
     if (ungated) {
       pass.event(node_ref(name), true, kLoadedUngated, "Verify",

@@ -93,7 +93,7 @@ void delete_pods(Pass& pass, const std::string& node, const NodePods& pods, cons
 
 // The planners of sharing.rollout and node.profile, in the order in which they are called.
 void plan_baseline(Pass& pass);
-void plan_verified_revisions(Pass& pass);
+void plan_outcomes(Pass& pass);  // What was verified and what failed, into the record.
 void plan_nodes_in_flight(Pass& pass);
 void plan_nodes_to_record(Pass& pass);
 void plan_node_states(Pass& pass);  // Blocked written, stale states taken away.
@@ -113,6 +113,10 @@ void plan_finalizers(Pass& pass);    // Policies with deletionPolicy Revert wait
 [[nodiscard]] Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit);
 [[nodiscard]] std::string unit_target(const Unit& unit);  // The revision of most of its nodes; empty when none.
 [[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
+// Why this revision is not taken further: failed nodes now, or the memory of them. Empty: it may be.
+[[nodiscard]] std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target);
+[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
+                                                             std::string_view target);
 [[nodiscard]] bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
                                  const std::string& target);
 // The first of the three budgets (cluster, policy, group) that has no room for one more node (S1), for people; empty

@@ -73,6 +73,8 @@ struct PolicySum {
   std::string rollout;
   std::string exhausted;                         // Why no waiting node has a slot; empty when one has.
   bool has_slot = false;
+  std::string rolled_back;                       // The policy's own profile failed and was taken back.
+  std::string failed_before;                     // A remembered failure whose nodes have gone.
   [[nodiscard]] std::int64_t count(Situation situation) const {
     auto it = counts.find(situation);
     return it == counts.end() ? 0 : it->second;
@@ -110,6 +112,7 @@ class PolicyStatuses {
     for (const auto& [key, unit] : pass_.index.units) {
       if (auto it = sums_.find(key.policy); it != sums_.end()) add_unit(key, unit, it->second);
     }
+    for (auto& [name, sum] : sums_) add_rollback(sum);
     for (const std::string& name : pass_.index.breaking) {
       const NodeAssessment* a = pass_.index.find(name);
       auto it = sums_.find(std::string(a->policy.view()));
@@ -117,6 +120,19 @@ class PolicyStatuses {
       it->second.breaking.push_back(name);
       it->second.break_reason = a->would_break;
       it->second.unstaged_owner = pass_.index.set_of(*a).owner;
+    }
+  }
+
+  // The inline profile that the policy asks for is remembered as failed.
+  void add_rollback(PolicySum& sum) const {
+    const SharingPolicy& policy = *sum.policy;
+    if (!policy.inline_profile || !pass_.index.record) return;
+    const std::string key = inline_profile_key(policy.meta.name, *policy.inline_profile);
+    const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
+    for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
+      if (!failure.rolled_back || failure.policy != policy.meta.name || failure.key != key || failure.retry != retry) continue;
+      sum.rolled_back = fmt::format("{} failed on {} and was taken back; it is not tried again until it changes, or by `rollout "
+                                    "start`", failure.revision, join_names({failure.nodes.begin(), failure.nodes.end()}));
     }
   }
 
@@ -129,6 +145,10 @@ class PolicyStatuses {
     sum.failed.insert(unit.failed.begin(), unit.failed.end());
     const std::string target = unit_target(unit);
     sum.targets.insert(target);
+    const auto* failure = unit.failed.empty() ? remembered_failure(pass_.index, key, *sum.policy, target) : nullptr;
+    if (failure != nullptr) {
+      sum.failed_before = fmt::format("{} failed on {}", target, join_names({failure->nodes.begin(), failure->nodes.end()}));
+    }
     const OperandSet& set = pass_.index.discovery.sets[unit.set];
     if (auto invalid = unit.blocked.find(std::string(kConfigInvalid)); invalid != unit.blocked.end()) {
       sum.invalid.push_back(pass_.index.find(*invalid->second.begin())->message);
@@ -142,7 +162,8 @@ class PolicyStatuses {
       add_budgets(key, unit, sum);
     }
     if (pending + moving > 0) sum.rollout = rollout_name(key, target);
-    const std::int64_t following = count_of(unit, Situation::following);
+    const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
+    const std::int64_t following = by_us ? 0 : count_of(unit, Situation::following);
     if (set.announced || following > 0) {
       sum.unstaged_owner = set.owner;
       sum.unstaged = set.announced ? fmt::format("ClusterPolicy {} announces config {} default {}", set.owner,
@@ -197,6 +218,8 @@ class PolicyStatuses {
       return {"Degraded", true, std::string(kVerificationFailed),
               "failed: " + join_names({sum.failed.begin(), sum.failed.end()})};
     }
+    if (!sum.rolled_back.empty()) return {"Degraded", true, std::string(kRolledBack), sum.rolled_back};
+    if (!sum.failed_before.empty()) return {"Degraded", true, std::string(kMaxFailures), sum.failed_before};
     return {"Degraded", false, "AsExpected", "no node failed"};
   }
 
@@ -204,6 +227,7 @@ class PolicyStatuses {
     if (sum.total == 0) {
       return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all that it selects"};
     }
+    if (!sum.rolled_back.empty()) return {"Ready", false, std::string(kRolledBack), sum.rolled_back};
     if (sum.settled == sum.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
     for (const auto& [reason, nodes] : sum.blocked) {
       return {"Ready", false, reason, "blocked: " + join_names({nodes.begin(), nodes.end()})};

@@ -84,6 +84,11 @@ Json nodes_of(const Pass& pass, const Unit& unit) {
   return out;
 }
 
+const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& rollout) {
+  const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
+  return remembered_failure(pass.index, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
+}
+
 void plan_status(Pass& pass, const SharingRollout& rollout) {
   const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
   auto at = pass.index.units.find(key);
@@ -105,6 +110,10 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
     if (Json nodes = nodes_of(pass, unit); !nodes.empty()) status["nodes"] = std::move(nodes);
   } else if (is_terminal(rollout.phase)) {
     return;
+  } else if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
+    phase = {"RolledBack", std::string(kMaxFailures),
+             fmt::format("failed on {} node{}: the policy's nodes go back to what was verified before", failure->nodes.size(),
+                         failure->nodes.size() == 1 ? "" : "s")};
   }
   const std::string now = k8s::format_time(pass.s.now);
   if (!status.contains("startedAt")) status["startedAt"] = now;
@@ -122,7 +131,7 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   ObjectRef ref = rollout_ref(rollout.meta.name);
   ref.uid = rollout.meta.uid;
   if (phase.name != rollout.phase) {
-    const bool bad = phase.name == "Failed" || phase.reason == kMaxFailures;
+    const bool bad = phase.name == "Failed" || phase.name == "RolledBack" || phase.reason == kMaxFailures;
     pass.event(ref, bad, phase.reason, "Rollout", fmt::format("{} to {}: {}{}{}", rollout.key, rollout.to_revision,
                                                              phase.name, phase.message.empty() ? "" : ": ", phase.message));
   }
@@ -135,8 +144,10 @@ void plan_history(Pass& pass) {
   for (const auto& [key, rollout] : pass.s.world.rollouts.all()) {
     if (is_terminal(rollout->phase) && !rollout->meta.deletion_timestamp) finished[rollout->policy].push_back(rollout.get());
   }
-  const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(0, pass.s.settings.revision_history_limit));
   for (auto& [policy, rollouts] : finished) {
+    const std::int64_t wanted =
+        pass.index.policy(pass.s.world, policy).revision_history_limit.value_or(pass.s.settings.revision_history_limit);
+    const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(0, wanted));
     if (rollouts.size() <= limit) continue;
     std::ranges::sort(rollouts, [](const SharingRollout* a, const SharingRollout* b) {
       return std::tie(a->meta.creation_timestamp, a->meta.name) < std::tie(b->meta.creation_timestamp, b->meta.name);

@@ -59,6 +59,39 @@ bool all_canaries_passed(Pass& pass, const UnitKey& key, const Unit& unit, const
   });
 }
 
+// What onFailure: Rollback can do for a profile that is not ours: say what was verified last.
+std::string last_verified_text(const Index& index, const UnitKey& key, const SharingPolicy& policy) {
+  constexpr std::size_t kMost = 2048;
+  const bool owned = policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
+  if (policy.rollout.on_failure != OnFailure::rollback || owned || !index.record) return {};
+  auto verified = index.record->verified.find(key.set + "/" + key.key);
+  if (verified == index.record->verified.end()) return "; ConfigMap " + key.set + " is not ours to write, and nothing was verified before";
+  const std::string text = index.book.text_of(verified->second);
+  if (text.empty() || text.size() > kMost) {
+    return fmt::format("; ConfigMap {} is not ours to write: put revision {} back there", key.set, verified->second);
+  }
+  return fmt::format("; ConfigMap {} is not ours to write: put the last verified text back there:\n{}", key.set, text);
+}
+
+// A restart of DaemonSets concerns every node of the set.
+std::string restart_obstacle(const Pass& pass, const Unit& unit) {
+  const OperandSet& set = pass.index.discovery.sets[unit.set];
+  for (const Operand& operand : set.operands) {
+    if (operand.on_delete) {
+      return fmt::format("DaemonSet {} has updateStrategy OnDelete, where a restart of the DaemonSet replaces no pod: use "
+                         "mechanism NodeByNode", k8s::to_string(operand.key));
+    }
+  }
+  for (const auto& [key, other] : pass.index.units) {
+    if (other.set != unit.set) continue;
+    const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
+    if (policy.rollout.mechanism == Mechanism::daemonset_restart && policy.mode != PolicyMode::observe) continue;
+    return fmt::format("a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node",
+                       set.ns, key.policy);
+  }
+  return {};
+}
+
 // Some of the nodes that would go next need another label.
 bool relabels(const Pass& pass, const Unit& unit) {
   return std::ranges::any_of(unit.groups, [&](const auto& entry) {
@@ -77,6 +110,30 @@ bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::
   const Group& group = unit.groups.at(product);
   if (group.settled < std::min(rollout.canary_nodes_per_group, group.total)) return false;
   return pass.held_for(fmt::format("soaking/{}/{}", rollout_name(key, target), product), rollout.canary_soak);
+}
+
+std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
+  const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
+  const auto* known = remembered_failure(pass.index, key, policy, target);
+  const std::int64_t failures = failures_of(pass.index, unit, target);
+  if (failures == 0 && known == nullptr) return {};
+  if (failures == 0) {
+    return fmt::format("{} failed before and is not tried again until it changes; `rollout start` tries it again", target);
+  }
+  // A failed node keeps its slot: when all slots are failed nodes, nothing can go on either.
+  const std::int64_t slots = std::max<std::int64_t>(1, policy.rollout.max_unavailable.of(pass.index.policies.at(key.policy).total));
+  const bool canary = !all_canaries_passed(pass, key, unit, target);
+  const bool full = failures >= slots;
+  if (!canary && !full && failures < policy.rollout.max_failures && known == nullptr) return {};
+  return fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
+                     canary ? " in the canary" : full && failures < policy.rollout.max_failures ? ", which are all slots" : "");
+}
+
+const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
+                                               std::string_view target) {
+  if (!index.record) return nullptr;
+  return index.record->failure(key.policy, key.set, key.key, target,
+                               policy.meta.annotations.get(kRetryAnnotation).value_or(""));
 }
 
 namespace {
@@ -114,13 +171,11 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
             fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet", set.owner,
                         set.announced_config_map, set.announced_default)};
   }
-  const std::int64_t failures = failures_of(pass.index, unit, target);
-  if (failures > 0) {
-    const bool canary = !all_canaries_passed(pass, key, unit, target);
-    if (canary || failures >= policy.rollout.max_failures) {
-      return {std::string(kMaxFailures), fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
-                                                     canary ? " in the canary" : "")};
-    }
+  if (std::string why = too_many_failures(pass, key, unit, target); !why.empty()) {
+    return {std::string(kMaxFailures), why + last_verified_text(pass.index, key, policy)};
+  }
+  if (policy.rollout.mechanism == Mechanism::daemonset_restart) {
+    if (std::string why = restart_obstacle(pass, unit); !why.empty()) return {"MechanismUnusable", std::move(why)};
   }
   if (relabels(pass, unit) && !key_is_projected(pass, set, key.key)) {
     return {"KeyNotProjected", fmt::format("key {} is new in ConfigMap {}: kubelets have to project it first", key.key, set.id())};
@@ -237,7 +292,40 @@ class Starter {
                       "does not show its profile and has no slot: " + exhausted_budget(pass_, key, unit, product));
       }
     }
+    if (restart_daemonsets(key, unit, target)) return;
     for (const auto& [product, group] : unit.groups) start_group(key, unit, product, group, target);
+  }
+
+  // Mechanism DaemonSetRestart, for what only new pods load; a label is moved node by node all the same. The template
+  // names what it was restarted for, so that it is done once.
+  bool restart_daemonsets(const UnitKey& key, const Unit& unit, const std::string& target) {
+    if (pass_.index.policy(pass_.s.world, key.policy).rollout.mechanism != Mechanism::daemonset_restart) return false;
+    std::set<Component> components;
+    for (const auto& [product, group] : unit.groups) {
+      for (const auto& [available, name] : group.pending) {
+        const NodeAssessment& a = *pass_.index.find(name);
+        if (a.label || a.flight) continue;
+        components.insert(Component::plugin);
+        for (Component component : {Component::gfd, Component::mps}) {
+          if (steps_for(a.transition).replaces(component)) components.insert(component);
+        }
+      }
+    }
+    if (components.empty()) return false;
+    std::string all;
+    for (const auto& [other, state] : pass_.index.units) {
+      if (state.set == unit.set) all += rollout_name(other, unit_target(state)) + "|";
+    }
+    const std::string restarted_for = short_hash(all);
+    ensure_rollout(key, unit, target);
+    for (const Operand& operand : pass_.index.discovery.sets[unit.set].operands) {
+      const DaemonSet* daemonset = pass_.s.world.daemonsets.find(operand.key);
+      if (daemonset == nullptr || !components.contains(operand.component) || daemonset->restarted_for == restarted_for) continue;
+      if (!restarted_.insert(operand.key).second) continue;
+      pass_.add(RestartDaemonSet{operand.key, daemonset->meta.resource_version, restarted_for}, "Restart",
+                fmt::format("{} to {}, by its DaemonSet", key.key, target), true);
+    }
+    return true;
   }
 
   void start_group(const UnitKey& key, const Unit& unit, const std::string& product, const Group& group,
@@ -401,6 +489,7 @@ class Starter {
   std::map<std::string, Duration, std::less<>> deferred_;
   std::map<UnitKey, std::set<std::string>> reloads_;
   std::set<std::string> made_;
+  std::set<ObjectKey> restarted_;
   std::int64_t draining_ = 0;
 };
 

@@ -408,13 +408,15 @@ TEST_F(ExecutorTest, AStatusPatchRemovesWhatTheNewStatusDoesNotHave) {
             Json::parse(R"({"status":{"phase":"Progressing","ready":1,"reason":null}})"));
 }
 
-TEST_F(ExecutorTest, AnApplyKeepsOurOtherKeysAndForcesOnlyOurOwnConfigMap) {
+TEST_F(ExecutorTest, AnApplyKeepsOurOtherKeysAndNamesNoneOfOthers) {
   world.configmaps.apply(*project_configmap(R"({"metadata":{"namespace":"gpu-operator","name":"mps-config",
-    "resourceVersion":"1"},"data":{"any":"theirs","gso-a":"ours","gso-b":"old"}})"));
+    "resourceVersion":"1","managedFields":[{"manager":"gpu-sharing-operator","operation":"Apply",
+    "fieldsV1":{"f:data":{"f:gso-a":{},"f:gso-b":{}}}}]},
+    "data":{"any":"theirs","gso-a":"ours","gso-b":"old","gso-theirs":"not ours, though it looks like it"}})"));
   WriteConfigMap theirs{{"gpu-operator", "mps-config"}, {{"gso-c", "new"}}, {"gso-b"}};
   execute({{"node.profile", theirs, "Inline", "", false, ""}});
   EXPECT_THAT(transport.seen.back().request.path, HasSubstr("fieldManager=gpu-sharing-operator"));
-  EXPECT_THAT(transport.seen.back().request.path, testing::Not(HasSubstr("force=true")));
+  EXPECT_THAT(transport.seen.back().request.path, HasSubstr("force=true"));
   EXPECT_EQ(Json::parse(transport.seen.back().request.body)["data"], Json::parse(R"({"gso-a":"ours","gso-c":"new"})"));
 
   WriteConfigMap ours{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};

@@ -246,7 +246,7 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
     world.operand_pods.apply(up);
     if (component == "plugin") {
       machine.plugin_up = !broken;
-      machine.plugin_text = effective_text(node(name));
+      if (!machine.stuck) machine.plugin_text = effective_text(node(name));
     }
     if (component == "gfd" && !broken) machine.gfd_text = effective_text(node(name));
   }

@@ -95,6 +95,7 @@ class FleetModel {
   void add_node(const NodeSpec& node);
   void remove_node(const std::string& node);
   void crash_pods(const std::string& node, bool crash);  // New plugin pods there crash-loop.
+  void stick_sidecars(const std::string& node, bool stuck);  // A label brings in nothing there, nor do new pods.
   void delete_pod_of(const std::string& node, std::string_view component);
   void restart_operator();  // A new index, nothing observed.
 
@@ -118,6 +119,7 @@ class FleetModel {
     std::string plugin_text;     // Loaded by the pod that runs now.
     std::string gfd_text;
     bool crashes = false;
+    bool stuck = false;
     std::map<std::string, std::int64_t> resources;
   };
   void make_daemonsets();

@@ -68,7 +68,7 @@ void FleetModel::apply(const PlannedAction& planned) {
               if (patch.unschedulable) out.unschedulable = *patch.unschedulable;
               if (patch.set.contains(std::string(kConfigLabel)) || patch.remove.contains(std::string(kConfigLabel))) {
                 Machine& machine = machines_.at(patch.name);
-                machine.plugin_text = machine.gfd_text = effective_text(out);
+                if (!machine.stuck) machine.plugin_text = machine.gfd_text = effective_text(out);
               }
             });
           },
@@ -99,6 +99,8 @@ void FleetModel::apply(const PlannedAction& planned) {
           },
           [&](const PatchStatus& status) {
             if (status.object.kind == "SharingPolicy") {
+              // Gone with its last finalizer, a moment ago.
+              if (world.policies.find(status.object.name) == nullptr) return;
               SharingPolicy out = *world.policies.find(status.object.name);
               out.status_json = status.status_json;
               out.meta.resource_version = std::to_string(++serial_);
@@ -302,6 +304,12 @@ void FleetModel::remove_node(const std::string& name) {
 }
 
 void FleetModel::crash_pods(const std::string& name, bool crash) { machines_.at(name).crashes = crash; }
+
+void FleetModel::stick_sidecars(const std::string& name, bool stuck) {
+  Machine& machine = machines_.at(name);
+  machine.stuck = stuck;
+  if (!stuck) machine.plugin_text = machine.gfd_text = effective_text(node(name));
+}
 
 void FleetModel::delete_pod_of(const std::string& name, std::string_view component) {
   for (const Pod* pod : pods(name, component)) delete_pod(pod->meta.key(), std::string(pod->meta.uid));

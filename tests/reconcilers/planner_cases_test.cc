@@ -9,6 +9,7 @@
 //   - advance: 10s
 //   - plan                     # prints the plan, applies nothing
 //   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
+//   - rollouts                 # prints the phase of every SharingRollout
 //   - status: default          # prints the status of a policy
 //   - settle                   # until quiet; prints every action on the way
 #include <fmt/format.h>
@@ -152,6 +153,12 @@ class Script {
       }
       for (const std::string& key : names_) fleet_.edit(key, argument.get<std::string>());
       names_.clear();
+    } else if (verb == "stuck") {
+      for (const auto& [node, stuck] : argument.items()) fleet_.stick_sidecars(node, stuck);
+    } else if (verb == "rollouts") {
+      std::map<std::string, std::string> phases;
+      for (const auto& [name, rollout] : fleet_.world.rollouts.all()) phases[name.name] = rollout->phase;
+      for (const auto& [name, phase] : phases) out_ += fmt::format("  {}: {}\n", name, phase);
     } else if (verb == "status") {
       out_ += Json::parse(fleet_.policy_status(argument)).dump(1) + "\n";
     } else if (verb == "label") {

@@ -147,7 +147,7 @@ constexpr std::string_view kInlinePolicy =
     "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: by-key}}\nspec:\n"
     "  nodeSelector: {{matchExpressions: [{{key: nvidia.com/gpu.product, operator: In, values: [{0}, {0}-SHARED]}}]}}\n"
     "  deletionPolicy: {2}\n  profile: {{inline: {{strategy: time-slicing, replicas: {1}}}}}\n"
-    "  rollout: {{maxUnavailable: 30%, canary: {{soak: 3s}}, verifyTimeout: 40s, idleTimeout: 30s}}\n";
+    "  rollout: {{maxUnavailable: 30%, canary: {{soak: 3s}}, verifyTimeout: 40s, idleTimeout: 30s, onFailure: {3}}}\n";
 
 class Stories : public testing::TestWithParam<int> {};
 
@@ -195,7 +195,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   const char* const nodes[] = {"a01", "a02", "a03", "t01", "mig", "bare", "z-cordoned"};
   for (int event = 0; event < 12; ++event) {
     const std::string node = nodes[pick(7)];
-    const int what = pick(17);
+    const int what = pick(18);
     if (std::getenv("GSO_SHOW_STORY") != nullptr) fmt::print("{} event {} at {}\n", k8s::format_time(fleet.now), what, node);
     switch (what) {
       case 0: case 1: case 2: fleet.edit("any", profiles[pick(9)]); break;
@@ -215,9 +215,10 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
       case 14: case 15:
         if (spec.crds) {
           fleet.policy(fmt::format(kInlinePolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB", pick(2) == 0 ? 3 : 5,
-                                   pick(2) == 0 ? "Revert" : "Retain"));
+                                   pick(2) == 0 ? "Revert" : "Retain", pick(2) == 0 ? "Rollback" : "Pause"));
         }
         break;
+      case 17: fleet.stick_sidecars(node, pick(3) != 0); break;
       case 16: fleet.replace_config_map({{"any", "mps-4"}, {"ts", "ts-2"}, {"more", "ts-4"}}); break;
       default: break;
     }
@@ -231,6 +232,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
     fleet.annotate(node, kHoldAnnotation, std::nullopt);
     fleet.release(node);
     fleet.crash_pods(node, false);
+    fleet.stick_sidecars(node, false);
   }
   if (std::getenv("GSO_SHOW_STORY") != nullptr) {
     fleet.on_plan = [&](const Plan& plan) {
