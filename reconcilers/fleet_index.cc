@@ -340,14 +340,14 @@ bool is_gpu_consumer(const Pod& pod, const World& world) {
   if (pod.phase == "Succeeded" || pod.phase == "Failed") return false;
   if (world.operand_pods.find(pod.meta.key()) != nullptr) return false;
   const bool requests = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
-  // KAI's fraction pods request no GPU: they get one by the runtime's environment.
-  const bool fraction = pod.meta.labels.contains(kai::kGroupLabel) ||
-                        ((pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory)) &&
-                         pod.meta.annotations.contains("received-resource-type"));
+  // KAI's fractions are annotations and a group: the GPU itself is requested by their reservation pod.
+  const bool fraction = pod.meta.labels.contains(kai::kGroupLabel) || pod.meta.annotations.contains(kai::kFraction) ||
+                        pod.meta.annotations.contains(kai::kMemory);
   if (requests || pod.uses_mps_pipe || pod.dra_gpu_claim || fraction) return true;
   // The NVIDIA stack's other DaemonSets (DCGM, validator, driver) see all devices and are none of their clients.
   const auto* owner = pod.meta.controller();
-  return pod.nvidia_visible_devices && !(owner != nullptr && owner->kind == "DaemonSet");
+  const bool sees_devices = pod.nvidia_visible_devices || pod.runtime_class == "nvidia";
+  return sees_devices && !(owner != nullptr && owner->kind == "DaemonSet");
 }
 
 }  // namespace gso

@@ -129,7 +129,7 @@ class Outcomes {
       if (unit.failed.empty()) continue;
       const std::string target = unit_target(unit);
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
-      if (policy.mode == PolicyMode::observe || remembered_failure(pass_.index, key, policy, target) != nullptr) continue;
+      if (pass_.s.settings.mode_of(policy) == PolicyMode::observe || remembered_failure(pass_.index, key, policy, target) != nullptr) continue;
       const std::string why = too_many_failures(pass_, key, unit, target);
       if (why.empty()) continue;
       const bool owned = policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;

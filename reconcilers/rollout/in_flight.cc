@@ -30,6 +30,7 @@ class FlightPlan {
 
   void run() {
     if (a_.held || !foreign_holder(node_, pass_.index.set_of(a_)).empty()) return;
+    watch_mps_exit();
     if (flight_.failed) {
       if (all_replaced() && shows_what_it_loaded() && has_shown_it()) finish("Recovered");
       return;
@@ -61,6 +62,19 @@ class FlightPlan {
 
  private:
   [[nodiscard]] const std::string& node() const { return node_.meta.name; }
+
+  // A daemon that was killed never gave its GPUs back: they may stay EXCLUSIVE_PROCESS until a reset or a reboot.
+  void watch_mps_exit() {
+    constexpr std::int64_t kKilled = 137;
+    for (const Pod* pod : pods_.mps) {
+      const bool killed = std::ranges::any_of(pod->containers, [](const auto& c) { return c.last_exit_code == kKilled; });
+      if (!killed) continue;
+      const std::string message = fmt::format("MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left "
+                                              "in compute mode EXCLUSIVE_PROCESS", pod->meta.name);
+      pass_.finding(Severity::warning, node_ref(node()), kMpsUncleanExit, message);
+      pass_.event(node_ref(node()), true, kMpsUncleanExit, "Restart", message);
+    }
+  }
 
   // --- The listed pods.
 
@@ -126,23 +140,56 @@ class FlightPlan {
     }
     if (waited >= rollout_.idle_timeout) {
       pass_.plan.conditions.push_back(fmt::format("deferred/{}/{}", node(), flight_.target));
+      const NodeUse lost = stranded(use);
+      if (!lost.waiting.empty()) {
+        back_out(kRenameStrandsPods, strands_message(lost));
+        return false;
+      }
       back_out(kWaitingForWorkloads, fmt::format("still in use after {}: {}",
                                                  k8s::format_go_duration(rollout_.idle_timeout), use.names()));
       return false;
     }
     pass_.look_again_in(std::min<Duration>(std::chrono::seconds(10), rollout_.idle_timeout - waited));
-    pass_.finding(Severity::info, node_ref(node()), kWaitingForWorkloads, fmt::format("waits for {}", use.names()));
+    if (const NodeUse lost = stranded(use); lost.waiting.empty()) {
+      pass_.finding(Severity::info, node_ref(node()), kWaitingForWorkloads, fmt::format("waits for {}", use.names()));
+    } else {
+      pass_.finding(Severity::warning, node_ref(node()), kRenameStrandsPods, strands_message(lost));
+    }
     if (rollout_.workloads == WorkloadMode::evict) evict(use);
     return false;
   }
 
+  // Pods that ask for a resource that the node serves now and will not serve: what their owners make anew asks for it
+  // again, and stays Pending.
+  [[nodiscard]] NodeUse stranded(const NodeUse& use) const {
+    NodeUse out;
+    for (const Pod* pod : use.waiting) {
+      const bool lost = a_.expectation && std::ranges::any_of(pod->gpu_requests, [&](const auto& request) {
+        auto after = a_.expectation->capacity.find(std::string(request.first.view()));
+        return request.second > 0 && (after == a_.expectation->capacity.end() || after->second == 0);
+      });
+      if (lost) out.waiting.push_back(pod);
+    }
+    return out;
+  }
+  [[nodiscard]] std::string strands_message(const NodeUse& lost) const {
+    std::string served;
+    for (const auto& [resource, count] : a_.expectation->capacity) {
+      if (count > 0) served += (served.empty() ? "" : ", ") + resource;
+    }
+    return fmt::format("the node will serve {} only, and {} ask{} for something else: change what they request; they are waited "
+                       "for, and not evicted", served.empty() ? "nothing" : served, lost.names(), lost.waiting.size() == 1 ? "s" : "");
+  }
+
   void evict(const NodeUse& use) {
+    const NodeUse lost = stranded(use);
     for (const Pod* pod : use.waiting) {
       const auto& annotations = pod->meta.annotations;
       const bool refuses = annotations.get("karpenter.sh/do-not-disrupt") == "true" ||
                            annotations.get(kDoNotDisruptAnnotation) == "true" ||
                            annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict") == "false";
-      if (pod->meta.deletion_timestamp || refuses) continue;
+      const bool strands = std::ranges::find(lost.waiting, pod) != lost.waiting.end();
+      if (pod->meta.deletion_timestamp || refuses || strands) continue;
       pass_.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
                 fmt::format("{} uses the GPUs of node {}, whose sharing changes", pod->meta.name, node()), true, node());
     }

@@ -30,7 +30,7 @@ class ManagedKeys {
       const OperandSet& set = pass_.index.discovery.sets[unit.set];
       if (set.config_map.empty()) continue;
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, unit_key.policy);
-      if (policy.inline_profile && policy.mode != PolicyMode::observe) {
+      if (policy.inline_profile && pass_.s.settings.mode_of(policy) != PolicyMode::observe) {
         want(set, inline_profile_key(policy.meta.name, *policy.inline_profile), inline_profile_text(*policy.inline_profile));
       }
       if (is_managed_key(unit_key.key)) want(set, unit_key.key, known_text(unit_key));
@@ -126,7 +126,9 @@ class ManagedKeys {
 
 }  // namespace
 
-void plan_managed_keys(Pass& pass) { ManagedKeys(pass).run(); }
+void plan_managed_keys(Pass& pass) {
+  if (pass.s.settings.rollouts != PolicyMode::observe) ManagedKeys(pass).run();
+}
 
 bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key) {
   const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
@@ -137,13 +139,14 @@ bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key)
 }
 
 void plan_finalizers(Pass& pass) {
+  if (pass.s.settings.rollouts == PolicyMode::observe) return;
   for (const auto& [name, policy] : pass.s.world.policies.all()) {
     const bool has = std::ranges::find(policy->finalizers, kRevertFinalizer) != policy->finalizers.end();
     const bool labels = policy->config_map_key || policy->inline_profile;
     const bool used = pass.index.labelled.contains(name.name);
     const bool reverts = policy->deletion_policy == DeletionPolicy::revert;
     const bool deleted = policy->meta.deletion_timestamp.has_value();
-    const bool wanted = reverts && (deleted ? used : used || (labels && policy->mode != PolicyMode::observe));
+    const bool wanted = reverts && (deleted ? used : used || (labels && pass.s.settings.mode_of(*policy) != PolicyMode::observe));
     if (has == wanted || (deleted && !has)) continue;
     if (!wanted && !pass.s.world.unsynced_namespaces.empty()) continue;
     PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", name.name, policy->meta.uid},

@@ -85,7 +85,7 @@ std::string restart_obstacle(const Pass& pass, const Unit& unit) {
   for (const auto& [key, other] : pass.index.units) {
     if (other.set != unit.set) continue;
     const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
-    if (policy.rollout.mechanism == Mechanism::daemonset_restart && policy.mode != PolicyMode::observe) continue;
+    if (policy.rollout.mechanism == Mechanism::daemonset_restart && pass.s.settings.mode_of(policy) != PolicyMode::observe) continue;
     return fmt::format("a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node",
                        set.ns, key.policy);
   }
