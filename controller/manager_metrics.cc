@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <algorithm>
 #include <map>
+#include <set>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -80,20 +81,20 @@ void Manager::fill_metrics(Metrics& metrics) {
 
 void Manager::fill_kai_metrics(Metrics& metrics) {
   std::map<std::string, double> reservations;
-  std::map<std::string, double> mismatched;
+  std::set<std::string> mismatched;
   std::size_t total = 0;
   const KaiIndex& kai = index_.impl().kai;
   for (const auto& [name, group] : kai.groups()) total += group.reservations.size();
   double odd = 0;
   for (const Finding& finding : view_->last_plan.findings) {
-    if (finding.reason == kKaiMismatch) mismatched[finding.object.name] = 1;
+    if (finding.reason == kKaiMismatch) mismatched.insert(finding.object.name);
     if (finding.object.kind != "Pod" || finding.object.ns != kai.view().reservations) continue;
     ++reservations[finding.reason];
     ++odd;
   }
   if (total > 0) reservations["Sound"] = std::max(0.0, static_cast<double>(total) - odd);
   set_counts(metrics, "gpusharing_kai_reservations", "state", reservations);
-  set_counts(metrics, "gpusharing_kai_mismatched", "node", mismatched);
+  metrics.set("gpusharing_kai_mismatched_nodes", {}, static_cast<double>(mismatched.size()));
 }
 
 void Manager::fill_fleet_metrics(Metrics& metrics) {

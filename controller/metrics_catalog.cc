@@ -137,7 +137,7 @@ std::vector<Metrics::Family> metrics_catalog() {
        {},
        request_buckets()},
       {"gpusharing_kai_reservations", gauge, "KAI's reservation pods, Sound or by the reason of their finding.", {"state"}},
-      {"gpusharing_kai_mismatched", gauge, "Nodes where reservations and their consumers do not agree.", {"node"}},
+      {"gpusharing_kai_mismatched_nodes", gauge, "Nodes where reservations and their consumers do not agree; findings and Events name them.", {}},
       {"gpusharing_findings", gauge, "Findings of the last planning pass.", {"severity", "reason"}},
       {"gpusharing_writes_total",
        counter,
