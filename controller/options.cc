@@ -221,6 +221,9 @@ void add_running(std::vector<OptionSpec>& out) {
 void add_planning(std::vector<OptionSpec>& out) {
   out.push_back(duration("settle", kPlanning, "Quiet time of the inputs before the first disruption",
                          [](Options& o) -> auto& { return o.settle; }));
+  out.push_back(duration("projection", kPlanning,
+                         "How long kubelets may take to show a ConfigMap's new key to running pods, before a label names it",
+                         [](Options& o) -> auto& { return o.projection; }));
   out.push_back(duration("status-lag", kPlanning, "How long a restarted node must show its new state; more than kubelet's 10s",
                          [](Options& o) -> auto& { return o.status_lag; }));
   out.push_back(share("cluster-max-unavailable", kPlanning,
@@ -320,6 +323,7 @@ PlannerSettings Options::planner_settings() const {
   if (!namespace_.empty()) out.operator_namespace = namespace_;
   out.cluster_max_unavailable = cluster_max_unavailable;
   out.settle = settle;
+  out.projection = projection;
   out.status_lag = status_lag;
   out.revision_history_limit = revision_history_limit;
   out.label_mode = label_mode;

@@ -59,6 +59,7 @@ struct Options {
 
   // --- Planning: cluster-wide limits
   Duration settle = std::chrono::seconds(10);      // Quiet time of inputs before the first disruption.
+  Duration projection = std::chrono::seconds(100);  // Until a new key of a ConfigMap is in running pods: kubelet syncs in 60..90 s.
   Duration status_lag = std::chrono::seconds(12);  // A node's status may be this old: kubelet publishes every 10 s.
   IntOrPercent cluster_max_unavailable{10, true};
   std::int64_t revision_history_limit = 10;

@@ -133,6 +133,7 @@ asio::awaitable<Story::Held> Story::start_operator() {
   };
   OperatorSettings settings{{"settle", text(std::chrono::seconds(10))},
                             {"status-lag", text(std::chrono::seconds(15))},
+                            {"projection", text(std::chrono::seconds(100))},
                             {"status-interval", text(std::chrono::seconds(1))},
                             {"canary-soak", text(std::chrono::seconds(60))},
                             {"verify-timeout", k8s::format_go_duration(scaled(std::chrono::minutes(10)) + options_.slack)},
