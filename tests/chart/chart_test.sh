@@ -220,12 +220,13 @@ account_may_what_it_needs_only() {
   may no delete nodes
   may no delete pods --namespace default
   may no list configmaps --namespace default
-  may no patch configmaps --namespace gpu-operator
+  may yes patch configmaps --namespace gpu-operator  # Keys of inline profiles.
   may yes watch pods --namespace gpu-operator
   may no watch pods --all-namespaces
   may no get secrets --namespace "$namespace"
   may no update sharingpolicies.gpusharing.dev
-  may no patch daemonsets.apps --namespace gpu-operator
+  may yes patch daemonsets.apps --namespace gpu-operator  # Mechanism DaemonSetRestart.
+  may no patch daemonsets.apps --namespace default
 }
 
 upgrade_rolls_only_with_the_configuration() {
