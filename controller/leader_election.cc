@@ -53,6 +53,11 @@ k8s::Result<void> validate(const LeaderElectionOptions& options) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("lease-duration {} must be at least 1s", text(options.lease_duration)));
   }
+  // The Lease says it in whole seconds: a standby that read less than we hold would lead beside us.
+  if (options.lease_duration % std::chrono::seconds(1) != Duration::zero()) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("lease-duration {} must be whole seconds", text(options.lease_duration)));
+  }
   if (options.lease_duration <= options.renew_deadline) {
     return k8s::fail(k8s::Reason::invalid, fmt::format("lease-duration {} must be greater than renew-deadline {}",
                                                        text(options.lease_duration), text(options.renew_deadline)));

@@ -143,7 +143,7 @@ constexpr const char* kPolicy = "Planning, what the SharingPolicy 'default' star
 
 void add_connection(std::vector<OptionSpec>& out) {
   out.push_back(text("kubeconfig", kConnection, "FILE",
-                     "Path of the kubeconfig. Default: in-cluster, else $KUBECONFIG, else ~/.kube/config",
+                     "Path of the kubeconfig. Default: $KUBECONFIG, else in-cluster, else ~/.kube/config",
                      [](Options& o) -> auto& { return o.kubeconfig; }));
   out.push_back(text("context", kConnection, "NAME", "Context of the kubeconfig. Default: its current-context",
                      [](Options& o) -> auto& { return o.context; }));

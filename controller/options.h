@@ -21,7 +21,7 @@ enum class LogLevel { trace, debug, info, warning, error, off };  // "warn" in f
 
 struct Options {
   // --- Connection
-  std::string kubeconfig;  // Path. Empty: in-cluster, else $KUBECONFIG, else ~/.kube/config.
+  std::string kubeconfig;  // Path. Empty: $KUBECONFIG, else in-cluster, else ~/.kube/config.
   std::string context;     // Of the kubeconfig. Empty: its current-context.
   // Where the Lease and the state ConfigMap live. Empty: the in-cluster namespace, else "gpu-sharing-operator".
   std::string namespace_;

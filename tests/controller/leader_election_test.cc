@@ -320,6 +320,7 @@ TEST(LeaderElectionOptionsTest, RelationsBetweenDurationsAreChecked) {
        "lease-duration 10s must be greater than renew-deadline 10s"},
       {"deadline not longer than 1.2 retries", 15s, 2400ms, 2s,
        "renew-deadline 2.4s must be greater than retry-period 2s times 1.2"},
+      {"lease of a broken second", 1900ms, 1800ms, 500ms, "lease-duration 1.9s must be whole seconds"},
       {"lease under a second", 900ms, 500ms, 100ms, "lease-duration 900ms must be at least 1s"},
       {"retry of zero", 15s, 10s, 0s, "retry-period 0s must be greater than 0"},
   };

@@ -129,7 +129,7 @@ gso::sim::StoryOptions story_options(const Settings& settings, std::vector<std::
   gso::sim::StoryOptions options;
   options.plugin_version = settings.plugin_version;
   options.time_scale = settings.time_scale;
-  options.slack = std::chrono::seconds(settings.serve_sim ? 10 : 30);
+  options.slack = std::chrono::seconds(60);
   options.custom_resources = std::move(definitions);
   // One identity over all restarts, so that a new process need not wait for the lease of the one that was killed.
   options.operator_settings = {{"identity", "story"}, {"namespace", "gpu-sharing-operator"}, {"log-level", "debug"},
