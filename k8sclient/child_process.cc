@@ -49,7 +49,7 @@ struct Output {
 // A running child. Shared with the coroutines that wait on its descriptors; finish() ends these.
 struct Child {
   Child(const asio::any_io_executor& executor, pid_t id, int pid_descriptor, int out_fd, int err_fd,
-        const ProcessSpec& spec, std::unique_ptr<Signal> signal)
+        const ProcessSpec& spec, std::shared_ptr<Signal> signal)
       : pid(id),
         exit(executor, pid_descriptor),
         out(executor, out_fd, spec.max_stdout),
@@ -78,7 +78,7 @@ struct Child {
   asio::posix::stream_descriptor exit;  // A pidfd: readable once the child has ended.
   Output out;
   Output err;
-  std::unique_ptr<Signal> changed;
+  std::shared_ptr<Signal> changed;
   bool ended = false;
   bool finished = false;
   int status = 0;
@@ -206,7 +206,7 @@ Result<std::shared_ptr<Child>> start(const ProcessSpec& spec, const asio::any_io
     return problem(why);
   }
   return std::make_shared<Child>(executor, pid, pid_descriptor, out.take_read_end(), err.take_read_end(), spec,
-                                 clock->make_signal());
+                                 spec.stop != nullptr ? spec.stop : std::shared_ptr<Signal>(clock->make_signal()));
 }
 
 }  // namespace
@@ -222,9 +222,9 @@ asio::awaitable<Result<ProcessResult>> run_process(ProcessSpec spec, Clock* cloc
   asio::co_spawn(executor, await_exit(child), asio::detached);
 
   const MonoTime deadline = clock->monotonic() + spec.time_limit;
-  const bool ended = co_await child->changed->wait_until(deadline);
+  co_await child->changed->wait_until(deadline);
   ProcessResult result;
-  result.timed_out = !ended && !child->ended;
+  result.timed_out = !child->ended;
   drain_rest(child->out);
   drain_rest(child->err);
   const int status = child->finish();

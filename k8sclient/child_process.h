@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,12 +22,13 @@ struct ProcessSpec {
   Duration time_limit = std::chrono::seconds(60);
   std::size_t max_stdout = 1U << 20U;
   std::size_t max_stderr = 64U << 10U;
+  std::shared_ptr<Signal> stop;  // May be null. notify() ends the process as if its time had come.
 };
 
 struct ProcessResult {
   int exit_code = -1;  // -1 when a signal ended it.
   int signal = 0;
-  bool timed_out = false;  // Killed after the time limit.
+  bool timed_out = false;  // Killed after the time limit, or stopped.
   bool cut = false;        // It printed more than the caps; the rest was thrown away.
   std::string out;
   std::string err;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "k8sclient/clock.h"
 #include "k8sclient/error.h"
 
 namespace k8s {
@@ -13,8 +14,9 @@ namespace k8s {
 class CredentialSource {
  public:
   virtual ~CredentialSource() = default;
-  // Empty string: no Authorization header. Many requests may ask at the same time.
-  virtual boost::asio::awaitable<Result<std::string>> token() = 0;
+  // Empty string: no Authorization header. Many requests may ask at the same time. Where a token must be waited for, the
+  // caller's `deadline` ends its wait with `timeout`; what yields the token goes on for the callers after it.
+  virtual boost::asio::awaitable<Result<std::string>> token(MonoTime deadline) = 0;
   // PEM client certificate and key that the credential supplies (exec plugins may), or empty. Read after token().
   [[nodiscard]] virtual std::string client_cert_pem() const { return {}; }
   [[nodiscard]] virtual std::string client_key_pem() const { return {}; }

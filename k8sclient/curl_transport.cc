@@ -168,11 +168,11 @@ struct Credential {
   std::uint64_t generation = 0;
 };
 
-asio::awaitable<Result<Credential>> fetch_credential(CorePtr core) {
+asio::awaitable<Result<Credential>> fetch_credential(CorePtr core, MonoTime deadline) {
   Credential credential{.token = {}, .identity = {}, .generation = core->credential_generation};
   const std::shared_ptr<CredentialSource> source = core->target()->connection.credentials;
   if (source == nullptr) co_return credential;
-  auto token = co_await source->token();
+  auto token = co_await source->token(deadline);
   if (!token) co_return std::unexpected(token.error());
   credential.token = *std::move(token);
   credential.identity = {source->client_cert_pem(), source->client_key_pem()};
@@ -242,12 +242,14 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
       co_return fail(Reason::cancelled, fmt::format("{} {} on {}: the transport is closed", to_string(request->method),
                                                     request->path, core->target()->authority));
     }
-    auto credential = co_await fetch_credential(core);
-    if (!credential) co_return std::unexpected(credential.error());
+    auto credential = co_await fetch_credential(core, deadline);
     if (core->clock().monotonic() >= deadline) {
-      co_return fail(Reason::timeout, fmt::format("{} {} on {}: no credential within {}", to_string(request->method),
-                                                  request->path, core->target()->authority, request->timeout));
+      co_return fail(Reason::timeout,
+                     fmt::format("{} {} on {}: no credential within {}{}{}", to_string(request->method), request->path,
+                                 core->target()->authority, request->timeout, credential ? "" : ": ",
+                                 credential ? "" : credential.error().message));
     }
+    if (!credential) co_return std::unexpected(credential.error());
     auto guard = co_await exchange_once(core, route, request, *credential, kind, deadline);
     if (!guard) co_return guard;
     const CurlExchange& exchange = (*guard)->exchange();

@@ -2,6 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstdint>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -38,97 +46,131 @@ std::string shown(std::string_view err) {
   return fmt::format("stderr: {}{}", cut ? "…" : "", err);
 }
 
+// Judges how the plugin ended.
+Result<ExecStatus> judge(const ExecConfig& config, const Result<ProcessResult>& ended) {
+  const std::string who = fmt::format("credential plugin {}", config.command);
+  if (!ended) {
+    const bool hint = ended.error().reason == Reason::not_found && !config.install_hint.empty();
+    return fail(Reason::unauthorized,
+                fmt::format("{}: {}{}", who, ended.error().message, hint ? ". " + config.install_hint : ""));
+  }
+  if (ended->timed_out) {
+    return fail(Reason::unauthorized, fmt::format("{} was killed: it did not end within {}; {}", who,
+                                                  format_go_duration(config.time_limit), shown(ended->err)));
+  }
+  if (ended->exit_code != 0) {
+    const std::string how = ended->signal != 0 ? fmt::format("was ended by signal {}", ended->signal)
+                                               : fmt::format("failed with exit code {}", ended->exit_code);
+    return fail(Reason::unauthorized, fmt::format("{} {}; {}", who, how, shown(ended->err)));
+  }
+  if (ended->cut) return fail(Reason::unauthorized, who + " printed too much to be a credential");
+  Result<ExecStatus> status = decode_exec_credential(ended->out, config.api_version);
+  if (!status) {
+    return fail(Reason::unauthorized, fmt::format("{}: {}; {}", who, status.error().message, shown(ended->err)));
+  }
+  return status;
+}
+
+// What the source and a run of its plugin share: a run goes on when the caller that began it has given up.
+struct ExecState {
+  ExecState(ExecConfig c, Clock* k) : config(std::move(c)), clock(k), finished(k->make_signal()) {}
+
+  // Good for a request that is sent now.
+  [[nodiscard]] bool usable() const {
+    return current && !refused && (!current->expires || clock->now() + kExpiryMargin < *current->expires);
+  }
+  // Usable, but the next run should begin now so that a slow plugin is done before it is needed.
+  [[nodiscard]] bool due() const {
+    if (!current->expires) return false;
+    const auto early = std::min<Duration>(config.time_limit, (*current->expires - obtained) / 4);
+    return clock->now() + kExpiryMargin + std::chrono::ceil<std::chrono::milliseconds>(early) >= *current->expires;
+  }
+
+  ExecConfig config;
+  Clock* clock;
+  std::unique_ptr<Signal> finished;  // A run has ended.
+  std::shared_ptr<Signal> stop;      // Of the run in progress: kills the plugin.
+  bool running = false;
+  bool refused = false;
+  std::uint64_t runs = 0;  // That have ended.
+  std::optional<ExecStatus> current;
+  WallTime obtained{};
+  std::optional<Error> last_error;  // Of the last run, for the calls that waited for it.
+};
+
+asio::awaitable<void> run_plugin(std::shared_ptr<ExecState> state) {
+  co_await asio::post(asio::use_awaitable);
+  ProcessSpec spec;
+  spec.program = state->config.command;
+  spec.args = state->config.args;
+  spec.env = state->config.env;
+  spec.env.emplace_back("KUBERNETES_EXEC_INFO", exec_info(state->config));
+  spec.time_limit = state->config.time_limit;
+  spec.stop = state->stop;
+  const Result<ProcessResult> ended = co_await run_process(spec, state->clock);
+  Result<ExecStatus> status = judge(state->config, ended);
+  state->last_error.reset();
+  if (!status) {
+    state->last_error = status.error();
+    co_return;
+  }
+  state->current = *std::move(status);
+  state->obtained = state->clock->now();
+  state->refused = false;
+}
+
+void begin_run(const std::shared_ptr<ExecState>& state, const asio::any_io_executor& executor) {
+  state->running = true;
+  state->stop = state->clock->make_signal();
+  auto ended = [state](const std::exception_ptr& thrown) {
+    if (thrown != nullptr) state->last_error = Error{Reason::cancelled, 0, "the credential plugin cannot be run"};
+    state->running = false;
+    ++state->runs;
+    state->finished->notify();
+  };
+  asio::co_spawn(executor, run_plugin(state), std::move(ended));
+}
+
+asio::awaitable<Result<std::string>> exec_token(std::shared_ptr<ExecState> state, MonoTime deadline) {
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  if (state->usable()) {
+    if (state->due() && !state->running) begin_run(state, executor);
+    co_return state->current->token;
+  }
+  if (!state->running) begin_run(state, executor);
+  const std::uint64_t before = state->runs;
+  while (state->runs == before) {
+    const bool notified = co_await state->finished->wait_until(deadline);
+    if (notified || state->runs != before) continue;
+    if (state->clock->monotonic() < deadline) {
+      co_return fail(Reason::cancelled, "cancelled while the credential plugin runs");
+    }
+    co_return fail(Reason::timeout, fmt::format("credential plugin {} is still running", state->config.command));
+  }
+  if (state->last_error) co_return std::unexpected(*state->last_error);
+  co_return state->current->token;
+}
+
 class ExecCredential final : public CredentialSource {
  public:
-  ExecCredential(ExecConfig config, Clock* clock)
-      : config_(std::move(config)), clock_(clock), finished_(clock->make_signal()) {}
-
-  asio::awaitable<Result<std::string>> token() override {
-    while (running_) {
-      const bool woken = co_await finished_->wait();
-      if (!woken) co_return fail(Reason::cancelled, "cancelled while the credential plugin runs");
-      if (!running_ && last_error_) co_return std::unexpected(*last_error_);
-    }
-    if (!fresh()) {
-      const Result<void> renewed = co_await renew();
-      if (!renewed) co_return std::unexpected(renewed.error());
-    }
-    co_return current_->token;
+  ExecCredential(ExecConfig config, Clock* clock) : state_(std::make_shared<ExecState>(std::move(config), clock)) {}
+  ~ExecCredential() override {
+    if (state_->running) state_->stop->notify();
   }
-  std::string client_cert_pem() const override { return current_ ? current_->client_cert_pem : std::string(); }
-  std::string client_key_pem() const override { return current_ ? current_->client_key_pem : std::string(); }
-  void invalidate() override { refused_ = true; }
+  ExecCredential(const ExecCredential&) = delete;
+  ExecCredential& operator=(const ExecCredential&) = delete;
+
+  asio::awaitable<Result<std::string>> token(MonoTime deadline) override { return exec_token(state_, deadline); }
+  std::string client_cert_pem() const override {
+    return state_->current ? state_->current->client_cert_pem : std::string();
+  }
+  std::string client_key_pem() const override {
+    return state_->current ? state_->current->client_key_pem : std::string();
+  }
+  void invalidate() override { state_->refused = true; }
 
  private:
-  // Lets the waiting calls go on, also when the coroutine that runs the plugin is cancelled.
-  struct Run {
-    explicit Run(ExecCredential* s) : source(s) { source->running_ = true; }
-    Run(const Run&) = delete;
-    Run& operator=(const Run&) = delete;
-    ~Run() {
-      source->running_ = false;
-      source->finished_->notify();
-    }
-    ExecCredential* source;
-  };
-
-  [[nodiscard]] bool fresh() const {
-    if (!current_ || refused_) return false;
-    return !current_->expires || clock_->now() + kExpiryMargin < *current_->expires;
-  }
-
-  asio::awaitable<Result<void>> renew() {
-    const Run run(this);
-    last_error_.reset();
-    ProcessSpec spec;
-    spec.program = config_.command;
-    spec.args = config_.args;
-    spec.env = config_.env;
-    spec.env.emplace_back("KUBERNETES_EXEC_INFO", exec_info(config_));
-    spec.time_limit = config_.time_limit;
-    Result<ProcessResult> ended = co_await run_process(std::move(spec), clock_);
-    Result<ExecStatus> status = judge(ended);
-    if (!status) {
-      last_error_ = status.error();
-      co_return std::unexpected(status.error());
-    }
-    current_ = *std::move(status);
-    refused_ = false;
-    co_return Result<void>{};
-  }
-
-  Result<ExecStatus> judge(const Result<ProcessResult>& ended) const {
-    const std::string who = fmt::format("credential plugin {}", config_.command);
-    if (!ended) {
-      const bool hint = ended.error().reason == Reason::not_found && !config_.install_hint.empty();
-      return fail(Reason::unauthorized,
-                  fmt::format("{}: {}{}", who, ended.error().message, hint ? ". " + config_.install_hint : ""));
-    }
-    if (ended->timed_out) {
-      return fail(Reason::unauthorized,
-                  fmt::format("{} was killed: it did not end within {}; {}", who,
-                              format_go_duration(config_.time_limit), shown(ended->err)));
-    }
-    if (ended->exit_code != 0) {
-      const std::string how = ended->signal != 0 ? fmt::format("was ended by signal {}", ended->signal)
-                                                 : fmt::format("failed with exit code {}", ended->exit_code);
-      return fail(Reason::unauthorized, fmt::format("{} {}; {}", who, how, shown(ended->err)));
-    }
-    if (ended->cut) return fail(Reason::unauthorized, who + " printed too much to be a credential");
-    Result<ExecStatus> status = decode_exec_credential(ended->out, config_.api_version);
-    if (!status) {
-      return fail(Reason::unauthorized, fmt::format("{}: {}; {}", who, status.error().message, shown(ended->err)));
-    }
-    return status;
-  }
-
-  ExecConfig config_;
-  Clock* clock_;
-  std::unique_ptr<Signal> finished_;
-  bool running_ = false;
-  bool refused_ = false;
-  std::optional<ExecStatus> current_;
-  std::optional<Error> last_error_;  // Of the last run, for the calls that waited for it.
+  std::shared_ptr<ExecState> state_;
 };
 
 }  // namespace

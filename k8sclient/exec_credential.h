@@ -39,9 +39,11 @@ struct ExecStatus {
 // Decodes a plugin's output. Errors (`decode`) never quote it: it holds a secret.
 [[nodiscard]] Result<ExecStatus> decode_exec_credential(std::string_view json, std::string_view api_version);
 
-// Runs the plugin at the first token(), after its expirationTimestamp, and after a 401; concurrent calls share one
-// run. Without a shell, with the time limit, standard input from /dev/null. A failure names the command, its exit code
-// and what it wrote to stderr. `clock` must outlive the source.
+// Runs the plugin at the first token(), before its expirationTimestamp, and after a 401; concurrent calls share one
+// run, which outlives a caller that gives up, and ends with the source. The run before the expiry begins early enough
+// for a plugin as slow as its time limit (a quarter of the credential's life at most): until it has ended, tokens are
+// given out as before. Without a shell, standard input from /dev/null. A failure names the command, its exit code and
+// what it wrote to stderr. `clock` must outlive the source.
 [[nodiscard]] std::shared_ptr<CredentialSource> make_exec_credential(ExecConfig config, Clock* clock);
 
 }  // namespace k8s

@@ -263,6 +263,33 @@ TEST_F(UnaryTest, ACredentialThatFailsOrHasALineBreakSendsNothing) {
   EXPECT_TRUE(peer.requests().empty());
 }
 
+// Never has a token: what waits for it ends with the caller's deadline.
+class StuckCredentials final : public CredentialSource {
+ public:
+  explicit StuckCredentials(Clock* clock) : never_(clock->make_signal()) {}
+  boost::asio::awaitable<Result<std::string>> token(MonoTime deadline) override {
+    co_await never_->wait_until(deadline);
+    co_return fail(Reason::timeout, "credential plugin aws is still running");
+  }
+  void invalidate() override {}
+
+ private:
+  std::unique_ptr<Signal> never_;
+};
+
+TEST_F(UnaryTest, ACredentialThatDoesNotComeCostsNoMoreThanTheRequestsOwnDeadline) {
+  auto connection = connection_to(peer.url());
+  connection.credentials = std::make_shared<StuckCredentials>(clock.get());
+  connect(connection);
+  for (const Channel channel : {Channel::unary, Channel::lease}) {
+    HttpRequest request = get("/x", milliseconds(5));
+    request.channel = channel;
+    const auto overdue = send(request);
+    EXPECT_FAILS(overdue, Reason::timeout, "GET /x on 127.0.0.1:");
+    EXPECT_FAILS(overdue, Reason::timeout, "no credential within 5ms: credential plugin aws is still running");
+  }
+}
+
 TEST_F(UnaryTest, A429PassesThroughWithItsHeader) {
   connect();
   peer.on_request([](const H2StreamPtr& stream) { stream->respond(429, "{}", {{"Retry-After", "7"}}); });

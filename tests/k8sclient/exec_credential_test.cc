@@ -5,8 +5,6 @@
 
 #include <unistd.h>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/detached.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "k8sclient/child_process.h"
 #include "k8sclient/kubeconfig.h"
@@ -63,7 +62,7 @@ struct ExecTest : testing::Test {
     return make_exec_credential(config, clock.get());
   }
   std::string failure(std::vector<std::string> args) {
-    const auto token = await(source(std::move(args))->token());
+    const auto token = await(source(std::move(args))->token(MonoTime::never()));
     EXPECT_FALSE(token);
     return token ? "" : token.error().message;
   }
@@ -75,15 +74,15 @@ struct ExecTest : testing::Test {
 };
 
 TEST_F(ExecTest, a_plugin_gives_token_and_client_certificate) {
-  EXPECT_EQ(await(source({"token", "abc"})->token()).value(), "abc");
+  EXPECT_EQ(await(source({"token", "abc"})->token(MonoTime::never())).value(), "abc");
   const auto with_cert = source({"status", R"("clientCertificateData":"CERT","clientKeyData":"KEY")"});
-  EXPECT_EQ(await(with_cert->token()).value(), "");
+  EXPECT_EQ(await(with_cert->token(MonoTime::never())).value(), "");
   EXPECT_EQ(with_cert->client_cert_pem(), "CERT");
   EXPECT_EQ(with_cert->client_key_pem(), "KEY");
 }
 
 TEST_F(ExecTest, arguments_reach_the_plugin_untouched_by_any_shell) {
-  EXPECT_EQ(await(source({"token", "$(id);`id`|&*'>x"})->token()).value(), "$(id);`id`|&*'>x");
+  EXPECT_EQ(await(source({"token", "$(id);`id`|&*'>x"})->token(MonoTime::never())).value(), "$(id);`id`|&*'>x");
   EXPECT_FALSE(std::filesystem::exists("x"));
 }
 
@@ -100,7 +99,7 @@ TEST_F(ExecTest, the_plugin_sees_the_cluster_its_environment_and_nothing_of_ours
   ASSERT_TRUE(config) << config.error().message;
   const auto connection = connection_from(*config, "", clock.get());
   ASSERT_TRUE(connection) << connection.error().message;
-  EXPECT_EQ(await(connection->credentials->token()).value(), "clean");
+  EXPECT_EQ(await(connection->credentials->token(MonoTime::never())).value(), "clean");
   const std::string seen = text_of("seen");
   const json info = json::parse(seen.substr(0, seen.find('\n')));
   EXPECT_EQ(info["apiVersion"], kV1);
@@ -120,7 +119,7 @@ TEST_F(ExecTest, a_relative_command_is_found_beside_its_kubeconfig) {
   const auto config = load_kubeconfig({file}, MissingFile::error);
   const auto connection = connection_from(*config, "", clock.get());
   ASSERT_TRUE(connection) << connection.error().message;
-  EXPECT_EQ(await(connection->credentials->token()).value(), "x");
+  EXPECT_EQ(await(connection->credentials->token(MonoTime::never())).value(), "x");
 }
 
 TEST_F(ExecTest, failures_say_what_the_plugin_said_and_never_what_it_printed) {
@@ -129,18 +128,18 @@ TEST_F(ExecTest, failures_say_what_the_plugin_said_and_never_what_it_printed) {
   EXPECT_THAT(failure({"flood"}), HasSubstr("printed too much"));
   EXPECT_THAT(failure({"print", "{\"secret-token\""}), AllOf(HasSubstr("not a JSON object"), Not(HasSubstr("secret"))));
   EXPECT_THAT(failure({}), HasSubstr("not a JSON object"));
-  const auto missing = await(source({}, "/no/such/plugin")->token());
+  const auto missing = await(source({}, "/no/such/plugin")->token(MonoTime::never()));
   EXPECT_EQ(missing.error().reason, Reason::unauthorized);
   EXPECT_THAT(missing.error().message, AllOf(HasSubstr("cannot run /no/such/plugin: No such file"), HasSubstr("Install it from the vendor")));
-  EXPECT_THAT(await(source({}, "/etc/passwd")->token()).error().message, HasSubstr("Permission denied"));
+  EXPECT_THAT(await(source({}, "/etc/passwd")->token(MonoTime::never())).error().message, HasSubstr("Permission denied"));
 }
 
 TEST_F(ExecTest, a_bare_command_is_looked_up_in_path) {
-  EXPECT_THAT(await(source({}, "true")->token()).error().message, HasSubstr("not a JSON object"));
+  EXPECT_THAT(await(source({}, "true")->token(MonoTime::never())).error().message, HasSubstr("not a JSON object"));
 }
 
 TEST_F(ExecTest, a_child_that_keeps_the_pipes_open_delays_nothing_and_is_killed) {
-  EXPECT_EQ(await(source({"orphan"})->token()).value(), "tok");
+  EXPECT_EQ(await(source({"orphan"})->token(MonoTime::never())).value(), "tok");
 }
 
 TEST(ExecOutput, must_be_an_exec_credential_of_the_asked_version) {
@@ -173,7 +172,7 @@ TEST_F(SimulatedExecTest, a_plugin_over_its_time_limit_is_killed_with_its_childr
   config.api_version = kV1;
   config.command = plugin();
   config.args = {"hang"};
-  const auto token = await(make_exec_credential(config, &clock)->token());
+  const auto token = await(make_exec_credential(config, &clock)->token(MonoTime::never()));
   EXPECT_THAT(token.error().message, HasSubstr("was killed: it did not end within 1m0s"));
   EXPECT_EQ(seconds(), 60);
 }
@@ -190,7 +189,7 @@ struct HandClock final : Clock {
 };
 
 boost::asio::awaitable<void> ask(CredentialSource* source, int* answered) {
-  const Result<std::string> token = co_await source->token();
+  const Result<std::string> token = co_await source->token(MonoTime::never());
   if (token && *token == "tok") ++*answered;
 }
 
@@ -207,14 +206,14 @@ TEST_F(ExecTest, one_run_serves_everybody_until_it_expires_or_is_refused) {
   io.run();
   EXPECT_EQ(answered, 10);
   EXPECT_EQ(runs(), 1U) << "concurrent requests share one run";
-  hand.wall += 59min;
-  ASSERT_TRUE(await(shared->token()));
+  hand.wall += 58min;
+  ASSERT_TRUE(await(shared->token(MonoTime::never())));
   EXPECT_EQ(runs(), 1U);
   shared->invalidate();
-  ASSERT_TRUE(await(shared->token()));
+  ASSERT_TRUE(await(shared->token(MonoTime::never())));
   EXPECT_EQ(runs(), 2U) << "a 401 runs it again";
-  hand.wall += 1min;
-  ASSERT_TRUE(await(shared->token()));
+  hand.wall += 2min;
+  ASSERT_TRUE(await(shared->token(MonoTime::never())));
   EXPECT_EQ(runs(), 3U) << "so does its expiry";
 }
 
@@ -223,7 +222,7 @@ TEST_F(ExecTest, callers_that_waited_for_a_failing_run_fail_with_it) {
   int answered = 0;
   int failed = 0;
   for (int i = 0; i < 3; ++i) {
-    boost::asio::co_spawn(io, failing->token(), [&](std::exception_ptr, const Result<std::string>& token) {
+    boost::asio::co_spawn(io, failing->token(MonoTime::never()), [&](std::exception_ptr, const Result<std::string>& token) {
       ++(token ? answered : failed);
     });
   }
@@ -232,16 +231,64 @@ TEST_F(ExecTest, callers_that_waited_for_a_failing_run_fail_with_it) {
   EXPECT_EQ(failed, 3);
 }
 
-TEST_F(ExecTest, cancelling_the_caller_kills_the_plugin_and_frees_the_next_caller) {
-  const auto hanging = source({"hang"});
-  boost::asio::cancellation_signal cancel;
+TEST_F(ExecTest, a_credential_near_its_end_is_used_on_while_the_plugin_makes_the_next) {
+  HandClock hand(clock.get(), *parse_rfc3339("2026-01-01T00:00:00Z"));
+  ExecConfig config;
+  config.api_version = kV1;
+  config.command = plugin();
+  config.args = {"once", (folder / "runs").string(), "2026-01-01T01:00:00Z"};  // Hangs from the second run on.
+  auto shared = make_exec_credential(config, &hand);
+  ASSERT_TRUE(await(shared->token(MonoTime::never())));
+  hand.wall += 59min;
+  for (int i = 0; i < 3; ++i) {
+    std::optional<Result<std::string>> got;
+    boost::asio::co_spawn(io, shared->token(MonoTime::never()),
+                          [&](std::exception_ptr, Result<std::string> token) { got = std::move(token); });
+    io.restart();
+    while (!got && io.run_one() > 0) {
+    }
+    ASSERT_TRUE(got.has_value());
+    EXPECT_EQ(got->value(), "tok");
+  }
+  while (text_of("runs").size() < 8) std::this_thread::yield();  // Until the second process has begun.
+  shared.reset();
+  io.restart();
+  io.run();
+  EXPECT_EQ(text_of("runs"), "run\nrun\n") << "one run, not one a request";
+}
+
+TEST_F(ExecTest, a_caller_whose_deadline_passes_leaves_the_plugin_to_the_next_one) {
+  ExecConfig config;
+  config.api_version = kV1;
+  config.command = plugin();
+  config.args = {"wait_for", (folder / "go").string(), (folder / "runs").string()};
+  const auto slow = make_exec_credential(config, clock.get());
+  std::optional<Result<std::string>> first;
+  std::optional<Result<std::string>> second;
+  boost::asio::co_spawn(io, slow->token(clock->monotonic() + 1ms),
+                        [&](std::exception_ptr, Result<std::string> token) { first = std::move(token); });
+  while (!first && io.run_one() > 0) {
+  }
+  ASSERT_FALSE(first->has_value());
+  EXPECT_EQ(first->error().reason, Reason::timeout);
+  EXPECT_THAT(first->error().message, AllOf(HasSubstr(plugin()), HasSubstr("is still running")));
+  boost::asio::co_spawn(io, slow->token(MonoTime::never()),
+                        [&](std::exception_ptr, Result<std::string> token) { second = std::move(token); });
+  std::ofstream(folder / "go") << "go";
+  while (!second && io.run_one() > 0) {
+  }
+  EXPECT_EQ(second->value(), "tok");
+  EXPECT_EQ(text_of("runs"), "run\n") << "both callers shared one run";
+}
+
+TEST_F(ExecTest, a_plugin_ends_with_its_source) {
+  auto hanging = source({"hang"});
   bool ended = false;
-  boost::asio::co_spawn(io, hanging->token(),
-                        boost::asio::bind_cancellation_slot(
-                            cancel.slot(), [&](std::exception_ptr, const Result<std::string>&) { ended = true; }));
+  boost::asio::co_spawn(io, hanging->token(MonoTime::never()),
+                        [&](std::exception_ptr, const Result<std::string>& token) { ended = !token; });
   io.poll();
   EXPECT_FALSE(ended);
-  cancel.emit(boost::asio::cancellation_type::terminal);
+  hanging.reset();
   io.run();
   EXPECT_TRUE(ended) << "run() came back, so nothing of the plugin is left to wait for";
 }

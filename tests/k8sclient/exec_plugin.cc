@@ -29,6 +29,17 @@ int main(int argc, char** argv) {
     const std::string expires = argc > 3 ? argv[3] : "";
     print_credential("\"token\":\"tok\",\"expirationTimestamp\":\"" + expires + "\"");
   }
+  if (what == "once") {  // once FILE EXPIRATION: as count, but only the first run ends
+    const bool again = std::ifstream(second).good();
+    note_run(second.c_str());
+    if (again) sleep(1000);
+    print_credential("\"token\":\"tok\",\"expirationTimestamp\":\"" + std::string(argc > 3 ? argv[3] : "") + "\"");
+  }
+  if (what == "wait_for") {  // wait_for FILE RUNS: until the file is there
+    note_run(argc > 3 ? argv[3] : "");
+    while (!std::ifstream(second).good()) usleep(1000);
+    print_credential("\"token\":\"tok\"");
+  }
   if (what == "print") std::fputs(second.c_str(), stdout);
   if (what == "environment") {
     const char* info = std::getenv("KUBERNETES_EXEC_INFO");

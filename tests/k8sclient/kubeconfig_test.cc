@@ -42,7 +42,7 @@ struct ConfigTest : ClientFixture {
   }
   std::string token_of(const Connection& connection) {
     if (connection.credentials == nullptr) return "(none)";
-    const auto token = await(connection.credentials->token());
+    const auto token = await(connection.credentials->token(MonoTime::never()));
     return token ? *token : "error: " + token.error().message;
   }
 };
@@ -177,26 +177,26 @@ TEST_F(ConfigTest, any_prefix_of_a_kubeconfig_is_read_or_refused_but_never_crash
 TEST_F(ConfigTest, a_token_file_is_read_again_every_minute_and_after_a_401) {
   const std::string path = write("token", "one\n");
   const auto source = make_token_file(path, &clock);
-  EXPECT_EQ(await(source->token()).value(), "one");
+  EXPECT_EQ(await(source->token(MonoTime::never())).value(), "one");
   write("token", "two\n");
   clock.run_for(59s);
-  EXPECT_EQ(await(source->token()).value(), "one");
+  EXPECT_EQ(await(source->token(MonoTime::never())).value(), "one");
   clock.run_for(1s);
-  EXPECT_EQ(await(source->token()).value(), "two");
+  EXPECT_EQ(await(source->token(MonoTime::never())).value(), "two");
   write("token", "three");
   source->invalidate();
-  EXPECT_EQ(await(source->token()).value(), "three");
+  EXPECT_EQ(await(source->token(MonoTime::never())).value(), "three");
   std::filesystem::remove(path);
   source->invalidate();
-  EXPECT_EQ(await(source->token()).value(), "three") << "the last one is used on while the file is away";
+  EXPECT_EQ(await(source->token(MonoTime::never())).value(), "three") << "the last one is used on while the file is away";
 }
 
 TEST_F(ConfigTest, a_token_file_must_hold_one_token) {
   for (const char* text : {"", " \n", "two words", "line\nbreak"}) {
-    EXPECT_EQ(await(make_token_file(write("token", text), &clock)->token()).error().reason, Reason::invalid) << text;
+    EXPECT_EQ(await(make_token_file(write("token", text), &clock)->token(MonoTime::never())).error().reason, Reason::invalid) << text;
   }
-  EXPECT_THAT(await(make_token_file((folder / "none").string(), &clock)->token()).error().message, HasSubstr("none: No such file"));
-  EXPECT_EQ(await(make_token_file((folder / "none").string(), &clock, "given")->token()).value(), "given");
+  EXPECT_THAT(await(make_token_file((folder / "none").string(), &clock)->token(MonoTime::never())).error().message, HasSubstr("none: No such file"));
+  EXPECT_EQ(await(make_token_file((folder / "none").string(), &clock, "given")->token(MonoTime::never())).value(), "given");
   write("later", "from-file");
   const auto connection = connect(config("", "    token: inline\n    tokenFile: later\n"));
   EXPECT_EQ(token_of(*connection), "from-file");

@@ -36,7 +36,7 @@ inline const Identity& peer_identity() {
 // A token that is what the test says, and how often it was asked for.
 class FakeCredentials final : public CredentialSource {
  public:
-  boost::asio::awaitable<Result<std::string>> token() override {
+  boost::asio::awaitable<Result<std::string>> token(MonoTime /*deadline*/) override {
     ++asked;
     co_return current;
   }
