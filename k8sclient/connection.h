@@ -32,6 +32,10 @@ struct Connection {
   std::string proxy_url;        // "http://", "https://" or "socks5://". Empty: HTTPS_PROXY and friends decide.
   std::string client_cert_pem;
   std::string client_key_pem;
+  // Where these texts came from; empty for those that stood in the configuration. The transport re-reads the files.
+  std::string ca_file;
+  std::string client_cert_file;
+  std::string client_key_file;
   std::string namespace_name = "default";
   std::string user_agent;
   std::shared_ptr<CredentialSource> credentials;  // May be null: no Authorization header.

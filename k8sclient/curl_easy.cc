@@ -38,10 +38,10 @@ bool has_control_character(std::string_view text) {
 
 Result<std::shared_ptr<CurlExchange>> CurlExchange::create(std::shared_ptr<const CurlTarget> target,
                                                            const HttpRequest& request, const std::string& token,
-                                                           ClientIdentity identity, Kind kind,
+                                                           std::shared_ptr<const TlsTexts> tls, Kind kind,
                                                            std::unique_ptr<Signal> signal) {
   std::shared_ptr<CurlExchange> self(new CurlExchange(std::move(target), kind, std::move(signal)));
-  self->identity_ = std::move(identity);
+  self->tls_ = std::move(tls);
   self->method_ = request.method;
   self->path_ = request.path;
   if (!request.path.starts_with('/') || request.path.find(' ') != std::string::npos ||
@@ -84,7 +84,7 @@ void CurlExchange::set(CURLoption option, T value) {
   if (result != CURLE_OK && first_refusal_ == CURLE_OK) first_refusal_ = result;
 }
 
-// Without a copy: the text belongs to the target or to this exchange, which both outlive the handle.
+// Without a copy: the texts live as long as this exchange.
 void CurlExchange::set_blob(CURLoption option, const std::string& pem) {
   curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_NOCOPY};
   set(option, &blob);
@@ -156,22 +156,19 @@ void CurlExchange::set_connection() {
 void CurlExchange::set_tls() {
   const Connection& connection = target_->connection;
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  if (!connection.ca_pem.empty()) {
+  if (!tls_->ca_pem.empty()) {
     // Only this CA: Debian's libcurl would go on trusting its folder of public roots beside it.
     set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
     set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
-    set_blob(CURLOPT_CAINFO_BLOB, connection.ca_pem);
+    set_blob(CURLOPT_CAINFO_BLOB, tls_->ca_pem);
   }
   if (connection.insecure_skip_tls_verify) {
     set(CURLOPT_SSL_VERIFYPEER, 0L);
     set(CURLOPT_SSL_VERIFYHOST, 0L);
   }
-  const bool from_credential = !identity_.cert_pem.empty();
-  const std::string& cert = from_credential ? identity_.cert_pem : connection.client_cert_pem;
-  const std::string& key = from_credential ? identity_.key_pem : connection.client_key_pem;
-  if (!cert.empty()) {
-    set_blob(CURLOPT_SSLCERT_BLOB, cert);
-    set_blob(CURLOPT_SSLKEY_BLOB, key);
+  if (!tls_->client_cert_pem.empty()) {
+    set_blob(CURLOPT_SSLCERT_BLOB, tls_->client_cert_pem);
+    set_blob(CURLOPT_SSLKEY_BLOB, tls_->client_key_pem);
   }
 }
 

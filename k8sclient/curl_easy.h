@@ -13,10 +13,11 @@
 
 #include "k8sclient/curl_multi.h"
 #include "k8sclient/curl_transport.h"
+#include "k8sclient/tls_files.h"
 
 namespace k8s {
 
-// One API server, checked and split up once. Shared by all its exchanges, which point into its PEM texts.
+// One API server, checked and split up once. Shared by all its exchanges.
 struct CurlTarget {
   Connection connection;
   CurlTransportOptions options;
@@ -32,22 +33,18 @@ struct CurlTarget {
 [[nodiscard]] Result<std::shared_ptr<const CurlTarget>> make_curl_target(Connection connection,
                                                                          CurlTransportOptions options);
 
-// Client certificate and key of the credential, which replace the connection's.
-struct ClientIdentity {
-  std::string cert_pem;
-  std::string key_pem;
-};
-
 class CurlExchange final : public CurlTransfer {
  public:
   enum class Kind { unary, stream };
 
-  // `signal` is notified when a unary exchange has ended, and for a stream also when headers or bytes have arrived.
-  // Fails with `invalid` when libcurl refuses an option (a path with a blank in it, a token with a line break).
+  // `tls` is what the connection uses, whatever the target's connection says. `signal` is notified when a unary
+  // exchange has ended, and for a stream also when headers or bytes have arrived. Fails with `invalid` when libcurl
+  // refuses an option (a path with a blank in it, a token with a line break).
   [[nodiscard]] static Result<std::shared_ptr<CurlExchange>> create(std::shared_ptr<const CurlTarget> target,
                                                                     const HttpRequest& request,
-                                                                    const std::string& token, ClientIdentity identity,
-                                                                    Kind kind, std::unique_ptr<Signal> signal);
+                                                                    const std::string& token,
+                                                                    std::shared_ptr<const TlsTexts> tls, Kind kind,
+                                                                    std::unique_ptr<Signal> signal);
   ~CurlExchange() override;
   CurlExchange(const CurlExchange&) = delete;
   CurlExchange& operator=(const CurlExchange&) = delete;
@@ -65,6 +62,8 @@ class CurlExchange final : public CurlTransfer {
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
   // The request's connection carried it (or may have): it is not to be trusted after an error.
   [[nodiscard]] bool connection_suspect() const { return connection_suspect_; }
+  // Nothing of the request has left this machine.
+  [[nodiscard]] bool never_sent() const { return times_sent_ == 0; }
   // A read that got nothing because the kept connection it was put on had come to its end (GOAWAY, reset).
   [[nodiscard]] bool worth_a_new_connection() const { return worth_a_new_connection_; }
   // Ends the exchange from our side with this error. The caller removes it from its multi.
@@ -100,7 +99,7 @@ class CurlExchange final : public CurlTransfer {
   std::shared_ptr<const CurlTarget> target_;
   Kind kind_;
   std::unique_ptr<Signal> signal_;
-  ClientIdentity identity_;
+  std::shared_ptr<const TlsTexts> tls_;
   Method method_ = Method::get;
   std::string path_;
   CURL* easy_ = nullptr;

@@ -38,7 +38,11 @@ struct Waiter {
 class Core {
  public:
   Core(asio::any_io_executor executor, Clock* clock, Target target)
-      : clock_(clock), target_(std::move(target)), executor_(std::move(executor)) {
+      : clock_(clock),
+        target_(std::move(target)),
+        executor_(std::move(executor)),
+        tls_files_(target_->connection, clock->monotonic()),
+        tls_(tls_files_.current(clock->monotonic())) {
     streams.sharing = CurlMulti::Sharing::one_connection_each;
     for (Route* route : {&unary, &lease, &streams}) route->multi = CurlMulti::create(executor_, clock_, route->sharing);
   }
@@ -61,6 +65,22 @@ class Core {
     retired_.push_back(route.multi);
     route.multi = CurlMulti::create(executor_, clock_, route.sharing);
     ++stats().connections_retired;
+  }
+
+  // The certificates to use now. Where their files have changed, the connections made with the old ones are retired.
+  std::shared_ptr<const TlsTexts> tls() {
+    std::shared_ptr<const TlsTexts> now = tls_files_.current(clock_->monotonic());
+    if (now == tls_) return tls_;
+    tls_ = std::move(now);
+    retire(unary, unary.multi);
+    retire(lease, lease.multi);
+    return tls_;
+  }
+  // After a refusal: true when the files hold something else than `used` by now.
+  bool tls_changed(const std::shared_ptr<const TlsTexts>& used) {
+    if (stopped_) return false;
+    tls_files_.reread(clock_->monotonic());
+    return tls() != used;
   }
 
   [[nodiscard]] Clock& clock() const { return *clock_; }
@@ -115,6 +135,8 @@ class Core {
   Clock* clock_;
   Target target_;
   asio::any_io_executor executor_;
+  TlsFiles tls_files_;
+  std::shared_ptr<const TlsTexts> tls_;
   std::vector<std::weak_ptr<CurlMulti>> retired_;
   std::size_t in_flight_ = 0;
   std::deque<std::shared_ptr<Waiter>> queue_;
@@ -164,25 +186,35 @@ class ExchangeGuard {
 
 struct Credential {
   std::string token;
-  ClientIdentity identity;
+  std::shared_ptr<const TlsTexts> files;  // Of the connection.
+  std::shared_ptr<const TlsTexts> tls;    // The same, with the credential's own certificate where it supplies one.
   std::uint64_t generation = 0;
 };
 
 asio::awaitable<Result<Credential>> fetch_credential(CorePtr core, MonoTime deadline) {
-  Credential credential{.token = {}, .identity = {}, .generation = core->credential_generation};
+  Credential credential;
+  credential.generation = core->credential_generation;
+  credential.files = core->tls();
+  credential.tls = credential.files;
   const std::shared_ptr<CredentialSource> source = core->target()->connection.credentials;
   if (source == nullptr) co_return credential;
   auto token = co_await source->token(deadline);
   if (!token) co_return std::unexpected(token.error());
   credential.token = *std::move(token);
-  credential.identity = {source->client_cert_pem(), source->client_key_pem()};
+  std::string own_cert = source->client_cert_pem();
+  if (!own_cert.empty()) {
+    credential.tls = std::make_shared<const TlsTexts>(
+        TlsTexts{credential.files->ca_pem, std::move(own_cert), source->client_key_pem()});
+  }
   co_return credential;
 }
 
 // After a 401. False when there is nothing to try again with.
 bool refresh_credential(Core& core, const Credential& refused) {
   const auto& source = core.target()->connection.credentials;
-  if (source == nullptr || core.stopped()) return false;
+  const bool new_certificate = core.tls_changed(refused.files);
+  if (core.stopped()) return false;
+  if (source == nullptr) return new_certificate;
   if (core.credential_generation == refused.generation) {
     ++core.credential_generation;
     source->invalidate();
@@ -219,7 +251,7 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr co
                                                                       std::shared_ptr<const HttpRequest> request,
                                                                       Credential credential, CurlExchange::Kind kind,
                                                                       MonoTime deadline) {
-  auto exchange = CurlExchange::create(core->target(), *request, credential.token, credential.identity, kind,
+  auto exchange = CurlExchange::create(core->target(), *request, credential.token, credential.tls, kind,
                                        core->clock().make_signal());
   if (!exchange) co_return std::unexpected(exchange.error());
   const auto guard = std::make_shared<ExchangeGuard>(route->multi, *exchange);
@@ -230,7 +262,8 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr co
 }
 
 // As exchange_once, with a credential; again with a fresh one after a 401, and again on a new connection when a read
-// met the end of a kept one. An error only if there is no answer (for a stream: no headers).
+// met the end of a kept one, or when certificates that did not serve have been replaced in their files. An error only
+// if there is no answer (for a stream: no headers).
 asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, Route* route,
                                                                             std::shared_ptr<const HttpRequest> request,
                                                                             CurlExchange::Kind kind,
@@ -258,7 +291,10 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
       if (exchange.status() != 401 || refreshed || !refresh_credential(*core, *credential)) co_return guard;
       refreshed = true;
     } else {
-      if (reconnected || !exchange.worth_a_new_connection()) co_return std::unexpected(*exchange.error());
+      const bool new_certificate = core->tls_changed(credential->files) && exchange.never_sent();
+      if (reconnected || !(new_certificate || exchange.worth_a_new_connection())) {
+        co_return std::unexpected(*exchange.error());
+      }
       reconnected = true;
     }
     ++core->stats().retries;

@@ -58,6 +58,8 @@ struct CurlTransportOptions {
 // and streams in flight with Reason::cancelled. Guarantees beyond Transport's:
 //  * A request is on the wire at most once, except: reads (GET) are sent again when a kept-alive connection turned out
 //    dead or refused them, and everything is sent once more after a 401 with a re-read token.
+//  * Certificates from files are looked at again every minute and after every refusal; a new one is used from the next
+//    request on, by new connections.
 //  * A request that timed out or broke never leaves its connection to the next one.
 //  * Redirects are not followed. Messages name host and port, never a token or a proxy's password.
 [[nodiscard]] std::unique_ptr<Transport> make_curl_transport(boost::asio::any_io_executor executor,

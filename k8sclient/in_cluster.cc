@@ -41,6 +41,7 @@ Result<Connection> in_cluster_connection(const Environment& environment, Clock* 
   Result<std::string> ca = read_file(folder + "/ca.crt");
   if (!ca) return fail(Reason::invalid, "in-cluster configuration: " + ca.error().message);
   connection.ca_pem = *std::move(ca);
+  connection.ca_file = folder + "/ca.crt";
   const Result<std::string> token = read_file(folder + "/token");
   if (!token) return fail(Reason::invalid, "in-cluster configuration: " + token.error().message);
   Result<std::string> ns = read_file(folder + "/namespace");

@@ -47,6 +47,11 @@ Result<std::string> pem(const std::string& data, const std::string& path, const 
   return text;
 }
 
+// The path that pem() reads, empty where it does not.
+std::string pem_file(const std::string& data, const std::string& path, const std::string& file) {
+  return data.empty() ? resolved(path, file) : std::string();
+}
+
 Result<void> fill_cluster(const KubeCluster& cluster, const std::string& name, Connection* out) {
   const std::string entry = fmt::format("cluster \"{}\"", name);
   if (!cluster.server.starts_with("https://") && !cluster.server.starts_with("http://")) {
@@ -63,6 +68,7 @@ Result<void> fill_cluster(const KubeCluster& cluster, const std::string& name, C
   out->server = cluster.server;
   while (out->server.ends_with('/')) out->server.pop_back();
   out->ca_pem = *std::move(ca);
+  out->ca_file = pem_file(cluster.certificate_authority_data, cluster.certificate_authority, cluster.file);
   out->insecure_skip_tls_verify = cluster.insecure_skip_tls_verify;
   out->tls_server_name = cluster.tls_server_name;
   out->proxy_url = cluster.proxy_url;
@@ -135,6 +141,8 @@ Result<void> fill_user(const KubeUser& user, const std::string& name, const Kube
   }
   out->client_cert_pem = *std::move(cert);
   out->client_key_pem = *std::move(key);
+  out->client_cert_file = pem_file(user.client_certificate_data, user.client_certificate, user.file);
+  out->client_key_file = pem_file(user.client_key_data, user.client_key, user.file);
   if (!user.token_file.empty()) {
     const std::string path = resolved(user.token_file, user.file);
     if (user.token.empty()) {

@@ -67,6 +67,7 @@ TEST_F(ConfigTest, reads_every_field_of_a_cluster_and_a_user) {
   EXPECT_EQ(connection->proxy_url, "socks5://proxy:1080");
   EXPECT_EQ(connection->client_cert_pem, "CERT");
   EXPECT_EQ(connection->client_key_pem, "KEY");
+  EXPECT_EQ(connection->ca_file + connection->client_cert_file + connection->client_key_file, "");
   EXPECT_EQ(connection->namespace_name, "gpu");
   EXPECT_FALSE(connection->insecure_skip_tls_verify);
   EXPECT_EQ(token_of(*connection), "secret");
@@ -83,6 +84,9 @@ TEST_F(ConfigTest, paths_are_relative_to_the_file_they_stand_in) {
   EXPECT_EQ(connection->ca_pem, "THE CA");
   EXPECT_EQ(connection->client_cert_pem, "MY CERT");
   EXPECT_EQ(connection->client_key_pem, "MY KEY");
+  EXPECT_EQ(connection->ca_file, (folder / "pki/ca.crt").string());
+  EXPECT_EQ(connection->client_cert_file, (folder / "./pki/me.crt").string());
+  EXPECT_EQ(connection->client_key_file, (folder / "pki/me.key").string());
   EXPECT_EQ(token_of(*connection), "(none)");
 }
 
@@ -111,6 +115,7 @@ TEST_F(ConfigTest, of_several_files_the_first_wins_entry_by_entry) {
   ASSERT_TRUE(connection) << connection.error().message;
   EXPECT_EQ(connection->server, "https://second");
   EXPECT_EQ(connection->ca_pem, "CA OF SECOND");
+  EXPECT_EQ(connection->ca_file, (folder / "second/ca").string());
   EXPECT_EQ(token_of(*connection), "from-first");
 }
 
@@ -221,6 +226,7 @@ TEST_F(ConfigTest, in_a_pod_the_service_account_is_used) {
   ASSERT_TRUE(connection) << connection.error().message;
   EXPECT_EQ(connection->server, "https://[fd00::1]:443");
   EXPECT_EQ(connection->ca_pem, "CA");
+  EXPECT_EQ(connection->ca_file, folder.string() + "/" + account + "ca.crt");
   EXPECT_EQ(connection->namespace_name, "default");
   EXPECT_EQ(token_of(*connection), "tok");
   write(account + "namespace", "gpu-system\n");
