@@ -1,0 +1,167 @@
+// pod.reservation-gc: how long something must have held, the state of KAI itself, and how fast deletions go.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "reconcilers/kai/judgement.h"
+#include "reconcilers/kai/names.h"
+#include "reconcilers/labels.h"
+#include "tests/reconcilers/kai/reservation_rows.h"
+
+namespace gso::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class TimeAndKai : public ::testing::TestWithParam<Row> {};
+TEST_P(TimeAndKai, DecidesWhatIsDeleted) {
+  expect_row(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, TimeAndKai,
+    ::testing::Values(
+        Row{"a_young_one_stays", [](KaiCluster& c) { r(c).meta.creation_timestamp = c.now - 299s; }, {}, "KAIOrphan"},
+        Row{"a_long_allocation_timeout_lengthens_the_grace",
+            [](KaiCluster& c) {
+              c.config().allocation_timeout = 900;
+              r(c).meta.creation_timestamp = c.now - 1000s;
+            },
+            {}},
+        Row{"a_long_volume_binding_lengthens_the_grace",
+            [](KaiCluster& c) {
+              c.config().volume_binding_timeout = 900;
+              r(c).meta.creation_timestamp = c.now - 900s;
+            },
+            {}},
+        Row{"an_unavailable_binder_holds",
+            [](KaiCluster& c) { c.binder().available_condition = false; },
+            {},
+            "KAIOrphan"},
+        Row{"a_binder_scaled_to_zero_holds", [](KaiCluster& c) { c.binder().replicas = c.binder().available = 0; }, {}},
+        Row{"a_missing_binder_holds", [](KaiCluster& c) { c.binder_.reset(); }, {}},
+        Row{"a_binder_in_a_rollout_holds", [](KaiCluster& c) { c.binder().updated = 0; }, {}},
+        Row{"a_binder_whose_change_was_not_seen_holds", [](KaiCluster& c) { ++c.binder().meta.generation; }, {}},
+        Row{"a_binder_available_for_a_minute_holds",
+            [](KaiCluster& c) { c.binder().available_since = c.now - 1min; },
+            {}},
+        Row{"sharing_switched_off_does_not_stop_it", [](KaiCluster& c) { c.config().gpu_sharing = false; }, {"r"}},
+        Row{"a_kai_that_is_gone_does_not_stop_it", [](KaiCluster& c) { c.without_kai(); }, {"r"}},
+        Row{"a_missing_config_does_not_stop_it", [](KaiCluster& c) { c.config_.reset(); }, {"r"}},
+        Row{"one_api_without_the_other_holds", [](KaiCluster& c) { c.world.kai.bind_requests_served = false; }, {}},
+        Row{"the_other_api_without_the_one_holds", [](KaiCluster& c) { c.world.kai.configs_served = false; }, {}},
+        Row{"an_incomplete_view_holds", [](KaiCluster& c) { c.world.kai.incomplete = "pods were refused"; }, {}},
+        Row{"mode_observe_only_says_it",
+            [](KaiCluster& c) { c.settings.kai.gc_mode = KaiGcMode::observe; },
+            {},
+            "KAIWouldDelete"},
+        Row{"mode_off_says_nothing", [](KaiCluster& c) { c.settings.kai.gc_mode = KaiGcMode::off; }, {}},
+        Row{"a_schema_that_we_do_not_know_is_only_observed",
+            [](KaiCluster& c) {
+              c.world.kai.schemas_known = true;
+              KaiSchema schema;
+              schema.meta.name = kai::kConfigCrd;
+              c.world.kai.schemas.apply(schema);
+            },
+            {},
+            "KAIWouldDelete"},
+        Row{"a_held_node_stays",
+            [](KaiCluster& c) { c.nodes.at("n1").meta.annotations.set(kHoldAnnotation, "true"); },
+            {},
+            "KAIHeld"},
+        Row{"a_pod_marked_do_not_disrupt_stays",
+            [](KaiCluster& c) { r(c).meta.annotations.set(kDoNotDisruptAnnotation, "true"); },
+            {},
+            "KAIHeld"},
+        Row{"a_deletion_under_way_is_not_repeated",
+            [](KaiCluster& c) { r(c).meta.deletion_timestamp = c.now - 20min; },
+            {},
+            "KAIDeletionUnderWay"},
+        Row{"a_failed_reservation_without_consumers_goes",
+            [](KaiCluster& c) { r(c).phase = Interned("Failed"); },
+            {"r"}}),
+    row_name);
+
+TEST(ReservationGc, IsDueOnceItWasSeenOrphanedForTheGraceAndNotBefore) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"});
+}
+
+TEST(ReservationGc, StartsAfreshWhenAConsumerWasThereInBetween) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  const ObjectKey consumer = cluster.consumer("p", "g").meta.key();
+  cluster.apply();  // Came and went between two passes.
+  cluster.pods.erase(consumer);
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
+}
+
+TEST(ReservationGc, StartsAfreshWhenABindRequestWasThereInBetween) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  const ObjectKey request = cluster.request("p", "g", "Pending").meta.key();
+  cluster.apply();
+  cluster.requests.erase(request);
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
+}
+
+TEST(ReservationGc, StartsAfreshAfterAnIncompleteView) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  cluster.world.kai.incomplete = "the watch of pods is down";
+  EXPECT_EQ(deleted(cluster.run(30s)), Names{});
+  cluster.world.kai.incomplete.clear();
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
+}
+
+TEST(ReservationGc, WaitsForTheBinderToBeQuietAgainAfterItsRestart) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  ++cluster.binder().meta.generation;
+  ++cluster.binder().observed_generation;
+  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
+}
+
+TEST(ReservationGc, WaitsAfterKaiConfigHasGoneOrChanged) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  cluster.config_.reset();
+  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
+}
+
+TEST(ReservationGc, TakesOnePerNodeInAMinute) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  cluster.reservation("s", "h");
+  EXPECT_EQ(deleted(cluster.run(300s)), Names{"r"});
+  cluster.pods.erase({"kai-resource-reservation", "r"});
+  EXPECT_EQ(deleted(cluster.run(30s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(60s)), Names{"s"});
+}
+
+TEST(ReservationGc, TakesNoMoreInOnePassThanItMay) {
+  KaiCluster cluster;
+  cluster.settings.kai.deletions_per_pass = 2;
+  for (const char* node : {"a", "b", "c"}) {
+    cluster.nodes[node] = cluster.nodes.at("n1");
+    cluster.nodes[node].meta.name = node;
+    cluster.reservation(fmt::format("r-{}", node), fmt::format("g-{}", node), node);
+  }
+  const Plan plan = cluster.credited();
+  EXPECT_EQ(deleted(plan).size(), 2u);
+  EXPECT_TRUE(plan.requeue_after.has_value());
+}
+
+}  // namespace
+}  // namespace gso::test
