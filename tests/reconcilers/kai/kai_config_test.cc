@@ -176,6 +176,13 @@ TEST(TruthCheck, NamesReservationsThatKaiCountsAsFree) {
   EXPECT_NE(message(plan, "n1", kKaiMismatch).find("kai-resource-reservation/r"), std::string::npos);
 }
 
+TEST(TruthCheck, CountsNoGpuForAReservationThatHasEnded) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g").phase = Interned("Failed");
+  cluster.reservation("s", "h").meta.deletion_timestamp = cluster.now;
+  EXPECT_EQ(reasons(cluster.run(180s), "n1"), Names{});
+}
+
 TEST(TruthCheck, NamesConsumersWithoutAReservation) {
   KaiCluster cluster;
   cluster.consumer("p", "g");
@@ -260,27 +267,35 @@ struct StuckRow {
 
 TEST(StuckPods, AreNamedWithTheirCause) {
   const StuckRow rows[] = {
-      {"sharing off", "{gpuSharing: false}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'", "", "GPU sharing is off"},
+      {"sharing off", "{gpuSharing: false}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'", "",
+       "GPU sharing is off"},
       {"no queue", "{gpuSharing: true}", "", "a: b", "gpu-fraction: '0.5'", "", "no label kai.scheduler/queue"},
-      {"no memory label", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-memory: '2000'", "", "label nvidia.com/gpu.memory"},
-      {"too much memory", "{gpuSharing: true}", "nvidia.com/gpu.memory: '1000'", "kai.scheduler/queue: q", "gpu-memory: '2000'", "",
-       "the largest GPU has 1000 MiB"},
-      {"too many devices", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "{gpu-fraction: '0.5', gpu-fraction-num-devices: '9'}", "",
-       "no node has more than 2"},
+      {"no memory label", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-memory: '2000'", "",
+       "label nvidia.com/gpu.memory"},
+      {"too much memory", "{gpuSharing: true}", "nvidia.com/gpu.memory: '1000'", "kai.scheduler/queue: q",
+       "gpu-memory: '2000'", "", "the largest GPU has 1000 MiB"},
+      {"too many devices", "{gpuSharing: true}", "", "kai.scheduler/queue: q",
+       "{gpu-fraction: '0.5', gpu-fraction-num-devices: '9'}", "", "no node has more than 2"},
       {"scaling pod", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'",
        "---\n{apiVersion: v1, kind: Pod, metadata: {name: s, namespace: kai-scale-adjust}, status: {phase: Pending}}\n",
        "scaling pod kai-scale-adjust/s"},
-      {"nothing to see", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'", "", "has made no BindRequest"},
+      {"nothing to see", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'", "",
+       "has made no BindRequest"},
       {"no fraction", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "x: y", "", ""},
   };
   const WallTime now = k8s::parse_rfc3339("2026-06-01T12:00:00Z").value();
   for (const StuckRow& row : rows) {
-    const auto braced = [](const char* text) { return *text == '{' ? std::string(text) : "{" + std::string(text) + "}"; };
+    const auto braced = [](const char* text) {
+      return *text == '{' ? std::string(text) : "{" + std::string(text) + "}";
+    };
     const std::string text =
-        std::string("{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: ") + row.config +
+        std::string("{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: ") +
+        row.config +
         "}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: node-1, labels: " + braced(row.node_labels) +
-        "}, status: {allocatable: {nvidia.com/gpu: '2'}}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: t, "
-        "creationTimestamp: '2026-06-01T11:00:00Z', labels: " + braced(row.pod_labels) + ", annotations: " + braced(row.annotations) +
+        "}, status: {allocatable: {nvidia.com/gpu: '2'}}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: p, "
+        "namespace: t, "
+        "creationTimestamp: '2026-06-01T11:00:00Z', labels: " +
+        braced(row.pod_labels) + ", annotations: " + braced(row.annotations) +
         "}, spec: {schedulerName: kai-scheduler, containers: [{name: c}]}, status: {phase: Pending}}\n" + row.more;
     auto loaded = load_manifests({{"f", text}}, now);
     ASSERT_TRUE(loaded) << row.name << ": " << loaded.error().message;

@@ -64,6 +64,40 @@ INSTANTIATE_TEST_SUITE_P(Rules, Duplicates,
                                                  c.devices(c.multi_consumer("q", {"g", "h"}), "GPU-a,GPU-c");
                                                },
                                                {}},
+                                           Row{"a_gpu_that_one_of_two_consumers_uses_stays",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                                 c.devices(c.multi_consumer("q", {"g", "h"}), "GPU-a,GPU-b");
+                                               },
+                                               {}},
+                                           Row{"one_that_does_not_tell_its_gpu_stays",
+                                               [](KaiCluster& c) {
+                                                 r(c).meta.annotations.erase(kai::kDeviceAnnotation);
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                               },
+                                               {}},
+                                           Row{"one_that_tells_two_gpus_stays",
+                                               [](KaiCluster& c) {
+                                                 r(c).meta.annotations.set(kai::kDeviceAnnotation, "GPU-a,GPU-c");
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                               },
+                                               {}},
+                                           Row{"the_reservation_in_use_must_not_be_going",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b").meta.deletion_timestamp = c.now;
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                               },
+                                               {}},
+                                           Row{"one_must_stand_on_the_consumers_own_node",
+                                               [](KaiCluster& c) {
+                                                 r(c).node_name = Interned("n2");
+                                                 c.reservation("s", "g", "n3", "GPU-b");
+                                                 c.consumer("p", "g", "n1");
+                                               },
+                                               {}},
                                            Row{"the_reservation_in_use_must_stand",
                                                [](KaiCluster& c) {
                                                  c.reservation("s", "g", "n1", "GPU-b").phase = Interned("Pending");

@@ -39,6 +39,12 @@ INSTANTIATE_TEST_SUITE_P(
             "KAIOrphan"},
         Row{"a_binder_scaled_to_zero_holds", [](KaiCluster& c) { c.binder().replicas = c.binder().available = 0; }, {}},
         Row{"a_missing_binder_holds", [](KaiCluster& c) { c.binder_.reset(); }, {}},
+        Row{"a_binder_that_is_being_deleted_holds",
+            [](KaiCluster& c) { c.binder().meta.deletion_timestamp = c.now - 1s; },
+            {}},
+        Row{"a_binder_with_one_of_two_replicas_holds",
+            [](KaiCluster& c) { c.binder().replicas = c.binder().updated = 2; },
+            {}},
         Row{"a_binder_in_a_rollout_holds", [](KaiCluster& c) { c.binder().updated = 0; }, {}},
         Row{"a_binder_whose_change_was_not_seen_holds", [](KaiCluster& c) { ++c.binder().meta.generation; }, {}},
         Row{"a_binder_available_for_a_minute_holds",
@@ -129,6 +135,24 @@ TEST(ReservationGc, WaitsForTheBinderToBeQuietAgainAfterItsRestart) {
   ++cluster.binder().observed_generation;
   EXPECT_EQ(deleted(cluster.run(270s)), Names{});
   EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
+}
+
+TEST(ReservationGc, WaitsForABinderThatWasCreatedAnew) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  cluster.binder().meta.uid = "uid-binder-2";
+  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
+}
+
+TEST(ReservationGc, StartsAfreshForAnotherPodOfTheSameName) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  r(cluster).meta.uid = "uid-r-2";
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
 }
 
 TEST(ReservationGc, WaitsAfterKaiConfigHasGoneOrChanged) {

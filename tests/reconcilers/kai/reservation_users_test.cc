@@ -34,6 +34,10 @@ INSTANTIATE_TEST_SUITE_P(
                           [](KaiCluster& c) { r(c).meta.labels.erase(kai::kGroupLabel); },
                           {},
                           "KAILostGroupLabel"},
+                      Row{"an_empty_group_label_stays",
+                          [](KaiCluster& c) { r(c).meta.labels.set(kai::kGroupLabel, ""); },
+                          {},
+                          "KAILostGroupLabel"},
                       Row{"the_name_does_not_matter",
                           [](KaiCluster& c) {
                             KaiPod pod = r(c);
@@ -108,6 +112,26 @@ INSTANTIATE_TEST_SUITE_P(
             [](KaiCluster& c) { c.multi_consumer("p", {"g", "h"}); },
             {},
             "KAIConsumersAlive"},
+        Row{"a_consumer_of_another_group_too_keeps_it_by_the_key_of_a_label",
+            [](KaiCluster& c) { c.consumer("p", "h").meta.labels.set("runai-gpu-group/g", "edited"); },
+            {}},
+        Row{"a_consumer_of_another_group_too_keeps_it_by_the_value_of_a_label",
+            [](KaiCluster& c) { c.consumer("p", "h").meta.labels.set("runai-gpu-group/edited", "g"); },
+            {}},
+        Row{"an_unbound_consumer_with_a_bind_in_flight_is_as_it_should_be",
+            [](KaiCluster& c) {
+              c.consumer("p", "g", "").phase = Interned("Pending");
+              c.request("p", "g", "Pending");
+            },
+            {},
+            "KAIConsumersAlive"},
+        Row{"an_unbound_consumer_whose_bind_has_just_succeeded_is_as_it_should_be",
+            [](KaiCluster& c) {
+              c.consumer("p", "g", "").phase = Interned("Pending");
+              c.request("p", "g", "Succeeded");
+            },
+            {},
+            "KAIConsumersAlive"},
         Row{"a_finished_multi_device_consumer_does_not",
             [](KaiCluster& c) { c.multi_consumer("p", {"g"}).phase = Interned("Succeeded"); },
             {"r"}},
@@ -163,6 +187,10 @@ INSTANTIATE_TEST_SUITE_P(
             {},
             "KAIBindInFlight"},
         Row{"a_phase_that_we_do_not_know_keeps_it", [](KaiCluster& c) { c.request("p", "g", "Odd"); }, {}},
+        Row{"a_request_for_several_groups_keeps_each",
+            [](KaiCluster& c) { c.request("p", "other", "Pending").groups.push_back(Interned("g")); },
+            {},
+            "KAIBindInFlight"},
         Row{"a_request_for_another_group_does_not", [](KaiCluster& c) { c.request("p", "other", "Pending"); }, {"r"}},
         Row{"a_failed_request_without_limit_does_not", [](KaiCluster& c) { c.request("p", "g", "Failed"); }, {"r"}},
         Row{"a_failed_request_with_attempts_left_keeps_it",

@@ -1,0 +1,143 @@
+// pod.reservation-gc: what is not known keeps a reservation. Look-ups are answered by hand here.
+#include <gtest/gtest.h>
+
+#include "reconcilers/kai/config_view.h"
+#include "reconcilers/kai/names.h"
+#include "reconcilers/kai/planners.h"
+#include "reconcilers/labels.h"
+#include "tests/reconcilers/kai/reservation_rows.h"
+
+namespace gso::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The reservation "r" of group "g", of which one pass has listed no multi-device consumer.
+class Doubts : public ::testing::Test {
+ protected:
+  Doubts() {
+    cluster.reservation("r", "g");
+    cluster.lookups_answered = false;
+  }
+  void listed(std::vector<KaiPod> pods = {}) { lookups().groups["g"] = {cluster.now, std::move(pods)}; }
+  KaiLookups& lookups() { return cluster.world.kai.lookups; }
+  [[nodiscard]] WallTime before(Duration age) const {
+    return cluster.now - std::chrono::duration_cast<std::chrono::milliseconds>(age);
+  }
+  KaiCluster cluster;
+};
+
+TEST_F(Doubts, NothingKeepsAnOrphanThatWasListedNow) {
+  listed();
+  EXPECT_EQ(deleted(cluster.credited()), Names{"r"});
+}
+
+TEST_F(Doubts, APodThatCameBackUnderItsNameCountsAsTheNewOne) {
+  KaiPod again = cluster.consumer("p", "g");
+  again.meta.uid = "uid-p-2";
+  cluster.pods.at(again.meta.key()).phase = Interned("Succeeded");
+  listed({again});
+  EXPECT_EQ(deleted(cluster.credited()), Names{});
+  listed({cluster.pods.at(again.meta.key())});
+  EXPECT_EQ(deleted(cluster.credited()), Names{"r"});
+}
+
+TEST_F(Doubts, ASucceededRequestKeepsItUntilItsPodWasLookedUp) {
+  const BindRequest& request = cluster.request("p", "g", "Succeeded");
+  const ObjectKey pod{"team", request.pod_name};
+  listed();
+  const Plan unknown = cluster.credited();
+  EXPECT_EQ(deleted(unknown), Names{});
+  EXPECT_TRUE(unknown.kai_wanted.pods.contains(pod));
+  lookups().pods[pod] = KaiLookups::Pod{cluster.now, false};
+  EXPECT_EQ(deleted(cluster.credited()), Names{"r"});
+}
+
+TEST_F(Doubts, AnOldAnswerAboutAPodIsAskedAgainAndProvesNothing) {
+  const BindRequest& request = cluster.request("p", "g", "Succeeded");
+  const ObjectKey pod{"team", request.pod_name};
+  listed();
+  lookups().pods[pod] = KaiLookups::Pod{before(cluster.settings.kai.sweep), false};
+  const Plan due = cluster.credited();
+  EXPECT_EQ(deleted(due), Names{"r"});
+  EXPECT_TRUE(due.kai_wanted.pods.contains(pod));
+  lookups().pods[pod].at = before(2 * cluster.settings.kai.sweep);
+  EXPECT_EQ(deleted(cluster.credited()), Names{});
+}
+
+TEST(KaiHold, LastsUntilEveryStoreHasSynced) {
+  enum Which { nodes, pods, requests, configs, none };
+  for (const Which missing : {nodes, pods, requests, configs, none}) {
+    World world;
+    if (missing != nodes) world.nodes.init_done();
+    if (missing != pods) world.kai.pods.init_done();
+    if (missing != requests) world.kai.bind_requests.init_done();
+    if (missing != configs) world.kai.configs.init_done();
+    EXPECT_EQ(kai_hold(world).empty(), missing == none) << missing;
+  }
+}
+
+TEST(KaiSchemas, AreRecognisedByTheFieldsThatTheCollectionRestsOn) {
+  const std::set<std::string> config{"spec.binder.resourceReservation.namespace",
+                                     "spec.binder.resourceReservation.appLabel"};
+  const struct {
+    const char* name;
+    std::optional<std::set<std::string>> config;
+    std::optional<std::set<std::string>> request;
+    bool recognised;
+  } rows[] = {
+      {"both, with the older field", config, {{"spec.selectedGPUGroups"}}, true},
+      {"both, with the newer field", config, {{"spec.selectedFractionalGpuGroups"}}, true},
+      {"a config without appLabel",
+       {{"spec.binder.resourceReservation.namespace"}},
+       {{"spec.selectedGPUGroups"}},
+       false},
+      {"a config without namespace",
+       {{"spec.binder.resourceReservation.appLabel"}},
+       {{"spec.selectedGPUGroups"}},
+       false},
+      {"a request that names no group", config, std::set<std::string>{}, false},
+      {"no schema of the config", std::nullopt, {{"spec.selectedGPUGroups"}}, false},
+      {"no schema of the request", config, std::nullopt, false},
+  };
+  for (const auto& row : rows) {
+    KaiWorld kai;
+    kai.configs_served = kai.bind_requests_served = kai.schemas_known = true;
+    const auto add = [&](std::string_view name, const auto& fields) {
+      if (!fields) return;
+      KaiSchema schema;
+      schema.meta.name = name;
+      schema.fields = *fields;
+      kai.schemas.apply(schema);
+    };
+    add(kai::kConfigCrd, row.config);
+    add(kai::kBindRequestCrd, row.request);
+    EXPECT_EQ(view_kai(kai, {}).unrecognised.empty(), row.recognised) << row.name;
+  }
+}
+
+TEST(ReservationGc, TellsOfADeletionOnTheNodeOrOnThePodWhereThatIsGone) {
+  for (const char* node : {"n1", "gone"}) {
+    KaiCluster cluster;
+    cluster.reservation("r", "g", node);
+    std::set<std::string> about;
+    for (const PlannedAction& planned : cluster.credited().actions) {
+      const auto* event = std::get_if<RecordEvent>(&planned.action);
+      if (event != nullptr && event->reason == "NoConsumers") about.insert(event->regarding.kind);
+    }
+    EXPECT_EQ(about, Names{std::string_view(node) == "n1" ? "Node" : "Pod"}) << node;
+  }
+}
+
+TEST(ReservationGc, GivesAReservationTimeToTellItsGpu) {
+  for (const bool young : {false, true}) {
+    KaiCluster cluster;
+    KaiPod& pod = cluster.reservation("r", "g", "n1", "");
+    if (young) pod.meta.creation_timestamp = cluster.now - 1min;
+    cluster.consumer("p", "g");
+    EXPECT_EQ(reasons(cluster.credited(), "r").contains("KAIReservationUnannotated"), !young);
+  }
+}
+
+}  // namespace
+}  // namespace gso::test
