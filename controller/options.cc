@@ -16,6 +16,8 @@
 namespace gso {
 namespace {
 
+using namespace std::chrono_literals;
+
 // A reference to one field of an Options.
 template <class T>
 using Field = std::function<T&(Options&)>;
@@ -56,19 +58,30 @@ OptionSpec boolean(std::string name, std::string group, std::string doc, Field<b
           .get = [field](const Options& o) { return read(field, o) ? "true" : "false"; }};
 }
 
-OptionSpec duration(std::string name, std::string group, std::string doc, Field<Duration> field,
-                    Duration least = Duration::zero()) {
-  auto set = [field, least](Options& o, const std::string& value) -> std::string {
+// What a duration may be. `or_zero`: 0 too, which switches the thing off.
+struct Range {
+  Duration least;
+  Duration most;
+  bool or_zero = false;
+};
+
+OptionSpec duration(std::string name, std::string group, std::string doc, Field<Duration> field, Range range) {
+  auto set = [field, range](Options& o, const std::string& value) -> std::string {
     const std::optional<Duration> parsed = k8s::parse_go_duration(value);
     if (!parsed) return fmt::format("'{}' is not a duration such as 500ms, 10s or 1h30m", value);
-    if (*parsed < least) return fmt::format("'{}' must be at least {}", value, k8s::format_go_duration(least));
+    const bool off = range.or_zero && *parsed == Duration::zero();
+    if (!off && (*parsed < range.least || *parsed > range.most)) {
+      return fmt::format("'{}' must be {}from {} to {}", value, range.or_zero ? "0 or " : "",
+                         k8s::format_go_duration(range.least), k8s::format_go_duration(range.most));
+    }
     field(o) = *parsed;
     return {};
   };
   return {.name = std::move(name),
           .group = std::move(group),
           .type = "DURATION",
-          .doc = std::move(doc),
+          .doc = fmt::format("{} ({}{} to {})", doc, range.or_zero ? "0 or " : "", k8s::format_go_duration(range.least),
+                             k8s::format_go_duration(range.most)),
           .set = set,
           .get = [field](const Options& o) { return k8s::format_go_duration(read(field, o)); }};
 }
@@ -96,7 +109,9 @@ OptionSpec integer(std::string name, std::string group, std::string doc, Field<s
 OptionSpec share(std::string name, std::string group, std::string doc, Field<IntOrPercent> field) {
   auto set = [field](Options& o, const std::string& value) -> std::string {
     const std::optional<IntOrPercent> parsed = IntOrPercent::parse(value);
-    if (!parsed) return fmt::format("'{}' is neither a count such as 3 nor a percentage from 0% to 100%", value);
+    if (!parsed || parsed->value < 1) {
+      return fmt::format("'{}' is neither a count of at least 1 nor a percentage from 1% to 100%", value);
+    }
     field(o) = *parsed;
     return {};
   };
@@ -160,14 +175,13 @@ void add_election(std::vector<OptionSpec>& out) {
   out.push_back(text("identity", kElection, "NAME",
                      "Holder identity, unique per process. Default: pod or host name, then pod uid or a random UUID",
                      [](Options& o) -> auto& { return o.identity; }));
-  out.push_back(duration("lease-duration", kElection,
-                         "How long others wait after a renewal; at least 1s, more than renew-deadline",
-                         [](Options& o) -> auto& { return o.lease_duration; }));
+  out.push_back(duration("lease-duration", kElection, "How long others wait after a renewal, more than renew-deadline",
+                         [](Options& o) -> auto& { return o.lease_duration; }, {1s, 1h}));
   out.push_back(duration("renew-deadline", kElection,
                          "How long we write after our last renewal; more than 1.2 times retry-period",
-                         [](Options& o) -> auto& { return o.renew_deadline; }));
+                         [](Options& o) -> auto& { return o.renew_deadline; }, {100ms, 1h}));
   out.push_back(duration("retry-period", kElection, "Time between two attempts to acquire or renew",
-                         [](Options& o) -> auto& { return o.retry_period; }));
+                         [](Options& o) -> auto& { return o.retry_period; }, {100ms, 1h}));
   out.push_back(boolean("exit-on-lease-loss", kElection, "Exit when the lease is lost, instead of standing by",
                         [](Options& o) -> auto& { return o.exit_on_lease_loss; }));
 }
@@ -202,30 +216,31 @@ void add_running(std::vector<OptionSpec>& out) {
   out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)",
                         [](Options& o) -> auto& { return o.dry_run; }));
   out.push_back(duration("batch-window", kRunning, "Events that arrive this close share one planning pass",
-                         [](Options& o) -> auto& { return o.batch_window; }));
+                         [](Options& o) -> auto& { return o.batch_window; }, {0s, 1min}));
   out.push_back(duration("status-interval", kRunning,
                          "Least time between two statuses of one object whose phase stays the same",
-                         [](Options& o) -> auto& { return o.status_interval; }));
-  out.push_back(duration("resync-period", kRunning, "A planning pass even when nothing happened; 0 switches it off",
-                         [](Options& o) -> auto& { return o.resync_period; }));
-  out.push_back(duration(
-      "discovery-period", kRunning, "How often APIs that were absent are looked for again",
-      [](Options& o) -> auto& { return o.discovery_period; }, std::chrono::seconds(1)));
+                         [](Options& o) -> auto& { return o.status_interval; }, {0s, 1h}));
+  out.push_back(duration("resync-period", kRunning, "A planning pass even when nothing happened, 0 for none",
+                         [](Options& o) -> auto& { return o.resync_period; }, {1s, 24h, true}));
+  out.push_back(duration("discovery-period", kRunning, "How often APIs that were absent are looked for again",
+                         [](Options& o) -> auto& { return o.discovery_period; }, {1s, 24h}));
   out.push_back(duration("shutdown-timeout", kRunning, "How long a stop waits for writes in flight",
-                         [](Options& o) -> auto& { return o.shutdown_timeout; }));
+                         [](Options& o) -> auto& { return o.shutdown_timeout; }, {0s, 10min}));
   out.push_back(duration("assume-observed-for", kRunning,
                          "Credit conditions seen at start with having held for this long",
-                         [](Options& o) -> auto& { return o.assume_observed_for; }));
+                         [](Options& o) -> auto& { return o.assume_observed_for; }, {0s, 8760h}));
 }
 
 void add_planning(std::vector<OptionSpec>& out) {
   out.push_back(duration("settle", kPlanning, "Quiet time of the inputs before the first disruption",
-                         [](Options& o) -> auto& { return o.settle; }));
-  out.push_back(duration("projection", kPlanning,
-                         "How long kubelets may take to show a ConfigMap's new key to running pods, before a label names it",
-                         [](Options& o) -> auto& { return o.projection; }));
-  out.push_back(duration("status-lag", kPlanning, "How long a restarted node must show its new state; more than kubelet's 10s",
-                         [](Options& o) -> auto& { return o.status_lag; }));
+                         [](Options& o) -> auto& { return o.settle; }, {0s, 24h}));
+  out.push_back(
+      duration("projection", kPlanning,
+               "How long kubelets may take to show a ConfigMap's new key to running pods, before a label names it",
+               [](Options& o) -> auto& { return o.projection; }, {0s, 1h}));
+  out.push_back(duration("status-lag", kPlanning,
+                         "How long a restarted node must show its new state; more than kubelet's 10s",
+                         [](Options& o) -> auto& { return o.status_lag; }, {0s, 10min}));
   out.push_back(share("cluster-max-unavailable", kPlanning,
                       "GPU nodes that may be out of service at once, over all policies",
                       [](Options& o) -> auto& { return o.cluster_max_unavailable; }));
@@ -239,7 +254,8 @@ void add_planning(std::vector<OptionSpec>& out) {
        {"verify", PlannerSettings::LabelMode::verify}},
       [](Options& o) -> auto& { return o.label_mode; }));
   out.push_back(choice<PolicyMode>(
-      "rollouts", kPlanning, "Upper limit over every policy's mode; Observe writes no Pod, no ConfigMap, no Node but labels",
+      "rollouts", kPlanning,
+      "Upper limit over every policy's mode; Observe writes no Pod, no ConfigMap, no Node but labels",
       {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
       [](Options& o) -> auto& { return o.rollouts; }));
   out.push_back(boolean("adopt-drift", kPlanning, "Roll also nodes whose drift was there before the first start",
@@ -247,20 +263,20 @@ void add_planning(std::vector<OptionSpec>& out) {
 }
 
 void add_kai(std::vector<OptionSpec>& out) {
-  out.push_back(choice<KaiGcMode>(
-      "kai-reservations", kKai, "Enforce collects stale reservation pods, Observe says which it would, Off looks at none",
-      {{"Enforce", KaiGcMode::enforce}, {"Observe", KaiGcMode::observe}, {"Off", KaiGcMode::off}},
-      [](Options& o) -> auto& { return o.kai_reservations; }));
-  out.push_back(duration(
-      "kai-grace", kKai, "How old a reservation must be, and how long seen orphaned; longer where KAI's timeouts are; at least 1m",
-      [](Options& o) -> auto& { return o.kai_grace; }, std::chrono::minutes(1)));
-  out.push_back(duration(
-      "kai-sweep", kKai, "How often orphaned reservations are looked at again; at least 5s",
-      [](Options& o) -> auto& { return o.kai_sweep; }, std::chrono::seconds(5)));
+  out.push_back(
+      choice<KaiGcMode>("kai-reservations", kKai,
+                        "Enforce collects stale reservation pods, Observe says which it would, Off looks at none",
+                        {{"Enforce", KaiGcMode::enforce}, {"Observe", KaiGcMode::observe}, {"Off", KaiGcMode::off}},
+                        [](Options& o) -> auto& { return o.kai_reservations; }));
+  out.push_back(duration("kai-grace", kKai,
+                         "How old a reservation must be, and how long seen orphaned; longer where KAI's timeouts are",
+                         [](Options& o) -> auto& { return o.kai_grace; }, {1min, 168h}));
+  out.push_back(duration("kai-sweep", kKai, "How often orphaned reservations are looked at again",
+                         [](Options& o) -> auto& { return o.kai_sweep; }, {5s, 24h}));
   out.push_back(boolean("kai-leftovers", kKai, "Look for reservations also where KAI was removed with its CRDs",
                         [](Options& o) -> auto& { return o.kai_leftovers; }));
   out.push_back(duration("kai-node-interval", kKai, "Least time between two deletions of reservations on one node",
-                         [](Options& o) -> auto& { return o.kai_node_interval; }));
+                         [](Options& o) -> auto& { return o.kai_node_interval; }, {0s, 24h}));
 }
 
 void add_policy(std::vector<OptionSpec>& out) {
@@ -276,16 +292,16 @@ void add_policy(std::vector<OptionSpec>& out) {
       "canary-nodes-per-group", kPolicy, "Nodes per group that go first; 0 means no canary",
       [](Options& o) -> auto& { return o.rollout.canary_nodes_per_group; }, 0, 1000));
   out.push_back(duration("canary-soak", kPolicy, "Time between a verified canary and the first wave",
-                         [](Options& o) -> auto& { return o.rollout.canary_soak; }));
+                         [](Options& o) -> auto& { return o.rollout.canary_soak; }, {0s, 168h}));
   out.push_back(choice<WorkloadMode>("workloads", kPolicy, "What happens to running GPU clients that would break",
                                      {{"WaitForIdle", WorkloadMode::wait_for_idle},
                                       {"Evict", WorkloadMode::evict},
                                       {"Interrupt", WorkloadMode::interrupt}},
                                      [](Options& o) -> auto& { return o.rollout.workloads; }));
   out.push_back(duration("idle-timeout", kPolicy, "How long a node may wait for its workloads to end",
-                         [](Options& o) -> auto& { return o.rollout.idle_timeout; }));
+                         [](Options& o) -> auto& { return o.rollout.idle_timeout; }, {1s, 720h}));
   out.push_back(duration("verify-timeout", kPolicy, "How long a restarted node may take to show the new state",
-                         [](Options& o) -> auto& { return o.rollout.verify_timeout; }));
+                         [](Options& o) -> auto& { return o.rollout.verify_timeout; }, {1s, 24h}));
   out.push_back(integer(
       "max-failures", kPolicy, "Failed nodes after the canary that stop a rollout",
       [](Options& o) -> auto& { return o.rollout.max_failures; }, 1, 10'000));
@@ -340,6 +356,12 @@ PlannerSettings Options::planner_settings() const {
 }
 
 k8s::Result<void> validate(const Options& options) {
+  if (options.rollout.verify_timeout <= options.status_lag) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("verify-timeout {} must be greater than status-lag {}: no node could be verified",
+                                 k8s::format_go_duration(options.rollout.verify_timeout),
+                                 k8s::format_go_duration(options.status_lag)));
+  }
   if (!options.leader_elect || options.dry_run) return {};
   LeaderElectionOptions election;
   election.lease = {"namespace", options.lease_name};

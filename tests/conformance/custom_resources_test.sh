@@ -72,6 +72,8 @@ wrong_policies_are_refused() {
   refused 'spec.revisionHistoryLimit' "$(policy x '{"revisionHistoryLimit":-1}')"
   refused 'a label key has at most 317 characters' "$(policy x "{\"nodeSelector\":{\"matchLabels\":{\"$(head -c 318 /dev/zero | tr '\0' x)\":\"a\"}}}")"
   refused 'spec.rollout.verifyTimeout' "$(policy x '{"rollout":{"verifyTimeout":"soon"}}')"
+  refused 'verifyTimeout must be from 1s to 24h' "$(policy x '{"rollout":{"verifyTimeout":"0s"}}')"
+  refused 'idleTimeout must be from 1s to 720h' "$(policy x '{"rollout":{"idleTimeout":"0s"}}')"
   refused 'unknown field "spec.rollout.maxUnavailabel"' "$(policy x '{"rollout":{"maxUnavailabel":1}}')"
 }
 
@@ -80,7 +82,7 @@ full_policies_are_taken() {
     "deletionPolicy":"Revert","revisionHistoryLimit":3,
     "profile":{"inline":{"strategy":"mps","replicas":48,"renameByDefault":true,"failRequestsGreaterThanOne":true}},
     "rollout":{"maxUnavailable":2,"maxUnavailablePerGroup":"100%","canary":{"nodesPerGroup":2,"soak":"1h30m"},"workloads":"Evict","cordon":true,
-      "idleTimeout":"0s","verifyTimeout":"15m","maxFailures":1,"onFailure":"Rollback",
+      "idleTimeout":"1s","verifyTimeout":"15m","maxFailures":1,"onFailure":"Rollback",
       "maintenanceWindows":[{"cron":"0 2 * * SAT,SUN","duration":"4h","timeZone":"Europe/Berlin"},{"cron":"*/15 1-5 1 JAN *","duration":"1m"}]}}')"
   local spec
   spec=$(kubectl get sharingpolicy full -o 'jsonpath={.spec.profile.inline.resource} {.spec.rollout.mechanism} {.spec.rollout.maintenanceWindows[1].timeZone}')

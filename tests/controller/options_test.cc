@@ -125,7 +125,12 @@ TEST(OptionsTest, MistakesInTheFileNameFileLineKeyAndWhatWouldBeRight) {
       {"no YAML", "settle: [\n", "c.yaml:2:1: "},
       {"out of range", "max-in-flight: 0\n", "c.yaml:1:1: max-in-flight: '0' is not a whole number from 1 to 64"},
       {"no percentage", "max-unavailable: 120%\n",
-       "c.yaml:1:1: max-unavailable: '120%' is neither a count such as 3 nor a percentage from 0% to 100%"},
+       "c.yaml:1:1: max-unavailable: '120%' is neither a count of at least 1 nor a percentage from 1% to 100%"},
+      {"no node at all", "max-unavailable: 0\n",
+       "c.yaml:1:1: max-unavailable: '0' is neither a count of at least 1 nor a percentage from 1% to 100%"},
+      {"no time at all", "verify-timeout: 0s\n", "c.yaml:1:1: verify-timeout: '0s' must be from 1s to 24h0m0s"},
+      {"below zero", "settle: -1s\n", "c.yaml:1:1: settle: '-1s' must be from 0s to 24h0m0s"},
+      {"too often", "resync-period: 1ms\n", "c.yaml:1:1: resync-period: '1ms' must be 0 or from 1s to 24h0m0s"},
   };
   for (const Case& c : cases) {
     Options options;
@@ -142,7 +147,28 @@ TEST(OptionsTest, AnEmptyFileIsFineAndAValueThatAFlagOverridesIsStillChecked) {
   EXPECT_FALSE(apply_config_file(options, "c.yaml", "settle: soon\n", {"settle"}).has_value());
 }
 
+TEST(OptionsTest, EveryNumberAndDurationHasARangeThatTheHelpShows) {
+  for (const OptionSpec& spec : option_specs()) {
+    if (spec.type == "DURATION") {
+      Options options;
+      for (const char* wild : {"-1s", "9000h"}) {
+        EXPECT_THAT(spec.set(options, wild), testing::ContainsRegex("must be (0 or )?from .+ to ")) << spec.name;
+      }
+      EXPECT_THAT(spec.doc, testing::ContainsRegex("[(](0 or )?.+ to .+[)]$")) << spec.name;
+    }
+    if (spec.type == "NUMBER") {
+      Options options;
+      for (const char* wild : {"-1", "99999999", "1.5", ""}) {
+        EXPECT_THAT(spec.set(options, wild), HasSubstr("is not a whole number from")) << spec.name;
+      }
+    }
+  }
+}
+
 TEST(OptionsTest, RelationsBetweenDurationsAreUsageErrors) {
+  const Parsed blind = parse({"run", "--verify-timeout=12s"});
+  EXPECT_EQ(blind.invocation.exit_code, 2);
+  EXPECT_THAT(blind.err, HasSubstr("verify-timeout 12s must be greater than status-lag 12s"));
   const Parsed parsed = parse({"run", "--lease-duration=5s"});
   EXPECT_EQ(parsed.invocation.exit_code, 2);
   EXPECT_THAT(parsed.err, HasSubstr("lease-duration 5s must be greater than renew-deadline 10s"));
