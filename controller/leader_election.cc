@@ -37,6 +37,15 @@ LeaseRecord record_of(const Json& lease) {
   return record;
 }
 
+// A create that finds nothing: what is not there is the namespace.
+k8s::Error without_namespace(const k8s::ObjectKey& lease, k8s::Error error) {
+  error.message = fmt::format(
+      "Lease {}/{} cannot be created, so nothing is planned or written: namespace {} does not exist; create it, or name "
+      "the operator's own with --namespace ({})",
+      lease.ns, lease.name, lease.ns, error.message);
+  return error;
+}
+
 }  // namespace
 
 k8s::Result<void> validate(const LeaderElectionOptions& options) {
@@ -100,6 +109,17 @@ void LeaderElector::set_leading(bool leading) {
   }
 }
 
+void LeaderElector::note_failure(k8s::Error error) {
+  problem_ = std::move(error);
+  events_.failed(*problem_);
+}
+
+void LeaderElector::note_success() {
+  if (!problem_) return;
+  problem_.reset();
+  events_.recovered();
+}
+
 Duration LeaderElector::jittered_retry() {
   std::uniform_real_distribution<double> extra(0.0, kJitterFactor);
   return std::chrono::duration_cast<Duration>(options_.retry_period * (1.0 + extra(random_)));
@@ -145,14 +165,17 @@ boost::asio::awaitable<bool> LeaderElector::try_acquire_or_renew() {
   k8s::Result<void> known = co_await read();
   if (!known) {
     if (known.error().reason != k8s::Reason::not_found) {
-      events_.failed(known.error());
+      note_failure(known.error());
       co_return false;
     }
     exists_ = false;
     const MonoTime sent = clock_->monotonic();
     co_return co_await write(sent, true);
   }
-  if (!observed_.holder.empty() && !record_is_ours() && !record_expired()) co_return false;
+  if (!observed_.holder.empty() && !record_is_ours() && !record_expired()) {
+    note_success();
+    co_return false;
+  }
   const MonoTime sent = clock_->monotonic();
   co_return co_await write(sent, false);
 }
@@ -217,6 +240,7 @@ boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
   if (answer) {
     observe(*answer);
     last_renew_ = begun;
+    note_success();
     events_.written();
     co_return true;
   }
@@ -224,7 +248,10 @@ boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
   // A conflict says that the record is not what we think; so may a write whose answer was lost.
   if (reason != k8s::Reason::unavailable && reason != k8s::Reason::too_many_requests) fresh_ = false;
   // Losing the race for a free lease is how elections go, not a failure.
-  if (reason != k8s::Reason::conflict && reason != k8s::Reason::already_exists) events_.failed(answer.error());
+  if (reason != k8s::Reason::conflict && reason != k8s::Reason::already_exists) {
+    note_failure(create && reason == k8s::Reason::not_found ? without_namespace(options_.lease, answer.error())
+                                                            : answer.error());
+  }
   co_return false;
 }
 

@@ -58,6 +58,7 @@ struct LeaderElectionEvents {
   std::function<void(const std::string& identity)> new_leader = [](const std::string&) {};
   // An attempt failed; it is retried by itself. `forbidden` needs somebody's RBAC change.
   std::function<void(const k8s::Error&)> failed = [](const k8s::Error&) {};
+  std::function<void()> recovered = [] {};  // The first attempt that succeeds after one that failed.
   std::function<void()> written = [] {};  // The Lease was created or updated.
 };
 
@@ -79,6 +80,8 @@ class LeaderElector {
   [[nodiscard]] bool may_write() const;
   // The earliest moment at which another candidate may act: writes in flight must have ended by then.
   [[nodiscard]] MonoTime takeover_after() const { return last_renew_ + options_.lease_duration; }
+  // Why the last attempt failed, until one succeeds.
+  [[nodiscard]] const std::optional<k8s::Error>& problem() const { return problem_; }
   [[nodiscard]] const LeaseRecord& observed() const { return observed_; }
 
  private:
@@ -87,6 +90,8 @@ class LeaderElector {
   boost::asio::awaitable<bool> write(MonoTime begun, bool create);
   void observe(const std::string& json);
   void set_leading(bool leading);
+  void note_failure(k8s::Error error);
+  void note_success();
   [[nodiscard]] bool record_is_ours() const { return observed_.holder == options_.identity; }
   [[nodiscard]] bool record_expired() const;
   [[nodiscard]] MonoTime attempt_deadline() const;
@@ -110,6 +115,7 @@ class LeaderElector {
   MonoTime observed_at_;  // When observed_ last changed, as we saw it.
   MonoTime last_renew_;   // When the last successful renewal was sent.
   std::string reported_leader_;
+  std::optional<k8s::Error> problem_;
 };
 
 }  // namespace gso

@@ -14,6 +14,8 @@ namespace gso {
 namespace {
 
 const std::string kFleet = "fleet";
+const std::string kWatchFailed = "Watch failed";
+const std::string kLeaseFailed = "Lease could not be acquired or renewed";
 constexpr std::size_t kLongList = 200;
 
 double seconds(Duration d) {
@@ -27,12 +29,12 @@ std::string method_of(std::string_view verb) {
   return std::string(verb);
 }
 
-k8s::ClientOptions client_options(const Runtime& runtime, const Options& options) {
+k8s::ClientOptions client_options(const Runtime& runtime, const Options& options, OutageLog* outages) {
   k8s::ClientOptions out;
   out.field_manager = std::string(kFieldManager);
   out.page_limit = static_cast<int>(options.page_size);
   out.seed = runtime.seed;
-  out.on_request = [metrics = runtime.metrics, host = runtime.host](const k8s::RequestRecord& record) {
+  out.on_request = [metrics = runtime.metrics, host = runtime.host, outages](const k8s::RequestRecord& record) {
     const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
     metrics->add("rest_client_requests_total", {{"code", code}, {"method", method_of(record.verb)}, {"host", host}});
     metrics->observe("rest_client_request_duration_seconds", {{"verb", std::string(record.verb)}, {"host", host}},
@@ -41,6 +43,7 @@ k8s::ClientOptions client_options(const Runtime& runtime, const Options& options
       metrics->add("rest_client_request_retries_total",
                    {{"code", code}, {"verb", std::string(record.verb)}, {"host", host}});
     }
+    outages->answered(record.status);
     if (record.status == 429) metrics->add("gpusharing_throttled_total");
   };
   return out;
@@ -51,6 +54,12 @@ k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& optio
   out.watch_list = options.watch_list;
   out.seed = runtime.seed;
   return out;
+}
+
+// Trying again will not mend it.
+bool needs_somebody(k8s::Reason reason) {
+  return reason == k8s::Reason::not_found || reason == k8s::Reason::forbidden ||
+         reason == k8s::Reason::unauthorized || reason == k8s::Reason::invalid;
 }
 
 WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
@@ -76,7 +85,8 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
       metrics_(runtime_.metrics),
       view_(runtime_.view),
       settings_(options_.planner_settings()),
-      client_(runtime_.transport, clock_, client_options(runtime_, options_)),
+      outages_(clock_, log_),
+      client_(runtime_.transport, clock_, client_options(runtime_, options_, &outages_)),
       queue_(clock_, RateLimiter(), queue_hooks(metrics_)),
       expectations_(&client_, clock_, &world_),
       cluster_(
@@ -169,9 +179,9 @@ void Manager::wire_election() {
   events.new_leader = [this](const std::string& identity) {
     if (identity != options_.identity) log_->info("Saw another leader", {{"identity", identity}});
   };
-  events.failed = [this](const k8s::Error& error) {
-    log_->warning("Lease could not be acquired or renewed", {{"error", error.message}});
-  };
+  const std::string subject = fmt::format("Lease {}/{}", election.lease.ns, election.lease.name);
+  events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kLeaseFailed, subject, error); };
+  events.recovered = [this, subject] { outages_.worked(kLeaseFailed, subject); };
   events.written = [this] { ++view_->lease_writes; };
   elector_ = std::make_unique<LeaderElector>(&client_, clock_, std::move(election), std::move(events));
 }
@@ -191,7 +201,7 @@ void Manager::wire_execution() {
     metrics_->add("gpusharing_events_total", {{"result", result}});
     if (std::string_view(result) == "sent") ++view_->event_writes;
   };
-  hooks.failed = [this](const k8s::Error& error) { log_->warning("Event was not sent", {{"error", error.message}}); };
+  hooks.failed = [this](const k8s::Error& error) { outages_.failed("Event was not sent", "events", error); };
   hooks.before_send = gate.check;
   EventRecorderOptions recording;
   recording.reporting_instance = runtime_.instance;
@@ -294,6 +304,9 @@ ProbeAnswer Manager::ready() const {
                            status.error ? status.error->message : "");
   }
   for (const WatchScope& scope : dynamic_.loading()) missing += to_string(scope) + " not synced\n";
+  if (elector_ != nullptr && elector_->problem() && needs_somebody(elector_->problem()->reason)) {
+    missing += elector_->problem()->message + "\n";
+  }
   if (!missing.empty()) return {false, missing};
   return {true, leading() ? "ok, leading" : "ok, standing by"};
 }
@@ -301,6 +314,7 @@ ProbeAnswer Manager::ready() const {
 void Manager::view_complete(const std::string& resource, std::size_t objects) {
   // An API that is absent is found so again every minute: worth telling once.
   const LogLevel level = told_synced_.insert(resource).second ? LogLevel::info : LogLevel::debug;
+  outages_.worked(kWatchFailed, resource);
   log_->log(level, "Synced", {{"resource", resource}, {"objects", objects}});
   // A long list leaves freed buffers behind; give them back, the next one is far away.
   if (objects >= kLongList) malloc_trim(0);
@@ -311,7 +325,7 @@ void Manager::watch_failed(const std::string& resource, const k8s::Error& error)
   const std::string kind = resource.substr(0, resource.find(' '));
   metrics_->add("gpusharing_watch_failures_total",
                 {{"resource", kind}, {"reason", std::string(k8s::to_string(error.reason))}});
-  log_->warning("Watch failed", {{"resource", resource}, {"error", error.message}});
+  outages_.failed(kWatchFailed, resource, error);
   wake(options_.batch_window);
 }
 

@@ -29,6 +29,7 @@
 #include "controller/leader_election.h"
 #include "controller/logging.h"
 #include "controller/metrics.h"
+#include "controller/outage_log.h"
 #include "controller/runtime.h"
 #include "controller/task_group.h"
 #include "controller/workqueue.h"
@@ -111,6 +112,7 @@ class Manager {
   std::shared_ptr<RuntimeView> view_;
   PlannerSettings settings_;
 
+  OutageLog outages_;
   k8s::ApiClient client_;
   World world_;
   FleetIndex index_;

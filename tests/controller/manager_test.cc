@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "controller/logging.h"
+#include "controller/manager.h"
 #include "controller/metrics.h"
 #include "controller/runtime.h"
 #include "reconcilers/manifests.h"
@@ -165,6 +166,11 @@ class ManagerTest : public testing::Test {
     return sim.clock.run_until(holds, limit);
   }
 
+  static boost::asio::awaitable<bool> end(Manager* manager) {
+    co_await manager->end(true);
+    co_return true;
+  }
+
   Sim sim;
   sim::ApiServer server{sim.io.get_executor(), sim.clock};
   std::vector<std::string> writes;
@@ -192,6 +198,32 @@ TEST_F(ManagerTest, WithOurCrdsTheDefaultPolicyIsCreatedOnce) {
   ASSERT_TRUE(eventually([&] { return server.get(kPolicies, {"", "default"}).has_value(); }));
   run(1h);
   EXPECT_EQ(created_policies(), 1U);
+}
+
+TEST_F(ManagerTest, AMissingNamespaceOfTheLeaseIsSaidOnceInTheLogAndByTheReadinessProbe) {
+  Runtime runtime;
+  runtime.transport = &a.transport;
+  runtime.clock = &sim.clock;
+  runtime.view = std::make_shared<RuntimeView>();
+  runtime.metrics = a.metrics;
+  runtime.seed = 7;
+  runtime.log = std::make_shared<Logger>(
+      LogFormat::text, LogLevel::info, [this] { return sim.clock.now(); },
+      [this](const std::string& line) { a.log += line + "\n"; });
+  a.options.namespace_ = "elsewhere";
+  Manager manager(runtime, a.options, sim.io.get_executor());
+  manager.start();
+  run(50s);
+  const ProbeAnswer ready = manager.ready();
+  EXPECT_FALSE(ready.ok);
+  EXPECT_THAT(ready.text, HasSubstr("Lease elsewhere/gpu-sharing-operator cannot be created"));
+  EXPECT_THAT(ready.text, HasSubstr("namespace elsewhere does not exist; create it, or name"));
+  EXPECT_THAT(a.log, HasSubstr("namespace elsewhere does not exist"));
+  EXPECT_EQ(a.log.find("WARN"), a.log.rfind("WARN")) << a.log;
+  create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"elsewhere"}})");
+  EXPECT_TRUE(eventually([&] { return manager.ready().ok && manager.leading(); }));
+  EXPECT_THAT(a.log, HasSubstr("Over: Lease could not be acquired or renewed"));
+  sim.run(end(&manager));
 }
 
 TEST_F(ManagerTest, CrdsThatAppearLaterAreFoundWithinTheDiscoveryPeriod) {
