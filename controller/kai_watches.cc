@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "reconcilers/kai/config_view.h"
@@ -49,21 +48,6 @@ std::string to_string(const KaiScope& scope) {
   return {};
 }
 
-struct KaiWatches::Watch {
-  KaiScope scope;
-  std::unique_ptr<k8s::WatchSink> objects;
-  std::function<void()> release;
-  std::unique_ptr<ReportingSink> sink;
-  std::unique_ptr<k8s::Watcher> watcher;
-  bool synced = false;
-  std::optional<k8s::Error> error;  // The last one,
-  std::uint64_t error_at = 0;       // and what had been opened by then: a stream opened since means recovered.
-
-  [[nodiscard]] std::uint64_t opened() const { return watcher->stats().watches + watcher->stats().lists; }
-  [[nodiscard]] bool failing() const { return error && opened() == error_at; }
-  static boost::asio::awaitable<void> run(std::shared_ptr<Watch> watch) { co_await watch->watcher->run(); }
-};
-
 KaiWatches::KaiWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                        boost::asio::any_io_executor executor, Reports reports)
     : client_(client),
@@ -72,25 +56,16 @@ KaiWatches::KaiWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions
       tasks_(tasks),
       executor_(std::move(executor)),
       reports_(std::move(reports)) {
-  world_->kai.pods.mark_absent();
-  world_->kai.deployments.mark_absent();
-  world_->kai.schemas.mark_absent();
+  world_->kai.pods.mark_synced();
+  world_->kai.deployments.mark_synced();
+  world_->kai.schemas.mark_synced();
   world_->kai.use_known = false;
   world_->kai.incomplete = "KAI has not been looked for yet";
 }
 
-KaiWatches::~KaiWatches() = default;
-
-std::shared_ptr<KaiWatches::Watch> KaiWatches::start(const KaiScope& scope) {
-  auto watch = std::make_shared<Watch>();
-  watch->scope = scope;
+std::shared_ptr<ScopedWatch> KaiWatches::start(const KaiScope& scope) {
+  auto watch = std::make_shared<ScopedWatch>();
   KaiWorld& kai = world_->kai;
-  const auto fill = [&](auto* store, ScopeCounts* counts, auto project) {
-    using T = std::remove_cvref_t<decltype(*project({}))>;
-    auto sink = std::make_unique<ScopeSink<T>>(store, counts, project);
-    watch->release = [raw = sink.get()] { raw->release_all(); };
-    watch->objects = std::move(sink);
-  };
   k8s::WatcherOptions options = defaults_;
   options.seed += std::hash<std::string>{}(to_string(scope));
   options.ns = scope.ns;
@@ -98,46 +73,34 @@ std::shared_ptr<KaiWatches::Watch> KaiWatches::start(const KaiScope& scope) {
     case KaiScope::Kind::grouped_pods:
       options.label_selector.match_expressions.push_back(
           {std::string(kai::kGroupLabel), k8s::LabelOperator::exists, {}});
-      fill(&kai.pods, &pod_counts_, &project_kai_pod);
+      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod);
       break;
     case KaiScope::Kind::reservations:
       options.label_selector.match_labels[std::string(kai::kAppLabel)] = scope.value;
-      fill(&kai.pods, &pod_counts_, &project_kai_pod);
+      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod);
       break;
     case KaiScope::Kind::binder:
       options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.value);
-      fill(&kai.deployments, &deployment_counts_, &project_deployment);
+      watch->fill(&kai.deployments, &deployment_counts_, &project_deployment);
       break;
     case KaiScope::Kind::runtime_classes:
-      fill(&kai.runtime_classes, &class_counts_, &project_runtime_class);
+      watch->fill(&kai.runtime_classes, &class_counts_, &project_runtime_class);
       break;
     case KaiScope::Kind::schema:
       options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.value);
-      fill(&kai.schemas, &schema_counts_, &project_kai_schema);
+      watch->fill(&kai.schemas, &schema_counts_, &project_kai_schema);
       break;
   }
-  Watch* raw = watch.get();  // Owns the sink that holds these functions.
-  ReportingSink::Reports reports;
-  reports.complete = [this, raw] {
-    raw->synced = true;
-    raw->error.reset();
-    if (raw->scope.kind == KaiScope::Kind::runtime_classes && !world_->kai.runtime_classes.synced()) {
-      // Filled object by object: this only says that the first view is there.
-      const auto seen = world_->kai.runtime_classes.all();
-      world_->kai.runtime_classes.init();
-      for (const auto& [key, found] : seen) world_->kai.runtime_classes.init_apply(*found);
-      world_->kai.runtime_classes.init_done();
-    }
-    reports_.complete();
+  ScopedWatch::Reports reports{
+      .complete =
+          [this, scope] {
+            if (scope.kind == KaiScope::Kind::runtime_classes) world_->kai.runtime_classes.mark_synced();
+            reports_.complete();
+          },
+      .failed = [this, scope](const k8s::Error& error) { reports_.failed(scope, error); },
   };
-  reports.failed = [this, raw](const k8s::Error& error) {
-    raw->error = error;
-    raw->error_at = raw->opened();
-    reports_.failed(raw->scope, error);
-  };
-  watch->sink = std::make_unique<ReportingSink>(watch->objects.get(), std::move(reports));
-  watch->watcher = std::make_unique<k8s::Watcher>(client_, resource_of(scope.kind), options, watch->sink.get());
-  tasks_->spawn(executor_, Watch::run(watch));
+  ScopedWatch::start(watch, client_, resource_of(scope.kind), std::move(options), tasks_, executor_,
+                     std::move(reports));
   return watch;
 }
 
@@ -158,68 +121,40 @@ std::vector<KaiScope> KaiWatches::wanted(const KaiSettings& settings) const {
   return out;
 }
 
-void KaiWatches::open_and_close(const std::vector<KaiScope>& scopes) {
-  for (auto it = watches_.begin(); it != watches_.end();) {
-    if (std::ranges::find(scopes, it->first) != scopes.end()) {
-      ++it;
-      continue;
-    }
-    it->second->watcher->stop();
-    retired_.push_back(std::move(it->second));
-    it = watches_.erase(it);
-  }
-  for (const KaiScope& scope : scopes) {
-    if (!watches_.contains(scope)) watches_.emplace(scope, start(scope));
-  }
-  const bool synced = std::ranges::all_of(watches_, [](const auto& entry) { return entry.second->synced; });
-  if (!synced) return;
-  for (const auto& watch : std::exchange(retired_, {})) watch->release();
-}
-
 // What the collection needs and does not have; empty when the view is complete.
 std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
   for (const k8s::Gvr& gvr : {kConfigs, kBindRequests}) {
     if (!cluster.synced(gvr)) return gvr.resource + " have not synced";
     if (cluster.failing(gvr)) return "the watch of " + gvr.resource + " has failed and is being opened again";
   }
-  for (const auto& [scope, watch] : watches_) {
+  for (const auto& [scope, watch] : watches_.all()) {
     if (scope.kind == KaiScope::Kind::runtime_classes) continue;  // Nothing is deleted on their account.
-    if (watch->error && watch->error->reason == k8s::Reason::forbidden && !watch->synced) {
-      return fmt::format("{} may not be watched: {}", to_string(scope), watch->error->message);
+    if (watch->refusal() && !watch->synced()) {
+      return fmt::format("{} may not be watched: {}", to_string(scope), watch->refusal()->message);
     }
-    if (!watch->synced) return to_string(scope) + " have not synced";
+    if (!watch->synced()) return to_string(scope) + " have not synced";
     if (watch->failing()) return fmt::format("the watch of {} has failed and is being opened again", to_string(scope));
   }
-  return retired_.empty() ? std::string() : "what KAI watches has just changed";
+  return watches_.has_retired() ? "what KAI watches has just changed" : std::string();
 }
 
 void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settings) {
   KaiWorld& kai = world_->kai;
   kai.configs_served = cluster.served(kConfigs);
   kai.bind_requests_served = cluster.served(kBindRequests);
-  open_and_close(wanted(settings));
-  const auto schemas = std::ranges::count_if(
-      watches_, [](const auto& entry) { return entry.first.kind == KaiScope::Kind::schema && entry.second->synced; });
+  watches_.want(wanted(settings), [this](const KaiScope& scope) { return start(scope); });
+  if (watches_.synced()) watches_.release_retired();
+  const auto schemas = std::ranges::count_if(watches_.all(), [](const auto& entry) {
+    return entry.first.kind == KaiScope::Kind::schema && entry.second->synced();
+  });
   kai.schemas_known = schemas == 2;
-  kai.use_known =
-      cluster.synced(kConfigs) && cluster.synced(kBindRequests) && std::ranges::all_of(watches_, [](const auto& entry) {
-        const bool pods =
-            entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;
-        return !pods || entry.second->synced;
-      });
+  const bool pods_known = std::ranges::all_of(watches_.all(), [](const auto& entry) {
+    const bool pods =
+        entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;
+    return !pods || entry.second->synced();
+  });
+  kai.use_known = cluster.synced(kConfigs) && cluster.synced(kBindRequests) && pods_known;
   kai.incomplete = find_gap(cluster);
-}
-
-void KaiWatches::stop() {
-  for (auto& [scope, watch] : watches_) watch->watcher->stop();
-}
-
-std::vector<KaiWatches::Refusal> KaiWatches::refused() const {
-  std::vector<Refusal> out;
-  for (const auto& [scope, watch] : watches_) {
-    if (watch->error && watch->error->reason == k8s::Reason::forbidden) out.push_back({scope, *watch->error});
-  }
-  return out;
 }
 
 }  // namespace gso

@@ -10,13 +10,12 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <compare>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "controller/cluster_watches.h"
-#include "controller/dynamic_watches.h"
+#include "controller/scoped_watch.h"
 #include "controller/task_group.h"
 #include "k8sclient/client.h"
 #include "k8sclient/watcher.h"
@@ -42,27 +41,21 @@ class KaiWatches {
   // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
   KaiWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
              boost::asio::any_io_executor executor, Reports reports);
-  ~KaiWatches();
   KaiWatches(const KaiWatches&) = delete;
   KaiWatches& operator=(const KaiWatches&) = delete;
 
   // Opens what is wanted now, closes what is not, and says in KaiWorld what is served and what is missing. Before each
   // pass. `off`: nothing is watched.
   void update(const ClusterWatches& cluster, const KaiSettings& settings);
-  void stop();
+  void stop() { watches_.stop(); }
 
-  struct Refusal {
-    KaiScope scope;
-    k8s::Error error;
-  };
-  [[nodiscard]] std::vector<Refusal> refused() const;
+  using Refusal = ScopedWatches<KaiScope>::Refusal;
+  [[nodiscard]] std::vector<Refusal> refused() const { return watches_.refused(); }
   [[nodiscard]] std::size_t open() const { return watches_.size(); }
 
  private:
-  struct Watch;
   std::vector<KaiScope> wanted(const KaiSettings& settings) const;
-  std::shared_ptr<Watch> start(const KaiScope& scope);
-  void open_and_close(const std::vector<KaiScope>& scopes);
+  std::shared_ptr<ScopedWatch> start(const KaiScope& scope);
   [[nodiscard]] std::string find_gap(const ClusterWatches& cluster) const;
 
   k8s::ApiClient* client_;
@@ -75,8 +68,7 @@ class KaiWatches {
   ScopeCounts deployment_counts_;
   ScopeCounts schema_counts_;
   ScopeCounts class_counts_;
-  std::map<KaiScope, std::shared_ptr<Watch>> watches_;
-  std::vector<std::shared_ptr<Watch>> retired_;  // Stopped; their objects stay until the wanted ones have synced.
+  ScopedWatches<KaiScope> watches_;
 };
 
 }  // namespace gso

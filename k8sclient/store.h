@@ -78,6 +78,9 @@ class Store {
     objects_.erase(it);
     notify(key, gone, nullptr);
   }
+  // What is held now is the first complete view: for stores that several watches fill object by object. Keys stay where
+  // they are (init_done() moves them).
+  void mark_synced() { synced_ = true; }
   // The API does not exist on this server (by discovery, never by 403 or 5xx): synced and empty.
   void mark_absent() {
     init();
