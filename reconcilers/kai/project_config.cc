@@ -33,22 +33,15 @@ bool keeps_own_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/");
 }
 
-// null counts as absent: the optional fields must not come into being by it.
-bool is_null(Value& value) {
-  simdjson::ondemand::json_type type{};
-  return value.type().get(type) == simdjson::SUCCESS && type == simdjson::ondemand::json_type::null;
-}
-
 bool read_reservation(Fields& fields, Value value, KaiConfig& out) {
   return fields.object(value, "spec.binder.resourceReservation", [&](std::string_view key, Value inner) {
-    if (is_null(inner)) return true;
     if (key == "namespace") return fields.text(inner, "resourceReservation.namespace", out.reservation_namespace);
     if (key == "appLabel") return fields.text(inner, "resourceReservation.appLabel", out.reservation_app_label);
     if (key == "runtimeClassName") {
-      return fields.text(inner, "resourceReservation.runtimeClassName", out.reservation_runtime_class.emplace());
+      return fields.text(inner, "resourceReservation.runtimeClassName", out.reservation_runtime_class);
     }
     if (key == "allocationTimeout") {
-      return fields.number(inner, "resourceReservation.allocationTimeout", out.allocation_timeout.emplace());
+      return fields.number(inner, "resourceReservation.allocationTimeout", out.allocation_timeout);
     }
     return true;
   });
@@ -56,13 +49,12 @@ bool read_reservation(Fields& fields, Value value, KaiConfig& out) {
 
 bool read_admission(Fields& fields, Value value, KaiConfig& out) {
   return fields.object(value, "spec.admission", [&](std::string_view key, Value inner) {
-    if (is_null(inner)) return true;
-    if (key == "gpuSharing") return fields.flag(inner, "spec.admission.gpuSharing", out.gpu_sharing.emplace());
+    if (key == "gpuSharing") return fields.flag(inner, "spec.admission.gpuSharing", out.gpu_sharing);
     if (key == "gpuPodRuntimeClassName") {
-      return fields.text(inner, "spec.admission.gpuPodRuntimeClassName", out.pod_runtime_class.emplace());
+      return fields.text(inner, "spec.admission.gpuPodRuntimeClassName", out.pod_runtime_class);
     }
     if (key == "gpuFractionRuntimeClassName") {
-      return fields.text(inner, "spec.admission.gpuFractionRuntimeClassName", out.fraction_runtime_class.emplace());
+      return fields.text(inner, "spec.admission.gpuFractionRuntimeClassName", out.fraction_runtime_class);
     }
     return true;
   });
@@ -70,11 +62,9 @@ bool read_admission(Fields& fields, Value value, KaiConfig& out) {
 
 bool read_global(Fields& fields, Value value, KaiConfig& out) {
   return fields.object(value, "spec.global", [&](std::string_view key, Value inner) {
-    if (is_null(inner)) return true;
     if (key == "schedulerName") return fields.text(inner, "spec.global.schedulerName", out.scheduler_name);
-    if (key == "gpuSharingMode")
-      return fields.text(inner, "spec.global.gpuSharingMode", out.gpu_sharing_mode.emplace());
-    if (key == "imagesPullSecret") out.misspelt_pull_secret = true;
+    if (key == "gpuSharingMode") return fields.text(inner, "spec.global.gpuSharingMode", out.gpu_sharing_mode);
+    if (key == "imagesPullSecret" && !Fields::is_null(inner)) out.misspelt_pull_secret = true;
     if (key == "additionalImagePullSecrets") {
       return fields.array(inner, "spec.global.additionalImagePullSecrets",
                           [&](Value) { return ++out.pull_secrets > 0; });
@@ -91,8 +81,8 @@ bool read_spec(Fields& fields, Value value, KaiConfig& out) {
     if (key != "binder") return true;
     return fields.object(inner, "spec.binder", [&](std::string_view field, Value item) {
       if (field == "resourceReservation") return read_reservation(fields, item, out);
-      if (field == "volumeBindingTimeoutSeconds" && !is_null(item)) {
-        return fields.number(item, "spec.binder.volumeBindingTimeoutSeconds", out.volume_binding_timeout.emplace());
+      if (field == "volumeBindingTimeoutSeconds") {
+        return fields.number(item, "spec.binder.volumeBindingTimeoutSeconds", out.volume_binding_timeout);
       }
       return true;
     });

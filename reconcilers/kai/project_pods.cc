@@ -6,6 +6,7 @@
 #include "reconcilers/kai/names.h"
 #include "reconcilers/kai/objects.h"
 #include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/project_toleration.h"
 
 namespace gso {
 namespace {
@@ -29,16 +30,6 @@ void keep_kai_labels(StringMap& labels) {
   }
   kept.shrink_to_fit();
   labels = std::move(kept);
-}
-
-bool read_toleration(Fields& fields, Value value, Toleration& out) {
-  return fields.object(value, "spec.tolerations", [&](std::string_view key, Value inner) {
-    if (key == "key") return fields.text(inner, "spec.tolerations.key", out.key);
-    if (key == "operator") return fields.text(inner, "spec.tolerations.operator", out.op);
-    if (key == "value") return fields.text(inner, "spec.tolerations.value", out.value);
-    if (key == "effect") return fields.text(inner, "spec.tolerations.effect", out.effect);
-    return true;
-  });
 }
 
 bool read_names(Fields& fields, Value value, std::vector<std::string>& names) {
@@ -104,8 +95,9 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
         if (field == "containers") return read_names(fields, inner, names);
         if (field == "initContainers") return read_names(fields, inner, inits);
         if (field != "tolerations") return true;
-        return fields.array(inner, "spec.tolerations",
-                            [&](Value item) { return read_toleration(fields, item, out.tolerations.emplace_back()); });
+        return fields.array(inner, "spec.tolerations", [&](Value item) {
+          return json::read_toleration(fields, item, "spec.tolerations", out.tolerations.emplace_back());
+        });
       });
     }
     if (key != "status") return true;
@@ -134,11 +126,7 @@ k8s::Result<BindRequest> project_bind_request(std::string_view text) {
       return fields.object(value, "spec", [&](std::string_view field, Value inner) {
         if (field == "podName") return fields.text(inner, "spec.podName", out.pod_name);
         if (field == "selectedNode") return fields.text(inner, "spec.selectedNode", out.selected_node);
-        if (field == "backoffLimit") {
-          simdjson::ondemand::json_type type{};
-          if (inner.type().get(type) == simdjson::SUCCESS && type == simdjson::ondemand::json_type::null) return true;
-          return fields.number(inner, "spec.backoffLimit", out.backoff_limit.emplace());
-        }
+        if (field == "backoffLimit") return fields.number(inner, "spec.backoffLimit", out.backoff_limit);
         if (field == "selectedGPUGroups") {
           return fields.array(inner, "spec.selectedGPUGroups", [&](Value item) {
             return fields.text(item, "spec.selectedGPUGroups", out.groups.emplace_back());

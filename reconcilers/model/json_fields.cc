@@ -70,6 +70,23 @@ bool Fields::flag(Value value, std::string_view field, bool& out) {
   return true;
 }
 
+bool Fields::is_null(Value& value) {
+  json_type type{};
+  return value.type().get(type) == simdjson::SUCCESS && type == json_type::null;
+}
+
+bool Fields::text(Value value, std::string_view field, std::optional<std::string>& out) {
+  return is_null(value) || text(value, field, out.emplace());
+}
+
+bool Fields::number(Value value, std::string_view field, std::optional<std::int64_t>& out) {
+  return is_null(value) || number(value, field, out.emplace());
+}
+
+bool Fields::flag(Value value, std::string_view field, std::optional<bool>& out) {
+  return is_null(value) || flag(value, field, out.emplace());
+}
+
 bool Fields::time(Value value, std::string_view field, std::optional<k8s::WallTime>& out) {
   std::string_view read;
   if (!view(value, field, read)) return false;
@@ -124,9 +141,8 @@ bool Fields::quantity(Value value, std::string_view field, std::int64_t& out) {
 }
 
 bool Fields::string_map(Value value, std::string_view field, std::map<std::string, std::string>& out) {
-  return object(value, field, [&](std::string_view key, Value inner) {
-    return text(inner, field, out[std::string(key)]);
-  });
+  return object(value, field,
+                [&](std::string_view key, Value inner) { return text(inner, field, out[std::string(key)]); });
 }
 
 namespace {
@@ -182,9 +198,8 @@ MetaField read_meta_field(Fields& fields, std::string_view key, Value value, con
     return done(read_strings(fields, value, "metadata.annotations", filter.annotation, meta.annotations));
   }
   if (key == "ownerReferences") {
-    return done(fields.array(value, "metadata.ownerReferences", [&](Value item) {
-      return read_owner(fields, item, meta.owners.emplace_back());
-    }));
+    return done(fields.array(value, "metadata.ownerReferences",
+                             [&](Value item) { return read_owner(fields, item, meta.owners.emplace_back()); }));
   }
   return MetaField::other;
 }
@@ -226,7 +241,8 @@ k8s::Result<void> Document::finish(const k8s::ObjectMeta& meta) const {
   std::string failure = fields_.failure();
   if (failure.empty() && meta.name.empty()) failure = "metadata.name must be a non-empty string";
   if (failure.empty()) return {};
-  const std::string named = meta.name.empty() ? std::string(kind_) : fmt::format("{} {}", kind_, k8s::to_string(meta.key()));
+  const std::string named =
+      meta.name.empty() ? std::string(kind_) : fmt::format("{} {}", kind_, k8s::to_string(meta.key()));
   return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", named, failure));
 }
 

@@ -64,6 +64,12 @@ class Fields {
   bool number(Value value, std::string_view field, std::int64_t& out);
   bool flag(Value value, std::string_view field, bool& out);
   bool time(Value value, std::string_view field, std::optional<k8s::WallTime>& out);
+  // Optional fields: null counts as absent.
+  bool text(Value value, std::string_view field, std::optional<std::string>& out);
+  bool number(Value value, std::string_view field, std::optional<std::int64_t>& out);
+  bool flag(Value value, std::string_view field, std::optional<bool>& out);
+  // Does not consume the value.
+  [[nodiscard]] static bool is_null(Value& value);
   // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does.
   bool quantity(Value value, std::string_view field, std::int64_t& out);
   bool string_map(Value value, std::string_view field, std::map<std::string, std::string>& out);
@@ -91,9 +97,12 @@ template <class OnOther>
 bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta, OnOther on_other) {
   return fields.object(value, "metadata", [&](std::string_view key, Value inner) {
     switch (read_meta_field(fields, key, inner, filter, meta)) {
-      case MetaField::failed: return false;
-      case MetaField::read: return true;
-      case MetaField::other: return on_other(key, inner);
+      case MetaField::failed:
+        return false;
+      case MetaField::read:
+        return true;
+      case MetaField::other:
+        return on_other(key, inner);
     }
     return false;
   });
@@ -114,7 +123,8 @@ class Document {
       // A scalar document has no value to open.
       fields_.fail("the document", "an object");
     } else {
-      fields_.object(root, "the document", [&](std::string_view key, Value value) { return on_field(fields_, key, value); });
+      fields_.object(root, "the document",
+                     [&](std::string_view key, Value value) { return on_field(fields_, key, value); });
       // Out of bounds is how on demand says that the text is used up.
       if (fields_.ok() && document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
         fields_.fail("the document", "one object and nothing after it");

@@ -2,6 +2,7 @@
 #include "reconcilers/labels.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/project_toleration.h"
 
 namespace gso {
 namespace {
@@ -102,16 +103,6 @@ bool read_affinity(Fields& fields, Value value, DaemonSet& out) {
   });
 }
 
-bool read_toleration(Fields& fields, Value value, Toleration& toleration) {
-  return fields.object(value, "tolerations", [&](std::string_view key, Value inner) {
-    if (key == "key") return fields.text(inner, "tolerations.key", toleration.key);
-    if (key == "operator") return fields.text(inner, "tolerations.operator", toleration.op);
-    if (key == "value") return fields.text(inner, "tolerations.value", toleration.value);
-    if (key == "effect") return fields.text(inner, "tolerations.effect", toleration.effect);
-    return true;
-  });
-}
-
 bool read_volume(Fields& fields, Value value, DaemonSet& out) {
   std::string name;
   std::string config_map;
@@ -139,10 +130,12 @@ bool read_template_spec(Fields& fields, Value value, DaemonSet& out) {
     if (key == "nodeSelector") return fields.string_map(inner, "nodeSelector", out.node_selector);
     if (key == "affinity") return read_affinity(fields, inner, out);
     if (key == "tolerations") {
-      return fields.array(inner, "tolerations",
-                          [&](Value item) { return read_toleration(fields, item, out.tolerations.emplace_back()); });
+      return fields.array(inner, "tolerations", [&](Value item) {
+        return json::read_toleration(fields, item, "tolerations", out.tolerations.emplace_back());
+      });
     }
-    if (key == "volumes") return fields.array(inner, "volumes", [&](Value item) { return read_volume(fields, item, out); });
+    if (key == "volumes")
+      return fields.array(inner, "volumes", [&](Value item) { return read_volume(fields, item, out); });
     return true;
   });
 }
@@ -151,8 +144,9 @@ bool read_template_meta(Fields& fields, Value value, DaemonSet& out) {
   return fields.object(value, "spec.template.metadata", [&](std::string_view key, Value inner) {
     if (key != "annotations") return true;
     return fields.object(inner, "spec.template.metadata.annotations", [&](std::string_view name, Value text) {
-      return name == kRestartedForAnnotation ? fields.text(text, "spec.template.metadata.annotations", out.restarted_for)
-                                             : true;
+      return name == kRestartedForAnnotation
+                 ? fields.text(text, "spec.template.metadata.annotations", out.restarted_for)
+                 : true;
     });
   });
 }
@@ -194,9 +188,12 @@ k8s::Result<DaemonSet> project_daemonset(std::string_view text) {
     if (key == "spec") return read_daemonset_spec(fields, value, out);
     if (key == "status") {
       return fields.object(value, "status", [&](std::string_view field, Value inner) {
-        if (field == "observedGeneration") return fields.number(inner, "status.observedGeneration", out.observed_generation);
-        if (field == "desiredNumberScheduled") return fields.number(inner, "status.desiredNumberScheduled", out.desired);
-        if (field == "updatedNumberScheduled") return fields.number(inner, "status.updatedNumberScheduled", out.updated);
+        if (field == "observedGeneration")
+          return fields.number(inner, "status.observedGeneration", out.observed_generation);
+        if (field == "desiredNumberScheduled")
+          return fields.number(inner, "status.desiredNumberScheduled", out.desired);
+        if (field == "updatedNumberScheduled")
+          return fields.number(inner, "status.updatedNumberScheduled", out.updated);
         if (field == "numberAvailable") return fields.number(inner, "status.numberAvailable", out.available);
         return true;
       });

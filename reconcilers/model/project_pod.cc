@@ -100,7 +100,8 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
     if (key == "containers") return uses(containers);
     if (key == "initContainers") return uses(init_containers);
     if (key == "volumes") {
-      return fields.array(inner, "spec.volumes", [&](Value item) { return read_pod_volume(fields, item, pod.uses_mps_pipe); });
+      return fields.array(inner, "spec.volumes",
+                          [&](Value item) { return read_pod_volume(fields, item, pod.uses_mps_pipe); });
     }
     if (key == "resourceClaims") {
       return fields.array(inner, "spec.resourceClaims", [&](Value) { return pod.dra_gpu_claim = true; });
@@ -110,7 +111,8 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
   for (const auto& use : containers) add_use(use, false, pod);
   for (const auto& use : init_containers) add_use(use, true, pod);
   auto visible = [](const ContainerUse& use) { return use.visible_devices && use.limits.empty(); };
-  pod.nvidia_visible_devices = std::ranges::any_of(containers, visible) || std::ranges::any_of(init_containers, visible);
+  pod.nvidia_visible_devices =
+      std::ranges::any_of(containers, visible) || std::ranges::any_of(init_containers, visible);
   return read;
 }
 
@@ -172,7 +174,8 @@ bool read_pod_status(Fields& fields, Value value, Pod& pod) {
     if (key == "containerStatuses") return statuses(pod.containers);
     if (key == "initContainerStatuses") return statuses(pod.init_containers);
     if (key == "conditions") {
-      return fields.array(inner, "status.conditions", [&](Value item) { return read_pod_condition(fields, item, pod.ready); });
+      return fields.array(inner, "status.conditions",
+                          [&](Value item) { return read_pod_condition(fields, item, pod.ready); });
     }
     return true;
   });

@@ -13,7 +13,9 @@ namespace {
 using json::Fields;
 using json::Value;
 
-bool keeps_own_annotation(std::string_view key) { return key.starts_with("gpusharing.dev/"); }
+bool keeps_own_annotation(std::string_view key) {
+  return key.starts_with("gpusharing.dev/");
+}
 
 // Keys sorted, no blanks: equal statuses give equal text, whatever order the server wrote them in.
 bool canonical(Fields& fields, Value value, std::string_view field, std::string& out) {
@@ -131,7 +133,8 @@ bool read_window(Fields& fields, Value value, MaintenanceWindow& out) {
 bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
   return fields.object(value, "spec.rollout", [&](std::string_view key, Value inner) {
     if (key == "mechanism") return choice(fields, inner, "spec.rollout.mechanism", kMechanisms, out.mechanism);
-    if (key == "maxUnavailable") return int_or_percent(fields, inner, "spec.rollout.maxUnavailable", out.max_unavailable);
+    if (key == "maxUnavailable")
+      return int_or_percent(fields, inner, "spec.rollout.maxUnavailable", out.max_unavailable);
     if (key == "maxUnavailablePerGroup") {
       return int_or_percent(fields, inner, "spec.rollout.maxUnavailablePerGroup", out.max_unavailable_per_group);
     }
@@ -145,7 +148,7 @@ bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
       });
     }
     if (key == "workloads") return choice(fields, inner, "spec.rollout.workloads", kWorkloads, out.workloads);
-    if (key == "cordon") return fields.flag(inner, "spec.rollout.cordon", out.cordon.emplace());
+    if (key == "cordon") return fields.flag(inner, "spec.rollout.cordon", out.cordon);
     if (key == "idleTimeout") return duration(fields, inner, "spec.rollout.idleTimeout", out.idle_timeout);
     if (key == "verifyTimeout") return duration(fields, inner, "spec.rollout.verifyTimeout", out.verify_timeout);
     if (key == "maxFailures") return fields.number(inner, "spec.rollout.maxFailures", out.max_failures);
@@ -174,8 +177,7 @@ bool read_inline(Fields& fields, Value value, InlineProfile& out) {
     }
     if (key == "resource") return fields.text(inner, "spec.profile.inline.resource", out.resource);
     if (key == "failRequestsGreaterThanOne") {
-      return fields.flag(inner, "spec.profile.inline.failRequestsGreaterThanOne",
-                         out.fail_requests_greater_than_one.emplace());
+      return fields.flag(inner, "spec.profile.inline.failRequestsGreaterThanOne", out.fail_requests_greater_than_one);
     }
     return true;
   });
@@ -189,13 +191,13 @@ bool read_policy_spec(Fields& fields, Value value, SharingPolicy& out) {
     if (key == "takeover") return fields.flag(inner, "spec.takeover", out.takeover);
     if (key == "deletionPolicy") return choice(fields, inner, "spec.deletionPolicy", kDeletion, out.deletion_policy);
     if (key == "revisionHistoryLimit") {
-      return fields.number(inner, "spec.revisionHistoryLimit", out.revision_history_limit.emplace());
+      return fields.number(inner, "spec.revisionHistoryLimit", out.revision_history_limit);
     }
     if (key == "rollout") return read_rollout_spec(fields, inner, out.rollout);
     if (key == "profile") {
       return fields.object(inner, "spec.profile", [&](std::string_view field, Value item) {
-        if (field == "configMapKey") return fields.text(item, "spec.profile.configMapKey", out.config_map_key.emplace());
-        if (field == "inline") return read_inline(fields, item, out.inline_profile.emplace());
+        if (field == "configMapKey") return fields.text(item, "spec.profile.configMapKey", out.config_map_key);
+        if (field == "inline" && !Fields::is_null(item)) return read_inline(fields, item, out.inline_profile.emplace());
         return true;
       });
     }
