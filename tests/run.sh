@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# `./dev test [fast]`: builds everything and runs every suite, fast ones first. The real control plane is built (once,
-# cached) while the C++ compiles. Prints what ran and how many; the last line is "N passed, N failed".
+# `./dev test [fast|asan|tsan]`: builds everything and runs every suite, fast ones first; under a sanitizer's preset where
+# one is named. The real control plane is built (once, cached) while the C++ compiles. Prints what ran and how many; the last line is "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=../dev
 source ./dev --as-library
 MODE=${1:-all}
-case $MODE in all|fast) ;; *) die "test takes nothing, or 'fast', not '$MODE'" ;; esac
+PRESET=debug
+case $MODE in
+  all|fast) ;;
+  asan|tsan) PRESET=$MODE MODE=all ;;
+  *) die "test takes nothing, or one of fast, asan and tsan, not '$MODE'" ;;
+esac
 
 ensure_packages "${BUILD_PACKAGES[@]}" "${SPEED_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 OUT=build/test-results
@@ -41,13 +46,13 @@ if [ "$MODE" = all ]; then
   CONTROL_PLANE=$!
   trap 'kill "$CONTROL_PLANE" 2>/dev/null || true' EXIT
 fi
-build debug
+build "$PRESET"
 say "built after $((SECONDS - STARTED)) s; running the suites"
 
 # GoogleTest executables, in parallel; each writes its own report, from which the cases are counted.
 run_ctest() {
   local label=$1 from=$SECONDS status=0 name tests failures
-  GTEST_OUTPUT="xml:$PWD/$OUT/gtest/" ctest --preset debug -L "$label" -j "$(nproc)" --output-on-failure \
+  GTEST_OUTPUT="xml:$PWD/$OUT/gtest/" ctest --preset "$PRESET" -L "$label" -j "$(nproc)" --output-on-failure \
     >"$OUT/ctest-$label.log" 2>&1 </dev/null || status=$?
   for xml in "$OUT"/gtest/*.xml; do
     [ -f "$xml" ] || continue
@@ -82,7 +87,7 @@ if [ "$MODE" = all ]; then
   if wait "$CONTROL_PLANE"; then
     trap - EXIT
     suite controlplane tests/conformance/controlplane/cluster_test.sh
-    suite conformance tests/conformance/run.sh
+    GSO_BUILD="$PWD/build/$PRESET" suite conformance tests/conformance/run.sh
   else
     trap - EXIT
     tail -n 40 "$OUT/controlplane-build.log" >&2

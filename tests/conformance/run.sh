@@ -4,14 +4,15 @@
 #
 #   run.sh [PART...]      parts: sequences custom-resources chart chart-live least-privilege kai bad-input story-v0.17.0 story-v0.20.0; all by default
 #
-# GSO_CONFORMANCE_JOBS says how many at once (3). Prints one line for each part as it ends (its whole output is in
+# GSO_CONFORMANCE_JOBS says how many at once (3), GSO_BUILD which build is tried (build/debug).
+# Prints one line for each part as it ends (its whole output is in
 # build/test-results/conformance/PART.log) and the end of what failed; closes with "N passed, N failed".
 set -euo pipefail
 shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(cd "$here/../.." && pwd)
-build=$project/build/debug
+build=${GSO_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
 jobs=${GSO_CONFORMANCE_JOBS:-3}
 mkdir -p "$logs"
