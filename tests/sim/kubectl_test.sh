@@ -178,6 +178,30 @@ expect "apply a custom resource" "widget.example.com/w created" k apply -f - <<<
 expect "get it by its short name, with its default" "^w +3" k get wd
 expect_failure "a custom resource is checked" "should be greater than or equal to 1" k patch wd w --type merge -p '{"spec":{"size":0}}'
 expect "explain a custom resource" "How large it is" k explain wd.spec.size
+# What typed clients send is protobuf.
+expect "create a namespace" "namespace/made created" k create ns made
+expect_failure "a namespace that is there" "namespaces \"made\" already exists" k create ns made
+expect "create a ConfigMap" "configmap/made created" k create cm -n made made --from-literal=any="replicas: 4"
+expect "it has its data and no managed field too many" '^replicas: 4 [{]"f:data":[{]".":[{][}],"f:any":[{][}][}][}]$' \
+  k get cm -n made made -o 'jsonpath={.data.any} {.metadata.managedFields[0].fieldsV1}' --show-managed-fields
+expect "create a Secret" "secret/made created" k create secret generic -n made made --from-literal=password=secret
+expect "its bytes are those" "^c2VjcmV0$" k get secret -n made made -o 'jsonpath={.data.password}'
+expect "create a ServiceAccount" "serviceaccount/made created" k create sa -n made made
+expect "create a Role" "role.rbac.authorization.k8s.io/made created" k create role -n made made --verb=get,list --resource=pods
+expect "its rule" '^\["get","list"\] \["pods"\]$' k get role -n made made -o 'jsonpath={.rules[0].verbs} {.rules[0].resources}'
+expect "create a Deployment" "deployment.apps/made created" k create deployment -n made made --image=example.com/app:1 --replicas=3 --port=80
+expect "its fields" "^3 example.com/app:1 80 made$" k get deployment -n made made \
+  -o 'jsonpath={.spec.replicas} {.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].ports[0].containerPort} {.spec.selector.matchLabels.app}'
+expect "create a disruption budget" "poddisruptionbudget.policy/made created" k create pdb -n made made --selector=app=made --min-available=50%
+expect "a percentage stays one" "^50%$" k get pdb -n made made -o 'jsonpath={.spec.minAvailable}'
+expect "create a priority class" "priorityclass.scheduling.k8s.io/made created" k create priorityclass made --value=-5
+expect "a negative number stays one" "^-5$" k get priorityclass made -o 'jsonpath={.value}'
+expect "ask for a right" "^yes$" k auth can-i get pods
+expect "apply over what was created" "namespace/made configured" k apply -f - <<<'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"made","labels":{"a":"1"}}}'
+expect "edit what was created" "configmap/made edited" env EDITOR="sed -i s/replicas:.4/replicas:\ 8/" "$kubectl" edit cm -n made made
+k run -n made one --image=example.com/app:1 --overrides='{"spec":{"nodeName":"gpu-1"}}' >"$work/run"
+expect "run a pod" "pod/one created" cat "$work/run"
+expect "drain evicts it" "pod/one evicted" k drain gpu-1 --force --grace-period=0 --timeout=20s --ignore-daemonsets
 expect "delete --dry-run" "deleted \(server dry run\)" k delete node gpu-1 --dry-run=server
 expect "delete" "node \"gpu-1\" deleted" k delete node gpu-1
 expect_failure "gone" "nodes \"gpu-1\" not found" k get node gpu-1

@@ -11,6 +11,7 @@
 #include "tests/sim/apiserver/discovery.h"
 #include "tests/sim/apiserver/managed_fields.h"
 #include "tests/sim/apiserver/options.h"
+#include "tests/sim/apiserver/protobuf.h"
 #include "tests/sim/apiserver/reader.h"
 #include "tests/sim/apiserver/writer.h"
 
@@ -163,12 +164,22 @@ class ApiServer::Impl {
     if (info.kind == RequestInfo::Path::other) return other_path(request, info);
     auto resource = find_resource(info);
     if (!resource) return resource.error();
+    if (is_protobuf(request.content_type) && !(*resource)->custom) return route_protobuf(**resource, request, context);
     if ((*resource)->create_only) return review(**resource, request, manager_of(info, context));
     auto format = choose_format(request.accept, info.option("includeObject"));
     if (!format) return format.error().response();
     k8s::HttpResponse response = answer(*resource, request, info, context, *format);
     if (format->yaml) response.headers[0].second = "application/yaml";
     return response;
+  }
+
+  // The same request with its body in JSON.
+  k8s::HttpResponse route_protobuf(const Resource& resource, k8s::HttpRequest request, const RequestContext& context) {
+    const auto object = decode_protobuf(request.body, resource.schema);
+    if (!object) return bad_request(object.error()).response();
+    request.body = object->dump(-1, ' ', false, json::error_handler_t::replace);
+    request.content_type = "application/json";
+    return route(request, context);
   }
 
   k8s::HttpResponse answer(const ResourcePtr& resource, const k8s::HttpRequest& request, const RequestInfo& info,
@@ -199,9 +210,6 @@ class ApiServer::Impl {
   k8s::HttpResponse review(const Resource& resource, const k8s::HttpRequest& request,
                            const std::string& manager) const {
     json object = json::parse(request.body, nullptr, false);
-    if (request.content_type.find("protobuf") != std::string::npos) {
-      return ApiError(415, "UnsupportedMediaType", "the simulated server reads JSON and YAML, not protobuf").response();
-    }
     if (!object.is_object()) return bad_request("the object provided is unrecognized").response();
     object["apiVersion"] = resource.api_version();
     object["kind"] = resource.kind;

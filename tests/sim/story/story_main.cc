@@ -208,8 +208,13 @@ int tell(const Settings& settings) {
   std::printf("%zu of %zu steps held, in %.1f s\n", held, steps->size(),
               std::chrono::duration<double>(clock->monotonic() - begun).count());
   if (!all) {
-    scratch.keep();
-    std::printf("the operator's log: %s\n", scratch.file("operator.log").c_str());
+    const std::string log = scratch.file("operator.log");
+    if (std::filesystem::exists(log)) {
+      scratch.keep();
+      std::printf("the operator's log: %s\n", log.c_str());
+    } else {
+      std::printf("the operator was never started, so there is no log of it\n");
+    }
   }
   return all ? 0 : 1;
 }
