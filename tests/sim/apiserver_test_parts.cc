@@ -107,7 +107,8 @@ TEST(Names, follow_their_grammars) {
   EXPECT_FALSE(dns_subdomain_problem("a-b.c9"));
   for (const char* bad : {"", "A", "a_", "-a", "a.", "a..b"}) EXPECT_TRUE(dns_subdomain_problem(bad)) << bad;
   EXPECT_FALSE(label_key_problem("nvidia.com/gpu.present"));
-  for (const char* bad : {"", "/a", "a/", "a/b/c", "A_/x", std::string(64, 'x').c_str()})
+  for (const std::string& bad : {std::string(), std::string("/a"), std::string("a/"), std::string("a/b/c"),
+                                 std::string("A_/x"), std::string(64, 'x')})
     EXPECT_TRUE(label_key_problem(bad)) << bad;
   EXPECT_FALSE(label_value_problem(""));
   EXPECT_TRUE(label_value_problem(std::string(64, 'x')));
