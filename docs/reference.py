@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Writes the reference pages: custom-resources.md from crds/, command-line.md and the man page from the binary's --help.
+
+usage: reference.py BINARY [--check]      with --check it writes nothing, and fails where a page is not up to date
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import yaml
+
+DOCS = pathlib.Path(__file__).resolve().parent
+PROGRAM = "gpu-sharing-operator"
+
+
+# --- Custom resources
+def of_type(schema):
+    if schema.get("x-kubernetes-int-or-string"):
+        return "integer or string"
+    kind = schema.get("type", "any")
+    if kind == "array":
+        return f"list of {of_type(schema['items'])}"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"map of {of_type(schema['additionalProperties'])}"
+    return schema.get("format", kind) if kind == "string" else kind
+
+
+def limits(schema):
+    """What the API server holds a value to, in words."""
+    out = []
+    if "enum" in schema:
+        out.append("one of " + ", ".join(f"`{value}`" for value in schema["enum"]))
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None or high is not None:
+        out.append(f"{low if low is not None else ''}–{high if high is not None else ''}")
+    for key, words in (("minLength", "at least {} characters"), ("maxLength", "at most {} characters"),
+                       ("minItems", "at least {} items"), ("maxItems", "at most {} items"),
+                       ("maxProperties", "at most {} entries")):
+        if key in schema and not (key == "minLength" and schema[key] == 0):
+            out.append(words.format(schema[key]))
+    if "pattern" in schema:
+        out.append(f"`{schema['pattern']}`")
+    out += [rule["message"] for rule in schema.get("x-kubernetes-validations", []) if "message" in rule]
+    return "; ".join(out)
+
+
+def default(schema):
+    if "default" not in schema:
+        return ""
+    value = schema["default"]
+    text = str(value).lower() if isinstance(value, bool) else ("{}" if value == {} else str(value))
+    return f"`{text}`"
+
+
+def cell(text):
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+def rows(schema, path, required):
+    yield (f"`{path}`" + (" (required)" if required else ""), of_type(schema), default(schema), limits(schema),
+           schema.get("description", ""))
+    inner, below = schema, path
+    while inner.get("type") == "array":
+        inner, below = inner["items"], below + "[]"
+    for name, field in inner.get("properties", {}).items():
+        yield from rows(field, f"{below}.{name}", name in inner.get("required", []))
+
+
+def custom_resources():
+    out = ["# Custom resources", "",
+           "Generated from [crds/](../crds) by `./dev docs`. What the fields are for, with examples: "
+           "[sharing-objects.md](sharing-objects.md).", ""]
+    for path in sorted((DOCS.parent / "crds").glob("*.yaml")):
+        crd = yaml.safe_load(path.read_text(encoding="utf-8"))
+        names = crd["spec"]["names"]
+        for version in crd["spec"]["versions"]:
+            schema = version["schema"]["openAPIV3Schema"]
+            out += [f"## {names['kind']} ({crd['spec']['group']}/{version['name']})", "",
+                    " ".join(schema.get("description", "").split()), "",
+                    f"{crd['spec']['scope']}-scoped; `kubectl get {names['plural']}`"
+                    + "".join(f", `{name}`" for name in names.get("shortNames", [])) + ".", "",
+                    "| field | type | default | limits | |", "|---|---|---|---|---|"]
+            for part in ("spec", "status"):
+                if part in schema["properties"]:
+                    required = part in schema.get("required", [])
+                    out += ["| " + " | ".join(cell(c) for c in row) + " |"
+                            for row in rows(schema["properties"][part], part, required)]
+            out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+# --- Command line
+def help_of(binary, words):
+    # Defaults must not depend on whose machine this is.
+    env = {key: value for key, value in os.environ.items() if not key.startswith("GSO_")}
+    done = subprocess.run([binary, *words, "--help"], check=True, capture_output=True, text=True, env=env)
+    return re.sub(r"\n{3,}", "\n\n", done.stdout.strip())
+
+
+def commands(binary, words=()):
+    """(words, help) of the program and each of its subcommands, depth first."""
+    text = help_of(binary, words)
+    yield words, text
+    section = text.partition("\nSubcommands:\n")[2].partition("\n\n")[0]
+    for name in re.findall(r"^  ([a-z][a-z-]*)", section, re.M):
+        yield from commands(binary, (*words, name))
+
+
+def command_line(all_commands):
+    out = ["# Command line", "", "Generated from the binary's `--help` by `./dev docs`.", ""]
+    for words, text in all_commands:
+        out += [f"## {' '.join((PROGRAM, *words))}", "", "```text", text, "```", ""]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def man_page(all_commands):
+    def literal(text):
+        escaped = text.replace("\\", "\\e").replace("-", "\\-")
+        return "\n".join("\\&" + line if line[:1] in ".'" else line for line in escaped.splitlines())
+
+    (_, top), *rest = all_commands
+    summary, _, body = top.partition("\n")
+    out = [f'.TH {PROGRAM.upper()} 1', ".SH NAME", f"{literal(PROGRAM)} \\- {literal(summary.rstrip('.'))}",
+           ".SH SYNOPSIS", f".B {literal(PROGRAM)}", "[OPTIONS] SUBCOMMAND", ".SH OPTIONS", ".nf",
+           literal(body.partition("\n\n")[2]), ".fi", ".SH SUBCOMMANDS"]
+    for words, text in rest:
+        out += [f".SS {literal(' '.join(words))}", ".nf", literal(text), ".fi"]
+    return "\n".join(out) + "\n"
+
+
+def main():
+    arguments = [word for word in sys.argv[1:] if word != "--check"]
+    if len(arguments) != 1:
+        sys.exit(__doc__)
+    all_commands = list(commands(arguments[0]))
+    pages = {"custom-resources.md": custom_resources(), "command-line.md": command_line(all_commands),
+             f"{PROGRAM}.1": man_page(all_commands)}
+    stale = [name for name, text in pages.items()
+             if not (DOCS / name).exists() or (DOCS / name).read_text(encoding="utf-8") != text]
+    if "--check" not in sys.argv[1:]:
+        for name in stale:
+            (DOCS / name).write_text(pages[name], encoding="utf-8")
+    elif stale:
+        sys.exit(f"not up to date: {', '.join('docs/' + name for name in stale)}; ./dev docs writes them")
+    print(f"{len(pages)} pages, {len(all_commands)} commands")
+
+
+if __name__ == "__main__":
+    main()
