@@ -156,6 +156,23 @@ for o in yaml.safe_load_all(sys.stdin):
   grep "did you mean 'settle'" <<<"$answer"
 }
 
+publishes_every_kind() {
+  kubectl get --raw /openapi/v2 | "$here/openapi_schemas.py" "$work/schemas"
+  [[ -s $work/schemas/servicemonitor-monitoring-v1.json && -s $work/schemas/prometheusrule-monitoring-v1.json ]]
+}
+
+# Before it is sent anywhere: against schemas made of the server's own OpenAPI, CRDs included. A field too many fails.
+schemas_hold() {
+  # CRDs reach the OpenAPI a moment after they are established.
+  await 30 publishes_every_kind
+  local variant=("$cluster/bin/kubeconform" -strict -summary
+    -schema-location "$work/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json")
+  render | "${variant[@]}"
+  render "${everything[@]}" | "${variant[@]}"
+  if render | sed 's/^  replicas: 2$/  replicaz: 2/' | "${variant[@]}" >"$work/typo"; then return 1; fi
+  grep -q "'replicaz' not allowed" "$work/typo"
+}
+
 # Checked by the API server itself: schemas of its own OpenAPI, strict field validation, admission, the type check of CEL
 # expressions. Stronger than a comparison with schemas, which knows none of the last three.
 server_accepts_every_object() {
@@ -305,6 +322,7 @@ check "the roles agree with the registry of reconcilers" roles_agree_with_the_re
 check "modes and eviction decide what may be written" modes_decide_what_may_be_written
 check "the operator accepts the rendered configuration" operator_accepts_the_configuration
 check "the server accepts every object" server_accepts_every_object
+check "kubeconform finds every rendered object in step with the server's schemas" schemas_hold
 check "pods are admitted where Pod Security is restricted" pods_are_restricted
 check "helm installs" installs
 check "the ServiceAccount may do what it needs, and no more" account_may_what_it_needs_only

@@ -14,7 +14,7 @@ cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
 go_version=1.26.8  # fetched where the machine has none; any Go from 1.26 on is taken
 hash=$(cd "$here" && cat build.sh ./*/go.mod ./*/go.sum | sha256sum | cut -c1-16)
 out=$cache/controlplane/$hash
-all=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm promtool)
+all=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm promtool kubeconform)
 
 say() { printf 'build.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -127,6 +127,11 @@ describe() {
       folder=prometheus package=github.com/prometheus/prometheus/cmd/promtool
       version=$(pinned prometheus github.com/prometheus/prometheus)
       ldflags+=" -X github.com/prometheus/common/version.Version=${version#v}"
+      ;;
+    kubeconform)
+      folder=kubeconform package=github.com/yannh/kubeconform/cmd/kubeconform
+      version=$(pinned kubeconform github.com/yannh/kubeconform)
+      ldflags+=" -X main.version=$version"
       ;;
     *) die "unknown program $1; there are: ${all[*]}" ;;
   esac
