@@ -39,9 +39,13 @@ class Linter {
     if (respelt && begins_with_manifest(*respelt)) {
       text = *respelt;
     }
+    const auto empty = find_empty_root(text);
+    if (empty) {
+      profile(parse_empty_root(text, *empty), add("Profile"));
+    }
     int line = 1;
-    while (!text.empty()) {
-      const std::size_t rest = read(text, line);
+    for (bool first = true; !text.empty(); first = false) {
+      const std::size_t rest = first && empty ? next_document(text, empty->behind.line) : read(text, line);
       line += static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(rest), '\n'));
       text.remove_prefix(rest);
     }
@@ -75,8 +79,8 @@ class Linter {
     std::optional<YamlDocument> document = stream.next();
     while (document) {
       std::optional<YamlDocument> following = stream.next();
-      const bool only = documents_.empty() && !following && !stream.error();
-      one(*document, only);
+      const bool first = documents_.empty() && !following;  // What follows, if anything, does not parse.
+      one(*document, first && !stream.error(), first);
       document = std::move(following);
     }
     if (!stream.error()) {
@@ -84,7 +88,7 @@ class Linter {
     }
     const YamlError& error = *stream.error();
     if (!last_error_ || !(*last_error_ == error.at)) {  // Else the text was taken up again at the broken document.
-      add("Profile").diagnostics.push_back(to_diagnostic(error));
+      add_diagnostics(error, add("Profile").diagnostics);
     }
     last_error_ = error.at;
     return error.code == "TooLarge" ? text.size() : next_document(text, error.at.line - first_line);
@@ -105,9 +109,10 @@ class Linter {
     return at;
   }
 
-  void one(const YamlDocument& document, bool only) {
+  // `counts`: even if there is nothing in it.
+  void one(const YamlDocument& document, bool only, bool counts) {
     const YamlNode& root = *document.root;
-    if (!only && root.kind == YamlNode::Kind::scalar && root.value.empty()) {
+    if (!counts && root.kind == YamlNode::Kind::scalar && root.value.empty()) {
       return;  // Nothing between two separators.
     }
     std::vector<Diagnostic> unused;

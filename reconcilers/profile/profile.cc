@@ -130,8 +130,25 @@ ParsedProfile parse_profile_node(const YamlNode& root) {
   return parsed;
 }
 
-Diagnostic to_diagnostic(const YamlError& error) {
-  return {Diagnostic::Severity::error, error.code, "", error.at.line, error.at.column, error.message};
+ParsedProfile parse_empty_root(std::string_view text, const EmptyRoot& root) {
+  ParsedProfile parsed;
+  if (root.error) {
+    add_diagnostics(*root.error, parsed.diagnostics);
+    return parsed;
+  }
+  parsed = parse_profile(text.substr(0, root.length));
+  parsed.diagnostics.push_back({Diagnostic::Severity::warning, "FurtherTextIgnored", "", root.behind.line,
+                                root.behind.column,
+                                "the document begins with an empty {} or [], and nothing behind it is read"});
+  return parsed;
+}
+
+void add_diagnostics(const YamlError& error, std::vector<Diagnostic>& diagnostics) {
+  if (error.cause.line > 0) {
+    diagnostics.push_back(
+        {Diagnostic::Severity::error, error.code, "", error.cause.line, error.cause.column, error.cause_message});
+  }
+  diagnostics.push_back({Diagnostic::Severity::error, error.code, "", error.at.line, error.at.column, error.message});
 }
 
 void sort_and_limit(std::vector<Diagnostic>& diagnostics) {
@@ -151,11 +168,8 @@ void sort_and_limit(std::vector<Diagnostic>& diagnostics) {
 }
 
 ParsedProfile parse_profile(std::string_view text) {
-  if (const std::size_t read = length_read(text); read < text.size()) {
-    ParsedProfile parsed = parse_profile(text.substr(0, read));
-    parsed.diagnostics.push_back({Diagnostic::Severity::warning, "FurtherTextIgnored", "", 0, 0,
-                                  "the document begins with an empty {} or [], and nothing behind it is read"});
-    return parsed;
+  if (const auto empty = find_empty_root(text)) {
+    return parse_empty_root(text, *empty);
   }
   YamlStream stream(text);
   const auto document = stream.next();
@@ -163,7 +177,7 @@ ParsedProfile parse_profile(std::string_view text) {
     ParsedProfile parsed;  // Nothing in it: a profile without sharing.
     parsed.accepted = !stream.error();
     if (stream.error()) {
-      parsed.diagnostics.push_back(to_diagnostic(*stream.error()));
+      add_diagnostics(*stream.error(), parsed.diagnostics);
     }
     return parsed;
   }

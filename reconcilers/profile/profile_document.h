@@ -4,14 +4,19 @@
 #include <vector>
 
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/profile/yaml_empty_root.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
 
+// As parse_profile(), of a text with this empty root.
+[[nodiscard]] ParsedProfile parse_empty_root(std::string_view text, const EmptyRoot& root);
+
 // As parse_profile(), of this document alone.
 [[nodiscard]] ParsedProfile parse_profile_node(const YamlNode& root);
 
-[[nodiscard]] Diagnostic to_diagnostic(const YamlError& error);
+// One, and another for the line that may be the cause.
+void add_diagnostics(const YamlError& error, std::vector<Diagnostic>& diagnostics);
 
 // By line and column; equal places keep their order. Of a flood, the first hundred errors and the first hundred others
 // stay, and an info says how many do not.

@@ -2,6 +2,7 @@
 #include "reconcilers/profile/yaml_dialect.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace gso {
@@ -14,6 +15,10 @@ bool is_blank(char c) {
 }
 bool is_indicator(char c) {
   return c == ',' || c == '[' || c == ']';
+}
+
+bool is_continuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -49,9 +54,37 @@ std::optional<std::string> hold(std::string_view text, std::size_t offset, Stumb
   return held;
 }
 
+// A second byte order mark at the beginning takes a column; and as long as the first piece lasts, the plugin's library
+// takes the first character of every line for another one and skips it, be it a line break.
+std::string skip_second_mark(std::string_view text) {
+  const std::string_view first_piece = text.substr(2 * kByteOrderMark.size(), kReadPiece - 2 * kByteOrderMark.size());
+  std::string read(kByteOrderMark);
+  read += ' ';
+  bool at_start = false;
+  for (std::size_t at = 0; at < first_piece.size();) {
+    const bool cut_pair = at_start && first_piece.substr(at).starts_with("\r\n");
+    const std::size_t line_break = cut_pair ? 0 : break_length(first_piece, at);
+    std::size_t length = std::max<std::size_t>(line_break, 1);
+    while (line_break == 0 && at + length < first_piece.size() && is_continuation(first_piece[at + length])) {
+      ++length;
+    }
+    const bool refused = static_cast<unsigned char>(first_piece[at]) < ' ' && !cut_pair &&
+                         first_piece[at] != '\t';  // And is, skipped or not.
+    if (!at_start || line_break > 0 || refused) {
+      read += first_piece.substr(at, length);
+    }
+    read += at_start ? " " : "";
+    at_start = !at_start && line_break > 0;
+    at += length;
+  }
+  read += text.substr(2 * kByteOrderMark.size() + first_piece.size());
+  return read;
+}
+
 std::string hold_marks(std::string_view text) {
   const bool utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
-  std::string held(text);
+  const bool two = text.starts_with(kByteOrderMark) && text.substr(kByteOrderMark.size()).starts_with(kByteOrderMark);
+  std::string held = two ? skip_second_mark(text) : std::string(text);
   return utf16 ? held : replace_all(std::move(held), kByteOrderMark, kHeldMark, 1);
 }
 
@@ -59,52 +92,48 @@ std::string release_held(std::string scalar) {
   return replace_all(replace_all(std::move(scalar), kHeldColon, ":", 0), kHeldMark, kByteOrderMark, 0);
 }
 
-std::size_t length_read(std::string_view text) {
-  std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  while (at < text.size()) {
-    at = std::min(text.find_first_not_of(kBlanks, at), text.size());
-    const std::string_view rest = text.substr(at);
-    if (rest.starts_with('#') || rest.starts_with('%')) {
-      at = std::min(text.find('\n', at), text.size());
-    } else if (rest.starts_with("---") && rest.size() > 3 && is_blank(rest[3])) {
-      at += 3;
-    } else {
-      break;
+std::size_t break_length(std::string_view text, std::size_t at) {
+  constexpr std::array<std::string_view, 6> kBreaks{"\r\n", "\r", "\n", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
+  for (const std::string_view mark : kBreaks) {
+    if (text.substr(at).starts_with(mark)) {
+      return mark.size();
     }
   }
-  const char open = at < text.size() ? text[at] : ' ';
-  const std::size_t close =
-      open == '{' || open == '[' ? text.find_first_not_of(kBlanks, at + 1) : std::string_view::npos;
-  const bool empty = close != std::string_view::npos && text[close] == (open == '{' ? '}' : ']');
-  if (!empty) {
-    return text.size();
-  }
-  const auto behind = text.find_first_not_of(" \t", close + 1);
-  const bool nothing =
-      behind == std::string_view::npos || text[behind] == '\n' || text[behind] == '\r' || text[behind] == '#';
-  return nothing ? text.size() : close + 1;
+  return 0;
 }
 
-std::size_t offset_of(std::string_view text, int line, int column) {
+std::size_t offset_of(std::string_view text, Position place) {
   std::size_t at = 0;
-  for (int i = 1; i < line && at < text.size(); ++i) {
-    const auto end = text.find_first_of("\r\n", at);
-    if (end == std::string_view::npos) {
-      return text.size();
-    }
-    at = end + (text.substr(end).starts_with("\r\n") ? 2 : 1);
+  for (int i = 1; i < place.line && at < text.size();) {
+    const std::size_t length = break_length(text, at);
+    i += length > 0 ? 1 : 0;
+    at += std::max<std::size_t>(length, 1);
   }
-  for (int i = 1; i < column && at < text.size(); ++i) {
+  for (int i = 1; i < place.column && at < text.size(); ++i) {
     ++at;
-    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) {
+    while (at < text.size() && is_continuation(text[at])) {
       ++at;
     }
   }
   return at;
 }
 
-std::optional<std::size_t> tag_running_into_indicator(std::string_view text, int line, int column) {
-  std::size_t at = offset_of(text, line, column);
+Position place_of(std::string_view text, std::size_t offset) {
+  Position place{1, 1};
+  for (std::size_t at = 0; at < offset && at < text.size();) {
+    const std::size_t length = break_length(text, at);
+    if (length > 0) {
+      place = {place.line + 1, 1};
+    } else {
+      place.column += is_continuation(text[at]) ? 0 : 1;
+    }
+    at += std::max<std::size_t>(length, 1);
+  }
+  return place;
+}
+
+std::optional<std::size_t> tag_running_into_indicator(std::string_view text, Position place) {
+  std::size_t at = offset_of(text, place);
   const auto here = [&] { return at < text.size() ? text[at] : ' '; };
   if (here() == '&') {  // An anchor may come first.
     at = std::min(text.find_first_of(kBlanks, at), text.size());

@@ -10,6 +10,16 @@
 
 namespace gso {
 
+struct Position {
+  int line = 0;    // From 1; 0 when there is no position.
+  int column = 0;  // From 1, counted in code points.
+  friend bool operator==(const Position&, const Position&) = default;
+};
+
+// The plugin's YAML library reads its input in pieces of this size. A document that ends before an unreadable byte is
+// accepted there when the byte lies in a later piece, so the pieces have the same size here.
+inline constexpr std::size_t kReadPiece = 512;
+
 // Stand for a ':' that libyaml would refuse, and for a byte order mark that it would skip: private-use characters,
 // which take one column as the originals do.
 inline constexpr std::string_view kHeldColon = "\ue03a";
@@ -30,15 +40,16 @@ enum class Stumble { none, colon, tag };
 // The scalar with what was held back in place.
 [[nodiscard]] std::string release_held(std::string scalar);
 
-// Where the tag of the node at this place (from 1, columns in code points) runs into ',', '[' or ']', so that the
+// Where the tag of the node at this place runs into ',', '[' or ']', so that the
 // plugin's library reads another tag. nullopt where it does not.
-[[nodiscard]] std::optional<std::size_t> tag_running_into_indicator(std::string_view text, int line, int column);
+[[nodiscard]] std::optional<std::size_t> tag_running_into_indicator(std::string_view text, Position place);
 
-// How much of the text the plugin's library reads where the document is an empty {} or [] with something behind it in
-// the same line: it never looks at what follows, so that "{}version: v1" is an empty document. Else the whole length.
-[[nodiscard]] std::size_t length_read(std::string_view text);
+// How many bytes the line break at this offset has; 0 where none is. YAML 1.1 knows more than "\n": U+0085, U+2028 and
+// U+2029 too.
+[[nodiscard]] std::size_t break_length(std::string_view text, std::size_t at);
 
-// The offset of a place in the text (from 1, columns in code points).
-[[nodiscard]] std::size_t offset_of(std::string_view text, int line, int column);
+// The offset of a place in the text, and the place of an offset. Lines end at any of these breaks.
+[[nodiscard]] std::size_t offset_of(std::string_view text, Position place);
+[[nodiscard]] Position place_of(std::string_view text, std::size_t offset);
 
 }  // namespace gso

@@ -10,12 +10,10 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/profile/yaml_syntax_error.h"
+
 namespace gso {
 namespace {
-
-// The plugin's YAML library reads its input in pieces of this size. A document that ends before an unreadable byte is
-// accepted there when the byte lies in a later piece, so the pieces have the same size here.
-constexpr std::size_t kReadPiece = 512;
 
 // Each means reading the text anew.
 constexpr int kMaxRetries = 16;
@@ -28,30 +26,22 @@ std::string text_of(const yaml_char_t* text) {
   return text == nullptr ? std::string() : std::string(reinterpret_cast<const char*>(text));
 }
 
-// The place behind the last character.
-Position end_of(std::string_view text) {
-  const auto line_start = text.rfind('\n');
-  const auto line = text.substr(line_start == std::string_view::npos ? 0 : line_start + 1);
-  const auto continued = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) == 0x80; });
-  return {static_cast<int>(std::count(text.begin(), text.end(), '\n')) + 1,
-          static_cast<int>(line.size() - continued) + 1};
-}
-
-// The place behind the last token: blanks, empty lines and lines that are comments do not count.
-Position after_last_token(std::string_view text) {
-  while (true) {
-    const auto last = text.find_last_not_of(" \t\r\n");
-    if (last == std::string_view::npos) {
-      return {1, 1};
+// The lines that end in U+0085, U+2028 or U+2029.
+std::vector<int> odd_breaks(std::string_view text) {
+  std::vector<int> lines;
+  const bool any = text.find("\xc2\x85") != std::string_view::npos || text.find("\xe2\x80") != std::string_view::npos;
+  int line = 1;
+  for (std::size_t at = 0; any && at < text.size();) {
+    const std::size_t length = break_length(text, at);
+    if (length > 0) {
+      if (text[at] != '\r' && text[at] != '\n') {
+        lines.push_back(line);
+      }
+      ++line;
     }
-    text = text.substr(0, last + 1);
-    const auto line_start = text.rfind('\n');
-    const auto from = line_start == std::string_view::npos ? 0 : line_start + 1;
-    if (text[text.find_first_not_of(" \t", from)] != '#') {
-      return end_of(text);
-    }
-    text = text.substr(0, from);
+    at += std::max<std::size_t>(length, 1);
   }
+  return lines;
 }
 
 }  // namespace
@@ -96,20 +86,20 @@ struct YamlStream::Builder {
   YamlDocument document;
   std::unordered_map<std::string, const YamlNode*> anchors;
   std::vector<YamlNode*> open;
-  int first_line = 1;
+  const YamlStream* stream = nullptr;
   int flow_depth = 0;  // Open collections within the outermost [] or {}.
 
   void restart() {
-    const int line = first_line;
+    const YamlStream* const of = stream;
     *this = Builder();
-    first_line = line;
+    stream = of;
   }
 
   YamlNode& add(YamlNode::Kind kind, const yaml_event_t& event, const yaml_char_t* anchor) {
     YamlNode& node = document.nodes.emplace_back();
     node.kind = kind;
     node.in_text = position_of(event.start_mark);
-    node.at = {node.in_text.line + first_line - 1, node.in_text.column};
+    node.at = stream->shown(node.in_text);
     if (open.empty()) {
       document.root = &node;
     } else {
@@ -155,7 +145,10 @@ struct YamlStream::Builder {
 };
 
 YamlStream::YamlStream(std::string_view text, YamlLimits limits)
-    : text_(hold_marks(text.substr(0, limits.bytes))), parser_(std::make_unique<Parser>(text_)), limits_(limits) {
+    : text_(hold_marks(text.substr(0, limits.bytes))),
+      parser_(std::make_unique<Parser>(text_)),
+      limits_(limits),
+      odd_breaks_(odd_breaks(text_)) {
   if (text.size() > limits.bytes) {
     fail("TooLarge", {1, 1}, fmt::format("the text has {} bytes, at most {} are read", text.size(), limits.bytes));
   }
@@ -164,8 +157,13 @@ YamlStream::YamlStream(std::string_view text, YamlLimits limits)
 YamlStream::~YamlStream() = default;
 
 void YamlStream::fail(std::string code, Position at, std::string message) {
-  error_ = YamlError{std::move(code), shown(at), std::move(message)};
+  error_ = YamlError{std::move(code), shown(at), std::move(message), {}, ""};
   done_ = true;
+}
+
+Position YamlStream::shown(Position at) const {
+  const auto odd = std::lower_bound(odd_breaks_.begin(), odd_breaks_.end(), at.line) - odd_breaks_.begin();
+  return {at.line - static_cast<int>(odd) + limits_.first_line - 1, at.column};
 }
 
 bool YamlStream::pull() {
@@ -198,7 +196,7 @@ bool YamlStream::retry_after_error() {
   }
   const Stumble stumble = stumble_of(p.problem, p.context == nullptr ? "" : p.context);
   const Position at = position_of(p.problem_mark);
-  return stumble != Stumble::none && retry(offset_of(text_, at.line, at.column), stumble);
+  return stumble != Stumble::none && retry(offset_of(text_, at), stumble);
 }
 
 bool YamlStream::retry_after_scalar(const Builder& builder) {
@@ -207,7 +205,7 @@ bool YamlStream::retry_after_scalar(const Builder& builder) {
     return false;
   }
   if (!node.tag.empty()) {
-    const auto offset = tag_running_into_indicator(text_, node.in_text.line, node.in_text.column);
+    const auto offset = tag_running_into_indicator(text_, node.in_text);
     return offset && retry(*offset, Stumble::tag);
   }
   if (parser_->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && node.value.find('?') != std::string::npos) {
@@ -217,34 +215,38 @@ bool YamlStream::retry_after_scalar(const Builder& builder) {
   return false;
 }
 
-void YamlStream::syntax_error() {
+void YamlStream::syntax_error(const Builder& builder) {
   const yaml_parser_t& p = parser_->parser;
-  Position at = position_of(p.problem_mark);
-  std::string problem = p.problem != nullptr ? p.problem : "cannot be read";
+  const std::string problem = p.problem != nullptr ? p.problem : "cannot be read";
   if (p.error == YAML_READER_ERROR) {
-    at = end_of(std::string_view(text_).substr(0, p.problem_offset));
-  } else if (p.context != nullptr) {
-    problem =
-        fmt::format("{} {} (which begins in line {})", problem, p.context, shown(position_of(p.context_mark)).line);
-    if (std::string_view(p.context).find("quoted scalar") != std::string_view::npos) {
-      at = position_of(p.context_mark);  // Where the quote opens: it closes too late, or never.
-    } else if (problem.starts_with("did not find expected ',' or")) {
-      at = after_last_token(std::string_view(text_).substr(0, offset_of(text_, at.line, at.column)));
-    }
+    fail("SyntaxError", place_of(text_, p.problem_offset), problem);
+    return;
   }
-  fail("SyntaxError", at, problem);
+  YamlProblem found;
+  found.problem = problem;
+  found.context = p.context != nullptr ? p.context : "";
+  found.at = position_of(p.problem_mark);
+  found.context_at = position_of(p.context_mark);
+  if (builder.flow_depth > 0) {
+    found.flow = builder.open[builder.open.size() - static_cast<std::size_t>(builder.flow_depth)]->in_text;
+  }
+  const auto shown_place = [this](Position at) { return shown(at); };
+  error_ = explain_syntax_error(text_, found, shown_place);
+  error_->at = shown(error_->at);
+  error_->cause = error_->cause.line > 0 ? shown(error_->cause) : Position{};
+  done_ = true;
 }
 
 std::optional<YamlDocument> YamlStream::next() {
   Builder builder;
-  builder.first_line = limits_.first_line;
+  builder.stream = this;
   while (!done_) {
     if (!pull()) {
       if (retry_after_error()) {
         builder.restart();
         continue;
       }
-      syntax_error();
+      syntax_error(builder);
       break;
     }
     const yaml_event_t& event = parser_->event;  // Of the parser of this round: a retry makes a new one.

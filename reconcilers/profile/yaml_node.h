@@ -14,18 +14,12 @@
 
 namespace gso {
 
-struct Position {
-  int line = 0;    // From 1; 0 when there is no position.
-  int column = 0;  // From 1, counted in code points.
-  friend bool operator==(const Position&, const Position&) = default;
-};
-
 struct YamlNode {
   enum class Kind { scalar, sequence, mapping, alias } kind = Kind::scalar;
   bool implicit = false;             // Scalar: the value's look decides its type (plain, no tag).
   bool literal = false;              // Scalar: a literal block ("|"), whose lines stand in the text as they are.
   Position at;                       // In the text as it was given.
-  Position in_text;                  // From the text's own first line.
+  Position in_text;                  // As libyaml counts: from the text's own first line, all breaks of YAML 1.1.
   std::string tag;                   // Long form: tag:yaml.org,2002:int. Tags of collections are not kept (upstream).
   std::string value;                 // Scalar: the text. Alias: the anchor's name.
   const YamlNode* target = nullptr;  // Alias: what it stands for.
@@ -36,6 +30,8 @@ struct YamlError {
   std::string code;  // SyntaxError, UnknownAnchor, TooDeep, TooLarge
   Position at;
   std::string message;
+  Position cause{};  // Another line that may be the wrong one; its line is 0 when there is none.
+  std::string cause_message{};
 };
 
 // The nodes of one document. Addresses are stable; destruction does not recurse.
@@ -66,9 +62,10 @@ class YamlStream {
   struct Parser;
   struct Builder;
   void fail(std::string code, Position at, std::string message);
-  [[nodiscard]] Position shown(Position at) const { return {at.line + limits_.first_line - 1, at.column}; }
+  // What people call the place that libyaml calls so.
+  [[nodiscard]] Position shown(Position at) const;
   bool pull();  // The next event into the parser; false on a syntax error.
-  void syntax_error();
+  void syntax_error(const Builder& builder);
   // For what the plugin's library reads differently: true when reading began anew, with the character held back.
   bool retry(std::size_t offset, Stumble stumble);
   bool retry_after_error();
@@ -79,6 +76,7 @@ class YamlStream {
   int documents_ = 0;               // Returned so far.
   int retries_ = 0;
   YamlLimits limits_;
+  std::vector<int> odd_breaks_;  // Lines, as libyaml counts, that end where an editor sees no end.
   std::optional<YamlError> error_;
   bool done_ = false;
 };

@@ -246,6 +246,57 @@ TEST(ProfileCases, LimitsAreErrorsWithAPosition) {
   }
 }
 
+// A file is judged as the plugin judges it, however odd its beginning.
+TEST(ProfileCases, LintOfAFileAndTheParserAgree) {
+  for (const std::string text :
+       {"{}: v1\n", "{}x\n\n@\n", "[]{}\n", "{} # c\nversion: v1\n", "{}: [\n\a", "# c\n{ }: *x\nsharing: [\n",
+        "!!map\n{}: v1\n@", "--- {}: v1\n", "{\n}: v1\n", "{}:v1\n@", "&x\n&x\nsharing:\n", "{}!!str[a\n",
+        "{}!!str\"a\"\n", "\xef\xbb\xbf{}: 1\n", "\xef\xbb\xbf\xef\xbb\xbfversion: v1\nsharing: []\n"}) {
+    const ParsedProfile parsed = parse_profile(text);
+    const auto linted = lint_text("file", text, {});
+    EXPECT_EQ(linted[0].valid(), parsed.valid()) << text;
+    EXPECT_EQ(linted[0].profile.has_value(), parsed.accepted) << text;
+  }
+}
+
+TEST(ProfileCases, WhatStandsBehindAnEmptyRootIsReadForOneToken) {
+  const std::vector<std::pair<std::string, bool>> cases{
+      {"{}: v1", true},        {"{} : *x", true},       {"{}:v1", true},
+      {"{}version: v1", true}, {"[]x", false},          {"{}[a\n@", true},
+      {"{}@", false},          {"{}\"a\n", false},      {"{}? a", false},
+      {"{}- a", false},        {"{\n}: a", false},      {"{}: v1\n\a", false},
+      {"--- {}: a", false},    {"---\n{}: a", true},    {"a: {}: b", false},
+      {"{}!!str[a", true},     {"{}!!str\"a\"", false}, {"{}" + std::string(1100, ' ') + ": a", false}};
+  for (const auto& [text, accepted] : cases) {
+    EXPECT_EQ(parse_profile(text).accepted, accepted) << text;
+  }
+  const ParsedProfile refused = parse_profile("# c\n{}  @ \n");
+  EXPECT_EQ(refused.diagnostics.at(0).line, 2);
+  EXPECT_EQ(refused.diagnostics.at(0).column, 5);
+}
+
+// libyaml ends a line there, no editor does.
+TEST(ProfileCases, LinesAreCountedAsEditorsCountThem) {
+  const ParsedProfile parsed =
+      parse_profile("# \xe2\x80\xa8# \xc2\x85\r\nflags:\n  migStrategy: single\xe2\x80\xa9# such\nversion: v2\n");
+  ASSERT_EQ(parsed.diagnostics.size(), 1u) << parsed.first_error();
+  EXPECT_EQ(parsed.diagnostics[0].line, 4);
+  EXPECT_EQ(parse_profile("# \xc2\x85# \nversion: [\nflags: {}\n").diagnostics.at(0).line, 2);
+}
+
+// The plugin's library skips a character of each line then, so that nothing it reads is shared.
+TEST(ProfileCases, ASecondByteOrderMarkTakesTheFirstCharacterOfEveryLine) {
+  const std::string marks = "\xef\xbb\xbf\xef\xbb\xbf";
+  const ParsedProfile parsed =
+      parse_profile(marks + "version: v1\nsharing:\n  mps: {resources: [{name: gpu, replicas: 4}]}\n");
+  EXPECT_TRUE(parsed.valid()) << parsed.first_error();
+  EXPECT_EQ(parsed.profile.strategy(), Strategy::none);
+  ASSERT_EQ(parsed.diagnostics.size(), 1u);
+  EXPECT_EQ(parsed.diagnostics[0].code, "UnknownField");
+  EXPECT_EQ(parsed.diagnostics[0].line, 2);
+  EXPECT_FALSE(parse_profile(marks + "version: v2\n").accepted);
+}
+
 TEST(ProfileCases, AFloodOfDiagnosticsIsCutButKeepsTheVerdict) {
   std::string text;
   for (int i = 0; i < 2000; ++i) {

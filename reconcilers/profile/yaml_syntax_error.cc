@@ -1,0 +1,164 @@
+// Rules that find the line which is wrong.
+#include "reconcilers/profile/yaml_syntax_error.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/profile/yaml_dialect.h"
+
+namespace gso {
+namespace {
+
+constexpr std::string_view kBlanks = " \t";
+
+// The line that holds this offset, without its break.
+std::string_view line_at(std::string_view text, std::size_t offset) {
+  const auto before = text.substr(0, offset).find_last_of("\r\n");
+  const auto from = before == std::string_view::npos ? 0 : before + 1;
+  return text.substr(from, text.find_first_of("\r\n", from) - from);
+}
+
+bool says_nothing(std::string_view line) {
+  const auto first = line.find_first_not_of(kBlanks);
+  return first == std::string_view::npos || line[first] == '#';
+}
+
+// The place behind the last token: blanks, empty lines and lines that are comments do not count.
+Position after_last_token(std::string_view text) {
+  while (true) {
+    const auto last = text.find_last_not_of(" \t\r\n");
+    if (last == std::string_view::npos) {
+      return {1, 1};
+    }
+    text = text.substr(0, last + 1);
+    const std::string_view line = line_at(text, last);
+    if (!says_nothing(line)) {
+      return place_of(text, text.size());
+    }
+    text.remove_suffix(line.size());
+  }
+}
+
+// The columns before the key of a block entry, or before its last "- " where it has no key; as they stand before
+// `end`, which is what the entry holds. nullopt where that stands in a line of its own.
+std::optional<std::size_t> block_indent(std::string_view line, std::size_t end) {
+  std::size_t at = std::min(line.find_first_not_of(kBlanks), end);
+  if (at == end) {
+    return std::nullopt;
+  }
+  while (line.substr(at).starts_with("- ")) {
+    const std::size_t next = std::min(line.find_first_not_of(kBlanks, at + 1), end);
+    if (next == end) {
+      break;
+    }
+    at = next;
+  }
+  return at;
+}
+
+// Where the closing bracket is missing: before the first line that is not deeper than the block which the collection
+// stands in. nullopt where there is no such line up to the problem.
+std::optional<Position> missing_bracket(std::string_view text, std::size_t problem, Position flow) {
+  const std::size_t open = offset_of(text, flow);
+  const auto indent = block_indent(line_at(text, open), static_cast<std::size_t>(flow.column) - 1);
+  std::size_t at = indent ? text.find('\n', open) : std::string_view::npos;
+  for (; at < problem; at = text.find('\n', at + 1)) {
+    const std::string_view line = line_at(text, at + 1);
+    const auto first = line.find_first_not_of(" \r");
+    if (at + 1 < text.size() && first <= *indent && !says_nothing(line) && line[first] != ']' && line[first] != '}') {
+      return after_last_token(text.substr(0, at));
+    }
+  }
+  return std::nullopt;
+}
+
+struct BlockEntry {
+  std::size_t indent = 0;
+  std::string_view key;
+  std::size_t colon = 0;
+  std::size_t value = std::string_view::npos;  // Where one stands in the line.
+};
+
+std::optional<BlockEntry> entry_of(std::string_view line) {
+  BlockEntry entry;
+  entry.indent = block_indent(line, line.size()).value_or(0);
+  const bool quoted = line.substr(entry.indent).starts_with('"') || line.substr(entry.indent).starts_with('\'');
+  const std::size_t behind = quoted ? line.find(line[entry.indent], entry.indent + 1) : entry.indent;
+  entry.colon = line.find(':', behind);
+  if (entry.colon == std::string_view::npos || entry.colon == entry.indent || behind == std::string_view::npos) {
+    return std::nullopt;
+  }
+  entry.key = line.substr(entry.indent, entry.colon - entry.indent);
+  if (!quoted && entry.key.find_first_of(" \t\"'{[#,") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  entry.value = line.find_first_not_of(kBlanks, entry.colon + 1);
+  if (entry.value != std::string_view::npos && line[entry.value] == '#') {
+    entry.value = std::string_view::npos;
+  }
+  return entry;
+}
+
+// The line before may be the wrong one: it gives a key a value where the next line nests something, or it lacks the
+// space that makes it an entry.
+void blame_line_before(std::string_view text, std::size_t problem, const std::function<Position(Position)>& shown,
+                       YamlError& error) {
+  const std::string_view here = line_at(text, problem);
+  const std::string_view before = text.substr(0, static_cast<std::size_t>(here.data() - text.data()));
+  const Position end = after_last_token(before);
+  const std::size_t begin = offset_of(text, {end.line, 1});
+  const std::string_view line = line_at(text, begin);
+  const auto entry = says_nothing(line) ? std::nullopt : entry_of(line);
+  if (!entry || entry->value == std::string_view::npos) {
+    return;
+  }
+  const std::size_t indent = std::min(here.find_first_not_of(' '), here.size());
+  const char quote = line[entry->value];
+  if ((quote == '"' || quote == '\'') && line.find(quote, entry->value + 1) == std::string_view::npos) {
+    error.cause = place_of(text, begin + entry->value);
+    error.cause_message = "the quote that opens here does not close in its line";
+  } else if (entry->value == entry->colon + 1) {
+    error.cause = place_of(text, begin + entry->value);
+    error.cause_message = fmt::format("a space is missing behind the ':' of \"{}\"", entry->key);
+  } else if (indent > entry->indent) {
+    error.cause = place_of(text, begin + entry->value);
+    error.cause_message = fmt::format("\"{}\" has a value here, so line {} cannot stand below it", entry->key,
+                                      shown(place_of(text, problem)).line);
+  }
+}
+
+}  // namespace
+
+YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
+                               const std::function<Position(Position)>& shown) {
+  const std::size_t offset = offset_of(text, found.at);
+  const std::string_view rest = text.substr(offset);
+  YamlError error{"SyntaxError", found.at, std::string(found.problem), {}, ""};
+  if (!found.context.empty()) {
+    error.message =
+        fmt::format("{} {} (which begins in line {})", found.problem, found.context, shown(found.context_at).line);
+  }
+  const bool incomplete = found.problem.starts_with("did not find expected ',' or");
+  const bool over = rest.empty() || (found.at.column == 1 && (rest.starts_with("---") || rest.starts_with("...")));
+  if (found.context.find("quoted scalar") != std::string_view::npos) {
+    error.at = found.context_at;  // Where the quote opens: it closes too late, or never.
+  } else if (incomplete || found.problem == "did not find expected node content") {
+    const Position otherwise = incomplete || over ? after_last_token(text.substr(0, offset)) : found.at;
+    error.at = missing_bracket(text, offset, found.flow.value_or(found.context_at)).value_or(otherwise);
+    if (found.flow && rest.starts_with("- ") && error.at == found.at) {
+      error.cause = *found.flow;
+      error.cause_message = "the bracket that opens here does not close before a list with '-'";
+    }
+  } else if (found.problem == "mapping values are not allowed in this context" ||
+             found.problem == "did not find expected key") {
+    blame_line_before(text, offset, shown, error);
+  } else if (found.problem == "found character that cannot start any token" && rest.starts_with('\t')) {
+    error.message = "a tab cannot indent a line; use spaces";
+  }
+  return error;
+}
+
+}  // namespace gso

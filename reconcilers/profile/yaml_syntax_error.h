@@ -1,0 +1,26 @@
+// What to tell people about a text that is no YAML: libyaml says where it gave up, which is often a line behind the one
+// that is wrong.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "reconcilers/profile/yaml_node.h"
+
+namespace gso {
+
+// Places as libyaml counts them.
+struct YamlProblem {
+  std::string_view problem;
+  std::string_view context;  // Empty: none.
+  Position at;
+  Position context_at;
+  std::optional<Position> flow;  // Where the outermost open [] or {} begins.
+};
+
+// `shown` turns a place of libyaml into one that people see.
+[[nodiscard]] YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
+                                             const std::function<Position(Position)>& shown);
+
+}  // namespace gso
