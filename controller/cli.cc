@@ -2,6 +2,7 @@
 #include "controller/cli.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -76,6 +77,13 @@ class Settings {
   std::string config_file_;
 };
 
+std::vector<std::string> process_variables() {
+  std::vector<std::string> out;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) out.emplace_back(*entry);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 bool is_connection(const OptionSpec& spec) {
   return spec.group == "Connection";
 }
@@ -124,6 +132,7 @@ void describe(Commands& c, Invocation& out) {
 
   c.lint = c.app.add_subcommand("lint", "Check profiles, ConfigMaps that hold them, SharingPolicies and Pods");
   c.lint->add_option("FILE", out.lint.files, "YAML or JSON files, folders, or - for stdin")->required();
+  c.lint->footer("An empty file is a profile without sharing, as for the plugin; nothing at all from stdin is exit status 2.");
   c.lint->add_option("--kai-gpu-sharing", c.kai_sharing, "Whether KAI's GPU sharing is on, for Pods")
       ->check(CLI::IsMember({"true", "false"}))
       ->type_name("true|false");
@@ -133,9 +142,18 @@ void describe(Commands& c, Invocation& out) {
   c.expect->add_option("--config", out.expect.config, "Profile document, or a ConfigMap with one key")
       ->required()
       ->type_name("FILE");
-  auto* devices = c.expect->add_option("--devices", out.expect.devices, "JSON array of GPUs")->type_name("FILE");
+  auto* devices = c.expect->add_option("--devices", out.expect.devices, "JSON array of GPUs (fields below)")->type_name("FILE");
   auto* node = c.expect->add_option("--node", out.expect.node, "Node manifest")->type_name("FILE");
   devices->excludes(node);
+  c.expect->footer(
+      "A GPU of --devices, and of the Node annotation gpusharing.dev/devices, has the fields\n"
+      "  name               as nvidia-smi prints it, \"Tesla T4\"; the only one that must be there\n"
+      "  memoryMiB          15360; absent: no memory label, no MPS memory limit\n"
+      "  computeCapability  [7, 5]\n"
+      "  pciClass           197120 (0x030200, 3D controller) or 196608 (0x030000, VGA)\n"
+      "  migCapable, migEnabled  true or false\n"
+      "  migDevices         [{\"profile\": \"1g.5gb\", \"attributes\": {\"memory\": 4864, \"multiprocessors\": 14, …}}]\n"
+      "Exit status 1 when a component would exit on the profile, or refuse it; 2 when a file cannot be read.");
   add_output(c.expect, c.output);
 
   c.plan = c.app.add_subcommand("plan", "What the operator would do now, over manifests (an offline dry run)");
@@ -144,6 +162,7 @@ void describe(Commands& c, Invocation& out) {
   c.plan->add_option("--assume-observed-for", c.assume_observed_for, "Conditions count as having held for this long")
       ->type_name("DURATION");
   c.plan->add_option("--only", out.plan.only, "Limit the plan to one reconciler")->type_name("RECONCILER");
+  c.plan->footer("Files without any manifest are exit status 2; an empty List is a cluster without such objects.");
   add_output(c.plan, c.output);
   c.plan_settings.add_config_to(c.plan);
   c.plan_settings.add_to(c.plan, is_planning);
@@ -242,7 +261,14 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, std::ostre
     invocation.exit_code = commands->app.exit(e, out, err) == 0 ? 0 : kUsage;
     return invocation;
   }
+  using Command = Invocation::Command;
   const k8s::Result<void> fine = complete(*commands, invocation);
+  const Command command = invocation.command;
+  if (command == Command::run || command == Command::plan || command == Command::status || command == Command::check) {
+    for (const std::string& unknown : unknown_variables(process_variables())) {
+      err << "gpu-sharing-operator: warning: " << unknown << "\n";
+    }
+  }
   if (!fine) {
     err << "gpu-sharing-operator: " << fine.error().message << "\n";
     invocation.exit_code = kUsage;

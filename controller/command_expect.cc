@@ -51,7 +51,7 @@ k8s::Result<std::string> profile_text(const std::string& file, std::string text)
 
 k8s::Result<std::vector<Device>> read_devices(const ExpectOptions& options, std::istream& in) {
   const std::string& file = options.node.empty() ? options.devices : options.node;
-  const auto text = read_input(file, in);
+  const auto text = read_written_input(file, in);
   if (!text) {
     return std::unexpected(text.error());
   }
@@ -134,7 +134,7 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     err << "expect: give --config FILE, and one of --devices FILE and --node FILE\n";
     return 2;
   }
-  auto config = read_input(options.config, in);
+  auto config = read_written_input(options.config, in);
   if (config) {
     config = profile_text(options.config, *std::move(config));
   }
@@ -146,6 +146,9 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
   if (!devices) {
     err << devices.error().message << '\n';
     return 2;
+  }
+  if (says_nothing(*config)) {
+    err << options.config << ": nothing is written here, which is a profile without sharing\n";
   }
   ParsedProfile parsed = parse_profile(*config);
   if (parsed.accepted) {

@@ -91,7 +91,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
   std::map<std::string, std::string> texts;  // By file: for people.
   std::vector<ClusterObject> objects;
   for (const std::string& file : files) {
-    auto text = read_input(file, in);
+    auto text = read_written_input(file, in);
     if (!text) {
       err << text.error().message << '\n';
       readable = false;

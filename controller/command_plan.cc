@@ -2,6 +2,7 @@
 #include "controller/command_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -108,10 +109,16 @@ int run_plan(const PlanOptions& options, std::istream& in, std::ostream& out, st
     now = *parsed;
   }
   std::vector<ManifestFile> files;
+  bool nothing = true;
   for (const std::string& name : options.files) {
-    k8s::Result<std::string> text = read_input(name, in);
+    k8s::Result<std::string> text = read_written_input(name, in);
     if (!text) return usage(text.error().message);
+    nothing = nothing && says_nothing(*text);
     files.push_back({name, *std::move(text)});
+  }
+  if (nothing) {
+    return usage(fmt::format("there is no manifest in {}; give the objects of a cluster, as `kubectl get … -o yaml` prints them",
+                             fmt::join(options.files, ", ")));
   }
   const k8s::Result<LoadedManifests> loaded = load_manifests(files, now);
   if (!loaded) return usage(loaded.error().message);

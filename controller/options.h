@@ -99,6 +99,10 @@ struct OptionSpec {
 [[nodiscard]] k8s::Result<void> apply_config_file(Options& options, std::string_view file_name, std::string_view text,
                                                   const std::vector<std::string>& keep);
 
+// One sentence for each variable of `environment` (NAME=value) that looks like a setting and is none, with the nearest
+// one there is. Those that Kubernetes sets for Services (GSO_METRICS_SERVICE_HOST, …_PORT_8080_TCP, …) are left out.
+[[nodiscard]] std::vector<std::string> unknown_variables(const std::vector<std::string>& environment);
+
 // Relations between fields, e.g. lease_duration > renew_deadline. Errors (reason invalid) name both.
 [[nodiscard]] k8s::Result<void> validate(const Options& options);
 

@@ -1,4 +1,5 @@
-// The --config file: one YAML mapping of the names in option_specs().
+// The --config file: one YAML mapping of the names in option_specs(). And names that are none, there and in the
+// environment.
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -32,19 +33,29 @@ const OptionSpec* find(std::string_view name) {
   return it == specs.end() ? nullptr : &*it;
 }
 
-std::string unknown_key(std::string_view name) {
-  std::string_view nearest;
+// The word that is meant, most likely; empty when none is near.
+std::string nearest(std::string_view name, const std::vector<std::string>& words) {
+  std::string found;
   std::size_t best = 4;  // Further away is no typing error.
-  for (const OptionSpec& spec : option_specs()) {
-    const std::size_t d = distance(name, spec.name);
+  for (const std::string& word : words) {
+    const std::size_t d = distance(name, word);
     if (d < best) {
       best = d;
-      nearest = spec.name;
+      found = word;
     }
   }
-  std::string text = fmt::format("unknown setting '{}'", name);
-  if (!nearest.empty()) text += fmt::format(", did you mean '{}'?", nearest);
-  return text;
+  return found.empty() ? "" : fmt::format(", did you mean '{}'?", found);
+}
+
+std::string unknown_key(std::string_view name) {
+  std::vector<std::string> words;
+  for (const OptionSpec& spec : option_specs()) words.push_back(spec.name);
+  return fmt::format("unknown setting '{}'{}", name, nearest(name, words));
+}
+
+bool is_of_a_service(std::string_view variable) {
+  return variable.ends_with("_SERVICE_HOST") || variable.find("_SERVICE_PORT") != std::string_view::npos ||
+         variable.ends_with("_PORT") || variable.find("_PORT_") != std::string_view::npos;
 }
 
 std::string apply_entry(Options& options, const YAML::Node& key, const YAML::Node& value,
@@ -61,6 +72,18 @@ std::string apply_entry(Options& options, const YAML::Node& key, const YAML::Nod
 }
 
 }  // namespace
+
+std::vector<std::string> unknown_variables(const std::vector<std::string>& environment) {
+  std::vector<std::string> known{"GSO_CONFIG"};
+  for (const OptionSpec& spec : option_specs()) known.push_back(spec.environment());
+  std::vector<std::string> out;
+  for (const std::string& entry : environment) {
+    const std::string name = entry.substr(0, entry.find('='));
+    if (!name.starts_with("GSO_") || is_of_a_service(name) || std::ranges::find(known, name) != known.end()) continue;
+    out.push_back(fmt::format("{} in the environment is no setting and is ignored{}", name, nearest(name, known)));
+  }
+  return out;
+}
 
 k8s::Result<void> apply_config_file(Options& options, std::string_view file_name, std::string_view text,
                                     const std::vector<std::string>& keep) {

@@ -2,6 +2,7 @@
 #include "reconcilers/assess.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -139,6 +140,7 @@ class Assessor {
     config_map_ = context_.world.configmaps.find(set_.config_map_key());
     const std::string_view label = out_.label ? std::string_view(*out_.label) : label_now();
     effective_ = resolve(label, plugin_->default_key, config_map_);
+    refuse_wrong_key();
     out_.source = effective_.source;
     out_.key = Interned(effective_.source == EffectiveKey::Source::error ? label : effective_.key);
     if (effective_.source == EffectiveKey::Source::error) {
@@ -150,6 +152,22 @@ class Assessor {
     out_.target = Interned(out_.profile->revision);
     if (!out_.profile->valid) return;
     out_.expectation = context_.expectations.get(out_.profile, facts_, mig_env());
+  }
+
+  // The policy names a key that the ConfigMap does not have. Until it does, the node stays with what it has.
+  void refuse_wrong_key() {
+    const bool ours = policy_ != nullptr && policy_->config_map_key && context_.settings.mode_of(*policy_) != PolicyMode::observe;
+    if (!ours || config_map_ == nullptr || config_map_->data.empty() || config_map_->data.contains(*policy_->config_map_key)) return;
+    std::vector<std::string_view> keys;
+    for (const auto& [key, text] : config_map_->data) keys.push_back(key);
+    out_.wrong_key = true;
+    wrong_key_ = fmt::format("policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have; it has {}",
+                             out_.policy.view(), *policy_->config_map_key, set_.id(), fmt::join(keys, ", "));
+    if (out_.label && !out_.flight) {
+      out_.label.reset();
+      effective_ = resolve(label_now(), plugin_->default_key, config_map_);
+    }
+    if (effective_.source == EffectiveKey::Source::error) effective_.error = wrong_key_;
   }
 
   [[nodiscard]] ProfilePtr compile(const std::string& key) const {
@@ -254,6 +272,7 @@ class Assessor {
       decide_flight();
       return;
     }
+    if (out_.wrong_key) return block(kConfigInvalid, wrong_key_, false);
     if (effective_.source == EffectiveKey::Source::error) return block(kConfigInvalid, effective_.error, false);
     if (!out_.profile->valid) return block(kConfigInvalid, invalid_message(), false);
     decide_difference();
@@ -513,6 +532,7 @@ class Assessor {
   const SharingPolicy* policy_ = nullptr;
   const ConfigMap* config_map_ = nullptr;
   EffectiveKey effective_;
+  std::string wrong_key_;  // What is wrong with the policy's key.
   std::string managed_key_;   // Of the policy's inline profile, and its text.
   std::string managed_text_;
   GpuFacts facts_;

@@ -50,7 +50,10 @@ class Linter {
       text.remove_prefix(rest);
     }
     if (documents_.empty()) {
-      add("Profile").profile = Profile{};
+      LintedDocument& nothing = add("Profile");
+      nothing.profile = Profile{};
+      nothing.diagnostics.push_back({Diagnostic::Severity::info, "NothingWritten", "", 0, 0,
+                                     "nothing is written here, which is a profile without sharing"});
     }
     return std::move(documents_);
   }

@@ -67,6 +67,9 @@ bool Pass::plannable(const NodeAssessment& assessment) const {
 
 ObjectRef node_ref(const std::string& name) { return {"v1", "Node", "", name, ""}; }
 ObjectRef config_map_ref(const ObjectKey& key) { return {"v1", "ConfigMap", key.ns, key.name, ""}; }
+ObjectRef policy_ref(const SharingPolicy& policy) {
+  return {std::string(kApiVersion), "SharingPolicy", "", policy.meta.name, policy.meta.uid};
+}
 
 std::int64_t NodeUse::requested(std::string_view resource) const {
   std::int64_t sum = 0;

@@ -53,6 +53,7 @@ class Pass {
 
 [[nodiscard]] ObjectRef node_ref(const std::string& name);
 [[nodiscard]] ObjectRef config_map_ref(const ObjectKey& key);
+[[nodiscard]] ObjectRef policy_ref(const SharingPolicy& policy);
 
 // The GPU consumers of a node as last listed.
 struct NodeUse {

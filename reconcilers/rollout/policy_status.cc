@@ -65,7 +65,7 @@ struct PolicySum {
   std::set<std::string> failed;
   std::vector<std::pair<UnitKey, Gate>> closed;  // Units with work and a closed gate.
   std::vector<std::string> invalid;              // Messages of profiles that do not parse.
-  std::vector<ObjectKey> invalid_maps;
+  std::vector<ObjectRef> invalid_objects;  // What each of `invalid` is about.
   std::vector<std::string> breaking;             // Nodes that would break.
   std::string break_reason;
   std::string unstaged;                          // Why a change goes round the waves.
@@ -96,7 +96,7 @@ class PolicyStatuses {
 
   void run() {
     if (pass_.s.world.policies_served) {
-      for (auto& [name, sum] : sums_) patch_status(name, sum);
+      for (const auto& [name, sum] : sums_) patch_status(sum);
     } else {
       write_status_text();
     }
@@ -151,8 +151,9 @@ class PolicyStatuses {
     }
     const OperandSet& set = pass_.index.discovery.sets[unit.set];
     if (auto invalid = unit.blocked.find(std::string(kConfigInvalid)); invalid != unit.blocked.end()) {
-      sum.invalid.push_back(pass_.index.find(*invalid->second.begin())->message);
-      sum.invalid_maps.push_back(set.config_map_key());
+      const NodeAssessment& blocked = *pass_.index.find(*invalid->second.begin());
+      sum.invalid.push_back(blocked.message);
+      sum.invalid_objects.push_back(blocked.wrong_key ? policy_ref(*sum.policy) : config_map_ref(set.config_map_key()));
     }
     const std::int64_t pending = count_of(unit, Situation::change);
     const std::int64_t moving = count_of(unit, Situation::in_flight);
@@ -309,7 +310,7 @@ class PolicyStatuses {
     const std::string invalid = false_condition(after, "ConfigValid");
     if (!invalid.empty() && invalid != false_condition(before, "ConfigValid")) {
       for (std::size_t i = 0; i < sum.invalid.size(); ++i) {
-        pass_.event(config_map_ref(sum.invalid_maps[i]), true, kConfigInvalid, "Refuse",
+        pass_.event(sum.invalid_objects[i], true, kConfigInvalid, "Refuse",
                     sum.invalid[i] + ". Nothing is restarted into it");
       }
     }
@@ -323,13 +324,12 @@ class PolicyStatuses {
     pass_.event(std::move(about), breaks, breaks ? kNodesWouldBreak : kUnstagedClusterPolicy, "Verify", note);
   }
 
-  void patch_status(const std::string& name, const PolicySum& sum) {
+  void patch_status(const PolicySum& sum) {
     const std::string& before = sum.policy->status_json;
     std::string after = dump(status_of(sum, before));
     if (after == before) return;
     tell_changes(sum, before, after);
-    ObjectRef ref{std::string(kApiVersion), "SharingPolicy", "", name, sum.policy->meta.uid};
-    pass_.add(PatchStatus{std::move(ref), std::move(after)}, "StatusChanged", "");
+    pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(after)}, "StatusChanged", "");
   }
 
   // Without our CRDs the same text stands in the state ConfigMap, written every few seconds at most.
@@ -416,8 +416,11 @@ void plan_findings(Pass& pass) {
     for (const auto& [reason, nodes] : unit.blocked) {
       if (reason == kConfigInvalid) {
         const OperandSet& set = index.discovery.sets[unit.set];
-        pass.finding(Severity::error, config_map_ref(set.config_map_key()), kConfigInvalid,
-                     index.find(*nodes.begin())->message);
+        const NodeAssessment& blocked = *index.find(*nodes.begin());
+        const bool of_policy = blocked.wrong_key;
+        pass.finding(Severity::error,
+                     of_policy ? policy_ref(index.policy(pass.s.world, key.policy)) : config_map_ref(set.config_map_key()),
+                     kConfigInvalid, blocked.message);
         continue;
       }
       shown = 0;

@@ -97,6 +97,20 @@ TEST(OptionsTest, FlagWinsOverEnvironmentOverFileOverDefault) {
   EXPECT_EQ(options.lease_duration, 15s) << "default";
 }
 
+TEST(OptionsTest, AVariableThatIsNoSettingIsNamedWithTheNearestOne) {
+  EXPECT_EQ(unknown_variables({"GSO_LOG_LEVLE=debug", "GSO_LOG_LEVEL=debug", "GSO_CONFIG=/f", "PATH=/bin", "GSOX=1",
+                               "GSO_METRICS_SERVICE_HOST=10.0.0.1", "GSO_METRICS_SERVICE_PORT_HTTP=80",
+                               "GSO_METRICS_PORT=tcp://10.0.0.1:80", "GSO_METRICS_PORT_80_TCP_ADDR=10.0.0.1",
+                               "GSO_SOMETHING_ELSE_ALTOGETHER="}),
+            (std::vector<std::string>{
+                "GSO_LOG_LEVLE in the environment is no setting and is ignored, did you mean 'GSO_LOG_LEVEL'?",
+                "GSO_SOMETHING_ELSE_ALTOGETHER in the environment is no setting and is ignored"}));
+  for (const OptionSpec& spec : option_specs()) EXPECT_TRUE(unknown_variables({spec.environment() + "=1"}).empty());
+  const Variable wrong("GSO_SETTEL", "1s");
+  EXPECT_THAT(parse({"plan", "f.yaml"}).err, HasSubstr("did you mean 'GSO_SETTLE'?"));
+  EXPECT_THAT(parse({"lint", "f.yaml"}).err, testing::Not(HasSubstr("GSO_SETTEL")));
+}
+
 TEST(OptionsTest, TheFileMayComeFromTheEnvironmentAndBooleansWorkFromEverySource) {
   const ConfigFile file("leader-elect: false\nwatch-list: false\n");
   const Variable config("GSO_CONFIG", file.path().c_str());

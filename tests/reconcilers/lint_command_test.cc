@@ -1,4 +1,4 @@
-// The commands lint and expect: files, folders, stdin, exit status.
+// The commands lint, expect and plan: files, folders, stdin, exit status.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -12,6 +12,7 @@
 
 #include "controller/command_expect.h"
 #include "controller/command_lint.h"
+#include "controller/command_plan.h"
 
 namespace gso {
 namespace {
@@ -40,12 +41,21 @@ class Commands : public ::testing::Test {
     return run_lint(options, in, out_, err_);
   }
 
-  int expect(ExpectOptions options, bool as_json = true) {
-    std::istringstream in;
+  int expect(ExpectOptions options, bool as_json = true, const std::string& input = "") {
+    std::istringstream in(input);
     out_.str("");
     err_.str("");
     options.json = as_json;
     return run_expect(options, in, out_, err_);
+  }
+
+  int plan(const std::vector<std::string>& files, const std::string& input = "") {
+    std::istringstream in(input);
+    out_.str("");
+    err_.str("");
+    PlanOptions options;
+    options.files = files;
+    return run_plan(options, in, out_, err_);
   }
 
   nlohmann::json json() { return nlohmann::json::parse(out_.str()); }
@@ -89,6 +99,32 @@ TEST_F(Commands, LintReadsStdin) {
   EXPECT_EQ(json()["documents"][0]["kind"], "List");
   EXPECT_EQ(lint({.files = {"-"}, .json = true}, kBad), 1);
   EXPECT_EQ(json()["documents"][0]["source"], "-#0");
+}
+
+// An empty file is what somebody wrote; nothing at all from a pipe is a command that failed.
+TEST_F(Commands, NothingFromStdinIsUnreadableAndAnEmptyFileIsNoSharing) {
+  const std::string empty = write("empty.yaml", "");
+  const std::string devices = write("d.json", kDevices);
+  for (const std::string input : {"", "\n \n"}) {
+    EXPECT_EQ(lint({.files = {"-"}}, input), 2);
+    EXPECT_NE(err_.str().find("stdin: nothing came in"), std::string::npos);
+    EXPECT_EQ(expect({.config = "-", .devices = devices}, true, input), 2);
+    EXPECT_EQ(expect({.config = empty, .devices = "-"}, true, input), 2);
+    EXPECT_EQ(plan({"-"}, input), 2);
+  }
+  EXPECT_EQ(lint({.files = {empty}, .json = true}), 0);
+  EXPECT_EQ(json()["documents"][0]["diagnostics"][0]["code"], "NothingWritten");
+  EXPECT_EQ(expect({.config = empty, .devices = devices}), 0);
+  EXPECT_EQ(json()["allocatable"], (nlohmann::json{{"nvidia.com/gpu", "1"}}));
+  EXPECT_NE(err_.str().find("a profile without sharing"), std::string::npos);
+  EXPECT_EQ(lint({.files = {"-"}}, "# no sharing\n"), 0);
+}
+
+TEST_F(Commands, PlanNeedsAManifest) {
+  const std::string comments = write("c.yaml", "---\n# nothing\n");
+  EXPECT_EQ(plan({comments, write("e.yaml", "")}), 2);
+  EXPECT_NE(err_.str().find("there is no manifest in "), std::string::npos) << err_.str();
+  EXPECT_EQ(plan({comments, write("l.yaml", "kind: List\napiVersion: v1\nitems: []\n")}), 0) << err_.str();
 }
 
 // What stands in several files is checked together.
