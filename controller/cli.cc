@@ -20,6 +20,7 @@ namespace gso {
 namespace {
 
 constexpr int kUsage = 2;
+const std::string kExitStatus = "Exit status: 0 fine, 1 a finding of severity error, 2 wrong usage or unreadable input.";
 
 // The settings of one subcommand as CLI11 options. Values stay text until every source is known.
 class Settings {
@@ -121,7 +122,7 @@ void describe(Commands& c, Invocation& out) {
   c.app.name("gpu-sharing-operator");
   c.app.require_subcommand(1);
   c.app.set_version_flag("--version", version());
-  c.app.footer("Exit status: 0 fine, 1 a finding of severity error, 2 wrong usage or unreadable input.");
+  c.app.footer(kExitStatus);
 
   c.run = c.app.add_subcommand("run", "Run the controller");
   c.run_settings.add_config_to(c.run);
@@ -132,7 +133,7 @@ void describe(Commands& c, Invocation& out) {
 
   c.lint = c.app.add_subcommand("lint", "Check profiles, ConfigMaps that hold them, SharingPolicies and Pods");
   c.lint->add_option("FILE", out.lint.files, "YAML or JSON files, folders, or - for stdin")->required();
-  c.lint->footer("An empty file is a profile without sharing, as for the plugin; nothing at all from stdin is exit status 2.");
+  c.lint->footer(kExitStatus + "\nAn empty file is a profile without sharing, as for the plugin; nothing at all from stdin is unreadable.");
   c.lint->add_option("--kai-gpu-sharing", c.kai_sharing, "Whether KAI's GPU sharing is on, for Pods")
       ->check(CLI::IsMember({"true", "false"}))
       ->type_name("true|false");
@@ -153,7 +154,7 @@ void describe(Commands& c, Invocation& out) {
       "  pciClass           197120 (0x030200, 3D controller) or 196608 (0x030000, VGA)\n"
       "  migCapable, migEnabled  true or false\n"
       "  migDevices         [{\"profile\": \"1g.5gb\", \"attributes\": {\"memory\": 4864, \"multiprocessors\": 14, …}}]\n"
-      "Exit status 1 when a component would exit on the profile, or refuse it; 2 when a file cannot be read.");
+      "A profile that a component would refuse or exit on is a finding of severity error.\n" + kExitStatus);
   add_output(c.expect, c.output);
 
   c.plan = c.app.add_subcommand("plan", "What the operator would do now, over manifests (an offline dry run)");
@@ -162,7 +163,7 @@ void describe(Commands& c, Invocation& out) {
   c.plan->add_option("--assume-observed-for", c.assume_observed_for, "Conditions count as having held for this long")
       ->type_name("DURATION");
   c.plan->add_option("--only", out.plan.only, "Limit the plan to one reconciler")->type_name("RECONCILER");
-  c.plan->footer("Files without any manifest are exit status 2; an empty List is a cluster without such objects.");
+  c.plan->footer(kExitStatus + "\nFiles without any manifest are unreadable; an empty List is a cluster without such objects.");
   add_output(c.plan, c.output);
   c.plan_settings.add_config_to(c.plan);
   c.plan_settings.add_to(c.plan, is_planning);
