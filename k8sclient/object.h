@@ -13,6 +13,7 @@
 
 #include "k8sclient/interned.h"
 #include "k8sclient/time.h"
+#include "k8sclient/uid.h"
 
 namespace k8s {
 
@@ -80,7 +81,7 @@ class StringMap {
 struct ObjectMeta {
   std::string name;
   Interned ns;
-  std::string uid;
+  Uid uid;
   std::string resource_version;
   std::int64_t generation = 0;
   WallTime creation_timestamp{};

@@ -142,7 +142,7 @@ class ConfigPlanner {
 
   void remember() {
     Json now;
-    now["uid"] = config_.meta.uid;
+    now["uid"] = config_.meta.uid.str();
     Json fields = Json::object();
     const auto values = values_of(config_);
     for (const auto& [field, value] : values) {

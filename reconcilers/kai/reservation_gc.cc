@@ -221,7 +221,7 @@ class Collector {
     candidate.pod = &pod;
     candidate.node_gone = !pod.node_name.empty() && world_.nodes.find(pod.node_name.view()) == nullptr;
     const std::string condition = fmt::format("kai/{}/{}/{}/{}", j.fate == Fate::orphan ? "orphan" : "duplicate",
-                                              pod.meta.uid, group, index_.activity(group));
+                                              pod.meta.uid.str(), group, index_.activity(group));
     const bool held = pass_.held_for(condition, view_.grace);
     candidate.since = pass_.since(condition);
     const std::string why = j.message;
@@ -253,7 +253,7 @@ class Collector {
   std::string hold() {
     if (std::string trouble = binder_trouble(kai_, view_, pass_.s.now, view_.grace); !trouble.empty()) return trouble;
     const Deployment* binder = kai_.deployments.find(ObjectKey{view_.ns, std::string(kBinder)});
-    const std::string condition = fmt::format("kai/stable/{}/{}/{}", view_.signature, binder ? binder->meta.uid : "",
+    const std::string condition = fmt::format("kai/stable/{}/{}/{}", view_.signature, binder ? binder->meta.uid.str() : "",
                                               binder ? binder->meta.generation : 0);
     if (!pass_.held_for(condition, view_.grace))
       return "kai-config and the binder have not been seen unchanged for long enough";
@@ -266,7 +266,7 @@ class Collector {
     for (auto& [node, candidates] : by_node_) {
       std::ranges::sort(candidates, {},
                         [](const Candidate& c) { return std::tuple(!c.ready, c.since, c.pod->meta.name); });
-      const bool turn = pass_.held_for(fmt::format("kai/turn/{}/{}", node, candidates.front().pod->meta.uid),
+      const bool turn = pass_.held_for(fmt::format("kai/turn/{}/{}", node, candidates.front().pod->meta.uid.str()),
                                        settings_.node_interval);
       for (const Candidate& candidate : candidates) {
         const bool first = &candidate == &candidates.front();

@@ -178,7 +178,12 @@ MetaField read_meta_field(Fields& fields, std::string_view key, Value value, con
   auto done = [](bool ok) { return ok ? MetaField::read : MetaField::failed; };
   if (key == "name") return done(fields.text(value, "metadata.name", meta.name));
   if (key == "namespace") return done(fields.text(value, "metadata.namespace", meta.ns));
-  if (key == "uid") return done(fields.text(value, "metadata.uid", meta.uid));
+  if (key == "uid") {
+    std::string_view uid;
+    if (!fields.view(value, "metadata.uid", uid)) return MetaField::failed;
+    meta.uid = uid;
+    return MetaField::read;
+  }
   if (key == "resourceVersion") return done(fields.text(value, "metadata.resourceVersion", meta.resource_version));
   if (key == "generation") return done(fields.number(value, "metadata.generation", meta.generation));
   if (key == "creationTimestamp") {

@@ -18,6 +18,25 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 
+TEST(Uid, IsTheTextItWasMadeOfAndTakesNoPlaceInThePoolWhenItIsAUuid) {
+  const std::size_t pooled = Interned::pool_size();
+  const std::string uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+  const Uid known = uuid;
+  EXPECT_EQ(known.str(), uuid);
+  EXPECT_EQ(known, uuid);
+  EXPECT_FALSE(known.empty());
+  EXPECT_EQ(Interned::pool_size(), pooled);
+  EXPECT_NE(known, Uid("1f8fad5b-d9cb-469f-a165-70867728950e"));
+  for (const std::string& other :
+       {std::string(), std::string("uid-1"), std::string("00000000-0000-0000-0000-000000000000"),
+        std::string("0F8FAD5B-D9CB-469F-A165-70867728950E"), std::string("0f8fad5bd9cb469fa16570867728950e"),
+        std::string("0f8fad5b-d9cb-469f-a165-70867728950g"), std::string("0f8fad5b-d9cb-469fa-165-70867728950e")}) {
+    EXPECT_EQ(Uid(other).str(), other);
+    EXPECT_EQ(Uid(other).empty(), other.empty()) << other;
+    EXPECT_NE(Uid(other), known) << other;
+  }
+}
+
 TEST(Rfc3339, reads_what_kubernetes_writes_and_every_offset) {
   const struct {
     const char* text;

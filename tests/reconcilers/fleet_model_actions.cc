@@ -204,7 +204,7 @@ void FleetModel::policy(const std::string& yaml) {
   auto json = nlohmann::json::parse(must(yaml_to_json(yaml)));
   const std::string name = json["metadata"]["name"];
   const SharingPolicy* present = world.policies.find(name);
-  json["metadata"]["uid"] = present ? present->meta.uid : fmt::format("uid-{}", ++serial_);
+  json["metadata"]["uid"] = present ? present->meta.uid.str() : fmt::format("uid-{}", ++serial_);
   json["metadata"]["generation"] = present ? present->meta.generation + 1 : 1;
   json["metadata"]["creationTimestamp"] = k8s::format_time(present ? present->meta.creation_timestamp : now);
   json["metadata"]["resourceVersion"] = std::to_string(++serial_);
@@ -257,7 +257,7 @@ void FleetModel::replace_config_map(const std::map<std::string, std::string>& pr
 
 void FleetModel::restart_daemonset(const RestartDaemonSet& restart) {
   DaemonSet out = *world.daemonsets.find(restart.daemonset);
-  const std::string component(out.meta.uid.substr(3));
+  const std::string component(out.meta.uid.str().substr(3));
   out.restarted_for = restart.restarted_for;
   ++out.meta.generation;
   out.meta.resource_version = std::to_string(++serial_);
