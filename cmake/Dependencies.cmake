@@ -24,4 +24,5 @@ endif()
 add_library(gso_asio INTERFACE)
 add_library(gso::asio ALIAS gso_asio)
 target_link_libraries(gso_asio INTERFACE Boost::headers Threads::Threads)
+# Everything runs on one thread, tests too: asio only asks whether DISABLE_THREADS is defined, not for its value.
 target_compile_definitions(gso_asio INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_THREADS=0)

@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/connect.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <map>
@@ -16,7 +19,6 @@
 #include <set>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "controller/health_server.h"
@@ -70,9 +72,12 @@ TEST(MetricsTest, CountersGaugesAndHistogramsAreValidText) {
   const std::string page = metrics.render(Metrics::Format::prometheus);
   EXPECT_THAT(complaints(page), testing::IsEmpty()) << page;
   EXPECT_THAT(page, HasSubstr("workqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 3\n"));
-  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"0.1\"} 0\n"));
-  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"1\"} 1\n"));
-  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"+Inf\"} 2\n"));
+  EXPECT_THAT(page,
+              HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"0.1\"} 0\n"));
+  EXPECT_THAT(page,
+              HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"1\"} 1\n"));
+  EXPECT_THAT(page,
+              HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"+Inf\"} 2\n"));
   EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_count{name=\"fleet\",controller=\"fleet\"} 2\n"));
   EXPECT_THAT(page, Not(HasSubstr("gpusharing_rollouts"))) << "a family without series is left out";
   EXPECT_GT(metrics.value("process_resident_memory_bytes"), 1e6);
@@ -82,7 +87,8 @@ TEST(MetricsTest, OpenMetricsDropsTotalFromTheFamilyAndEndsWithEof) {
   Metrics metrics;
   metrics.add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});
   const std::string page = metrics.render(Metrics::Format::openmetrics);
-  EXPECT_THAT(page, HasSubstr("# TYPE workqueue_adds counter\nworkqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 1\n"));
+  EXPECT_THAT(
+      page, HasSubstr("# TYPE workqueue_adds counter\nworkqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 1\n"));
   EXPECT_TRUE(page.ends_with("# EOF\n"));
   EXPECT_THAT(complaints(page), testing::IsEmpty());
 }
@@ -150,7 +156,7 @@ TEST(LoggingTest, LevelsBelowTheChosenOneAreDropped) {
   Logger::silent()->error("nothing");
 }
 
-// A health server on the real clock and a loopback port, and blocking clients beside it.
+// A health server on the real clock and a loopback port, and clients on the same thread (asio is built for one).
 class HealthServerTest : public testing::Test {
  protected:
   void start(HealthServerOptions options) {
@@ -162,24 +168,30 @@ class HealthServerTest : public testing::Test {
     port = server->port();
     ASSERT_GT(port, 0);
     boost::asio::co_spawn(io, server->run(), [this](const std::exception_ptr& error) { ended = error == nullptr; });
-    thread = std::thread([this] { io.run(); });
   }
   void TearDown() override {
-    if (!thread.joinable()) return;
-    boost::asio::post(io, [this] { server->stop(); });
-    thread.join();
+    if (server == nullptr) return;
+    server->stop();
+    io.run();
     EXPECT_TRUE(ended);
   }
   // Sends bytes on a fresh connection and reads to its end.
   std::string exchange(const std::string& request) {
-    boost::asio::io_context own;
-    boost::asio::ip::tcp::socket socket(own);
-    socket.connect({boost::asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)});
-    boost::system::error_code ec;
-    boost::asio::write(socket, boost::asio::buffer(request), ec);
     std::string answer;
-    boost::asio::read(socket, boost::asio::dynamic_buffer(answer), ec);
+    bool done = false;
+    boost::asio::co_spawn(io, send_and_read(static_cast<std::uint16_t>(port), request, &answer),
+                          [&done](const std::exception_ptr&) { done = true; });
+    while (!done) io.run_one();
     return answer;
+  }
+  static boost::asio::awaitable<void> send_and_read(std::uint16_t port, std::string request, std::string* answer) {
+    const auto executor = co_await boost::asio::this_coro::executor;
+    boost::asio::ip::tcp::socket socket(executor);
+    const auto quiet = boost::asio::as_tuple(boost::asio::use_awaitable);
+    const boost::asio::ip::tcp::endpoint server(boost::asio::ip::make_address("127.0.0.1"), port);
+    co_await socket.async_connect(server, quiet);
+    co_await boost::asio::async_write(socket, boost::asio::buffer(request), quiet);
+    co_await boost::asio::async_read(socket, boost::asio::dynamic_buffer(*answer), quiet);
   }
   std::string get(const std::string& path, const std::string& headers = "") {
     return exchange("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers + "\r\n");
@@ -190,7 +202,6 @@ class HealthServerTest : public testing::Test {
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   std::unique_ptr<HealthServer> server;
   ProbeAnswer ready;
-  std::thread thread;
   int port = 0;
   bool ended = false;
 };
