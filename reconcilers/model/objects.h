@@ -146,7 +146,7 @@ struct Pod {
   Interned runtime_class;
   Interned priority_class;
   bool ready = false;
-  std::vector<ContainerStatus> init_containers;
+  std::vector<ContainerStatus> init_containers;  // Those that have not succeeded (or, as sidecars, are not ready).
   std::vector<ContainerStatus> containers;
   ResourceCounts gpu_requests;  // nvidia.com/* limits summed over containers (init: the largest).
   bool uses_mps_pipe = false;                     // Mounts /run/nvidia/mps or /mps by hostPath.

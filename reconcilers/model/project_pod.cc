@@ -172,7 +172,13 @@ bool read_pod_status(Fields& fields, Value value, Pod& pod) {
     if (key == "phase") return fields.text(inner, "status.phase", pod.phase);
     if (key == "reason") return fields.text(inner, "status.reason", pod.reason);
     if (key == "containerStatuses") return statuses(pod.containers);
-    if (key == "initContainerStatuses") return statuses(pod.init_containers);
+    if (key == "initContainerStatuses") {
+      if (!statuses(pod.init_containers)) return false;
+      // They have done their work, and a fleet has tens of thousands.
+      std::erase_if(pod.init_containers, [](const ContainerStatus& status) { return status.ready; });
+      pod.init_containers.shrink_to_fit();
+      return true;
+    }
     if (key == "conditions") {
       return fields.array(inner, "status.conditions",
                           [&](Value item) { return read_pod_condition(fields, item, pod.ready); });
