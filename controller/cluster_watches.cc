@@ -43,6 +43,7 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   watch->sink = std::make_unique<ReportingSink>(watch->objects.get(), std::move(reports));
   k8s::WatcherOptions options = defaults_;
   options.seed += std::hash<std::string>{}(gvr.resource);
+  if (gvr.resource == "bindrequests") options.renew_after = kKaiRenewal;
   watch->watcher = std::make_unique<k8s::Watcher>(client_, std::move(gvr), options, watch->sink.get());
   watches_.push_back(std::move(watch));
 }

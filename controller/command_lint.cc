@@ -108,6 +108,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
     }
   }
   lint_cluster(objects, all);
+  lint_kai(objects, rules, all);
   Totals totals;
   for (const LintedDocument& document : all) {
     const bool skipped = totals.add(document);

@@ -20,6 +20,7 @@
 #include "reconcilers/assess.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
@@ -113,6 +114,18 @@ void print_table(const std::vector<Row>& rows, std::ostream& out) {
   }
 }
 
+const char* severity_text(Severity severity) {
+  switch (severity) {
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::info:
+      break;
+  }
+  return "info";
+}
+
 std::string or_dash(std::string_view text) {
   return text.empty() ? "-" : std::string(text);
 }
@@ -154,6 +167,16 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
       co_await list_if_served<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
   const bool policies_served = note(our_policies, "sharingpolicies");
   world->policies_served = note(our_rollouts, "sharingrollouts") && policies_served;
+  const k8s::Gvr configs{"kai.scheduler", "v1", "configs"};
+  const k8s::Gvr classes{"node.k8s.io", "v1", "runtimeclasses"};
+  const k8s::Result<bool> kai =
+      co_await list_if_served<KaiConfig>(client, configs, &project_kai_config, &world->kai.configs);
+  world->kai.configs_served = note(kai, "configs.kai.scheduler");
+  if (world->kai.configs_served) {
+    const k8s::Result<bool> runtime_classes =
+        co_await list_if_served<RuntimeClass>(client, classes, &project_runtime_class, &world->kai.runtime_classes);
+    note(runtime_classes, "runtimeclasses");
+  }
   const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
   for (const WatchScope& scope : scopes) {
     listed = co_await list_scope(client, scope, world);
@@ -165,10 +188,26 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
   co_return k8s::Result<void>{};
 }
 
+std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                  k8s::WallTime now) {
+  const std::map<std::string, k8s::WallTime> observed;
+  const std::map<std::string, NodeConsumers> consumers;
+  const Snapshot snapshot{world, now, observed, consumers, settings};
+  for (const Reconciler& reconciler : reconcilers()) {
+    if (reconciler.name == kKaiConfig) return reconciler.plan(snapshot, index).findings;
+  }
+  return {};
+}
+
 bool print_status(const World& world, FleetIndex& index, const std::vector<std::string>& incomplete, bool json,
-                  std::ostream& out) {
+                  std::ostream& out, const std::vector<Finding>& kai) {
   bool trouble = false;
-  Json document{{"nodes", Json::array()}, {"rollouts", Json::array()}, {"incomplete", incomplete}};
+  Json document{
+      {"nodes", Json::array()}, {"rollouts", Json::array()}, {"kai", Json::array()}, {"incomplete", incomplete}};
+  for (const Finding& finding : kai) {
+    document["kai"].push_back(
+        {{"severity", severity_text(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
+  }
   std::vector<Row> rows{{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE", "MESSAGE"}};
   for (const std::string& name : index.node_names()) {
     const Node* node = world.nodes.find(name);
@@ -215,6 +254,7 @@ bool print_status(const World& world, FleetIndex& index, const std::vector<std::
     out << "\n";
     print_table(rollouts, out);
   }
+  for (const Finding& finding : kai) out << "\nkai-config: " << finding.message << " (" << finding.reason << ")\n";
   for (const std::string& missing : incomplete) out << "incomplete: " << missing << "\n";
   return trouble;
 }
@@ -249,7 +289,8 @@ int run_status(const StatusOptions& status, const Options& options, std::ostream
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(world, settings);
-  return print_status(world, index, incomplete, status.json, out) ? 1 : 0;
+  const std::vector<Finding> kai = kai_findings(world, index, settings, clock->now());
+  return print_status(world, index, incomplete, status.json, out, kai) ? 1 : 0;
 }
 
 }  // namespace gso

@@ -25,9 +25,13 @@ struct StatusOptions {
 boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
                                                      std::vector<std::string>* incomplete);
 
-// The table, or the JSON document {"nodes":[…],"rollouts":[…],"incomplete":[…]}. Returns true when a node is Failed or
-// Blocked.
+// What is to be said about kai-config now: the sharing mode in force, what cannot work, what an upgrade has wiped.
+[[nodiscard]] std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                                k8s::WallTime now);
+
+// The table, or the JSON document {"nodes":[…],"rollouts":[…],"kai":[…],"incomplete":[…]}. Returns true when a node is
+// Failed or Blocked.
 bool print_status(const World& world, FleetIndex& index, const std::vector<std::string>& incomplete, bool json,
-                  std::ostream& out);
+                  std::ostream& out, const std::vector<Finding>& kai = {});
 
 }  // namespace gso

@@ -20,6 +20,7 @@ namespace {
 const k8s::Gvr kPods{"", "v1", "pods"};
 const k8s::Gvr kNodes{"", "v1", "nodes"};
 const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
+const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 const k8s::Gvr kConfigs{"kai.scheduler", "v1", "configs"};
 const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
 // All reads of one look together; a deletion that waits longer is judged anew.
@@ -106,6 +107,52 @@ boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> KaiChecks::devices_in(k
   co_return out;
 }
 
+// From the API server's cache: it decides nothing.
+boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> KaiChecks::waiting_pods() {
+  KaiLookups::Waiting out;
+  out.at = clock_->now();
+  k8s::ListOptions options;
+  options.field_selector = k8s::FieldSelector::equals("spec.nodeName", "");
+  options.resource_version = "0";
+  options.call = call();
+  k8s::ItemFunction sink([&out](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      out.pods.clear();
+      return {};
+    }
+    k8s::Result<Pod> pod = project_pod(*json);
+    if (!pod) return {};  // Another list's business.
+    const bool fraction =
+        pod->meta.annotations.contains(kai::kFraction) || pod->meta.annotations.contains(kai::kMemory);
+    const bool waits = pod->phase.empty() || pod->phase == "Pending";
+    if (!waits || (!fraction && pod->meta.ns != kai::kScaleNamespace)) return {};
+    k8s::Result<KaiPod> for_kai = project_kai_pod(*json);
+    if (for_kai) out.pods.push_back({*std::move(pod), std::move(for_kai->tolerations)});
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await client_->list(kPods, options, &sink);
+  if (!listed) co_return std::unexpected(listed.error());
+  co_return out;
+}
+
+// None is an answer: then there is no election, or none that we know of.
+boost::asio::awaitable<k8s::Result<KaiLookups::Lease>> KaiChecks::binder_lease() {
+  KaiLookups::Lease out;
+  out.at = clock_->now();
+  const KaiView view = view_kai(world_->kai, *settings_);
+  const k8s::ObjectKey key{view.ns, std::string(kai::kBinderLease)};
+  const k8s::CallOptions options = call();
+  const k8s::Result<std::string> read = co_await client_->get(kLeases, key, options);
+  if (!read && read.error().reason == k8s::Reason::not_found) co_return out;
+  if (!read) co_return std::unexpected(read.error());
+  k8s::Result<Lease> lease = project_lease(*read);
+  if (!lease) co_return std::unexpected(lease.error());
+  out.known = true;
+  out.holder = std::move(lease->holder);
+  out.acquired = lease->acquired;
+  co_return out;
+}
+
 void KaiChecks::forget_old() {
   const k8s::WallTime now = clock_->now();
   const auto old = [&](const auto& entry) { return now - entry.second.at > 5 * settings_->sweep; };
@@ -145,6 +192,16 @@ boost::asio::awaitable<KaiChecks::Answered> KaiChecks::answer(KaiWants wants) {
     k8s::Result<KaiLookups::Devices> devices = co_await devices_in(config_map);
     note("ConfigMap " + k8s::to_string(config_map), devices);
     if (devices) lookups.config_maps[config_map] = *std::move(devices);
+  }
+  if (wants.waiting_pods) {
+    k8s::Result<KaiLookups::Waiting> waiting = co_await waiting_pods();
+    note("pods that wait", waiting);
+    if (waiting) lookups.waiting = *std::move(waiting);
+  }
+  if (wants.binder_lease) {
+    k8s::Result<KaiLookups::Lease> lease = co_await binder_lease();
+    note("the binder's Lease", lease);
+    if (lease) lookups.binder_lease = *std::move(lease);
   }
   if (failed) co_return Answered::failed;
   co_return some ? Answered::some : Answered::nothing;
@@ -263,6 +320,14 @@ boost::asio::awaitable<k8s::Result<void>> KaiChecks::confirm_node_gone(std::stri
   co_return k8s::Result<void>{};
 }
 
+boost::asio::awaitable<k8s::Result<void>> KaiChecks::confirm_leader() {
+  const k8s::Result<KaiLookups::Lease> lease = co_await binder_lease();
+  if (!lease) co_return std::unexpected(lease.error());
+  const std::string trouble = lease_trouble(*lease, clock_->now(), view_kai(world_->kai, *settings_).grace);
+  if (!trouble.empty()) co_return k8s::fail(k8s::Reason::unavailable, trouble);
+  co_return k8s::Result<void>{};
+}
+
 boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather(FreshPtr fresh) {
   std::set<std::string> groups;
   std::set<std::string> vanished;
@@ -280,6 +345,10 @@ boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather(FreshPtr fresh) {
   for (const std::string& node : vanished) {
     const k8s::Result<void> gone = co_await confirm_node_gone(node);
     if (!gone) co_return gone;
+  }
+  if (elects_leader(world_->kai, view_kai(world_->kai, *settings_))) {
+    const k8s::Result<void> led = co_await confirm_leader();
+    if (!led) co_return led;
   }
   const k8s::Result<void> requests = co_await gather_requests(fresh);
   if (!requests) co_return requests;

@@ -27,9 +27,9 @@ class KaiChecks {
   boost::asio::awaitable<Answered> answer(KaiWants wants);
 
   // The deletions (DeletePod of reservations) that fresh, consistent lists still justify, judged by the same rules as
-  // they were planned by. Reads pods of each group in both label forms, then all BindRequests, then the pods that
-  // succeeded BindRequests name. Any error, any difference in uid or resourceVersion: not among them. Ends within
-  // `patience`.
+  // they were planned by. Reads pods of each group in both label forms, the binder's Lease where it has replicas, then
+  // all BindRequests, then the pods that succeeded BindRequests name. Any error, any difference in uid or
+  // resourceVersion: not among them. Ends within `patience`.
   boost::asio::awaitable<std::set<k8s::ObjectKey>> still_due(std::vector<PlannedAction> deletions);
 
  private:
@@ -38,6 +38,9 @@ class KaiChecks {
   boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> list_pods(k8s::LabelSelector selector);
   boost::asio::awaitable<k8s::Result<bool>> is_pod_alive(k8s::ObjectKey pod);
   boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> devices_in(k8s::ObjectKey config_map);
+  boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> waiting_pods();
+  boost::asio::awaitable<k8s::Result<KaiLookups::Lease>> binder_lease();
+  boost::asio::awaitable<k8s::Result<void>> confirm_leader();
   boost::asio::awaitable<k8s::Result<void>> gather(FreshPtr fresh);
   boost::asio::awaitable<k8s::Result<void>> gather_pods(FreshPtr fresh, std::string group);
   boost::asio::awaitable<k8s::Result<void>> gather_requests(FreshPtr fresh);

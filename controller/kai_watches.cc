@@ -69,6 +69,7 @@ std::shared_ptr<ScopedWatch> KaiWatches::start(const KaiScope& scope) {
   k8s::WatcherOptions options = defaults_;
   options.seed += std::hash<std::string>{}(to_string(scope));
   options.ns = scope.ns;
+  options.renew_after = kKaiRenewal;
   switch (scope.kind) {
     case KaiScope::Kind::grouped_pods:
       options.label_selector.match_expressions.push_back(

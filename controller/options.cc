@@ -273,6 +273,10 @@ void add_kai(std::vector<OptionSpec>& out) {
                          [](Options& o) -> auto& { return o.kai_grace; }, {1min, 168h}));
   out.push_back(duration("kai-sweep", kKai, "How often orphaned reservations are looked at again",
                          [](Options& o) -> auto& { return o.kai_sweep; }, {5s, 24h}));
+  out.push_back(choice<MpsReadyMode>(
+      "mps-ready", kKai, "Whether nodes with an MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
+      {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}},
+      [](Options& o) -> auto& { return o.mps_ready; }));
   out.push_back(boolean("kai-leftovers", kKai, "Look for reservations also where KAI was removed with its CRDs",
                         [](Options& o) -> auto& { return o.kai_leftovers; }));
   out.push_back(duration("kai-node-interval", kKai, "Least time between two deletions of reservations on one node",
@@ -348,6 +352,7 @@ PlannerSettings Options::planner_settings() const {
   out.rollouts = rollouts;
   out.rollout = rollout;
   out.kai.gc_mode = kai_reservations;
+  out.kai.mps_ready = mps_ready;
   out.kai.grace = kai_grace;
   out.kai.sweep = kai_sweep;
   out.kai.look_for_leftovers = kai_leftovers;

@@ -71,6 +71,7 @@ struct Options {
   KaiGcMode kai_reservations = KaiGcMode::enforce;
   Duration kai_grace = std::chrono::minutes(5);          // Least age, and least time seen orphaned: 1m or more.
   Duration kai_sweep = std::chrono::minutes(1);          // How often orphans are looked at again: 5s or more.
+  MpsReadyMode mps_ready = MpsReadyMode::automatic;
   bool kai_leftovers = false;  // Watch the default reservation namespace even where no API of KAI is served.
   Duration kai_node_interval = std::chrono::minutes(1);  // Between two deletions on one node.
 

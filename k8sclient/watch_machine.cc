@@ -168,6 +168,7 @@ WatchStep on(Watching state, const EventRead& input) {
   return out;
 }
 WatchStep on(Watching state, const Ended& input) {
+  if (input.stale) return stay(Empty{std::move(state.resource_version)});
   if (state.progress) {
     WatchStep out = stay(InitListed{std::move(state.resource_version), 0});
     // Short watches with a bookmark each would otherwise spin.

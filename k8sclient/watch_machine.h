@@ -6,6 +6,7 @@
 //     +--started a LIST--> Listing <-+ (Empty, without WatchList)       +---> InitListed -+
 //                            +--last page------------------------------------->  ^
 //   any state --410 Gone, undecodable, back in time--> Empty (relist)
+//   Watching --ended, and the view is to be renewed--> Empty (what is known stays trusted meanwhile)
 #pragma once
 
 #include <optional>
@@ -61,10 +62,12 @@ struct EventRead {
   bool initial_events_end = false;
   std::optional<Error> error = std::nullopt;  // Of an ERROR event.
 };
-// The stream ended, or was silent for longer than its idle deadline (`idle`). `lived`: since it was opened.
+// The stream ended, or was silent for longer than its idle deadline (`idle`). `lived`: since it was opened. `stale`: the
+// last complete view is older than the driver wants one to be.
 struct Ended {
   Duration lived{0};
   bool idle = false;
+  bool stale = false;
 };
 struct Failed {  // Listing, opening or reading failed.
   Error error;

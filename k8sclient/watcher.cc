@@ -114,6 +114,7 @@ void Watcher::emit(WatchEmit what) {
     case WatchEmit::init_remove: return deliver(sink_->init_remove(current_object_));
     case WatchEmit::init_done:
       ++stats_.lists;
+      listed_at_ = clock_->monotonic();
       return sink_->init_done();
     case WatchEmit::apply: return deliver(sink_->apply(current_object_));
     case WatchEmit::remove: return deliver(sink_->remove(current_object_));
@@ -213,21 +214,25 @@ asio::awaitable<WatchInput> Watcher::read() {
   while (true) {
     const MonoTime now = clock_->monotonic();
     const Duration left = stream_deadline_ - now;
-    if (left <= Duration::zero()) co_return Ended{now - opened_at_, true};
+    if (left <= Duration::zero()) co_return Ended{now - opened_at_, true, is_stale()};
     const auto idle = std::chrono::ceil<std::chrono::milliseconds>(std::min(gap, left));
     Result<std::string> chunk = co_await stream_->read(idle);
     const Duration lived = clock_->monotonic() - opened_at_;
-    if (!chunk && chunk.error().reason == Reason::timeout) co_return Ended{lived, true};
+    if (!chunk && chunk.error().reason == Reason::timeout) co_return Ended{lived, true, is_stale()};
     if (!chunk) {
       Error error = chunk.error();
       error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
       co_return Failed{std::move(error)};
     }
-    if (chunk->empty()) co_return Ended{lived, false};
+    if (chunk->empty()) co_return Ended{lived, false, is_stale()};
     decoder_.feed(*chunk);
     std::optional<WatchInput> event = buffered_event();
     if (event) co_return *std::move(event);
   }
+}
+
+bool Watcher::is_stale() const {
+  return options_.renew_after > Duration::zero() && clock_->monotonic() - listed_at_ >= options_.renew_after;
 }
 
 void Watcher::count(const WatchInput& input) {

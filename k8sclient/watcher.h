@@ -62,6 +62,9 @@ struct WatcherOptions {
   Duration last_backoff = std::chrono::seconds(30);
   Duration backoff_reset = std::chrono::minutes(2);  // Without a failure for this long, backoff starts afresh.
   Duration slow_retry = std::chrono::seconds(60);    // After 403 and 404; times 1..1.5.
+  // A complete view is asked for again at the end of the first watch that ends this long after the last one: what a server
+  // has failed to send is then known. 0: only when the protocol wants it.
+  Duration renew_after{0};
   std::size_t max_line = WatchDecoder::kDefaultMaxLine;
   std::uint64_t seed = 0;  // Of timeouts and jitter.
 };
@@ -112,6 +115,7 @@ class Watcher {
   void count(const WatchInput& input);
   Duration next_backoff();
   Duration jittered(Duration base, double most);
+  [[nodiscard]] bool is_stale() const;
 
   ApiClient* client_;
   Clock* clock_;
@@ -132,6 +136,7 @@ class Watcher {
   WatchDecoder decoder_;
   std::string_view current_object_;  // Of the event being stepped; points into decoder_.
   MonoTime opened_at_;
+  MonoTime listed_at_;
   MonoTime stream_deadline_;
   Duration backoff_{0};
   MonoTime last_failure_;

@@ -92,6 +92,9 @@ struct Discovery {
 
 [[nodiscard]] Discovery discover(const World& world);
 
+// Whether one of them lets a pod onto, or stay on, a node with that taint.
+[[nodiscard]] bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
+
 // How well a DaemonSet's template selects a node: nodeSelector, required node affinity, NoSchedule and NoExecute
 // taints (with the tolerations every DaemonSet pod has). `paused` when only a deploy label says "paused-for-…": the
 // pods are supposed to be gone until the driver manager or the MIG manager restores it.

@@ -18,7 +18,7 @@ constexpr std::string_view kNodeProfile = "node.profile";
 constexpr std::string_view kNodeLabels = "node.labels";
 constexpr std::string_view kSharingRollout = "sharing.rollout";
 constexpr std::string_view kPolicyStatus = "policy.status";
-constexpr std::string_view kKaiConfig = "kai.config";
+constexpr std::string_view kNodeMpsReady = "node.mps-ready";
 
 Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kNodeProfile);
@@ -73,6 +73,12 @@ Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet) {
   return std::move(pass.plan);
 }
 
+Plan mps_ready(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kNodeMpsReady);
+  plan_mps_ready(pass);
+  return std::move(pass.plan);
+}
+
 Plan kai_config(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kKaiConfig);
   plan_kai_config(pass);
@@ -106,6 +112,7 @@ const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
 const k8s::Gvr kDeployments{"apps", "v1", "deployments"};
 const k8s::Gvr kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses"};
 const k8s::Gvr kCrds{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
+const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
 
 k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
@@ -136,6 +143,10 @@ const std::vector<Reconciler>& reconcilers() {
        {kNodes, kPods, kConfigMaps, kDaemonSets, kPolicies},
        {{kNodes, {"patch"}}},
        node_labels},
+      {kNodeMpsReady, "Marks nodes with an MPS control daemon for KAI's pods (nvidia.mps/enabled).",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kPolicies, kKaiConfigs, kBindRequests},
+       {{kNodes, {"patch"}}},
+       mps_ready},
       {kPolicyStatus, "Creates the default policy and keeps the status of every policy.",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kClusterPolicies, kPolicies, kRollouts},
        {{kPolicies, {"create"}},
@@ -149,7 +160,11 @@ const std::vector<Reconciler>& reconcilers() {
        kai_config},
       {kReservationGc, "Collects KAI's reservation pods that hold a GPU for nobody; compares reservations with their consumers.",
        {kNodes, kPods, kKaiConfigs, kBindRequests, kDeployments, kCrds},
-       {{kPods, {"list", "delete"}}, {kNodes, {"get"}}, {kConfigMaps, {"get"}}, {kEvents, {"create", "patch"}}},
+       {{kPods, {"list", "delete"}},
+        {kNodes, {"get"}},
+        {kConfigMaps, {"get"}},
+        {kLeases, {"get"}},
+        {kEvents, {"create", "patch"}}},
        reservation_gc},
   };
   return list;

@@ -92,6 +92,7 @@ void FleetIndex::Impl::reset() {
                       &breaking, &label_work, &unwritable, &releases}) {
     names->clear();
   }
+  mps_work.clear();
   pods_by_node_.clear();
 }
 
@@ -163,6 +164,9 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
   if (built_in_policy.rollout != settings.rollout) built_in_policy.rollout = settings.rollout;
   kai.refresh(world, settings);
   for (std::string& name : kai.take_changed_nodes()) dirty_nodes.insert(std::move(name));
+  const bool marks = marks_mps_nodes(settings, kai.view().served);
+  everything = everything || marks != marks_;
+  marks_ = marks;
   const bool config_maps_changed = everything || !dirty_config_maps.empty();
   if (discovery_dirty || everything) rediscover(world);
   if (config_maps_changed) read_record(world, settings);
@@ -206,6 +210,7 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   const Node* node = context.world.nodes.find(name);
   if (node == nullptr) return;
   auto assessment = assess_node(context, *node, pods_of(name));
+  compare_mark(context, *node, assessment ? &*assessment : nullptr);
   if (!assessment) return;
   add(name, *assessment, *node);
   if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
@@ -214,6 +219,22 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
     unwritable.insert(name);
   }
   nodes.insert_or_assign(name, std::move(*assessment));
+}
+
+void FleetIndex::Impl::compare_mark(const AssessContext& context, const Node& node, const NodeAssessment* assessment) {
+  if (!marks_) {
+    // Switched off: what is ours goes. (Where KAI is away for a moment, it stays.)
+    const bool takes_back = context.settings.kai.mps_ready == MpsReadyMode::off &&
+                            context.settings.label_mode != PlannerSettings::LabelMode::verify;
+    if (takes_back && mps_mark(node, MpsDaemon::down) == MpsMark::to_remove) {
+      mps_work.emplace(node.meta.name, MpsMark::to_remove);
+    }
+    return;
+  }
+  const std::vector<const Pod*> pods = pods_of(node.meta.name);
+  const OperandSet* set = assessment ? &context.sets[assessment->set] : nullptr;
+  const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, set, pods));
+  if (mark != MpsMark::right) mps_work.emplace(node.meta.name, mark);
 }
 
 namespace {
@@ -291,6 +312,7 @@ void FleetIndex::Impl::remove(const std::string& name) {
                       &breaking, &label_work, &unwritable, &releases}) {
     names->erase(name);
   }
+  mps_work.erase(name);
   nodes.erase(name);
   auto it = shares_.find(name);
   if (it == shares_.end()) return;

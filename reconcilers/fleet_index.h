@@ -17,6 +17,7 @@
 #include "reconcilers/assess.h"
 #include "reconcilers/fleet.h"
 #include "reconcilers/kai/index.h"
+#include "reconcilers/mps_ready.h"
 
 namespace gso {
 
@@ -99,6 +100,7 @@ class FleetIndex::Impl {
   std::map<SetupBook::Answer, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen, drifting, breaking,
       label_work, unwritable, releases;
+  std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI is not as their MPS daemon is.
   // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
   // nodes that both select.
   std::map<std::string, std::int64_t> loaded, labelled;
@@ -117,9 +119,11 @@ class FleetIndex::Impl {
   void rediscover(const World& world);
   void sign_sets(const World& world);
   void assess(const AssessContext& context, const std::string& name);
+  void compare_mark(const AssessContext& context, const Node& node, const NodeAssessment* assessment);
   void add(const std::string& name, const NodeAssessment& assessment, const Node& node);
   void remove(const std::string& name);
 
+  bool marks_ = false;  // marks_mps_nodes() at the last refresh.
   ExpectationCache expectations_;
   SetupBook setups_;
   std::shared_ptr<const std::string> record_text_;  // The ConfigMap's own.

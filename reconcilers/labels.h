@@ -45,6 +45,9 @@ inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
 inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";
 inline constexpr std::string_view kDevicesAnnotation = "gpusharing.dev/devices";
 inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-not-disrupt";
+inline constexpr std::string_view kMpsHostAnnotation = "gpusharing.dev/mps-host";  // An MPS daemon without a pod.
+// "true": the node's label nvidia.mps/enabled is ours.
+inline constexpr std::string_view kMpsMarkAnnotation = "gpusharing.dev/mps-enabled";
 
 // --- The ecosystem's.
 inline constexpr std::string_view kConfigLabel = "nvidia.com/device-plugin.config";
@@ -56,6 +59,7 @@ inline constexpr std::string_view kComputeMajor = "nvidia.com/gpu.compute.major"
 inline constexpr std::string_view kComputeMinor = "nvidia.com/gpu.compute.minor";
 inline constexpr std::string_view kSharingStrategy = "nvidia.com/gpu.sharing-strategy";
 inline constexpr std::string_view kMpsCapable = "nvidia.com/mps.capable";
+inline constexpr std::string_view kMpsEnabled = "nvidia.mps/enabled";  // KAI's mark: pods find an MPS daemon there.
 inline constexpr std::string_view kMigConfig = "nvidia.com/mig.config";
 inline constexpr std::string_view kMigConfigState = "nvidia.com/mig.config.state";
 inline constexpr std::string_view kMigStrategy = "nvidia.com/mig.strategy";
@@ -101,6 +105,9 @@ inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";
 inline constexpr std::string_view kKaiMismatch = "KAIAccountingMismatch";
 inline constexpr std::string_view kKaiOnSharedNode = "KAIOnReplicaSharedNode";
+inline constexpr std::string_view kKaiClaimedTwice = "KAIGPUClaimedTwice";
+inline constexpr std::string_view kKaiPodStuck = "KAIPodStuck";
+inline constexpr std::string_view kKaiNoToleration = "KAIReservationWithoutToleration";
 inline constexpr std::string_view kConfigMapReplacedByGitOps = "ConfigMapReplacedByGitOps";
 inline constexpr std::string_view kRolledBack = "RolledBack";
 inline constexpr std::string_view kMpsUncleanExit = "MPSUncleanExit";

@@ -103,6 +103,9 @@ class Loader {
     world.kai.deployments.init_done();
     world.kai.runtime_classes.init_done();
     world.kai.schemas.init_done();
+    KaiLookups& lookups = world.kai.lookups;
+    if (!lookups.waiting) lookups.waiting.emplace().at = now_;
+    if (!lookups.binder_lease) lookups.binder_lease.emplace().at = now_;
     place_kai_pods();
     place_pods();
     return std::move(out_);
@@ -176,6 +179,10 @@ class Loader {
       pods_.push_back(std::move(*pod));
       auto for_kai = project_kai_pod(text);
       if (!for_kai) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, for_kai.error().message));
+      if (is_waiting(pods_.back())) {
+        if (!out_.world.kai.lookups.waiting) out_.world.kai.lookups.waiting.emplace().at = now_;
+        out_.world.kai.lookups.waiting->pods.push_back({pods_.back(), for_kai->tolerations});
+      }
       kai_pods_.push_back(std::move(*for_kai));
       return {};
     }
@@ -183,13 +190,27 @@ class Loader {
     return {};
   }
 
+  // Fraction pods without a node, and the scaling pods that keep them waiting.
+  static bool is_waiting(const Pod& pod) {
+    const bool fraction = pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory);
+    return pod.node_name.empty() && (pod.phase.empty() || pod.phase == "Pending") &&
+           (fraction || pod.meta.ns == kai::kScaleNamespace);
+  }
+
   static bool is_kai_kind(const std::string& kind, const Json& object) {
     if (kind == "Config") return string_at(object, "apiVersion").starts_with("kai.scheduler/");
+    if (kind == "Lease") return string_at(object["metadata"], "name") == kai::kBinderLease;
     return kind == "BindRequest" || kind == "Deployment" || kind == "RuntimeClass" || kind == "CustomResourceDefinition";
   }
 
   k8s::Result<void> add_kai_object(const std::string& where, const std::string& kind, const std::string& text) {
     KaiWorld& kai = out_.world.kai;
+    if (kind == "Lease") {
+      auto lease = project_lease(text);
+      if (!lease) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, lease.error().message));
+      kai.lookups.binder_lease = KaiLookups::Lease{now_, true, lease->holder, lease->acquired};
+      return {};
+    }
     if (kind == "Deployment") return put(where, project_deployment(text), kai.deployments);
     if (kind == "RuntimeClass") return put(where, project_runtime_class(text), kai.runtime_classes);
     if (kind == "CustomResourceDefinition") return put(where, project_kai_schema(text), kai.schemas);
@@ -243,12 +264,6 @@ class Loader {
       }
     }
     out_.world.operand_pods.init_done();
-    // Under the empty name: fraction pods that wait, and the scaling pods that keep them waiting.
-    for (const Pod& pod : others) {
-      const bool waits = pod.node_name.empty() && (pod.phase.empty() || pod.phase == "Pending");
-      const bool fraction = pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory);
-      if (waits && (fraction || pod.meta.ns == kai::kScaleNamespace)) out_.consumers[""].pods.push_back(pod);
-    }
     for (Pod& pod : others) {
       auto node = out_.consumers.find(std::string(pod.node_name.view()));
       if (node != out_.consumers.end() && is_gpu_consumer(pod, out_.world)) node->second.pods.push_back(std::move(pod));

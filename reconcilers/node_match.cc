@@ -62,15 +62,19 @@ constexpr std::string_view kDaemonTaints[] = {
 bool tolerated(const Taint& taint, const Operand& operand) {
   if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") return true;
   if (std::ranges::find(kDaemonTaints, taint.key.view()) != std::end(kDaemonTaints)) return true;
-  return std::ranges::any_of(operand.tolerations, [&](const Toleration& toleration) {
+  return tolerates(operand.tolerations, taint);
+}
+
+}  // namespace
+
+bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint) {
+  return std::ranges::any_of(tolerations, [&](const Toleration& toleration) {
     if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
     const bool exists = toleration.op == "Exists";
     if (toleration.key.empty()) return exists;
     return toleration.key == taint.key && (exists || toleration.value == taint.value);
   });
 }
-
-}  // namespace
 
 Selects selects(const Operand& operand, const Node& node, bool ignore_mps_capable) {
   Selects result = Selects::yes;

@@ -20,6 +20,7 @@ struct Access {
 
 // Its deletions need a last look at fresh lists (controller/kai_checks.h).
 inline constexpr std::string_view kReservationGc = "pod.reservation-gc";
+inline constexpr std::string_view kKaiConfig = "kai.config";
 
 struct Reconciler {
   std::string_view name;             // "sharing.rollout"

@@ -86,6 +86,7 @@ KaiView view_kai(const KaiWorld& kai, const KaiSettings& settings) {
   out.sharing = sharing_of(config, knows(kModeField, config.gpu_sharing_mode.has_value()));
   out.ns = text_or(config.ns, kDefaultNamespace);
   out.scheduler_name = text_or(config.scheduler_name, kDefaultScheduler);
+  out.queue_label = text_or(config.queue_label_key, kDefaultQueueLabel);
   out.reservations = text_or(config.reservation_namespace, kDefaultReservations);
   out.app_label = text_or(config.reservation_app_label, kDefaultReservations);
   out.bind_timeout = seconds_or(config.allocation_timeout, kDefaultAllocationTimeout) +
@@ -122,6 +123,20 @@ std::string binder_trouble(const KaiWorld& kai, const KaiView& view, WallTime no
   }
   if (binder->available_since && now - *binder->available_since < quiet) {
     return fmt::format("{} has been available only since {}", name, k8s::format_time(*binder->available_since));
+  }
+  return {};
+}
+
+bool elects_leader(const KaiWorld& kai, const KaiView& view) {
+  const Deployment* binder = kai.deployments.find(ObjectKey{view.ns, std::string(kBinder)});
+  return binder != nullptr && binder->replicas > 1;
+}
+
+std::string lease_trouble(const KaiLookups::Lease& lease, WallTime now, Duration quiet) {
+  if (!lease.known) return {};
+  if (lease.holder.empty()) return fmt::format("Lease {} of the binder has no holder", kBinderLease);
+  if (lease.acquired && now - *lease.acquired < quiet) {
+    return fmt::format("the binder's leader is {} only since {}", lease.holder, k8s::format_time(*lease.acquired));
   }
   return {};
 }

@@ -24,6 +24,7 @@ struct KaiView {
   KaiSharing sharing;
   std::string ns;  // KAI's Deployments.
   std::string scheduler_name;
+  std::string queue_label;   // Key of the pod label that names the queue.
   std::string reservations;  // Namespace of the reservation pods.
   std::string app_label;     // Value of their label `app`.
   Duration bind_timeout{0};  // allocationTimeout + volumeBindingTimeoutSeconds: no bind in flight lasts longer.
@@ -41,5 +42,11 @@ struct KaiView {
 // Why the binder is not to be relied on now, for people; empty when its Deployment is available and settled, or when
 // there is no kai-config to say that one should be there. `now` and `quiet`: its Available condition must be older.
 [[nodiscard]] std::string binder_trouble(const KaiWorld& kai, const KaiView& view, WallTime now, Duration quiet);
+
+// The binder has several replicas, so that a Lease says which of them binds.
+[[nodiscard]] bool elects_leader(const KaiWorld& kai, const KaiView& view);
+// Why that Lease says that the binder has not been the same for long enough; a replica that takes over synchronises
+// every group. Empty also where there is no such Lease: the Deployment alone tells then.
+[[nodiscard]] std::string lease_trouble(const KaiLookups::Lease& lease, WallTime now, Duration quiet);
 
 }  // namespace gso

@@ -145,6 +145,15 @@ void KaiIndex::take_out_pod(const ObjectKey& key) {
   }
   if (!share.node.empty())
     --(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
+  if (auto on = reservations_on_.find(share.node); on != reservations_on_.end()) {
+    on->second.erase(key);
+    if (on->second.empty()) reservations_on_.erase(on);
+  }
+  if (!share.device.empty()) {
+    const Device device{share.node, share.device};
+    devices_[device].erase(key);
+    touched_devices_.insert(device);
+  }
   unlabelled_.erase(key);
   leftovers_.erase(key);
   pod_shares_.erase(it);
@@ -168,6 +177,14 @@ void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
   if (is_alive(*pod)) share.node = std::string(pod->node_name.view());
   if (!share.node.empty())
     ++(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
+  if (!share.node.empty() && share.role == KaiRole::reservation) {
+    reservations_on_[share.node].insert(key);
+    share.device = pod->meta.annotations.get(kDeviceAnnotation).value_or("");
+    if (!share.device.empty()) {
+      devices_[{share.node, share.device}].insert(key);
+      touched_devices_.insert({share.node, share.device});
+    }
+  }
   pod_shares_.emplace(key, std::move(share));
 }
 
@@ -227,9 +244,44 @@ void KaiIndex::weigh(const KaiWorld& kai, const std::string& name) {
   }
 }
 
+const std::set<ObjectKey>& KaiIndex::reservations_on(std::string_view node) const {
+  static const std::set<ObjectKey> kNone;
+  auto it = reservations_on_.find(std::string(node));
+  return it == reservations_on_.end() ? kNone : it->second;
+}
+
+const std::set<ObjectKey>& KaiIndex::claimants(const KaiPod& reservation) const {
+  static const std::set<ObjectKey> kNone;
+  auto it = claimed_twice_.find({std::string(reservation.node_name.view()),
+                                 std::string(reservation.meta.annotations.get(kDeviceAnnotation).value_or(""))});
+  return it == claimed_twice_.end() ? kNone : it->second;
+}
+
+void KaiIndex::compare_claims(const KaiWorld& kai, const Device& device) {
+  claimed_twice_.erase(device);
+  auto it = devices_.find(device);
+  if (it == devices_.end()) return;
+  if (it->second.empty()) {
+    devices_.erase(it);
+    return;
+  }
+  std::set<std::string_view> groups;
+  for (const ObjectKey& key : it->second) {
+    if (const KaiPod* pod = kai.pods.find(key)) groups.insert(pod->meta.labels.get(kGroupLabel).value_or(""));
+  }
+  if (groups.size() > 1) claimed_twice_.emplace(device, it->second);
+}
+
 void KaiIndex::compare_sharing(const World& world, const std::string& name) {
   const auto used = nodes_.find(name);
   const Node* node = world.nodes.find(name);
+  const bool evicts = node != nullptr && !reservations_on(name).empty() &&
+                      std::ranges::any_of(node->taints, [](const Taint& taint) { return taint.effect == "NoExecute"; });
+  if (evicts) {
+    evicting_.insert(name);
+  } else {
+    evicting_.erase(name);
+  }
   if (used != nodes_.end() && used->second.any() && node != nullptr && serves_replicas(*node)) {
     shared_twice_.insert(name);
   } else {
@@ -275,6 +327,8 @@ void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {
   if (activity_.size() > 2 * groups_.size() + 1000) {
     std::erase_if(activity_, [this](const auto& entry) { return !groups_.contains(entry.first); });
   }
+  for (const Device& device : touched_devices_) compare_claims(kai, device);
+  touched_devices_.clear();
   for (const std::string& name : dirty_nodes_) compare_sharing(world, name);
   dirty_nodes_.clear();
 }

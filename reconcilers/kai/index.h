@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/kai/config_view.h"
@@ -74,6 +75,15 @@ class KaiIndex {
   [[nodiscard]] const std::map<std::string, NodeUse>& nodes() const { return nodes_; }
   // "2 reservations, 1 fraction pod"; empty when there is nothing of KAI on the node.
   [[nodiscard]] std::string use_of(std::string_view node) const;
+  // Live reservations on a node.
+  [[nodiscard]] const std::set<ObjectKey>& reservations_on(std::string_view node) const;
+  // Nodes with reservations and a NoExecute taint.
+  [[nodiscard]] const std::set<std::string>& evicting() const { return evicting_; }
+  // A GPU of a node that reservations of several groups say they hold.
+  using Device = std::pair<std::string, std::string>;  // Node, UUID.
+  [[nodiscard]] const std::map<Device, std::set<ObjectKey>>& claimed_twice() const { return claimed_twice_; }
+  // Live reservations that say they hold the GPU that this one says it holds, where they are of several groups.
+  [[nodiscard]] const std::set<ObjectKey>& claimants(const KaiPod& reservation) const;
   // Nodes with KAI use whose plugin serves replicas (time-slicing or MPS).
   [[nodiscard]] const std::set<std::string>& shared_twice() const { return shared_twice_; }
 
@@ -83,6 +93,7 @@ class KaiIndex {
     std::vector<std::string> groups;
     std::string node;  // Where it counts as use; empty: nowhere.
     bool leftover = false;
+    std::string device;  // Of a live reservation.
   };
   struct RequestShare {
     std::vector<std::string> groups;
@@ -96,6 +107,7 @@ class KaiIndex {
   NodeUse& use(const std::string& node);
   void weigh(const KaiWorld& kai, const std::string& name);
   void compare_sharing(const World& world, const std::string& node);
+  void compare_claims(const KaiWorld& kai, const Device& device);
 
   KaiView view_;
   bool everything_ = true;
@@ -113,6 +125,11 @@ class KaiIndex {
   std::set<ObjectKey> unlabelled_;
   std::set<ObjectKey> leftovers_;
   std::set<std::string> shared_twice_;
+  std::set<std::string> evicting_;
+  std::unordered_map<std::string, std::set<ObjectKey>> reservations_on_;
+  std::map<Device, std::set<ObjectKey>> devices_;
+  std::map<Device, std::set<ObjectKey>> claimed_twice_;
+  std::set<Device> touched_devices_;
   std::set<std::string> changed_nodes_;
 };
 

@@ -31,6 +31,7 @@ inline constexpr std::string_view kConfigName = "kai-config";
 inline constexpr std::string_view kConfigCrd = "configs.kai.scheduler";
 inline constexpr std::string_view kBindRequestCrd = "bindrequests.scheduling.run.ai";
 inline constexpr std::string_view kBinder = "binder";  // Deployment, in the Config's spec.namespace.
+inline constexpr std::string_view kBinderLease = "2ad35f9c.kai.scheduler";  // Where the binder has several replicas.
 inline constexpr std::string_view kScaleNamespace = "kai-scale-adjust";
 
 // --- Defaults of the Config.
@@ -38,6 +39,7 @@ inline constexpr std::string_view kDefaultNamespace = "kai-scheduler";
 inline constexpr std::string_view kDefaultReservations = "kai-resource-reservation";  // Namespace and app label.
 inline constexpr std::string_view kDefaultScheduler = "kai-scheduler";
 inline constexpr std::string_view kDefaultRuntimeClass = "nvidia";
+inline constexpr std::string_view kDefaultQueueLabel = "kai.scheduler/queue";
 inline constexpr std::int64_t kDefaultAllocationTimeout = 40;      // Seconds.
 inline constexpr std::int64_t kDefaultVolumeBindingTimeout = 120;  // Seconds.
 

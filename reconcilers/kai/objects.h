@@ -20,6 +20,7 @@ struct KaiConfig {
   ObjectMeta meta;
   std::string ns;  // spec.namespace: where KAI's Deployments live.
   std::string scheduler_name;
+  std::string queue_label_key;                        // spec.global.queueLabelKey
   std::optional<bool> gpu_sharing;                    // spec.admission.gpuSharing
   std::optional<std::string> gpu_sharing_mode;        // spec.global.gpuSharingMode
   std::optional<std::string> pod_runtime_class;       // spec.admission.gpuPodRuntimeClassName
@@ -65,9 +66,9 @@ struct KaiPod {
   Interned phase;
   Interned reason;  // status.reason, e.g. UnexpectedAdmissionError, Evicted
   Interned scheduler_name;
-  Interned waiting_reason;  // Of the first container that waits: ImagePullBackOff, …
-  bool scheduled = false;   // Condition PodScheduled is True, or a node is set.
-  std::vector<Toleration> tolerations;
+  Interned waiting_reason;              // Of the first container that waits: ImagePullBackOff, …
+  bool scheduled = false;               // Condition PodScheduled is True, or a node is set.
+  std::vector<Toleration> tolerations;  // Without those that end by themselves (tolerationSeconds).
   // "<index>" or "i<index>" of the container that gets the GPU: the suffix of the consumer's ConfigMap.
   Interned container_index;
   friend bool operator==(const KaiPod&, const KaiPod&) = default;
@@ -85,6 +86,14 @@ struct Deployment {
   friend bool operator==(const Deployment&, const Deployment&) = default;
 };
 
+// A leader election's record.
+struct Lease {
+  ObjectMeta meta;
+  std::string holder;
+  std::optional<WallTime> acquired;
+  friend bool operator==(const Lease&, const Lease&) = default;
+};
+
 struct RuntimeClass {
   ObjectMeta meta;
   friend bool operator==(const RuntimeClass&, const RuntimeClass&) = default;
@@ -97,5 +106,6 @@ k8s::Result<BindRequest> project_bind_request(std::string_view json);
 k8s::Result<KaiPod> project_kai_pod(std::string_view json);
 k8s::Result<Deployment> project_deployment(std::string_view json);
 k8s::Result<RuntimeClass> project_runtime_class(std::string_view json);
+k8s::Result<Lease> project_lease(std::string_view json);
 
 }  // namespace gso

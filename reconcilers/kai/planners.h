@@ -18,13 +18,15 @@ void plan_reservation_gc(Pass& pass);
 // Part of pod.reservation-gc: reservations against what consumers use, and KAI on nodes that serve replicas.
 void plan_kai_truth(Pass& pass);
 
-// Part of pod.reservation-gc: fraction pods that wait (NodeConsumers of the empty node name), each with its cause, and
-// reservations without a toleration that their consumers have.
+// Part of pod.reservation-gc: fraction pods that wait (KaiLookups::waiting), each with its cause, and reservations
+// without a toleration that their consumers have.
 void plan_kai_stuck(Pass& pass);
 
 // A group as the stores and the lookups show it. The pointers live as long as the World does not change.
 [[nodiscard]] GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::string& group);
 // Reservations of other groups that claim the same GPU on the same node.
+[[nodiscard]] DeviceClaims device_claims(const KaiIndex& index);
+// The same without an index; walks all pods.
 [[nodiscard]] DeviceClaims device_claims(const KaiWorld& kai, const KaiView& view);
 [[nodiscard]] ObjectRef pod_ref(const ObjectMeta& meta);
 // Why nothing about KAI may be concluded from this view; empty: it is complete. Also "hold" where one of KAI's two APIs

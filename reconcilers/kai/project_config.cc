@@ -63,6 +63,7 @@ bool read_admission(Fields& fields, Value value, KaiConfig& out) {
 bool read_global(Fields& fields, Value value, KaiConfig& out) {
   return fields.object(value, "spec.global", [&](std::string_view key, Value inner) {
     if (key == "schedulerName") return fields.text(inner, "spec.global.schedulerName", out.scheduler_name);
+    if (key == "queueLabelKey") return fields.text(inner, "spec.global.queueLabelKey", out.queue_label_key);
     if (key == "gpuSharingMode") return fields.text(inner, "spec.global.gpuSharingMode", out.gpu_sharing_mode);
     if (key == "imagesPullSecret" && !Fields::is_null(inner)) out.misspelt_pull_secret = true;
     if (key == "additionalImagePullSecrets") {
@@ -260,6 +261,23 @@ k8s::Result<RuntimeClass> project_runtime_class(std::string_view text) {
   json::Document document("RuntimeClass", text);
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
     return key == "metadata" ? json::read_meta(fields, value, {}, out.meta) : true;
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+k8s::Result<Lease> project_lease(std::string_view text) {
+  Lease out;
+  json::Document document("Lease", text);
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
+    if (key != "spec") return true;
+    return fields.object(value, "spec", [&](std::string_view field, Value inner) {
+      if (Fields::is_null(inner)) return true;
+      if (field == "holderIdentity") return fields.text(inner, "spec.holderIdentity", out.holder);
+      if (field == "acquireTime") return fields.time(inner, "spec.acquireTime", out.acquired);
+      return true;
+    });
   });
   if (!read) return std::unexpected(read.error());
   return out;

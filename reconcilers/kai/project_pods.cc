@@ -96,7 +96,11 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
         if (field == "initContainers") return read_names(fields, inner, inits);
         if (field != "tolerations") return true;
         return fields.array(inner, "spec.tolerations", [&](Value item) {
-          return json::read_toleration(fields, item, "spec.tolerations", out.tolerations.emplace_back());
+          bool ends = false;
+          const bool read_one =
+              json::read_toleration(fields, item, "spec.tolerations", out.tolerations.emplace_back(), &ends);
+          if (ends) out.tolerations.pop_back();
+          return read_one;
         });
       });
     }

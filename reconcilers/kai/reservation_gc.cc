@@ -64,6 +64,15 @@ GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::st
   return out;
 }
 
+DeviceClaims device_claims(const KaiIndex& index) {
+  return [&index](const KaiPod& reservation) -> std::string {
+    for (const ObjectKey& key : index.claimants(reservation)) {
+      if (key != reservation.meta.key()) return k8s::to_string(key);
+    }
+    return {};
+  };
+}
+
 DeviceClaims device_claims(const KaiWorld& kai, const KaiView& view) {
   return [&kai, &view](const KaiPod& reservation) -> std::string {
     const auto device = reservation.meta.annotations.get(kDeviceAnnotation);
@@ -89,7 +98,7 @@ class Collector {
         index_(pass.index.kai),
         view_(pass.index.kai.view()),
         settings_(pass.s.settings.kai),
-        claims_(device_claims(kai_, view_)) {}
+        claims_(device_claims(index_)) {}
 
   void run() {
     if (settings_.gc_mode == KaiGcMode::off) return;
@@ -249,9 +258,18 @@ class Collector {
 
   // --- Deleting, one per node and interval.
 
+  std::string leader_trouble() {
+    if (!elects_leader(kai_, view_)) return {};
+    const auto& lease = kai_.lookups.binder_lease;
+    if (!lease || due(lease->at)) pass_.plan.kai_wanted.binder_lease = true;
+    if (!lease || !usable(lease->at)) return "the Lease of the binder is being read";
+    return lease_trouble(*lease, pass_.s.now, view_.grace);
+  }
+
   // Why no reservation at all is deleted now; empty: they may be.
   std::string hold() {
     if (std::string trouble = binder_trouble(kai_, view_, pass_.s.now, view_.grace); !trouble.empty()) return trouble;
+    if (std::string trouble = leader_trouble(); !trouble.empty()) return trouble;
     const Deployment* binder = kai_.deployments.find(ObjectKey{view_.ns, std::string(kBinder)});
     const std::string condition = fmt::format("kai/stable/{}/{}/{}", view_.signature, binder ? binder->meta.uid.str() : "",
                                               binder ? binder->meta.generation : 0);

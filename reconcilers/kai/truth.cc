@@ -51,8 +51,10 @@ std::string describe(const Mismatch& found) {
 void compare(const GroupFacts& facts, std::map<std::string, Mismatch>& nodes) {
   std::map<std::string, std::set<std::string>> reserved;
   for (const KaiPod* pod : facts.reservations) {
-    if (is_alive(*pod) && !pod->meta.deletion_timestamp)
-      reserved[std::string(pod->node_name.view())].insert(k8s::to_string(pod->meta.key()));
+    if (!is_alive(*pod) || pod->meta.deletion_timestamp) continue;
+    const auto device = pod->meta.annotations.get(kDeviceAnnotation);
+    reserved[std::string(pod->node_name.view())].insert(
+        fmt::format("{} ({})", k8s::to_string(pod->meta.key()), device.value_or("GPU not told")));
   }
   std::set<std::string> used;
   for (const KaiPod* pod : facts.consumers) {
@@ -86,11 +88,30 @@ void report_sharing_twice(Pass& pass) {
   }
 }
 
+// Two groups that share one GPU, each believing that it is alone there: KAI then hands it out twice.
+void report_claims(Pass& pass) {
+  for (const auto& [device, claimants] : pass.index.kai.claimed_twice()) {
+    std::set<std::string> names;
+    for (const ObjectKey& key : claimants) {
+      const KaiPod* pod = pass.s.world.kai.pods.find(key);
+      if (pod == nullptr) continue;
+      names.insert(fmt::format("{} (group {})", k8s::to_string(key), pod->meta.labels.get(kGroupLabel).value_or("")));
+    }
+    const std::string note = fmt::format(
+        "reservations of several groups say that they hold GPU {}: {}. KAI counts it once for each, so their pods get "
+        "more than the GPU has. End the pods of one group in an orderly way",
+        device.second, listed(names));
+    pass.finding(Severity::error, node_ref(device.first), kKaiClaimedTwice, note);
+    pass.event(node_ref(device.first), true, kKaiClaimedTwice, "CompareReservations", note);
+  }
+}
+
 }  // namespace
 
 void plan_kai_truth(Pass& pass) {
   if (pass.s.world.kai.pods.size() == 0 || !kai_hold(pass.s.world).empty()) return;
   report_sharing_twice(pass);
+  report_claims(pass);
   const KaiWorld& kai = pass.s.world.kai;
   const KaiIndex& index = pass.index.kai;
   std::map<std::string, Mismatch> nodes;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,12 @@
 #include "reconcilers/kai/wants.h"
 
 namespace gso {
+
+// A pod that no node has yet: one that asks KAI for a share of a GPU, or one of the namespace kai-scale-adjust.
+struct WaitingPod {
+  Pod pod;
+  std::vector<Toleration> tolerations;  // Without those that end by themselves (tolerationSeconds).
+};
 
 struct KaiLookups {
   struct Group {
@@ -28,9 +35,21 @@ struct KaiLookups {
     bool known = false;   // The ConfigMap was read (it may be forbidden, or gone).
     std::string devices;  // NVIDIA_VISIBLE_DEVICES as it stands there.
   };
+  struct Waiting {
+    WallTime at{};
+    std::vector<WaitingPod> pods;
+  };
+  struct Lease {
+    WallTime at{};
+    bool known = false;  // It exists.
+    std::string holder;
+    std::optional<WallTime> acquired;
+  };
   std::map<std::string, Group> groups;
   std::map<ObjectKey, Pod> pods;
   std::map<ObjectKey, Devices> config_maps;
+  std::optional<Waiting> waiting;
+  std::optional<Lease> binder_lease;
 };
 
 struct KaiWorld {
@@ -54,16 +73,20 @@ struct KaiWorld {
 
 // Settings of the KAI reconcilers.
 enum class KaiGcMode { enforce, observe, off };
+enum class MpsReadyMode { automatic, on, off };
 struct KaiSettings {
   KaiGcMode gc_mode = KaiGcMode::enforce;
   // A reservation must be this old and have been seen orphaned for this long; longer where KAI's own timeouts are.
   k8s::Duration grace = std::chrono::seconds(300);
   k8s::Duration sweep = std::chrono::seconds(60);          // Orphans are looked at again after this.
+  k8s::Duration waiting_sweep = std::chrono::minutes(5);   // Pods that wait are listed again after this.
   k8s::Duration node_interval = std::chrono::seconds(60);  // Between two deletions on one node.
   std::int64_t deletions_per_pass = 16;                    // Over all nodes.
   // Look for what a KAI left that was removed with its CRDs: costs one watch of the default reservation namespace.
   bool look_for_leftovers = false;
-  bool explain_all = false;                                // `plan`: a finding for healthy reservations too.
+  // Whether nodes with an MPS daemon are marked for KAI's pods; automatic: where KAI is served.
+  MpsReadyMode mps_ready = MpsReadyMode::automatic;
+  bool explain_all = false;  // `plan`: a finding for healthy reservations too.
 };
 
 }  // namespace gso

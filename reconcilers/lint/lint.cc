@@ -166,8 +166,9 @@ class Linter {
   }
 
   void collect(const DocumentValue& value, std::string_view kind) {
-    static constexpr std::array<std::string_view, 6> kKinds{"Node",          "DaemonSet",          "ConfigMap",
-                                                            "ClusterPolicy", "ControllerRevision", "SharingPolicy"};
+    static constexpr std::array<std::string_view, 9> kKinds{"Node",          "DaemonSet",          "ConfigMap",
+                                                            "ClusterPolicy", "ControllerRevision", "SharingPolicy",
+                                                            "Pod",           "Config",             "RuntimeClass"};
     const DocumentValue* metadata = value.find("metadata");
     const DocumentValue* name = metadata != nullptr ? metadata->find("name") : nullptr;
     if (objects_ == nullptr || name == nullptr || std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {

@@ -52,7 +52,7 @@ struct ClusterObject {
 
 // All documents of a text. Never empty: an empty text is a profile without sharing. A document that does not parse is a
 // Profile with one error; those after it are read all the same.
-// `objects` gets what lint_cluster needs.
+// `objects` gets what lint_cluster and lint_kai need.
 [[nodiscard]] std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text,
                                                     const LintRules& rules,
                                                     std::vector<ClusterObject>* objects = nullptr);
@@ -61,6 +61,10 @@ struct ClusterObject {
 // documents of Nodes, DaemonSets, ConfigMaps and ClusterPolicies. Nothing happens where neither a DaemonSet nor a
 // ClusterPolicy is among them.
 void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
+
+// Pods that ask KAI for a share of a GPU against the Nodes, the kai-config and the RuntimeClasses among the objects: what
+// can never be placed there. Nothing happens where no such object is among them.
+void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules, std::vector<LintedDocument>& documents);
 
 // {"documents": […]}, stable: fields and their order are part of the contract.
 [[nodiscard]] std::string lint_json(const std::vector<LintedDocument>& documents);

@@ -60,6 +60,9 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
   std::vector<ManifestFile> files;
   std::map<Name, const ClusterObject*> by_name;
   for (const ClusterObject& object : objects) {
+    if (object.kind == "Pod" || object.kind == "Config" || object.kind == "RuntimeClass") {
+      continue;  // lint_kai looks at these.
+    }
     files.push_back({object.source, object.json});
     by_name.emplace(Name{object.kind, object.ns, object.name}, &object);
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The collection of KAI's reservation pods on a real API server, under the chart's own ServiceAccount and admission policy.
-# KAI's CRDs are reduced to the fields that the operator reads; KAI itself, controllers and kubelets are played here.
+# KAI's CRDs are reduced to the fields that the operator reads (KAI_CRDS=FOLDER takes KAI's own, from its release); KAI
+# itself, controllers and kubelets are played here.
 #
 #   kai_test.sh CLUSTER_DIR BUILD_DIR     a running API server without controllers; it leaves the objects there
 #
@@ -49,8 +50,8 @@ kai_is_there() {
     "{namespace: $text, binder: {$open, properties: {resourceReservation: {$open, properties: {namespace: $text, appLabel: $text}}}}}" >"$work/crds.yaml"
   crd scheduling.run.ai v1alpha2 BindRequest bindrequests Namespaced \
     "{podName: $text, selectedNode: $text, selectedGPUGroups: {type: array, items: $text}}" >>"$work/crds.yaml"
-  kubectl apply --server-side -f "$work/crds.yaml"
-  kubectl wait --for=condition=Established --timeout=30s -f "$work/crds.yaml"
+  kubectl apply --server-side -f "${KAI_CRDS:-$work/crds.yaml}"
+  kubectl wait --for=condition=Established --timeout=30s -f "${KAI_CRDS:-$work/crds.yaml}"
   local name
   for name in kai-scheduler $reservations team; do
     kubectl create namespace "$name"

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -58,7 +60,7 @@ class StatusTest : public testing::Test {
     index.note_everything_changed();
     index.refresh(world, PlannerSettings());
     std::ostringstream out;
-    print_status(world, index, incomplete, json, out);
+    print_status(world, index, incomplete, json, out, kai_findings(world, index, PlannerSettings(), sim.clock.now()));
     return out.str();
   }
 
@@ -86,6 +88,23 @@ TEST_F(StatusTest, TheJsonDocumentHasTheSameRows) {
   EXPECT_EQ(document["nodes"][0]["name"], "gpu-1");
   EXPECT_EQ(document["nodes"][0]["profile"], "mps-config/any");
   EXPECT_TRUE(document["rollouts"].empty());
+}
+
+TEST_F(StatusTest, WhatIsToBeSaidAboutKaiIsSaid) {
+  ASSERT_TRUE(read().has_value());
+  EXPECT_TRUE(nlohmann::json::parse(print(true))["kai"].empty());  // Not served.
+  KaiConfig config;
+  config.meta.name = "kai-config";
+  config.gpu_sharing = true;
+  world.kai.configs_served = true;
+  world.kai.configs.apply(config);
+  world.kai.runtime_classes.mark_absent();
+  EXPECT_THAT(print(false), HasSubstr("kai-config: GPU sharing is on (decided by spec.admission.gpuSharing)"));
+  const auto document = nlohmann::json::parse(print(true));
+  const bool missing = std::ranges::any_of(document["kai"], [](const auto& finding) {
+    return finding["reason"] == "KAIRuntimeClassMissing" && finding["severity"] == "error";
+  });
+  EXPECT_TRUE(missing) << document.dump();
 }
 
 TEST_F(StatusTest, WhatMayNotBeReadIsNamedAndTheRestIsShown) {

@@ -250,6 +250,8 @@ TEST(WatchMachine, watches_from_where_it_was) {
       {"the server's time is up", Watching{"8", 0, true}, Ended{300s, false}, InitListed{"8"}},
       {"an idle watch that had brought something", Watching{"8", 0, true}, Ended{300s, true}, InitListed{"8"}},
       {"very short watches back off", Watching{"8", 0, true}, Ended{100ms, false}, InitListed{"8"}, kNothing, kBackoff},
+      {"the view is to be renewed", Watching{"8", 0, true}, Ended{300s, false, true}, Empty{"8"}},
+      {"a silent watch whose view is to be renewed", Watching{"8", 2}, Ended{150s, true, true}, Empty{"8"}},
       {"a watch that brought nothing", Watching{"8", 0}, Ended{150s, true}, InitListed{"8", 1}, kNothing, kBackoff},
       {"the connection broke", Watching{"8", 1}, failure(Reason::transport), InitListed{"8", 1}, kNothing, kBackoff, true},
   });

@@ -264,6 +264,27 @@ TEST_F(WatcherTest, a_watch_that_never_brings_anything_ends_in_a_relist) {
   EXPECT_EQ(watcher->stats().relists, 1U);
 }
 
+TEST_F(WatcherTest, a_view_that_is_to_be_renewed_is_listed_again_at_the_end_of_a_watch) {
+  options.watch_list = false;
+  options.renew_after = 4min;
+  transport.then(Answer::ok(page(10, {"a", "b"})));
+  transport.then(Answer::streaming({{150s, bookmark(20)}}));  // Silent about b, which is gone: dead at 300 s.
+  transport.then(Answer::ok(page(21, {"a"})));
+  transport.then(Answer::streaming({{100s, bookmark(22)}}));  // Ends at 250 s, and the view is of then.
+  transport.then(Answer::ok(page(23, {"a"})));
+  transport.otherwise(Answer::streaming({}));
+  start();
+  clock.run_for(299s);
+  EXPECT_THAT(names(), ElementsAre("a", "b"));
+  clock.run_for(2s);
+  EXPECT_THAT(names(), ElementsAre("a"));
+  EXPECT_EQ(watcher->stats().lists, 2U);
+  clock.run_for(260s);
+  EXPECT_EQ(watcher->stats().lists, 3U);
+  EXPECT_EQ(watcher->stats().relists, 0U);  // Nothing was distrusted.
+  EXPECT_THAT(errors, testing::IsEmpty());
+}
+
 TEST_F(WatcherTest, failures_back_off_with_jitter_up_to_a_bound_and_start_afresh_after_quiet) {
   options.watch_list = false;
   transport.then(Answer::ok(page(10, {"a"})));

@@ -42,7 +42,8 @@ const Codes& other_words() {
                             "Revert",    "Rollback",
                             "Root",      "SharingPolicy",
                             "True",      "WaitForIdle",
-                            "Yes",       "Strategy"};
+                            "Yes",       "Strategy",
+                            "Config",    "RuntimeClass"};
   return kWords;
 }
 

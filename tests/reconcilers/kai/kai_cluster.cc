@@ -144,6 +144,11 @@ void KaiCluster::answer(const KaiWants& wants) {
     }
     lookups.groups[group] = listed;
   }
+  if (wants.waiting_pods) lookups.waiting = KaiLookups::Waiting{now, waiting};
+  if (wants.binder_lease) {
+    lookups.binder_lease = binder_lease;
+    lookups.binder_lease->at = now;
+  }
   for (const ObjectKey& key : wants.pods) lookups.pods[key] = {now, pods.contains(key) && is_alive(pods.at(key))};
   for (const ObjectKey& key : wants.config_maps) {
     const bool known = device_maps.contains(key);

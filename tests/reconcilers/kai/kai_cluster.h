@@ -44,6 +44,8 @@ class KaiCluster {
   std::map<ObjectKey, KaiPod> pods;
   std::map<ObjectKey, BindRequest> requests;
   std::map<ObjectKey, std::string> device_maps;
+  std::vector<WaitingPod> waiting;
+  KaiLookups::Lease binder_lease;
   std::map<std::string, Node> nodes;
 
   // Puts everything into the stores.

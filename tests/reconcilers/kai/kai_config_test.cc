@@ -1,8 +1,7 @@
 // kai.config, the truth check and exclusivity.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
+#include <functional>
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/names.h"
@@ -21,6 +20,14 @@ KaiSchema schema(std::set<std::string> fields) {
   KaiSchema out;
   out.meta.name = kai::kConfigCrd;
   out.fields = std::move(fields);
+  return out;
+}
+
+std::set<std::string> told_by_event(const Plan& plan) {
+  std::set<std::string> out;
+  for (const PlannedAction& planned : plan.actions) {
+    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) out.insert(event->reason);
+  }
   return out;
 }
 
@@ -173,6 +180,7 @@ TEST(TruthCheck, NamesReservationsThatKaiCountsAsFree) {
   EXPECT_FALSE(reasons(cluster.run(120s), "n1").contains(std::string(kKaiMismatch)));  // A bind may take that long.
   const Plan plan = cluster.run(60s);
   EXPECT_TRUE(reasons(plan, "n1").contains(std::string(kKaiMismatch)));
+  EXPECT_TRUE(told_by_event(plan).contains(std::string(kKaiMismatch)));
   EXPECT_NE(message(plan, "n1", kKaiMismatch).find("kai-resource-reservation/r"), std::string::npos);
 }
 
@@ -207,6 +215,54 @@ TEST(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInFlight) {
   const Plan plan = cluster.run(300s);
   EXPECT_EQ(reasons(plan, "n1"), Names{});
   EXPECT_EQ(reasons(plan, "n2"), Names{});
+}
+
+TEST(TruthCheck, SaysNothingBeforeMultiDeviceConsumersHaveBeenListed) {
+  KaiCluster cluster;
+  cluster.lookups_answered = false;
+  cluster.reservation("r", "g");
+  EXPECT_EQ(reasons(cluster.run(300s), "n1"), Names{});
+}
+
+TEST(TruthCheck, NamesAGpuThatTwoGroupsClaim) {
+  struct {
+    const char* name;
+    std::function<void(KaiCluster&)> change;
+    bool told;
+  } rows[] = {
+      {"two groups", [](KaiCluster&) {}, true},
+      {"one group",
+       [](KaiCluster& c) { c.pods.at({"kai-resource-reservation", "s"}).meta.labels.set(kai::kGroupLabel, "g"); },
+       false},
+      {"another GPU",
+       [](KaiCluster& c) {
+         c.pods.at({"kai-resource-reservation", "s"}).meta.annotations.set(kai::kDeviceAnnotation, "GPU-b");
+       },
+       false},
+      {"another node", [](KaiCluster& c) { c.pods.at({"kai-resource-reservation", "s"}).node_name = Interned("n2"); },
+       false},
+      {"one has ended", [](KaiCluster& c) { c.pods.at({"kai-resource-reservation", "s"}).phase = Interned("Failed"); },
+       false},
+      {"one is gone", [](KaiCluster& c) { c.pods.erase({"kai-resource-reservation", "s"}); }, false},
+  };
+  for (const auto& row : rows) {
+    KaiCluster cluster;
+    cluster.reservation("r", "g");
+    cluster.consumer("p", "g");
+    cluster.reservation("s", "h");
+    cluster.consumer("q", "h");
+    EXPECT_TRUE(reasons(cluster.pass(), "n1").contains(std::string(kKaiClaimedTwice)));
+    row.change(cluster);
+    const Plan plan = cluster.pass();
+    EXPECT_EQ(reasons(plan, "n1").contains(std::string(kKaiClaimedTwice)), row.told) << row.name;
+    EXPECT_EQ(told_by_event(plan).contains(std::string(kKaiClaimedTwice)), row.told) << row.name;
+    if (row.told) {
+      const std::string text = message(plan, "n1", kKaiClaimedTwice);
+      EXPECT_NE(text.find("kai-resource-reservation/r (group g), kai-resource-reservation/s (group h)"),
+                std::string::npos)
+          << text;
+    }
+  }
 }
 
 TEST(Exclusivity, TellsWhereKaiSharesGpusThatThePluginServesAsReplicas) {
@@ -251,85 +307,6 @@ TEST(KaiIndex, CountsWhatIsOnANode) {
   EXPECT_EQ(index.use_of("n1"), "");
   EXPECT_TRUE(index.groups().empty());
   EXPECT_TRUE(index.attention().empty());
-}
-
-// --- Pods that wait, from manifests.
-
-struct StuckRow {
-  const char* name;
-  const char* config;       // spec.admission
-  const char* node_labels;  // "" or a label.
-  const char* pod_labels;
-  const char* annotations;
-  const char* more;   // Another object.
-  const char* cause;  // Part of the message; empty: no finding.
-};
-
-TEST(StuckPods, AreNamedWithTheirCause) {
-  const StuckRow rows[] = {
-      {"sharing off", "{gpuSharing: false}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'", "",
-       "GPU sharing is off"},
-      {"no queue", "{gpuSharing: true}", "", "a: b", "gpu-fraction: '0.5'", "", "no label kai.scheduler/queue"},
-      {"no memory label", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-memory: '2000'", "",
-       "label nvidia.com/gpu.memory"},
-      {"too much memory", "{gpuSharing: true}", "nvidia.com/gpu.memory: '1000'", "kai.scheduler/queue: q",
-       "gpu-memory: '2000'", "", "the largest GPU has 1000 MiB"},
-      {"too many devices", "{gpuSharing: true}", "", "kai.scheduler/queue: q",
-       "{gpu-fraction: '0.5', gpu-fraction-num-devices: '9'}", "", "no node has more than 2"},
-      {"scaling pod", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'",
-       "---\n{apiVersion: v1, kind: Pod, metadata: {name: s, namespace: kai-scale-adjust}, status: {phase: Pending}}\n",
-       "scaling pod kai-scale-adjust/s"},
-      {"nothing to see", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "gpu-fraction: '0.5'", "",
-       "has made no BindRequest"},
-      {"no fraction", "{gpuSharing: true}", "", "kai.scheduler/queue: q", "x: y", "", ""},
-  };
-  const WallTime now = k8s::parse_rfc3339("2026-06-01T12:00:00Z").value();
-  for (const StuckRow& row : rows) {
-    const auto braced = [](const char* text) {
-      return *text == '{' ? std::string(text) : "{" + std::string(text) + "}";
-    };
-    const std::string text =
-        std::string("{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: ") +
-        row.config +
-        "}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: node-1, labels: " + braced(row.node_labels) +
-        "}, status: {allocatable: {nvidia.com/gpu: '2'}}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: p, "
-        "namespace: t, "
-        "creationTimestamp: '2026-06-01T11:00:00Z', labels: " +
-        braced(row.pod_labels) + ", annotations: " + braced(row.annotations) +
-        "}, spec: {schedulerName: kai-scheduler, containers: [{name: c}]}, status: {phase: Pending}}\n" + row.more;
-    auto loaded = load_manifests({{"f", text}}, now);
-    ASSERT_TRUE(loaded) << row.name << ": " << loaded.error().message;
-    FleetIndex index;
-    index.note_everything_changed();
-    const PlannerSettings settings;
-    index.refresh(loaded->world, settings);
-    const std::map<std::string, WallTime> observed;
-    const Snapshot snapshot{loaded->world, now, observed, loaded->consumers, settings};
-    Plan plan;
-    for (const Reconciler& reconciler : reconcilers()) {
-      if (reconciler.name == kReservationGc) plan = reconciler.plan(snapshot, index);
-    }
-    const std::string said = message(plan, "p", "KAIPodStuck");
-    EXPECT_EQ(said.empty(), *row.cause == '\0') << row.name << ": " << said;
-    EXPECT_NE(said.find(row.cause), std::string::npos) << row.name << ": " << said;
-  }
-}
-
-TEST(StuckPods, AReservationWithoutItsConsumersTolerationIsNamed) {
-  for (const bool tolerated : {false, true}) {
-    KaiCluster cluster;
-    Taint taint;
-    taint.key = Interned("maintenance");
-    taint.effect = Interned("NoExecute");
-    cluster.nodes.at("n1").taints = {taint};
-    Toleration toleration;
-    toleration.key = Interned("maintenance");
-    toleration.op = Interned("Exists");
-    KaiPod& reservation = cluster.reservation("r", "g");
-    if (tolerated) reservation.tolerations = {toleration};
-    cluster.consumer("p", "g").tolerations = {toleration};
-    EXPECT_EQ(reasons(cluster.pass(), "r").contains("KAIReservationWithoutToleration"), !tolerated);
-  }
 }
 
 // --- Projections.

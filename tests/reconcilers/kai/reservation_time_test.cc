@@ -146,6 +146,47 @@ TEST(ReservationGc, WaitsForABinderThatWasCreatedAnew) {
   EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
 }
 
+// Its startup synchronises every group: nothing is concluded from what stands there in between.
+TEST(ReservationGc, WaitsForABinderOfSeveralReplicasToHaveKeptItsLeader) {
+  struct {
+    const char* name;
+    std::int64_t replicas;
+    KaiLookups::Lease lease;
+    bool deletes;
+  } const rows[] = {
+      {"one replica has none", 1, {{}, true, "b", KaiCluster().now - 1min}, true},
+      {"no Lease", 2, {}, true},
+      {"an old leader", 2, {{}, true, "b", KaiCluster().now - 1h}, true},
+      {"a new leader", 2, {{}, true, "b", KaiCluster().now - 299s}, false},
+      {"no leader", 2, {{}, true, "", KaiCluster().now - 1h}, false},
+  };
+  for (const auto& row : rows) {
+    KaiCluster cluster;
+    cluster.reservation("r", "g");
+    cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = row.replicas;
+    cluster.binder_lease = row.lease;
+    EXPECT_EQ(deleted(cluster.credited()), row.deletes ? Names{"r"} : Names{}) << row.name;
+  }
+}
+
+TEST(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
+  cluster.lookups_answered = false;
+  KaiLookups& lookups = cluster.world.kai.lookups;
+  lookups.groups["g"] = {cluster.now, {}};
+  const Plan unread = cluster.credited();
+  EXPECT_EQ(deleted(unread), Names{});
+  EXPECT_TRUE(unread.kai_wanted.binder_lease);
+  lookups.binder_lease.emplace().at = cluster.now - 60s;
+  const Plan due = cluster.credited();
+  EXPECT_EQ(deleted(due), Names{"r"});
+  EXPECT_TRUE(due.kai_wanted.binder_lease);
+  lookups.binder_lease->at = cluster.now - 120s;
+  EXPECT_EQ(deleted(cluster.credited()), Names{});
+}
+
 TEST(ReservationGc, StartsAfreshForAnotherPodOfTheSameName) {
   KaiCluster cluster;
   cluster.reservation("r", "g");

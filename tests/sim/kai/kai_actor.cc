@@ -35,7 +35,8 @@ std::string text(const Json& object, const char* a, const char* b) {
 bool carries(const Json& pod, const std::string& group) {
   const Json& labels = at(pod, "metadata", "labels");
   if (!labels.is_object()) return false;
-  return labels.value("runai-gpu-group", "") == group || labels.contains(kPrefix + group);
+  const auto plain = labels.find("runai-gpu-group");
+  return (plain != labels.end() && *plain == group) || labels.contains(kPrefix + group);
 }
 
 std::vector<std::string> groups_of(const Json& object) {
@@ -102,8 +103,8 @@ std::vector<std::shared_ptr<const Json>> KaiActor::pods(const std::string& ns) c
   return server_.view(kPods, ns);
 }
 
-std::vector<Json> KaiActor::requests() const {
-  return server_.list(kRequests, kTeam);
+std::vector<std::shared_ptr<const Json>> KaiActor::requests() const {
+  return server_.view(kRequests, kTeam);
 }
 
 void KaiActor::spawn(Task task) {
@@ -180,10 +181,10 @@ KaiActor::Task KaiActor::scheduler() {
     co_await wait(200ms, 2s);
     const Seen& used = chance(0.5) ? before : snapshot;
     std::set<std::string> requested;
-    for (const Json& request : requests()) {
-      requested.insert(text(request, "metadata", "name"));
-      const bool failed = text(request, "status", "phase") == "Failed";
-      if (failed) send(k8s::Method::del, request_path(text(request, "metadata", "name")), nullptr);
+    for (const auto& request : requests()) {
+      requested.insert(text(*request, "metadata", "name"));
+      const bool failed = text(*request, "status", "phase") == "Failed";
+      if (failed) send(k8s::Method::del, request_path(text(*request, "metadata", "name")), nullptr);
     }
     for (const auto& pod : pods(kTeam)) {
       const std::string name = text(*pod, "metadata", "name");
@@ -211,10 +212,10 @@ KaiActor::Task KaiActor::binder() {
   while (!stopped_) {
     co_await wait(100ms, 1500ms);
     if (!binder_up_) continue;
-    for (const Json& request : requests()) {
-      const std::string pod = text(request, "spec", "podName");
-      const std::string phase = text(request, "status", "phase");
-      if (phase == "Succeeded" || phase == "Failed" || terminating(request) || binding_.contains(pod)) continue;
+    for (const auto& request : requests()) {
+      const std::string pod = text(*request, "spec", "podName");
+      const std::string phase = text(*request, "status", "phase");
+      if (phase == "Succeeded" || phase == "Failed" || terminating(*request) || binding_.contains(pod)) continue;
       binding_.insert(pod);
       ++binds_;
       spawn(bind(pod, incarnation_));
@@ -322,19 +323,19 @@ void KaiActor::fail_request(const std::string& pod) {
 }
 
 bool KaiActor::in_flight(const std::string& group) const {
-  for (const Json& request : requests()) {
-    const std::string phase = text(request, "status", "phase");
-    const auto groups = groups_of(request);
-    if (std::ranges::find(groups, group) == groups.end()) continue;
-    if (phase != "Failed" && phase != "Succeeded") return true;
+  for (const auto& request : requests()) {
+    const std::string phase = text(*request, "status", "phase");
+    if (phase == "Failed" || phase == "Succeeded") continue;
+    const auto groups = groups_of(*request);
+    if (std::ranges::find(groups, group) != groups.end()) return true;
   }
   return false;
 }
 
 void KaiActor::sync_group(const std::string& group) {
-  std::vector<Json> consumers;
+  std::vector<std::shared_ptr<const Json>> consumers;
   for (const auto& pod : pods(kTeam)) {
-    if (alive(*pod) && carries(*pod, group)) consumers.push_back(*pod);
+    if (alive(*pod) && carries(*pod, group)) consumers.push_back(pod);
   }
   std::vector<std::string> reservations;
   for (const auto& pod : pods(kReservations)) {
@@ -346,9 +347,9 @@ void KaiActor::sync_group(const std::string& group) {
     for (const std::string& name : reservations) end_pod(kReservations, name, 0);
   }
   if (!reservations.empty()) return;
-  for (const Json& pod : consumers) {
-    if (text(pod, "status", "phase") != "Running" || terminating(pod)) continue;
-    const std::string name = text(pod, "metadata", "name");
+  for (const auto& pod : consumers) {
+    if (text(*pod, "status", "phase") != "Running" || terminating(*pod)) continue;
+    const std::string name = text(*pod, "metadata", "name");
     killed_.push_back(fmt::format("{}/{} (group {})", kTeam, name, group));
     end_pod(kTeam, name, 0);
   }

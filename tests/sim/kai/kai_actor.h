@@ -79,7 +79,7 @@ class KaiActor {
   void patch_pod(const std::string& ns, const std::string& name, const Json& patch, const std::string& sub = "");
   void end_pod(const std::string& ns, const std::string& name, int grace);
   [[nodiscard]] std::vector<std::shared_ptr<const Json>> pods(const std::string& ns) const;
-  [[nodiscard]] std::vector<Json> requests() const;
+  [[nodiscard]] std::vector<std::shared_ptr<const Json>> requests() const;
   [[nodiscard]] bool in_flight(const std::string& group) const;
   void set_binder(bool available);
   bool chance(double probability) { return std::bernoulli_distribution(probability)(random_); }

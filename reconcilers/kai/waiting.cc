@@ -1,0 +1,149 @@
+// The causes, the certain ones first.
+#include "reconcilers/kai/waiting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "reconcilers/discovery.h"
+#include "reconcilers/kai/names.h"
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+using namespace kai;
+
+namespace {
+
+constexpr std::string_view kGpuMemory = "nvidia.com/gpu.memory";
+
+std::optional<std::int64_t> number(std::optional<std::string_view> text) {
+  std::int64_t out = 0;
+  if (!text) return std::nullopt;
+  const auto [rest, code] = std::from_chars(text->data(), text->data() + text->size(), out);
+  return code == std::errc{} && rest == text->data() + text->size() ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> kai_gpu_memory(std::optional<std::string_view> label) {
+  constexpr std::int64_t kTebibyte = 1024 * 1024;  // In MiB; and a MiB in bytes.
+  std::optional<std::int64_t> mib = number(label);
+  if (!mib) return std::nullopt;
+  if (*mib >= kTebibyte) *mib /= kTebibyte;
+  return *mib - *mib % 100;
+}
+
+WaitingCauses::WaitingCauses(const World& world, const KaiView& view, const std::vector<WaitingPod>& pods)
+    : world_(world), view_(view) {
+  for (const WaitingPod& waiting : pods) {
+    if (waiting.pod.meta.ns == kScaleNamespace && scaling_pod_.empty()) {
+      scaling_pod_ = k8s::to_string(waiting.pod.meta.key());
+    }
+  }
+  measure_nodes();
+}
+
+void WaitingCauses::measure_nodes() {
+  for (const auto& [key, node] : world_.nodes.all()) {
+    const auto gpus = node->allocatable.find(Interned(kGpuResource));
+    if (gpus == node->allocatable.end() || gpus->second <= 0) continue;
+    most_gpus_ = std::max(most_gpus_, gpus->second);
+    const auto memory = kai_gpu_memory(node->meta.labels.get(kGpuMemory));
+    if (memory) most_memory_ = std::max(most_memory_, *memory);
+    if (!memory && unlabelled_node_.empty()) unlabelled_node_ = key.name;
+  }
+}
+
+bool WaitingCauses::is_ours(const WaitingPod& waiting) const {
+  const StringMap& annotations = waiting.pod.meta.annotations;
+  return waiting.pod.scheduler_name.view() == view_.scheduler_name &&
+         (annotations.contains(kFraction) || annotations.contains(kMemory));
+}
+
+std::optional<WaitingCause> WaitingCauses::too_large(std::int64_t wanted) const {
+  if (most_gpus_ == 0 || wanted <= most_memory_) return std::nullopt;
+  if (!unlabelled_node_.empty()) {
+    return WaitingCause{
+        "NoMemoryLabel",
+        fmt::format("it asks for {} MiB, and node {} does not carry the label {}: KAI counts 100 MiB for each GPU "
+                    "there{}. GPU Feature Discovery writes the label",
+                    wanted, unlabelled_node_, kGpuMemory,
+                    most_memory_ == 0 ? "" : fmt::format(", and the largest GPU elsewhere has {} MiB", most_memory_))};
+  }
+  return WaitingCause{"TooMuchMemory",
+                      fmt::format("it asks for {} MiB, and the largest GPU has {} MiB (label {}, which "
+                                  "KAI rounds down to hundreds)",
+                                  wanted, most_memory_, kGpuMemory)};
+}
+
+std::optional<WaitingCause> WaitingCauses::runtime_class() const {
+  for (const auto& [field, name] : view_.runtime_classes) {
+    if (world_.kai.runtime_classes.size() > 0 && world_.kai.runtime_classes.find(name) == nullptr) {
+      return WaitingCause{"NoRuntimeClass", fmt::format("there is no RuntimeClass {} ({})", name, field)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<WaitingCause> WaitingCauses::impossible(const WaitingPod& waiting) const {
+  const StringMap& annotations = waiting.pod.meta.annotations;
+  if (view_.configured && !view_.sharing.enabled) {
+    return WaitingCause{kSharingOff,
+                        fmt::format("GPU sharing is off ({} decides): KAI's admission refuses fraction pods, and the "
+                                    "binder's changes of those that are there already",
+                                    view_.sharing.decided_by)};
+  }
+  if (const auto wanted = number(annotations.get(kMemory))) {
+    if (auto cause = too_large(*wanted)) return cause;
+  }
+  const auto devices = number(annotations.get(kDeviceCount));
+  if (devices && most_gpus_ > 0 && *devices > most_gpus_) {
+    return WaitingCause{"TooManyDevices",
+                        fmt::format("it asks for {} devices, and no node has more than {}", *devices, most_gpus_)};
+  }
+  if (auto cause = runtime_class()) return cause;
+  if (!scaling_pod_.empty()) {
+    return WaitingCause{
+        "ScalingPod", fmt::format("the scaling pod {} is not scheduled: until it is, the binder creates no reservation",
+                                  scaling_pod_)};
+  }
+  return std::nullopt;
+}
+
+// A bind that has been ordered and does not come about.
+std::optional<WaitingCause> WaitingCauses::bind_trouble(const WaitingPod& waiting) const {
+  const BindRequest* request = world_.kai.bind_requests.find(waiting.pod.meta.key());
+  if (request == nullptr) return std::nullopt;
+  if (const Node* node = world_.nodes.find(request->selected_node.view())) {
+    for (const Taint& taint : node->taints) {
+      if (taint.effect != "NoExecute" || !tolerates(waiting.tolerations, taint)) continue;
+      return WaitingCause{
+          "ReservationWithoutToleration",
+          fmt::format("node {} has the taint {}:NoExecute, which this pod tolerates and KAI's reservation "
+                      "pods do not in older releases: the reservation is evicted as soon as it is made",
+                      node->meta.name, taint.key.view())};
+    }
+  }
+  return WaitingCause{
+      "BindFails",
+      fmt::format("its BindRequest for node {} is {} after {} failed attempts: look at the binder's log",
+                  request->selected_node.view(), request->phase.empty() ? "not taken up" : request->phase.view(),
+                  request->failed_attempts)};
+}
+
+WaitingCause WaitingCauses::cause(const WaitingPod& waiting) const {
+  if (auto cause = impossible(waiting)) return *std::move(cause);
+  if (auto cause = bind_trouble(waiting)) return *std::move(cause);
+  if (!waiting.pod.meta.labels.contains(view_.queue_label)) {
+    return {"NoQueueLabel",
+            fmt::format("it has no label {}: unless its owner has one, KAI looks for a queue called default-queue, and "
+                        "leaves the pod without an Event where there is none",
+                        view_.queue_label)};
+  }
+  return {"NotChosen",
+          "KAI has made no BindRequest for it: look at its queue's quota, its node selector, and the scheduler's log"};
+}
+
+}  // namespace gso

@@ -1,0 +1,52 @@
+// Why a pod that asks KAI for a share of a GPU has no node: what objects show, without a word from KAI.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/kai/config_view.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso {
+
+inline constexpr std::string_view kSharingOff = "SharingOff";
+
+struct WaitingCause {
+  std::string_view code;  // CamelCase, stable: "NoMemoryLabel".
+  std::string text;       // For people: what is wrong, and what would be right.
+};
+
+class WaitingCauses {
+ public:
+  // `pods`: all that wait, with the scaling pods among them. Everything passed must outlive this object.
+  WaitingCauses(const World& world, const KaiView& view, const std::vector<WaitingPod>& pods);
+
+  // Asks KAI for a share of a GPU.
+  [[nodiscard]] bool is_ours(const WaitingPod& waiting) const;
+  // What keeps it from ever being placed as nodes and kai-config are now. Without nodes nothing is said about sizes.
+  [[nodiscard]] std::optional<WaitingCause> impossible(const WaitingPod& waiting) const;
+  // The same, else what holds the binder up, else where to look.
+  [[nodiscard]] WaitingCause cause(const WaitingPod& waiting) const;
+
+ private:
+  void measure_nodes();
+  [[nodiscard]] std::optional<WaitingCause> too_large(std::int64_t wanted) const;
+  [[nodiscard]] std::optional<WaitingCause> runtime_class() const;
+  [[nodiscard]] std::optional<WaitingCause> bind_trouble(const WaitingPod& waiting) const;
+
+  const World& world_;
+  const KaiView& view_;
+  std::string scaling_pod_;
+  std::string unlabelled_node_;   // One with GPUs and without nvidia.com/gpu.memory.
+  std::int64_t most_memory_ = 0;  // MiB of the largest GPU, as KAI counts it.
+  std::int64_t most_gpus_ = 0;
+};
+
+// MiB that KAI counts for each GPU of a node with that value of nvidia.com/gpu.memory: rounded down to hundreds; bytes
+// where the number is too large for MiB; nullopt: no number (KAI then counts 100). Source: pkg/scheduler/api/node_info.
+[[nodiscard]] std::optional<std::int64_t> kai_gpu_memory(std::optional<std::string_view> label);
+
+}  // namespace gso

@@ -1,0 +1,87 @@
+// KAI's fraction pods against the objects beside them. The same causes as for pods that wait in a cluster.
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "reconcilers/discovery.h"
+#include "reconcilers/kai/config_view.h"
+#include "reconcilers/kai/waiting.h"
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/manifests.h"
+
+namespace gso {
+namespace {
+
+// The taint of a node that takes KAI's reservation away and leaves this pod.
+std::string evicting_taint(const World& world, const WaitingPod& waiting) {
+  for (const auto& [key, node] : world.nodes.all()) {
+    for (const Taint& taint : node->taints) {
+      if (taint.effect == "NoExecute" && tolerates(waiting.tolerations, taint)) {
+        return fmt::format("{}:NoExecute of node {}", taint.key.view(), key.name);
+      }
+    }
+  }
+  return {};
+}
+
+bool belongs_to_kai(const ClusterObject& object) {
+  return object.kind == "Pod" || object.kind == "Node" || object.kind == "Config" || object.kind == "RuntimeClass";
+}
+
+}  // namespace
+
+void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules,
+              std::vector<LintedDocument>& documents) {
+  std::vector<ManifestFile> files;
+  for (const ClusterObject& object : objects) {
+    if (belongs_to_kai(object)) {
+      files.push_back({object.source, object.json});
+    }
+  }
+  const bool pods_alone = std::ranges::none_of(
+      objects, [](const ClusterObject& object) { return object.kind != "Pod" && belongs_to_kai(object); });
+  if (files.empty() || pods_alone) {
+    return;
+  }
+  std::vector<std::string> problems;  // Documents have errors of their own.
+  const LoadedManifests loaded = load_readable_manifests(files, WallTime{}, problems);
+  if (!loaded.world.kai.lookups.waiting) {
+    return;
+  }
+  const KaiView view = view_kai(loaded.world.kai, KaiSettings{});
+  const std::vector<WaitingPod>& waiting = loaded.world.kai.lookups.waiting->pods;
+  const WaitingCauses causes(loaded.world, view, waiting);
+  for (const ClusterObject& object : objects) {
+    const auto pod = std::ranges::find_if(waiting, [&](const WaitingPod& each) {
+      return object.kind == "Pod" && each.pod.meta.name == object.name &&
+             each.pod.meta.ns.view() == (object.ns.empty() ? "default" : object.ns);
+    });
+    const auto document = std::ranges::find_if(documents, [&](const LintedDocument& each) {
+      return each.source == object.source && each.kind == "Pod" && each.name == object.name;
+    });
+    if (pod == waiting.end() || document == documents.end() || !causes.is_ours(*pod)) {
+      continue;
+    }
+    const auto add = [&](Diagnostic::Severity severity, const char* code, std::string message) {
+      document->diagnostics.push_back({severity, code, "", object.line, object.column, std::move(message)});
+    };
+    if (const auto cause = causes.impossible(*pod)) {
+      if (cause->code != kSharingOff) {
+        add(Diagnostic::Severity::warning, "KAICannotPlace",
+            "among the objects given, the pod cannot be placed: " + cause->text);
+      } else if (!rules.kai_gpu_sharing) {
+        add(Diagnostic::Severity::error, "KAISharingDisabled", cause->text);
+      }
+    }
+    if (const std::string taint = evicting_taint(loaded.world, *pod); !taint.empty()) {
+      add(Diagnostic::Severity::warning, "KAIReservationWithoutToleration",
+          fmt::format(
+              "the pod tolerates the taint {}; the reservation pods of older KAI releases do not: they are evicted "
+              "there, and the pod is deleted or never bound",
+              taint));
+    }
+  }
+}
+
+}  // namespace gso
