@@ -43,7 +43,8 @@ const Codes& other_words() {
                             "Root",      "SharingPolicy",
                             "True",      "WaitForIdle",
                             "Yes",       "Strategy",
-                            "Config",    "RuntimeClass"};
+                            "Config",    "RuntimeClass",
+                            "NoExecute"};
   return kWords;
 }
 

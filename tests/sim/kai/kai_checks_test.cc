@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "k8sclient/client.h"
 #include "reconcilers/kai/names.h"
@@ -282,13 +283,16 @@ TEST_F(KaiChecksTest, KeepsWhatItKnewWhereALookUpFails) {
   wants.pods = {{kTeam, "p"}};
   wants.binder_lease = true;
   EXPECT_EQ(sim.run(checks.answer(wants)), KaiChecks::Answered::some);
-  const k8s::WallTime at = world.kai.lookups.groups.at("g").at;
+  const auto times = [this] {
+    const KaiLookups& lookups = world.kai.lookups;
+    return std::vector<k8s::WallTime>{lookups.groups.at("g").at, lookups.pods.at({kTeam, "p"}).at,
+                                      lookups.binder_lease.value().at};
+  };
+  const std::vector<k8s::WallTime> before = times();
   sim.clock.run_for(10s);
   fault(Fault::server_error, "", "");
   EXPECT_EQ(sim.run(checks.answer(wants)), KaiChecks::Answered::failed);
-  EXPECT_EQ(world.kai.lookups.groups.at("g").at, at);
-  EXPECT_EQ(world.kai.lookups.pods.at({kTeam, "p"}).at, at);
-  EXPECT_EQ(world.kai.lookups.binder_lease->at, at);
+  EXPECT_EQ(times(), before);
 }
 
 }  // namespace
