@@ -107,16 +107,82 @@ struct Commands {
   CLI::App* plan = nullptr;
   CLI::App* status = nullptr;
   CLI::App* check = nullptr;
+  CLI::App* rollout = nullptr;
+  CLI::App* cleanup = nullptr;
   CLI::App* version_command = nullptr;
   Settings run_settings;
   Settings plan_settings;
   Settings status_settings;
   Settings check_settings;
+  std::map<RolloutOptions::Verb, std::unique_ptr<Settings>> rollout_settings;  // The verb that is parsed has its own.
+  std::map<RolloutOptions::Verb, CLI::App*> rollout_verbs;
+  Settings cleanup_settings;
+  std::string cleanup_timeout;
   std::string check_timeout;
   std::string output = "text";
   std::string kai_sharing;
   std::string assume_observed_for;
 };
+
+struct VerbText {
+  RolloutOptions::Verb verb;
+  const char* name;
+  const char* does;
+  const char* argument;  // Nullptr: takes none.
+};
+constexpr const char* kWhichRollout = "SharingRollout, or policy/NAME; the one that is meant where there is one";
+constexpr VerbText kVerbs[] = {
+    {RolloutOptions::Verb::status, "status", "Rollouts under way: how far, and what holds them up", "SharingRollout, or policy/NAME; all by default"},
+    {RolloutOptions::Verb::history, "history", "Rollouts on record, newest first; with a name its text", "SharingRollout, or policy/NAME"},
+    {RolloutOptions::Verb::start, "start", "Try again what failed, was aborted or taken back", "SharingPolicy; `default` by default"},
+    {RolloutOptions::Verb::pause, "pause", "Start no further node; those in flight finish", kWhichRollout},
+    {RolloutOptions::Verb::resume, "resume", "Go on with what was paused", kWhichRollout},
+    {RolloutOptions::Verb::approve, "approve", "Let a rollout of a policy in mode Approve begin", kWhichRollout},
+    {RolloutOptions::Verb::abort, "abort", "End a rollout for good; nodes in flight finish, the others stay", kWhichRollout},
+    {RolloutOptions::Verb::undo, "undo", "Back to what was verified before", kWhichRollout},
+    {RolloutOptions::Verb::diff, "diff", "Which nodes would restart, and whose pods are in the way", nullptr},
+};
+
+void describe_rollout(Commands& c, RolloutOptions& out) {
+  using Verb = RolloutOptions::Verb;
+  c.rollout = c.app.add_subcommand("rollout", "See, steer and undo rollouts on the live cluster");
+  c.rollout->require_subcommand(1);
+  for (const VerbText& text : kVerbs) {
+    CLI::App* verb = c.rollout->add_subcommand(text.name, text.does);
+    c.rollout_verbs[text.verb] = verb;
+    if (text.argument != nullptr) verb->add_option("NAME", out.name, text.argument);
+    auto& settings = c.rollout_settings[text.verb] = std::make_unique<Settings>();
+    settings->add_to(verb, is_connection);
+  }
+  for (const Verb verb : {Verb::pause, Verb::resume, Verb::approve, Verb::abort}) {
+    c.rollout_verbs[verb]->add_flag("--all", out.all, "Every rollout that it fits");
+  }
+  for (const Verb verb : {Verb::status, Verb::history, Verb::undo, Verb::diff}) add_output(c.rollout_verbs[verb], c.output);
+  c.rollout_verbs[Verb::start]->add_flag("--adopt", out.adopt, "Roll drift, too, that was there before the operator");
+  CLI::App* undo = c.rollout_verbs[Verb::undo];
+  undo->add_option("--to-revision", out.to_revision, "Back to this revision (`rollout history`)")->type_name("REVISION");
+  undo->add_flag("--write-configmap", out.write_config_map, "Put the text into the plugin's ConfigMap; refused where Argo CD, Flux or Helm keeps it");
+  undo->footer("An inline profile of a policy goes back by itself. For others the rollout is paused and the text is printed.");
+  CLI::App* diff = c.rollout_verbs[Verb::diff];
+  diff->add_option("-f,--file", out.file, "ConfigMap or profile to compare with, - for stdin; by default what the cluster has now")->type_name("FILE");
+  diff->add_option("--key", out.key, "Key that a profile is for")->type_name("KEY");
+  diff->footer("Reads only. Exit status 1: the text is one that no device plugin takes.");
+}
+
+void describe_cleanup(Commands& c, CleanupOptions& out) {
+  c.cleanup = c.app.add_subcommand("cleanup", "Take back what the operator left on nodes and policies, for good");
+  c.cleanup->add_option("--stop-deployment", out.stop_deployment, "Deployment in --namespace that is scaled to 0 first")->type_name("NAME");
+  c.cleanup->add_option("--timeout", c.cleanup_timeout, "How long to wait for the leader to go, 1s to 1h")
+      ->type_name("DURATION")
+      ->default_str(k8s::format_go_duration(CleanupOptions().timeout));
+  c.cleanup->add_flag("--dry-run", out.dry_run, "Only say what would be changed");
+  add_output(c.cleanup, c.output);
+  c.cleanup_settings.add_config_to(c.cleanup);
+  c.cleanup_settings.add_to(c.cleanup, [](const OptionSpec& spec) {
+    return is_connection(spec) || spec.name == "lease-name";
+  });
+  c.cleanup->footer("Cordons, labels, annotations and finalizers of ours, then the record and the Lease. No pod is touched.");
+}
 
 void describe(Commands& c, Invocation& out) {
   c.app.name("gpu-sharing-operator");
@@ -172,6 +238,9 @@ void describe(Commands& c, Invocation& out) {
   add_output(c.status, c.output);
   c.status_settings.add_to(c.status, is_connection);
 
+  describe_rollout(c, out.rollout);
+  describe_cleanup(c, out.cleanup);
+
   c.check = c.app.add_subcommand("check", "Whether the installed operator works: its rights, the CRDs, a leader");
   c.check->add_option("--timeout", c.check_timeout, "How long to wait for a leader")
       ->type_name("DURATION")
@@ -180,6 +249,30 @@ void describe(Commands& c, Invocation& out) {
                           [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
 
   c.version_command = c.app.add_subcommand("version", "Print the version");
+}
+
+k8s::Result<void> read_duration(const char* flag, const std::string& text, k8s::Duration& out) {
+  if (text.empty()) return {};
+  const auto parsed = k8s::parse_go_duration(text);
+  if (!parsed || *parsed < std::chrono::seconds(1) || *parsed > std::chrono::hours(1)) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: '{}' is not a duration from 1s to 1h, such as 30s", flag, text));
+  }
+  out = *parsed;
+  return {};
+}
+
+k8s::Result<void> complete_rollout(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::rollout;
+  out.rollout.json = c.output == "json";
+  for (const auto& [verb, app] : c.rollout_verbs) {
+    if (!app->parsed()) continue;
+    out.rollout.verb = verb;
+    k8s::Result<Options> resolved = c.rollout_settings.at(verb)->resolve();
+    if (!resolved) return std::unexpected(resolved.error());
+    out.options = *std::move(resolved);
+  }
+  if (!out.rollout.key.empty() && out.rollout.file.empty()) return k8s::fail(k8s::Reason::invalid, "rollout diff: --key goes with --file");
+  return {};
 }
 
 // What the chosen subcommand needs beyond CLI11's own checks. Errors: `invalid`.
@@ -223,6 +316,13 @@ k8s::Result<void> complete(Commands& c, Invocation& out) {
     out.command = Invocation::Command::status;
     out.status.json = json;
     fine = settings(c.status_settings);
+  } else if (c.rollout->parsed()) {
+    fine = complete_rollout(c, out);
+  } else if (c.cleanup->parsed()) {
+    out.command = Invocation::Command::cleanup;
+    out.cleanup.json = json;
+    fine = settings(c.cleanup_settings);
+    if (fine) fine = read_duration("--timeout", c.cleanup_timeout, out.cleanup.timeout);
   } else if (c.check->parsed()) {
     out.command = Invocation::Command::check;
     fine = settings(c.check_settings);
@@ -291,6 +391,10 @@ int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::os
       return run_plan(invocation.plan, in, out, err);
     case Invocation::Command::status:
       return run_status(invocation.status, invocation.options, out, err);
+    case Invocation::Command::rollout:
+      return run_rollout(invocation.rollout, invocation.options, in, out, err);
+    case Invocation::Command::cleanup:
+      return run_cleanup(invocation.cleanup, invocation.options, out, err);
     case Invocation::Command::check:
       return run_check(invocation.check, invocation.options, out, err);
     case Invocation::Command::version:

@@ -1,4 +1,5 @@
-// The command line: `run`, `lint`, `expect`, `plan`, `status`, `check`, `version`, and the settings they share.
+// The command line: `run`, `lint`, `expect`, `plan`, `status`, `rollout`, `check`, `cleanup`, `version`, and the settings
+// they share.
 #pragma once
 
 #include <functional>
@@ -8,9 +9,11 @@
 #include <vector>
 
 #include "controller/command_check.h"
+#include "controller/command_cleanup.h"
 #include "controller/command_expect.h"
 #include "controller/command_lint.h"
 #include "controller/command_plan.h"
+#include "controller/command_rollout.h"
 #include "controller/command_status.h"
 #include "controller/options.h"
 
@@ -18,13 +21,15 @@ namespace gso {
 
 // What the arguments ask for.
 struct Invocation {
-  enum class Command { none, run, lint, expect, plan, status, check, version } command = Command::none;
-  Options options;  // run, plan, status and check.
+  enum class Command { none, run, lint, expect, plan, status, rollout, check, cleanup, version } command = Command::none;
+  Options options;  // run, plan, status, rollout, check and cleanup.
   LintOptions lint;
   ExpectOptions expect;
   PlanOptions plan;
   StatusOptions status;
   CheckOptions check;
+  RolloutOptions rollout;
+  CleanupOptions cleanup;
   // Set when there is nothing to do but to end: help was printed (0), or the usage is wrong (2).
   std::optional<int> exit_code;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/labels.h"
@@ -108,17 +109,17 @@ class Assessor {
   [[nodiscard]] bool has_failed() const {
     if (context_.record == nullptr || context_.record->failures.empty()) return false;
     const ProfilePtr profile = context_.book.compile(managed_text_);
-    const auto* failure = context_.record->failure(policy_->meta.name, set_.id(), managed_key_, profile->revision,
-                                                   policy_->meta.annotations.get(kRetryAnnotation).value_or(""));
+    const auto* failure = context_.record->failure(policy_->meta.name, set_.id(), managed_key_, profile->revision, retry());
     return failure != nullptr && failure->rolled_back;
   }
 
   // The key that was good before; empty where there was none: then what stood before the policy comes back.
   std::string roll_back() {
-    managed_key_.clear();
+    const std::string failed = std::exchange(managed_key_, {});
     managed_text_.clear();
     const auto good = context_.record->good.find({policy_->meta.name, set_.id()});
-    return good == context_.record->good.end() ? std::string() : good->second.key;
+    if (good == context_.record->good.end()) return {};
+    return good->second.key == failed ? good->second.before : good->second.key;  // Undone after it was good.
   }
 
   // The label is of a policy that does not govern the node any more, and no other one wants a label there.
@@ -247,11 +248,18 @@ class Assessor {
     const FleetRecord::Entry& entry = it->second;
     out_.drift_at_install = context_.record->preexisting_drift.contains(node_.meta.name) ||
                             context_.record->unproven.contains(node_.meta.name);
-    if (out_.drift_at_install && context_.settings.adopt_drift) {
+    if (out_.drift_at_install && adopts_drift()) {
       out_.loaded = {Interned(kInvalidRevision), reference(entry.set.view(), entry.key.view()), Proof::baseline};
     } else if (known_revision_format(entry.revision.view())) {
       out_.loaded = {entry.revision, reference(entry.set.view(), entry.key.view()), Proof::baseline};
     }
+  }
+
+  [[nodiscard]] bool adopts_drift() const {
+    return context_.settings.adopt_drift || (policy_ != nullptr && policy_->meta.annotations.get(kAdoptAnnotation) == "true");
+  }
+  [[nodiscard]] std::string_view retry() const {
+    return policy_ == nullptr ? std::string_view() : policy_->meta.annotations.get(kRetryAnnotation).value_or("");
   }
 
   [[nodiscard]] Interned reference(std::string_view set, std::string_view key) const {
@@ -316,8 +324,9 @@ class Assessor {
       return;
     }
     out_.way = out_.label ? WayIn::relabel : WayIn::edited;
-    if (out_.flight->failed && out_.flight->target != out_.target.view()) {
-      // What it failed on has been replaced by something new: another attempt, with every pod.
+    const bool asked_again = node_.meta.annotations.get(kRetryAnnotation).value_or("") != retry();
+    if (out_.flight->failed && (out_.flight->target != out_.target.view() || asked_again)) {
+      // What it failed on has been replaced by something new, or somebody wants it: another attempt, with every pod.
       out_.situation = Situation::change;
       set_transition(false);
       find_obstacle();

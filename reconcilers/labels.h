@@ -38,8 +38,13 @@ inline constexpr std::string_view kLabelByAnnotation = "gpusharing.dev/config-la
 inline constexpr std::string_view kRestartedForAnnotation = "gpusharing.dev/restarted-for";
 // On a SharingPolicy with deletionPolicy Revert: its nodes go back before it goes.
 inline constexpr std::string_view kRevertFinalizer = "gpusharing.dev/revert";
-// On a SharingPolicy: another value than when a revision failed allows that revision another try (`rollout start`).
+// On a SharingPolicy: another value than when a revision failed allows that revision another try (`rollout start`). On a
+// Node that failed: the policy's value at that time.
 inline constexpr std::string_view kRetryAnnotation = "gpusharing.dev/retry";
+// On a SharingPolicy, "true": its nodes that had drifted before the operator came are rolled too (`rollout start --adopt`).
+inline constexpr std::string_view kAdoptAnnotation = "gpusharing.dev/adopt-drift";
+// On a SharingRollout of an inline profile, "true": its nodes go back to what was verified before (`rollout undo`).
+inline constexpr std::string_view kUndoAnnotation = "gpusharing.dev/undo";
 // Inputs by people: "true" on a Node keeps us off it; "true" on a ConfigMap starts no node; the GPUs of a node as JSON.
 inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
 inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";
@@ -110,6 +115,7 @@ inline constexpr std::string_view kKaiPodStuck = "KAIPodStuck";
 inline constexpr std::string_view kKaiNoToleration = "KAIReservationWithoutToleration";
 inline constexpr std::string_view kConfigMapReplacedByGitOps = "ConfigMapReplacedByGitOps";
 inline constexpr std::string_view kRolledBack = "RolledBack";
+inline constexpr std::string_view kUndone = "Undone";
 inline constexpr std::string_view kMpsUncleanExit = "MPSUncleanExit";
 
 }  // namespace gso

@@ -60,7 +60,9 @@ bool read_outcome(const Json& entry, std::string_view list, FleetRecord& out) {
     *texts[i] = it->get<std::string>();
   }
   if (list == "good") {
-    out.good[{read.policy, read.set}] = {read.key, read.revision};
+    auto before = entry.find("before");
+    out.good[{read.policy, read.set}] = {read.key, read.revision,
+                                         before != entry.end() && before->is_string() ? before->get<std::string>() : ""};
     return true;
   }
   if (!read_names(entry, "nodes", read.nodes)) return false;
@@ -83,6 +85,8 @@ std::string print_record(const FleetRecord& record) {
                {"verified", Json::object()}};
   if (!record.gpus.empty()) root["gpus"] = record.gpus;
   for (const auto& [key, revision] : record.verified) root["verified"][key] = revision;
+  if (!record.previous.empty()) root["previous"] = record.previous;
+  if (!record.texts.empty()) root["texts"] = record.texts;
   for (const FleetRecord::Failure& failure : record.failures) {
     root["failures"].push_back({{"policy", failure.policy}, {"set", failure.set}, {"key", failure.key},
                                 {"revision", failure.revision}, {"retry", failure.retry}, {"nodes", failure.nodes},
@@ -90,6 +94,7 @@ std::string print_record(const FleetRecord& record) {
   }
   for (const auto& [where, good] : record.good) {
     root["good"].push_back({{"policy", where.first}, {"set", where.second}, {"key", good.key}, {"revision", good.revision}});
+    if (!good.before.empty()) root["good"].back()["before"] = good.before;
   }
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -100,6 +105,22 @@ const FleetRecord::Failure* FleetRecord::failure(std::string_view policy, std::s
     return f.policy == policy && f.set == set && f.key == key && f.revision == revision && f.retry == retry;
   });
   return it == failures.end() ? nullptr : &*it;
+}
+
+void FleetRecord::note_verified(const std::string& id, const std::string& to, std::string_view text) {
+  auto [at, added] = verified.try_emplace(id, to);
+  if (!added && at->second != to) {
+    previous[id] = at->second;
+    at->second = to;
+  }
+  std::set<std::string_view> named;
+  for (const auto* revisions : {&verified, &previous}) {
+    for (const auto& [key, revision] : *revisions) named.insert(revision);
+  }
+  std::erase_if(texts, [&](const auto& entry) { return !named.contains(entry.first); });
+  std::size_t size = text.size();
+  for (const auto& [revision, kept] : texts) size += kept.size();
+  if (!text.empty() && text.size() <= kMaxText && size <= kMaxTexts) texts.try_emplace(to, text);
 }
 
 k8s::Result<FleetRecord> parse_record(std::string_view text) {
@@ -129,11 +150,15 @@ k8s::Result<FleetRecord> parse_record(std::string_view text) {
       out.gpus[node] = count.get<std::int64_t>();
     }
   }
-  if (auto verified = root.find("verified"); verified != root.end()) {
-    if (!verified->is_object()) return bad("verified must be an object");
-    for (const auto& [key, revision] : verified->items()) {
-      if (!revision.is_string()) return bad("verified must map keys to revisions");
-      out.verified[key] = revision.get<std::string>();
+  const std::pair<const char*, std::map<std::string, std::string>*> maps[] = {
+      {"verified", &out.verified}, {"previous", &out.previous}, {"texts", &out.texts}};
+  for (const auto& [name, into] : maps) {
+    auto field = root.find(name);
+    if (field == root.end()) continue;
+    if (!field->is_object()) return bad(fmt::format("{} must be an object", name));
+    for (const auto& [key, value] : field->items()) {
+      if (!value.is_string()) return bad(fmt::format("{} must map texts to texts", name));
+      (*into)[key] = value.get<std::string>();
     }
   }
   for (const char* list : {"failures", "good"}) {

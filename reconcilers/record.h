@@ -30,15 +30,22 @@ struct FleetRecord {
   std::set<std::string> unproven;                // Pods older than the content's last change when first seen.
   std::map<std::string, std::int64_t> gpus;       // By node: devices, where GFD's label does not say them.
   std::map<std::string, std::string> verified;   // "namespace/configmap/key" -> revision last verified on a fleet.
-  // A revision that failed too often: not tried again until the profile, or the policy's annotation gpusharing.dev/retry,
-  // is another one.
+  std::map<std::string, std::string> previous;   // The same, before that one.
+  // Revision -> a text of it, for those two: what an undo puts back. A text that is too long is not kept.
+  std::map<std::string, std::string> texts;
+  static constexpr std::size_t kMaxText = 16U << 10U;      // Bytes of one text,
+  static constexpr std::size_t kMaxTexts = 256U << 10U;    // and of all: a ConfigMap holds 1 MiB.
+  // Revision `to` of `id` is verified; its text is kept, and those that nothing names any more go.
+  void note_verified(const std::string& id, const std::string& to, std::string_view text);
+  // A revision that failed too often or was undone: not tried again until the profile, or the policy's annotation
+  // gpusharing.dev/retry, is another one.
   struct Failure {
     std::string policy;
     std::string set;
     std::string key;
     std::string revision;
     std::string retry;            // That annotation when it failed.
-    std::set<std::string> nodes;  // On which it failed; they may be gone by now.
+    std::set<std::string> nodes;  // On which it failed; they may be gone by now. None: undone by a person.
     bool rolled_back = false;     // The policy's nodes go back to `good`.
     friend auto operator<=>(const Failure&, const Failure&) = default;
   };
@@ -48,6 +55,7 @@ struct FleetRecord {
   struct Good {
     std::string key;
     std::string revision;
+    std::string before;  // The key that was good before this one; empty: none.
     friend bool operator==(const Good&, const Good&) = default;
   };
   std::map<std::pair<std::string, std::string>, Good> good;

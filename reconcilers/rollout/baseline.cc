@@ -22,6 +22,19 @@ void add_node(FleetRecord& record, const Pass& pass, const std::string& name, co
   if (!a.fresh_pods) record.unproven.insert(name);
 }
 
+// The text behind "namespace/configmap/key", where it still has that revision; empty otherwise.
+std::string text_of(Pass& pass, std::string_view id, std::string_view revision) {
+  const std::size_t slash = id.rfind('/');
+  const std::string_view map = id.substr(0, slash);
+  const std::string key(id.substr(slash + 1));
+  const ConfigMap* config_map =
+      pass.s.world.configmaps.find(ObjectKey{std::string(map.substr(0, map.find('/'))), std::string(map.substr(map.find('/') + 1))});
+  if (config_map == nullptr) return {};
+  const auto text = config_map->data.find(key);
+  const bool same = text != config_map->data.end() && text->second && pass.index.book.compile(*text->second)->revision == revision;
+  return same ? *text->second : std::string();
+}
+
 std::string describe(const FleetRecord& record) {
   return fmt::format("{} nodes as they are, {} of them with drift, {} unproven", record.nodes.size(),
                      record.preexisting_drift.size(), record.unproven.size());
@@ -44,7 +57,7 @@ void plan_baseline(Pass& pass) {
     slot->second.second = slot->second.second && a.matches;
   }
   for (const auto& [id, state] : keys) {
-    if (state.second) record.verified[id] = state.first;
+    if (state.second) record.note_verified(id, state.first, text_of(pass, id, state.first));
   }
   const std::string message = describe(record);
   pass.add(write_state(pass.s, {{std::string(kRecordKey), print_record(record)}}), "Baseline",
@@ -61,6 +74,7 @@ class Outcomes {
   void run() {
     find_verified();
     find_failures();
+    find_undone();
     forget_failures();
     if (!next_) return;
     // Nodes that are gone, or that remember for themselves by now, leave the record when it is written anyway.
@@ -110,7 +124,7 @@ class Outcomes {
       if (!state.second) continue;
       auto known = pass_.index.record->verified.find(id);
       if (known != pass_.index.record->verified.end() && known->second == state.first) continue;
-      change("Verified", "every node of a key shows its revision").verified[id] = state.first;
+      change("Verified", "every node of a key shows its revision").note_verified(id, state.first, text_of(pass_, id, state.first));
     }
   }
 
@@ -118,9 +132,12 @@ class Outcomes {
   void note_good(const UnitKey& key, const std::string& target) {
     const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
     if (!policy.inline_profile || inline_profile_key(policy.meta.name, *policy.inline_profile) != key.key) return;
-    const FleetRecord::Good good{key.key, target};
+    FleetRecord::Good good{key.key, target, {}};
     auto known = pass_.index.record->good.find({key.policy, key.set});
-    if (known != pass_.index.record->good.end() && known->second == good) return;
+    if (known != pass_.index.record->good.end()) {
+      good.before = known->second.key == key.key ? known->second.before : known->second.key;
+      if (known->second == good) return;
+    }
     change("Verified", fmt::format("policy {} is at {}", key.policy, target)).good[{key.policy, key.set}] = good;
   }
 
@@ -141,6 +158,27 @@ class Outcomes {
       if (!back) continue;
       const std::string note = fmt::format("{} of policy {}: {}; its nodes go back to what was verified before", target, key.policy, why);
       pass_.event(rollout_ref(rollout_name(key, target)), true, kRolledBack, "Rollback", note);
+    }
+  }
+
+  // Inline profiles that a person took back: remembered like those that failed, on no node.
+  void find_undone() {
+    for (const auto& [name, rollout] : pass_.s.world.rollouts.all()) {
+      if (rollout->meta.annotations.get(kUndoAnnotation) != "true") continue;
+      const UnitKey key{rollout->policy, rollout->config_map, rollout->key};
+      const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
+      const bool owned = policy.meta.name == key.policy && policy.inline_profile &&
+                         inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
+      if (!owned || pass_.s.settings.mode_of(policy) == PolicyMode::observe) continue;
+      const std::string retry(policy.meta.annotations.get(kRetryAnnotation).value_or(""));
+      const auto* known = remembered_failure(pass_.index, key, policy, rollout->to_revision);
+      if (known != nullptr && known->rolled_back) continue;
+      FleetRecord& next = change(kUndone, fmt::format("{} of policy {} is taken back", rollout->to_revision, key.policy));
+      if (known != nullptr) std::erase(next.failures, *known);
+      next.failures.push_back({key.policy, key.set, key.key, rollout->to_revision, retry, {}, true});
+      if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
+      pass_.event(rollout_ref(name.name), false, kUndone, "Rollback",
+                  fmt::format("{} is taken back: the nodes of policy {} go to what was verified before", rollout->to_revision, key.policy));
     }
   }
 

@@ -315,6 +315,8 @@ class FlightPlan {
     const std::string message = fmt::format("{} did not verify within {}: {}", flight_.target,
                                             k8s::format_go_duration(rollout_.verify_timeout), why);
     patch.set_annotations[std::string(kMessageAnnotation)] = message;
+    const auto retry = pass_.index.policy(pass_.s.world, a_.policy.view()).meta.annotations.get(kRetryAnnotation);
+    if (retry) patch.set_annotations[std::string(kRetryAnnotation)] = *retry;
     pass_.add(std::move(patch), kVerificationFailed, message, false, node());
     pass_.event(node_ref(node()), true, kVerificationFailed, "Verify", message);
   }

@@ -35,6 +35,18 @@ class ManagedKeys {
       }
       if (is_managed_key(unit_key.key)) want(set, unit_key.key, known_text(unit_key));
     }
+    keep_for_undo();
+  }
+
+  // What an undo goes back to stays where it is: written anew, it would have to be projected first.
+  void keep_for_undo() {
+    if (!pass_.index.record) return;
+    for (const auto& [where, good] : pass_.index.record->good) {
+      const auto& [policy, id] = where;
+      const auto set = std::ranges::find(pass_.index.discovery.sets, id, [](const OperandSet& s) { return s.id(); });
+      if (set == pass_.index.discovery.sets.end() || pass_.s.world.policies.find(policy) == nullptr) continue;
+      if (is_managed_key(good.before)) want(*set, good.before, known_text({policy, id, good.before}));
+    }
   }
 
   void want(const OperandSet& set, const std::string& key, const std::string& text) {
@@ -139,7 +151,7 @@ bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key)
 }
 
 void plan_finalizers(Pass& pass) {
-  if (pass.s.settings.rollouts == PolicyMode::observe) return;
+  const bool observes = pass.s.settings.rollouts == PolicyMode::observe;  // Then none is added; those that are there may go.
   for (const auto& [name, policy] : pass.s.world.policies.all()) {
     const bool has = std::ranges::find(policy->finalizers, kRevertFinalizer) != policy->finalizers.end();
     const bool labels = policy->config_map_key || policy->inline_profile;
@@ -147,7 +159,7 @@ void plan_finalizers(Pass& pass) {
     const bool reverts = policy->deletion_policy == DeletionPolicy::revert;
     const bool deleted = policy->meta.deletion_timestamp.has_value();
     const bool wanted = reverts && (deleted ? used : used || (labels && pass.s.settings.mode_of(*policy) != PolicyMode::observe));
-    if (has == wanted || (deleted && !has)) continue;
+    if (has == wanted || (!has && (deleted || observes))) continue;
     if (!wanted && !pass.s.world.unsynced_namespaces.empty()) continue;
     PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", name.name, policy->meta.uid},
                           policy->finalizers, policy->meta.resource_version};

@@ -166,7 +166,9 @@ PatchNode patch_into(const Pass& pass, const Node& node, const NodeAssessment& a
   patch.set[std::string(kStateLabel)] = kStateUpdating;
   patch.set_annotations[std::string(kTargetAnnotation)] = a.target.view();
   patch.set_annotations[std::string(kReplaceAnnotation)] = print_replace(pods_to_replace(pass, node, a));
-  if (node.meta.annotations.contains(kMessageAnnotation)) patch.remove_annotations.insert(std::string(kMessageAnnotation));
+  for (const std::string_view annotation : {kMessageAnnotation, kRetryAnnotation}) {
+    if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
+  }
   if (cordon && !node.unschedulable) {
     patch.unschedulable = true;
     patch.set_annotations[std::string(kCordonedAnnotation)] = "true";
@@ -192,6 +194,7 @@ PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a)
   drop(kTargetAnnotation);
   drop(kReplaceAnnotation);
   drop(kMessageAnnotation);
+  drop(kRetryAnnotation);
   // Another holder relies on the cordon: it stays, remembered as ours, until the holder is gone (S7).
   const bool relied_on = a.held || !foreign_holder(node, pass.index.set_of(a)).empty();
   if (node.meta.annotations.get(kCordonedAnnotation) == "true" && !relied_on) {

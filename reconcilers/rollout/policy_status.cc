@@ -1,4 +1,4 @@
-// policy.status: the default policy, the status of every policy, the Events that go with its changes, and findings.
+// policy.status: the status of every policy, and the Events that go with its changes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,6 +75,7 @@ struct PolicySum {
   bool has_slot = false;
   std::string rolled_back;                       // The policy's own profile failed and was taken back.
   std::string failed_before;                     // A remembered failure whose nodes have gone.
+  OldestInFlight oldest;
   [[nodiscard]] std::int64_t count(Situation situation) const {
     auto it = counts.find(situation);
     return it == counts.end() ? 0 : it->second;
@@ -113,6 +114,10 @@ class PolicyStatuses {
       if (auto it = sums_.find(key.policy); it != sums_.end()) add_unit(key, unit, it->second);
     }
     for (auto& [name, sum] : sums_) add_rollback(sum);
+    for (const std::string& name : pass_.index.in_flight) {
+      auto it = sums_.find(std::string(pass_.index.find(name)->policy.view()));
+      if (it != sums_.end()) note_in_flight(pass_, name, it->second.oldest);
+    }
     for (const std::string& name : pass_.index.breaking) {
       const NodeAssessment* a = pass_.index.find(name);
       auto it = sums_.find(std::string(a->policy.view()));
@@ -131,8 +136,9 @@ class PolicyStatuses {
     const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
     for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
       if (!failure.rolled_back || failure.policy != policy.meta.name || failure.key != key || failure.retry != retry) continue;
-      sum.rolled_back = fmt::format("{} failed on {} and was taken back; it is not tried again until it changes, or by `rollout "
-                                    "start`", failure.revision, join_names({failure.nodes.begin(), failure.nodes.end()}));
+      const std::string where = failure.nodes.empty() ? "" : " failed on " + join_names({failure.nodes.begin(), failure.nodes.end()}) + " and";
+      sum.rolled_back = fmt::format("{}{} was taken back; it is not tried again until it changes, or by `rollout start`",
+                                    failure.revision, where);
     }
   }
 
@@ -201,6 +207,7 @@ class PolicyStatuses {
     const std::int64_t moving = sum.count(Situation::in_flight) + sum.count(Situation::to_record) +
                                 sum.count(Situation::following);
     const std::int64_t waiting = sum.count(Situation::change);
+    if (auto condition = reverting(pass_, *sum.policy)) return *condition;
     if (!sum.closed.empty()) {
       const auto& [key, gate] = sum.closed.front();
       if (moving == 0) return {"Progressing", false, gate.reason, fmt::format("key {}: {}", key.key, gate.message)};
@@ -287,6 +294,7 @@ class PolicyStatuses {
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
     if (generation > 0) out["observedGeneration"] = generation;
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
+    add_progress(pass_, *sum.policy, {sum.rollout, sum.settled, sum.count(Situation::in_flight), sum.oldest}, before, out);
     if (sum.targets.size() == 1 && sum.settled == sum.total && sum.total > 0) out["verifiedRevision"] = *sum.targets.begin();
     for (const auto& [reason, nodes] : sum.blocked) {
       constexpr std::size_t kNodes = 5;
@@ -366,97 +374,5 @@ class PolicyStatuses {
 }  // namespace
 
 void plan_policy_statuses(Pass& pass) { PolicyStatuses(pass).run(); }
-
-void plan_default_policy(Pass& pass) {
-  const World& world = pass.s.world;
-  if (!world.policies_served || !world.policies.synced() || world.policies.find(kDefaultPolicy) != nullptr) return;
-  const RolloutSpec& rollout = pass.s.settings.rollout;
-  auto count = [](const IntOrPercent& value) { return value.percent ? Json(value.to_string()) : Json(value.value); };
-  auto workloads = [](WorkloadMode mode) {
-    return mode == WorkloadMode::evict ? "Evict" : mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
-  };
-  const PolicyMode mode = pass.s.settings.mode;
-  Json spec = {{"nodeSelector", Json::object()},
-               {"priority", -1000},
-               {"mode", mode == PolicyMode::observe ? "Observe" : mode == PolicyMode::approve ? "Approve" : "Enforce"},
-               {"rollout",
-                {{"maxUnavailable", count(rollout.max_unavailable)},
-                 {"maxUnavailablePerGroup", count(rollout.max_unavailable_per_group)},
-                 {"canary",
-                  {{"nodesPerGroup", rollout.canary_nodes_per_group},
-                   {"soak", k8s::format_go_duration(rollout.canary_soak)}}},
-                 {"workloads", workloads(rollout.workloads)},
-                 {"idleTimeout", k8s::format_go_duration(rollout.idle_timeout)},
-                 {"verifyTimeout", k8s::format_go_duration(rollout.verify_timeout)},
-                 {"maxFailures", rollout.max_failures}}}};
-  if (rollout.cordon) spec["rollout"]["cordon"] = *rollout.cordon;
-  if (rollout.paused) spec["rollout"]["paused"] = true;
-  const Json object = {{"apiVersion", kApiVersion},
-                       {"kind", "SharingPolicy"},
-                       {"metadata", {{"name", kDefaultPolicy}}},
-                       {"spec", std::move(spec)}};
-  ObjectRef ref{std::string(kApiVersion), "SharingPolicy", "", std::string(kDefaultPolicy), ""};
-  pass.add(CreateObject{std::move(ref), dump(object)}, "DefaultPolicy", "there is always a policy to read, pause and tune");
-}
-
-void plan_findings(Pass& pass) {
-  constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
-  const Index& index = pass.index;
-  if (!index.record_problem.empty()) {
-    pass.finding(Severity::error, config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map}),
-                 "RecordUnreadable", index.record_problem + ". Nothing is rolled until it is readable or removed");
-  }
-  std::size_t shown = 0;
-  for (const std::string& name : index.drifting) {
-    if (++shown > kMost) break;
-    pass.finding(Severity::warning, node_ref(name), kDrift, index.find(name)->verified.mismatch.empty()
-                     ? "a pod of the plugin, GFD or MPS is not Ready" : index.find(name)->verified.mismatch);
-  }
-  for (const auto& [key, unit] : index.units) {
-    for (const auto& [reason, nodes] : unit.blocked) {
-      if (reason == kConfigInvalid) {
-        const OperandSet& set = index.discovery.sets[unit.set];
-        const NodeAssessment& blocked = *index.find(*nodes.begin());
-        const bool of_policy = blocked.wrong_key;
-        pass.finding(Severity::error,
-                     of_policy ? policy_ref(index.policy(pass.s.world, key.policy)) : config_map_ref(set.config_map_key()),
-                     kConfigInvalid, blocked.message);
-        continue;
-      }
-      shown = 0;
-      for (const std::string& name : nodes) {
-        if (++shown > kMost) break;
-        pass.finding(Severity::warning, node_ref(name), reason, index.find(name)->message);
-      }
-    }
-  }
-  shown = 0;
-  for (const std::string& name : index.breaking) {
-    if (!pass.plannable(*index.find(name))) continue;  // Its ConfigMap is not known yet, which is not "missing".
-    if (++shown > kMost) break;
-    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
-  }
-  shown = 0;
-  for (const std::string& name : index.unwritable) {
-    for (const auto& [label, value] : index.find(name)->expectation->dropped_labels) {
-      if (++shown > kMost) break;
-      pass.finding(Severity::warning, node_ref(name), kLabelDropped,
-                   fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); a shorter name in "
-                               "the annotation {} would be", label, value, kDevicesAnnotation));
-    }
-  }
-  for (const std::string& complaint : index.discovery.complaints) {
-    pass.finding(Severity::warning, {"apps/v1", "DaemonSet", "", "", ""}, kProviderUnsupported, complaint);
-  }
-  if (index.record) {
-    shown = 0;
-    for (const std::string& name : index.record->preexisting_drift) {
-      const NodeAssessment* a = index.find(name);
-      if (a && a->situation == Situation::current && !a->matches && ++shown <= kMost) {
-        pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, a->verified.mismatch);
-      }
-    }
-  }
-}
 
 }  // namespace gso

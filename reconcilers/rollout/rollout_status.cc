@@ -45,7 +45,7 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
   }
   const Gate gate = gate_of(pass, key, unit);
   if (gate.reason == "AwaitingApproval") return {"AwaitingApproval", gate.reason, gate.message};
-  if (gate.reason == kMaxFailures || gate.reason == "Paused" || gate.reason == "Observe") {
+  if (gate.reason == kMaxFailures || gate.reason == kUndone || gate.reason == "Paused" || gate.reason == "Observe") {
     return {"Paused", gate.reason, gate.message};
   }
   if (pending + moving == 0 && !unit.failed.empty()) return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
@@ -84,6 +84,8 @@ Json nodes_of(const Pass& pass, const Unit& unit) {
   return out;
 }
 
+bool is_undone(const SharingRollout& rollout) { return rollout.meta.annotations.get(kUndoAnnotation) == "true"; }
+
 const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& rollout) {
   const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
   return remembered_failure(pass.index, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
@@ -108,12 +110,14 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
     if (!is_terminal(phase.name)) status["wave"] = wave_of(pass, key, unit, rollout.to_revision);
     status.erase("nodes");
     if (Json nodes = nodes_of(pass, unit); !nodes.empty()) status["nodes"] = std::move(nodes);
-  } else if (is_terminal(rollout.phase)) {
+  } else if (is_terminal(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
     return;
   } else if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
-    phase = {"RolledBack", std::string(kMaxFailures),
-             fmt::format("failed on {} node{}: the policy's nodes go back to what was verified before", failure->nodes.size(),
-                         failure->nodes.size() == 1 ? "" : "s")};
+    constexpr std::string_view kBack = "the policy's nodes go back to what was verified before";
+    phase = {"RolledBack", std::string(failure->nodes.empty() ? kUndone : kMaxFailures),
+             failure->nodes.empty() ? fmt::format("taken back by a person: {}", kBack)
+                                    : fmt::format("failed on {} node{}: {}", failure->nodes.size(),
+                                                  failure->nodes.size() == 1 ? "" : "s", kBack)};
   }
   const std::string now = k8s::format_time(pass.s.now);
   if (!status.contains("startedAt")) status["startedAt"] = now;

@@ -40,7 +40,7 @@ ObjectRef rollout_ref(const std::string& name) { return {std::string(kApiVersion
 std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
   return std::ranges::count_if(unit.failed, [&](const std::string& name) {
     const NodeAssessment* a = index.find(name);
-    return a != nullptr && a->flight && a->flight->target == target;
+    return a != nullptr && a->situation == Situation::failed && a->flight && a->flight->target == target;
   });
 }
 
@@ -66,7 +66,8 @@ std::string last_verified_text(const Index& index, const UnitKey& key, const Sha
   if (policy.rollout.on_failure != OnFailure::rollback || owned || !index.record) return {};
   auto verified = index.record->verified.find(key.set + "/" + key.key);
   if (verified == index.record->verified.end()) return "; ConfigMap " + key.set + " is not ours to write, and nothing was verified before";
-  const std::string text = index.book.text_of(verified->second);
+  const auto kept = index.record->texts.find(verified->second);
+  const std::string text = kept == index.record->texts.end() ? index.book.text_of(verified->second) : kept->second;
   if (text.empty() || text.size() > kMost) {
     return fmt::format("; ConfigMap {} is not ours to write: put revision {} back there", key.set, verified->second);
   }
@@ -161,6 +162,9 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   }
   if (const SharingRollout* rollout = s.world.rollouts.find(rollout_name(key, target))) {
     if (rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};
+    if (rollout->meta.annotations.get(kUndoAnnotation) == "true") {
+      return {std::string(kUndone), "taken back by a person; `rollout start` tries it again"};
+    }
     if (rollout->paused) return {"Paused", "spec.paused of the rollout is set"};
     if (mode == PolicyMode::approve && !rollout->approved) return {"AwaitingApproval", "waits for spec.approved"};
   } else if (mode == PolicyMode::approve) {

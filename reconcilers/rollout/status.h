@@ -25,6 +25,26 @@ struct StatusCondition {
 // The condition of that type in a status text as "reason: message", or empty when there is none or it is True.
 [[nodiscard]] std::string false_condition(std::string_view status, std::string_view type);
 
+// Who of a policy's nodes has been changing for the longest time.
+struct OldestInFlight {
+  std::string node;  // Empty: nobody.
+  WallTime since{};
+};
+// Takes a node that is in flight into account; names since when it has been so.
+void note_in_flight(Pass& pass, const std::string& node, OldestInFlight& oldest);
+struct Progress {
+  std::string rollout;  // The SharingRollout under way; empty: none.
+  std::int64_t up_to_date = 0;
+  std::int64_t in_flight = 0;
+  OldestInFlight oldest;
+};
+// profileKey, estimatedCompletion and oldestInFlight of a policy's status. `before`: the status as it stands, since an
+// estimate changes only when another node is done, or when it has passed.
+void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, std::string_view before,
+                  nlohmann::json& status);
+// The condition Progressing of a deleted policy that waits for its nodes under the finalizer; nullopt for others.
+[[nodiscard]] std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy);
+
 // The planners of policy.status and of the SharingRollouts' status.
 void plan_default_policy(Pass& pass);
 void plan_policy_statuses(Pass& pass);

@@ -23,9 +23,12 @@ helm() { "$cluster/bin/helm" "$@" 2> >(grep -v 'found symbolic link in path' >&2
 kubectl() { "$cluster/bin/kubectl" --request-timeout=20s "$@"; }
 
 tidy() {
-  helm uninstall "$release" --namespace "$namespace" --ignore-not-found || true
+  uninstall --ignore-not-found || true
   kubectl delete crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev --ignore-not-found || true
 }
+
+# Without hooks: no kubelet would run the cleanup Job.
+uninstall() { helm uninstall "$release" --namespace "$namespace" --no-hooks --timeout 60s "$@"; }
 
 render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 
@@ -76,6 +79,10 @@ variants_render() {
   values_render 'cidr: 10.0.0.1/32' --set networkPolicy.enabled=true --set 'networkPolicy.apiServerCIDRs={10.0.0.1/32}'
   if render --set replicas=1 | grep -q '^kind: PodDisruptionBudget'; then return 1; fi
   if render --set crds.install=false | grep -q '^kind: CustomResourceDefinition'; then return 1; fi
+  values_render 'helm.sh/hook: pre-delete' --set modes.rollouts=Observe
+  if render --set cleanup.enabled=false | grep -q 'helm.sh/hook: pre-delete'; then return 1; fi
+  if render --set modes.rollouts=Observe --set modes.labels=Observe | grep -q 'helm.sh/hook: pre-delete'; then return 1; fi
+  values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing --show-only templates/cleanup.yaml
   if render --set admissionPolicy.enabled=false | grep -q '^kind: ValidatingAdmissionPolicy'; then return 1; fi
 }
 
@@ -108,6 +115,7 @@ wrong_values_are_refused() {
   refused apiServerPorts --set 'networkPolicy.apiServerPorts={70000}'
   refused maxUnavailable --set podDisruptionBudget.maxUnavailable=0
   refused replicas --set replicas=-1
+  refused deadlineSeconds --set cleanup.deadlineSeconds=5
   refused digest --set image.digest=sha256:short
   refused pullPolicy --set image.pullPolicy=Maybe
 }
@@ -123,7 +131,7 @@ writes_of() {
   render "$@" | python3 -c '
 import sys, yaml
 for role in yaml.safe_load_all(sys.stdin):
-    if role and role["kind"] in ("Role", "ClusterRole"):
+    if role and role["kind"] in ("Role", "ClusterRole") and "annotations" not in role["metadata"]:  # Hooks have their own.
         for rule in role["rules"]:
             for resource in rule["resources"]:
                 if resource in ("nodes", "pods", "pods/eviction", "configmaps"):
@@ -276,7 +284,7 @@ upgrade_and_rollback_reach_the_crds() {
 rollback_works() { helm rollback "$release" 1 --namespace "$namespace" --timeout 60s; }
 
 uninstall_leaves_the_record() {
-  helm uninstall "$release" --namespace "$namespace" --wait --timeout 60s
+  uninstall --wait
   kubectl get sharingpolicies kept
   local left
   left=$(kubectl get deployments,services,serviceaccounts,configmaps,roles,rolebindings,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,flowschemas,poddisruptionbudgets \
@@ -287,7 +295,7 @@ uninstall_leaves_the_record() {
 installs_over_the_kept_crds() {
   install
   kubectl get sharingpolicies kept
-  helm uninstall "$release" --namespace "$namespace" --wait --timeout 60s
+  uninstall --wait
 }
 
 # CRDs that kubectl or Argo CD applied belong to them: helm would refuse to touch them, so the chart leaves them out.
@@ -295,7 +303,7 @@ installs_beside_crds_of_another_owner() {
   kubectl delete crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev
   kubectl apply --server-side -f "$here/../../crds"
   install
-  helm uninstall "$release" --namespace "$namespace" --wait --timeout 60s
+  uninstall --wait
   kubectl get crd sharingpolicies.gpusharing.dev
 }
 
@@ -303,7 +311,7 @@ missing_namespace_is_named() {
   local answer
   if answer=$(install --set 'operandNamespaces={not-there}' 2>&1); then return 1; fi
   grep 'not-there' <<<"$answer"
-  helm uninstall "$release" --namespace "$namespace" --ignore-not-found
+  uninstall --ignore-not-found
 }
 
 packages() {

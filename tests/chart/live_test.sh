@@ -131,6 +131,83 @@ uninstall_ends_every_process() {
   kubectl get sharingpolicies default
 }
 
+# --- Uninstalled in mid-rollout: the cleanup Job takes everything back before helm removes anything.
+
+# Labels, annotations and cordons on Nodes, finalizers, record, lease, and what the hook itself needs.
+nothing_of_ours_is_left() {
+  kubectl get nodes --output json >"$work/nodes.json"
+  kubectl get sharingpolicies,sharingrollouts --output json >"$work/ours.json"
+  python3 - "$work/nodes.json" "$work/ours.json" <<'PY'
+import json, sys
+left = []
+for node in json.load(open(sys.argv[1]))["items"]:
+    meta = node["metadata"]
+    if node["spec"].get("unschedulable"): left.append(f"{meta['name']} is cordoned")
+    left += [f"{meta['name']}: {key}" for field in ("labels", "annotations") for key in meta.get(field, {})
+             if key.startswith("gpusharing.dev/") and key != "gpusharing.dev/devices"]  # Those are the administrator's.
+for thing in json.load(open(sys.argv[2]))["items"]:
+    if thing["metadata"].get("finalizers"): left.append(f"{thing['metadata']['name']}: {thing['metadata']['finalizers']}")
+print("\n".join(left))
+sys.exit(bool(left))
+PY
+  local other
+  other=$(kubectl get jobs,serviceaccounts,roles,rolebindings,leases,configmaps,clusterroles,clusterrolebindings --all-namespaces --output name | grep gpu-sharing-operator) || return 0
+  echo "left: $other"
+  return 1
+}
+
+# A policy that must revert first, so that there is a finalizer; t4-01 gets its label.
+with_a_finalizer() {
+  kubectl label node t4-01 test.example/pool=revert
+  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"reverts"},"spec":{"priority":5,
+    "deletionPolicy":"Revert","nodeSelector":{"matchLabels":{"test.example/pool":"revert"}},"profile":{"configMapKey":"slices"}}}'
+  await 20 finalizer_is_there
+}
+finalizer_is_there() { kubectl get sharingpolicies reverts --output 'jsonpath={.metadata.finalizers}' | grep -F gpusharing.dev/revert; }
+
+uninstalled_in_mid_rollout() {
+  helm install "$release" "$chart" "${in_release[@]}" --wait "${values[@]}"
+  await 60 up_to_date 12
+  with_a_finalizer
+  set_replicas any 5
+  await 30 cordoned_by_us
+  helm uninstall "$release" "${in_release[@]}" --wait
+  nothing_of_ours_is_left
+  await 20 no_pods
+}
+cordoned_by_us() { kubectl get nodes --field-selector spec.unschedulable=true --output 'jsonpath={.items[*].metadata.annotations.gpusharing\.dev/cordoned}' | grep true; }
+
+deleted_policies_go_at_once() { kubectl delete sharingpolicies --all --timeout 10s; }
+
+# As a dead operator leaves it: one that never came up, or whose pods are gone without having given the lease away.
+leftovers() {
+  kubectl label node t4-01 gpusharing.dev/state=Updating
+  kubectl annotate node t4-01 gpusharing.dev/cordoned=true gpusharing.dev/target-revision=v1-2
+  kubectl cordon t4-01
+  kubectl cordon a100-01  # Somebody else's.
+}
+
+uninstalls_an_operator_that_never_started() {
+  helm install "$release" "$chart" "${in_release[@]}" "${values[@]}" --set replicas=0
+  leftovers
+  helm uninstall "$release" "${in_release[@]}" --wait
+  [[ $(kubectl get nodes --field-selector spec.unschedulable=true --output name) == node/a100-01 ]]
+  kubectl uncordon a100-01
+  nothing_of_ours_is_left
+}
+
+uninstalls_an_operator_that_died_with_the_lease() {
+  helm install "$release" "$chart" "${in_release[@]}" "${values[@]}" --set replicas=0
+  leftovers
+  kubectl uncordon a100-01
+  kubectl create -f - <<<"{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"$release\",\"namespace\":\"$namespace\"},
+    \"spec\":{\"holderIdentity\":\"dead\",\"leaseDurationSeconds\":15,\"renewTime\":\"$(date --utc +%FT%T.%6NZ)\"}}"
+  local began=$SECONDS
+  helm uninstall "$release" "${in_release[@]}" --wait
+  ((SECONDS - began >= 10)) # It was waited out, not ignored.
+  nothing_of_ours_is_left
+}
+
 start kubelet python3 "$project/tests/conformance/process_kubelet.py" "$cluster" "$build/controller/gpu-sharing-operator"
 start_fleet 0.05 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" await 90 replicas_are 4 11
@@ -144,4 +221,8 @@ check "to the next release and back: no operand restarts" releases_come_and_go
 check "an edit is rolled by the pods" edit_is_rolled
 check "scaled to 0 in mid-rollout and back, it goes on" stopped_and_started_in_mid_rollout
 check "uninstalling ends every process and leaves the fleet alone" uninstall_ends_every_process
+check "uninstalled in mid-rollout it leaves nothing cordoned, no annotation, no finalizer" uninstalled_in_mid_rollout
+check "policies can be deleted afterwards" deleted_policies_go_at_once
+check "an operator that never started is uninstalled, and what it left is taken back" uninstalls_an_operator_that_never_started
+check "so is one that died with the lease, once that has run out" uninstalls_an_operator_that_died_with_the_lease
 close_checks

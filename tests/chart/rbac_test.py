@@ -34,11 +34,45 @@ NAMESPACED = {
 WITH_KAI = {("", "pods", "watch"): {"cluster", "operands"}, ("", "configmaps", "get"): {"release", "operands"}}
 
 
+# The roles of the Job that runs before an uninstall, which exist only meanwhile.
+CLEANUP = {
+    ("", "nodes"): {"list", "patch"},
+    ("apps", "daemonsets"): {"list"},
+    ("", "pods"): {"list"},
+    ("gpusharing.dev", "sharingpolicies"): {"list", "patch"},
+    ("apps", "deployments/scale"): {"patch"},
+    ("coordination.k8s.io", "leases"): {"get", "create", "update", "delete"},
+    ("", "configmaps"): {"delete"},
+}
+NAMED = {"deployments/scale", "configmaps"}  # Only by name.
+
+
+def is_hook(thing):
+    return "helm.sh/hook" in thing["metadata"].get("annotations", {})
+
+
+def hook_problems(objects):
+    """What the cleanup Job is granted beyond CLEANUP, or lacks of it."""
+    found, problems = {}, []
+    for role in objects:
+        if role["kind"] not in ("Role", "ClusterRole") or not is_hook(role):
+            continue
+        for rule in role["rules"]:
+            for resource in rule["resources"]:
+                found.setdefault((rule["apiGroups"][0], resource), set()).update(rule["verbs"])
+                if (resource in NAMED) != ("resourceNames" in rule):
+                    problems.append(f"resourceNames of {resource}")
+        if role["kind"] == "ClusterRole" and any("leases" in rule["resources"] or "configmaps" in rule["resources"] for rule in role["rules"]):
+            problems.append("leases and configmaps are cluster-wide")
+    return problems + [f"{key}: {sorted(found.get(key, []))}, not {sorted(CLEANUP.get(key, []))}"
+                       for key in sorted(set(found) | set(CLEANUP)) if found.get(key) != CLEANUP.get(key)]
+
+
 def grants(objects, release_namespace):
     """(group, resource, verb) -> where it is granted: "cluster", "release" or "operands"."""
     found = {}
     for role in objects:
-        if role["kind"] not in ("Role", "ClusterRole"):
+        if role["kind"] not in ("Role", "ClusterRole") or is_hook(role):
             continue
         where = "cluster"
         if role["kind"] == "Role":
@@ -79,6 +113,7 @@ def main():
         ("no rule has a wildcard", [str(p) for p in sorted(granted) if "*" in p]),
         ("deletes, ConfigMaps and leases stay in their namespaces",
          [f"{p} is granted in {sorted(granted[p])}" for p in sorted(namespaced) if granted.get(p) != namespaced[p]]),
+        ("the cleanup Job may do what it needs, and only while it runs", hook_problems(objects)),
         ("every role is bound, to the ServiceAccount alone", [str(r) for r in sorted(unbound(objects), key=str)]),
     ]
     failed = 0

@@ -2,7 +2,7 @@
 # Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      parts: sequences custom-resources chart chart-live least-privilege kai bad-input story-v0.17.0 story-v0.20.0; all by default
+#   run.sh [PART...]      parts: sequences custom-resources rollouts chart chart-live least-privilege kai bad-input story-v0.17.0 story-v0.20.0; all by default
 #
 # GSO_CONFORMANCE_JOBS says how many at once (3), GSO_BUILD which build is tried (build/debug).
 # Prints one line for each part as it ends (its whole output is in
@@ -55,6 +55,12 @@ chart-live() {
   timeout 900 "$project/tests/chart/live_test.sh" "$cluster" "$build"
 }
 
+rollouts() {
+  up
+  "$here/controlplane/build.sh" helm >/dev/null
+  timeout 900 "$here/rollout_test.sh" "$cluster" "$build"
+}
+
 least-privilege() {
   up
   "$here/controlplane/build.sh" helm >/dev/null
@@ -97,7 +103,7 @@ run_part() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(story-v0.17.0 story-v0.20.0 kai bad-input chart-live least-privilege sequences custom-resources chart)
+((${#parts[@]})) || parts=(story-v0.17.0 story-v0.20.0 kai bad-input chart-live rollouts least-privilege sequences custom-resources chart)
 for part in "${parts[@]}"; do
   declare -F "$part" >/dev/null || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
 done

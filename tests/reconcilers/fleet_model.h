@@ -89,6 +89,8 @@ class FleetModel {
   void policy(const std::string& yaml);            // kubectl apply
   void remove_policy(const std::string& name);
   void rollout_switch(const std::string& name, std::string_view field, bool value);
+  void undo_newest_rollout(const std::string& policy);
+  void forget_finished_rollouts();
   void use(const std::string& node, const std::string& pod, const std::string& resource, std::int64_t count);
   void release(const std::string& node);
   void set_ready(const std::string& node, bool ready);

@@ -266,6 +266,27 @@ void FleetModel::restart_daemonset(const RestartDaemonSet& restart) {
   put_revision(component);
 }
 
+void FleetModel::undo_newest_rollout(const std::string& policy) {
+  const SharingRollout* newest = nullptr;
+  for (const auto& [key, rollout] : world.rollouts.all()) {
+    const bool newer = newest == nullptr || rollout->meta.creation_timestamp > newest->meta.creation_timestamp;
+    if (rollout->policy == policy && newer) newest = rollout.get();
+  }
+  if (newest == nullptr) return;
+  SharingRollout out = *newest;
+  out.meta.annotations.set(kUndoAnnotation, "true");
+  out.meta.resource_version = std::to_string(++serial_);
+  world.rollouts.apply(out);
+}
+
+void FleetModel::forget_finished_rollouts() {
+  std::vector<ObjectKey> gone;
+  for (const auto& [key, rollout] : world.rollouts.all()) {
+    if (rollout->phase != "Progressing") gone.push_back(key);
+  }
+  for (const ObjectKey& key : gone) world.rollouts.erase(key);
+}
+
 void FleetModel::rollout_switch(const std::string& name, std::string_view field, bool value) {
   SharingRollout out = *world.rollouts.find(name);
   if (field == "paused") out.paused = value;

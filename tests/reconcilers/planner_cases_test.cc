@@ -10,6 +10,7 @@
 //   - plan                     # prints the plan, applies nothing
 //   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
 //   - rollouts                 # prints the phase of every SharingRollout
+//   - undo: p                  # takes back the newest rollout of policy p; forget-rollouts: deletes the finished ones
 //   - status: default          # prints the status of a policy
 //   - settle                   # until quiet; prints every action on the way
 #include <fmt/format.h>
@@ -97,8 +98,7 @@ class Script {
     }
     fleet_.settings.projection = std::chrono::seconds(3);
     fleet_.settings.adopt_drift = settings.value("adopt", false);
-    if (settings.value("rollouts", "") == "Observe") fleet_.settings.rollouts = PolicyMode::observe;
-    if (settings.value("rollouts", "") == "Approve") fleet_.settings.rollouts = PolicyMode::approve;
+    set_rollouts(settings.value("rollouts", ""));
     if (settings.value("labels", "") == "verify") fleet_.settings.label_mode = PlannerSettings::LabelMode::verify;
     fleet_.settings.rollout.canary_soak = std::chrono::seconds(5);
   }
@@ -115,6 +115,11 @@ class Script {
   }
 
  private:
+  void set_rollouts(const std::string& mode) {
+    if (mode == "Observe") fleet_.settings.rollouts = PolicyMode::observe;
+    if (mode == "Approve") fleet_.settings.rollouts = PolicyMode::approve;
+  }
+
   void perform(const std::string& verb, const Json& argument) {
     if (verb == "baseline") {
       ASSERT_TRUE(fleet_.settle()) << "the fleet did not come to rest";
@@ -183,6 +188,13 @@ class Script {
       fleet_.roll_templates(argument);
     } else if (verb == "policy") {
       fleet_.policy(argument.get<std::string>());
+    } else if (verb == "set-rollouts") {  // Another configuration: the operator starts again.
+      set_rollouts(argument);
+      fleet_.restart_operator();
+    } else if (verb == "undo") {
+      fleet_.undo_newest_rollout(argument);
+    } else if (verb == "forget-rollouts") {
+      fleet_.forget_finished_rollouts();
     } else if (verb == "remove-policy") {
       fleet_.remove_policy(argument);
     } else if (verb == "rollout") {

@@ -5,6 +5,14 @@
 {{- define "gso.serviceAccount" -}}
 {{- default (ternary (include "gso.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
 {{- end }}
+{{- define "gso.cleanupHook" -}}
+helm.sh/hook: pre-delete
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+{{- /* Of the Job that runs before an uninstall: an account of its own, where we make accounts. */}}
+{{- define "gso.cleanupAccount" -}}
+{{- if .Values.serviceAccount.create }}{{ printf "%s-cleanup" (include "gso.fullname" . | trunc 55 | trimSuffix "-") }}{{ else }}{{ include "gso.serviceAccount" . }}{{ end }}
+{{- end }}
 {{- /* The account's name as the API server knows it. */}}
 {{- define "gso.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "gso.serviceAccount" . }}

@@ -1,0 +1,320 @@
+// Reading the world once, and the verbs that turn a switch.
+#include "controller/command_rollout.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "controller/cluster_command.h"
+#include "controller/command_status.h"
+#include "controller/input_file.h"
+#include "controller/rollout_verbs.h"
+#include "controller/rollout_view.h"
+#include "reconcilers/fleet.h"
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+using Json = nlohmann::ordered_json;
+
+int RolloutCall::refuse(std::string_view why) const {
+  *err << "gpu-sharing-operator rollout: " << why << "\n";
+  return 2;
+}
+
+asio::awaitable<bool> patch_ours(RolloutCall* call, std::string resource, std::string name, std::string body) {
+  const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", resource};
+  const k8s::ObjectKey key{"", name};
+  const k8s::WriteOptions options;
+  const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, body, options);
+  if (!patched) (void)call->refuse(patched.error().message);
+  co_return patched.has_value();
+}
+
+namespace {
+
+constexpr const char* kRollouts = "sharingrollouts";
+constexpr const char* kPolicies = "sharingpolicies";
+
+std::string spec_patch(const char* field, bool value) {
+  return Json{{"spec", {{field, value}}}}.dump();
+}
+
+// --- Reading.
+
+int show_status(RolloutCall& call) {
+  const bool named = !call.options.name.empty();
+  const RolloutChoice choice{call.options.name, true};
+  const auto unfinished =
+      choose(call.world, choice, [](const RolloutFacts& facts) { return !facts.finished(); }, "that is under way");
+  std::vector<RolloutFacts> shown;
+  if (unfinished) {
+    shown = *unfinished;
+  } else if (named) {
+    const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "that is on record");
+    if (!any) return call.refuse(any.error().message);
+    shown.assign(any->begin(), any->begin() + 1);  // The newest.
+  }
+  bool wrong = false;
+  Json document{{"rollouts", Json::array()}, {"incomplete", call.incomplete}};
+  for (const RolloutFacts& facts : shown) {
+    wrong = wrong || facts.went_wrong();
+    const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
+    const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
+    std::string estimate;
+    const bool current = status.is_object() && status.value("currentRollout", "") == facts.rollout->meta.name;
+    if (current) estimate = status.value("estimatedCompletion", "");
+    document["rollouts"].push_back(rollout_json(facts));
+    document["rollouts"].back()["estimatedCompletion"] = estimate;
+    if (!call.options.json) print_rollout_status(facts, estimate, call.clock->now(), *call.out);
+  }
+  if (call.options.json) {
+    *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else if (shown.empty()) {
+    *call.out << "No rollout is under way.\n";
+  }
+  return wrong ? 1 : 0;
+}
+
+int show_history(RolloutCall& call) {
+  std::vector<RolloutFacts> shown = all_rollouts(call.world);
+  if (!call.options.name.empty()) {
+    const RolloutChoice choice{call.options.name, true};
+    auto chosen = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "that is on record");
+    if (!chosen) return call.refuse(chosen.error().message);
+    shown = *std::move(chosen);
+  }
+  if (call.options.json) {
+    Json document{{"rollouts", Json::array()}};
+    for (const RolloutFacts& facts : shown) document["rollouts"].push_back(rollout_json(facts));
+    *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else if (!call.options.name.empty() && !policy_of(call.options.name)) {
+    print_rollout_record(shown.front(), *call.out);
+  } else {
+    print_rollout_history(shown, *call.out);
+  }
+  return 0;
+}
+
+// --- Switches.
+
+struct Switch {
+  const char* field;  // Of the SharingRollout's spec.
+  bool value;
+  const char* done;  // "paused"
+  const char* none;  // What no rollout is: "that could be paused"
+  bool (*fits)(const RolloutFacts&);
+};
+
+const Switch& switch_of(RolloutOptions::Verb verb) {
+  static constexpr auto kStarted = [](const RolloutFacts& facts) { return !facts.finished(); };
+  static constexpr Switch kPause{"paused", true, "paused: nodes in flight finish, no further one starts",
+                                 "that could be paused",
+                                 [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; }};
+  static constexpr Switch kResume{"paused", false, "resumed", "that is paused by spec.paused",
+                                  [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
+  static constexpr Switch kApprove{"approved", true, "approved", "that waits for approval", [](const RolloutFacts& facts) {
+                                     return kStarted(facts) && !facts.rollout->approved &&
+                                            (facts.phase == "AwaitingApproval" || facts.phase == "Starting");
+                                   }};
+  static constexpr Switch kAbort{"aborted", true, "aborted: nodes in flight finish, the others stay as they are",
+                                 "that could be aborted", kStarted};
+  switch (verb) {
+    case RolloutOptions::Verb::pause:
+      return kPause;
+    case RolloutOptions::Verb::resume:
+      return kResume;
+    case RolloutOptions::Verb::approve:
+      return kApprove;
+    default:
+      return kAbort;
+  }
+}
+
+// Other stops that a `resume` does not lift.
+std::string still_stopped(const World& world, const SharingRollout& rollout) {
+  const SharingPolicy* policy = world.policies.find(rollout.policy);
+  if (policy != nullptr && policy->rollout.paused) {
+    return fmt::format("policy {} is paused too: rollout resume policy/{}", rollout.policy, rollout.policy);
+  }
+  const std::size_t slash = rollout.config_map.find('/');
+  const ConfigMap* config_map =
+      slash == std::string::npos
+          ? nullptr
+          : world.configmaps.find(ObjectKey{rollout.config_map.substr(0, slash), rollout.config_map.substr(slash + 1)});
+  if (config_map != nullptr && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
+    return fmt::format("ConfigMap {} carries {}=true too", rollout.config_map, kPausedAnnotation);
+  }
+  return {};
+}
+
+// Without our CRDs the ConfigMaps that the plugins mount carry the switch.
+asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call->world, call->settings);
+  Json body;
+  body["metadata"]["annotations"][std::string(kPausedAnnotation)] = pause ? Json("true") : Json();
+  const std::string text = body.dump();
+  const k8s::Gvr gvr{"", "v1", "configmaps"};
+  bool any = false;
+  for (const OperandSet& set : index.operand_sets()) {
+    const k8s::ObjectKey key = set.config_map_key();
+    if (key.name.empty() || call->world.configmaps.find(key) == nullptr) continue;
+    const k8s::WriteOptions options;
+    const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, text, options);
+    if (!patched) co_return call->refuse(patched.error().message);
+    *call->out << fmt::format("ConfigMap {}: {} ({})\n", set.id(), pause ? "paused" : "resumed", kPausedAnnotation);
+    any = true;
+  }
+  co_return any ? 0 : call->refuse("no device plugin mounts a ConfigMap");
+}
+
+asio::awaitable<int> pause_policy(RolloutCall* call, std::string policy, bool pause) {
+  if (call->world.policies.find(policy) == nullptr)
+    co_return call->refuse(fmt::format("there is no SharingPolicy {}", policy));
+  const std::string body = Json{{"spec", {{"rollout", {{"paused", pause}}}}}}.dump();
+  const bool done = co_await patch_ours(call, kPolicies, policy, body);
+  if (!done) co_return 2;
+  *call->out << fmt::format("policy {}: {}\n", policy, pause ? "paused: no further node starts" : "resumed");
+  co_return 0;
+}
+
+asio::awaitable<int> turn_switch(RolloutCall* call) {
+  const RolloutOptions::Verb verb = call->options.verb;
+  const bool pauses = verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::resume;
+  const Switch& wanted = switch_of(verb);
+  const std::optional<std::string> policy = policy_of(call->options.name);
+  int code = 0;
+  if (pauses && policy) {
+    code = co_await pause_policy(call, *policy, wanted.value);
+    co_return code;
+  }
+  const RolloutChoice choice{call->options.name, call->options.all};
+  const auto chosen = choose(call->world, choice, wanted.fits, wanted.none);
+  if (!chosen) co_return call->refuse(chosen.error().message);
+  for (const RolloutFacts& facts : *chosen) {
+    const std::string name = facts.rollout->meta.name;
+    const std::string body = spec_patch(wanted.field, wanted.value);
+    const bool done = co_await patch_ours(call, kRollouts, name, body);
+    if (!done) co_return 2;
+    *call->out << fmt::format("{}: {}\n", name, wanted.done);
+    const std::string stopped =
+        verb == RolloutOptions::Verb::resume ? still_stopped(call->world, *facts.rollout) : std::string();
+    if (!stopped.empty()) *call->out << "  " << stopped << "\n";
+  }
+  co_return code;
+}
+
+// --- start
+
+// What a new start concerns, for people.
+void tell_failures(RolloutCall& call, const std::string& policy) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  if (!index.impl().record) return;
+  for (const FleetRecord::Failure& failure : index.impl().record->failures) {
+    if (failure.policy != policy) continue;
+    std::string nodes;
+    for (const std::string& node : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
+    *call.out << fmt::format("  {} of {} key {}, which {}{}\n", failure.revision, failure.set, failure.key,
+                             failure.nodes.empty() ? "was taken back" : "failed", nodes);
+  }
+}
+
+asio::awaitable<int> start(RolloutCall* call) {
+  const std::string name = call->options.name.empty() ? std::string(kDefaultPolicy)
+                                                      : policy_of(call->options.name).value_or(call->options.name);
+  const SharingPolicy* policy = call->world.policies.find(name);
+  if (policy == nullptr) co_return call->refuse(fmt::format("there is no SharingPolicy {}", name));
+  // An aborted or undone rollout stays so: its record goes, and the operator begins a new one.
+  const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", kRollouts};
+  const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
+  for (const RolloutFacts& facts : rollouts) {
+    const SharingRollout& rollout = *facts.rollout;
+    if (rollout.policy != name || (!rollout.aborted && !facts.undone())) continue;
+    k8s::DeleteOptions preconditions;
+    preconditions.uid = rollout.meta.uid;
+    const k8s::ObjectKey key{"", rollout.meta.name};
+    const k8s::WriteOptions options;
+    const k8s::Result<void> removed = co_await call->client->remove(gvr, key, preconditions, options);
+    if (!removed && removed.error().reason != k8s::Reason::not_found) co_return call->refuse(removed.error().message);
+    *call->out << fmt::format("{}: its record is removed, it was {}\n", rollout.meta.name,
+                              rollout.aborted ? "aborted" : "taken back");
+  }
+  Json body;
+  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(call->clock->now());
+  if (call->options.adopt) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = "true";
+  const std::string text = body.dump();
+  const bool done = co_await patch_ours(call, kPolicies, name, text);
+  if (!done) co_return 2;
+  *call->out << fmt::format("policy {}: what failed is tried again{}\n", name,
+                            call->options.adopt ? ", and drift from before the operator is rolled" : "");
+  tell_failures(*call, name);
+  co_return 0;
+}
+
+}  // namespace
+
+asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, RolloutOptions rollout,
+                                     PlannerSettings settings, std::string input, std::ostream* out,
+                                     std::ostream* err) {
+  RolloutCall call;
+  call.client = client;
+  call.clock = clock;
+  call.options = rollout;
+  call.settings = settings;
+  call.input = input;
+  call.out = out;
+  call.err = err;
+  using Verb = RolloutOptions::Verb;
+  const k8s::Result<void> read = co_await read_world(client, settings, &call.world, &call.incomplete);
+  if (!read) co_return call.refuse(read.error().message);
+  for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
+  int code = 2;
+  if (rollout.verb == Verb::diff) {
+    code = co_await rollout_diff(&call);
+  } else if (!call.world.policies_served) {
+    const bool pauses = rollout.verb == Verb::pause || rollout.verb == Verb::resume;
+    if (!pauses)
+      co_return call.refuse(
+          "our CRDs are not served here, or may not be read: without them there are no SharingRollouts, only `rollout "
+          "pause`, `resume` and `diff`");
+    code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
+  } else if (rollout.verb == Verb::status) {
+    code = show_status(call);
+  } else if (rollout.verb == Verb::history) {
+    code = show_history(call);
+  } else if (rollout.verb == Verb::start) {
+    code = co_await start(&call);
+  } else if (rollout.verb == Verb::undo) {
+    code = co_await rollout_undo(&call);
+  } else {
+    code = co_await turn_switch(&call);
+  }
+  co_return code;
+}
+
+int run_rollout(const RolloutOptions& rollout, const Options& options, std::istream& in, std::ostream& out,
+                std::ostream& err) {
+  std::string input;
+  if (!rollout.file.empty()) {
+    k8s::Result<std::string> text = read_input(rollout.file, in);
+    if (!text) {
+      err << "gpu-sharing-operator rollout: " << text.error().message << "\n";
+      return 2;
+    }
+    input = *std::move(text);
+  }
+  const PlannerSettings settings = options.planner_settings();
+  return run_on_cluster("rollout", options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+    return rollout_command(client, clock, rollout, settings, input, &out, &err);
+  });
+}
+
+}  // namespace gso

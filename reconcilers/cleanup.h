@@ -1,0 +1,30 @@
+// What an operator that leaves for good takes with it: its cordons, its labels and annotations, its finalizers. Nothing
+// that would end a process on a GPU.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reconcilers/fleet.h"
+#include "reconcilers/plan.h"
+
+namespace gso {
+
+struct Cleanup {
+  std::vector<PlannedAction> actions;  // PatchNode and PatchFinalizers; empty when nothing of ours is left.
+  std::vector<std::string> kept;       // What stays on purpose, and why: for people.
+};
+
+// Nodes whose profile label a policy with deletionPolicy Revert has written: it goes back where nobody uses the GPUs,
+// so their consumers must be listed first.
+[[nodiscard]] std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index);
+
+// `index` is up to date with `world`. `in_use`: nodes of nodes_to_revert() with GPU consumers.
+//
+// Cordons of ours go, but where a driver upgrade, a MIG change or `hold` relies on them (S7). Labels that we wrote go
+// back to what stood before; nvidia.com/mps.capable stays, since the MPS daemon would end without it. The label that
+// selects a profile stays (Retain), or goes back (Revert) on nodes that nobody uses.
+[[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use);
+
+}  // namespace gso

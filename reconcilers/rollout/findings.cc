@@ -1,0 +1,105 @@
+// The default policy, and what is found on nodes, ConfigMaps and DaemonSets that is no status of a policy.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/status.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+void plan_default_policy(Pass& pass) {
+  const World& world = pass.s.world;
+  if (!world.policies_served || !world.policies.synced() || world.policies.find(kDefaultPolicy) != nullptr) return;
+  const RolloutSpec& rollout = pass.s.settings.rollout;
+  auto count = [](const IntOrPercent& value) { return value.percent ? Json(value.to_string()) : Json(value.value); };
+  auto workloads = [](WorkloadMode mode) {
+    return mode == WorkloadMode::evict ? "Evict" : mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
+  };
+  const PolicyMode mode = pass.s.settings.mode;
+  Json spec = {{"nodeSelector", Json::object()},
+               {"priority", -1000},
+               {"mode", mode == PolicyMode::observe ? "Observe" : mode == PolicyMode::approve ? "Approve" : "Enforce"},
+               {"rollout",
+                {{"maxUnavailable", count(rollout.max_unavailable)},
+                 {"maxUnavailablePerGroup", count(rollout.max_unavailable_per_group)},
+                 {"canary",
+                  {{"nodesPerGroup", rollout.canary_nodes_per_group},
+                   {"soak", k8s::format_go_duration(rollout.canary_soak)}}},
+                 {"workloads", workloads(rollout.workloads)},
+                 {"idleTimeout", k8s::format_go_duration(rollout.idle_timeout)},
+                 {"verifyTimeout", k8s::format_go_duration(rollout.verify_timeout)},
+                 {"maxFailures", rollout.max_failures}}}};
+  if (rollout.cordon) spec["rollout"]["cordon"] = *rollout.cordon;
+  if (rollout.paused) spec["rollout"]["paused"] = true;
+  const Json object = {{"apiVersion", kApiVersion},
+                       {"kind", "SharingPolicy"},
+                       {"metadata", {{"name", kDefaultPolicy}}},
+                       {"spec", std::move(spec)}};
+  ObjectRef ref{std::string(kApiVersion), "SharingPolicy", "", std::string(kDefaultPolicy), ""};
+  pass.add(CreateObject{std::move(ref), object.dump(-1, ' ', false, Json::error_handler_t::replace)}, "DefaultPolicy", "there is always a policy to read, pause and tune");
+}
+
+void plan_findings(Pass& pass) {
+  constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
+  const Index& index = pass.index;
+  if (!index.record_problem.empty()) {
+    pass.finding(Severity::error, config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map}),
+                 "RecordUnreadable", index.record_problem + ". Nothing is rolled until it is readable or removed");
+  }
+  std::size_t shown = 0;
+  for (const std::string& name : index.drifting) {
+    if (++shown > kMost) break;
+    pass.finding(Severity::warning, node_ref(name), kDrift, index.find(name)->verified.mismatch.empty()
+                     ? "a pod of the plugin, GFD or MPS is not Ready" : index.find(name)->verified.mismatch);
+  }
+  for (const auto& [key, unit] : index.units) {
+    for (const auto& [reason, nodes] : unit.blocked) {
+      if (reason == kConfigInvalid) {
+        const OperandSet& set = index.discovery.sets[unit.set];
+        const NodeAssessment& blocked = *index.find(*nodes.begin());
+        const bool of_policy = blocked.wrong_key;
+        pass.finding(Severity::error,
+                     of_policy ? policy_ref(index.policy(pass.s.world, key.policy)) : config_map_ref(set.config_map_key()),
+                     kConfigInvalid, blocked.message);
+        continue;
+      }
+      shown = 0;
+      for (const std::string& name : nodes) {
+        if (++shown > kMost) break;
+        pass.finding(Severity::warning, node_ref(name), reason, index.find(name)->message);
+      }
+    }
+  }
+  shown = 0;
+  for (const std::string& name : index.breaking) {
+    if (!pass.plannable(*index.find(name))) continue;  // Its ConfigMap is not known yet, which is not "missing".
+    if (++shown > kMost) break;
+    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
+  }
+  shown = 0;
+  for (const std::string& name : index.unwritable) {
+    for (const auto& [label, value] : index.find(name)->expectation->dropped_labels) {
+      if (++shown > kMost) break;
+      pass.finding(Severity::warning, node_ref(name), kLabelDropped,
+                   fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); a shorter name in "
+                               "the annotation {} would be", label, value, kDevicesAnnotation));
+    }
+  }
+  for (const std::string& complaint : index.discovery.complaints) {
+    pass.finding(Severity::warning, {"apps/v1", "DaemonSet", "", "", ""}, kProviderUnsupported, complaint);
+  }
+  if (index.record) {
+    shown = 0;
+    for (const std::string& name : index.record->preexisting_drift) {
+      const NodeAssessment* a = index.find(name);
+      if (a && a->situation == Situation::current && !a->matches && ++shown <= kMost) {
+        pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, a->verified.mismatch);
+      }
+    }
+  }
+}
+
+}  // namespace gso

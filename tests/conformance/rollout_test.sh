@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# `rollout …` and `cleanup` on a real API server, with an administrator's kubeconfig: every verb once, beside the operator under
+# the chart's ServiceAccount and an emulated fleet.
+#
+#   rollout_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet, a built tree
+#
+# Prints one line for each check and closes with "N passed, N failed".
+set -euo pipefail
+shopt -s inherit_errexit
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+project=$(cd "$here/../.." && pwd)
+cluster=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
+# shellcheck source=tests/conformance/checks.sh
+source "$here/checks.sh"
+# shellcheck source=tests/conformance/operator_process.sh
+source "$here/operator_process.sh"
+
+kubeconfig_for "token: \"$(<"$cluster/admin.token")\"" >"$work/admin.kubeconfig"
+rollout() { "$build/controller/gpu-sharing-operator" rollout "$@" --kubeconfig "$work/admin.kubeconfig" --namespace "$namespace"; }
+cleanup() { "$build/controller/gpu-sharing-operator" cleanup "$@" --kubeconfig "$work/admin.kubeconfig" --namespace "$namespace"; }
+
+# exits CODE COMMAND...: its output is in $work/answer.
+exits() {
+  local wanted=$1 code=0
+  shift
+  "$@" >"$work/answer" 2>&1 || code=$?
+  ((code == wanted)) || { echo "exit status $code, not $wanted: $*"; cat "$work/answer"; return 1; }
+}
+says() { grep -F -- "$1" "$work/answer" || { echo "does not say '$1':"; cat "$work/answer"; return 1; }; }
+
+profile() { printf 'version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: %d\n' "$1"; }
+text() { kubectl get configmap mps-config --namespace gpu-operator --output 'jsonpath={.data.any}'; }
+# The newest rollout, and its phase.
+newest() { kubectl get sharingrollouts --sort-by .metadata.creationTimestamp --output name | tail -n 1 | sed 's|.*/||' | grep .; }
+phase_is() { [[ $(kubectl get sharingrollout "$(newest)" --output 'jsonpath={.status.phase}') == "$1" ]] || { kubectl get sharingrollouts; return 1; }; }
+spec_of() { kubectl get sharingrollout "$(newest)" --output "jsonpath={.spec.$1}"; }
+
+adopts() {
+  start_operator "$work/operator.kubeconfig" --canary-soak=1s --status-interval=1s --projection=2s
+  await 30 is_ready
+  await 60 up_to_date 12
+  exits 0 rollout status
+  says 'No rollout is under way.'
+  exits 0 rollout history
+  says 'No rollout is on record.'
+}
+
+diff_names_who_is_in_the_way() {
+  kubectl create -f - <<<'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"train","namespace":"default"},
+    "spec":{"nodeName":"t4-02","restartPolicy":"Never","containers":[{"name":"cuda","image":"example/cuda-app:1",
+      "resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}}'
+  profile 6 >"$work/six.yaml"
+  exits 0 rollout diff --file "$work/six.yaml" --key any
+  says '11 nodes would change'
+  grep -E '^t4-02 .*plugin, gfd, mps .*default/train' "$work/answer"
+  exits 0 rollout diff --file "$work/six.yaml" --key any --output json
+  python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["nodes"]) == 11' "$work/answer"
+  kubectl get configmap mps-config --namespace gpu-operator --output json |
+    python3 -c 'import json, sys; m = json.load(sys.stdin); m["data"]["any"] = "sharing: [1]"; json.dump(m, sys.stdout)' >"$work/whole.json"
+  exits 1 rollout diff --file "$work/whole.json"
+  says 'invalid: key any: '
+  exits 0 rollout diff
+  says 'No node would change.'
+  kubectl delete pod train --namespace default --force --grace-period=0
+}
+
+# Nothing has been verified by a rollout yet, and still the text from before the first edit comes back.
+paused_status_and_undo() {
+  text >"$work/good"
+  set_replicas any 6
+  await 30 node_in_flight
+  exits 0 rollout pause
+  exits 0 rollout status
+  says "$(newest): "
+  await 20 phase_is Paused
+  exits 0 rollout resume
+  says resumed
+  [[ $(spec_of paused) == false ]]
+  exits 0 rollout undo
+  [[ $(spec_of paused) == true ]]
+  rollout undo 2>/dev/null | grep -v '^#' | diff "$work/good" -
+}
+
+undo_is_written_only_when_asked_and_never_over_argo() {
+  kubectl annotate configmap mps-config --namespace gpu-operator argocd.argoproj.io/tracking-id=gpu:/ConfigMap:gpu-operator/mps-config
+  exits 1 rollout undo --write-configmap
+  says 'Argo CD'
+  [[ $(text) != "$(<"$work/good")" ]]
+  kubectl annotate configmap mps-config --namespace gpu-operator argocd.argoproj.io/tracking-id-
+  exits 0 rollout undo --write-configmap
+  [[ $(text) == "$(<"$work/good")" ]]
+  await 120 up_to_date 12
+  await 30 replicas_are 4 12
+}
+
+history_has_the_text() {
+  exits 0 rollout history
+  says 'Superseded'
+  exits 0 rollout history "$(kubectl get sharingrollouts --output 'jsonpath={.items[?(@.status.phase=="Superseded")].metadata.name}')"
+  says 'replicas: 6'
+}
+
+approve_abort_and_start() {
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"mode":"Approve","rollout":{"maxUnavailable":"100%","maxUnavailablePerGroup":"100%","canary":{"nodesPerGroup":0}}}}'
+  set_replicas any 8
+  await 30 phase_is AwaitingApproval
+  exits 0 rollout abort
+  await 20 phase_is Failed
+  exits 2 rollout approve
+  exits 0 rollout start --adopt
+  says 'its record is removed, it was aborted'
+  await 30 phase_is AwaitingApproval
+  exits 0 rollout approve
+  await 120 replicas_are 8 11
+  await 60 up_to_date 12
+  await 20 phase_is Completed
+}
+
+inline_profile_goes_back_by_itself() {
+  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"inline"},"spec":{"priority":5,
+    "nodeSelector":{"matchLabels":{"kubernetes.io/hostname":"mig-01"}},"takeover":true,"profile":{"inline":{"strategy":"time-slicing","replicas":3,"resource":"nvidia.com/mig-1g.5gb"}},
+    "rollout":{"canary":{"nodesPerGroup":0}}}}'
+  await 60 newest_is_of inline
+  exits 0 rollout undo "$(newest)"
+  says 'taken back'
+  await 120 rolled_back
+  kubectl get sharingpolicies inline --output 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}' | grep -x RolledBack
+  kubectl delete sharingpolicies inline
+}
+newest_is_of() { [[ $(kubectl get sharingrollout "$(newest)" --output 'jsonpath={.spec.policy}') == "$1" ]]; }
+rolled_back() { kubectl get sharingrollouts --output 'jsonpath={.items[?(@.spec.policy=="inline")].status.phase}' | grep -w RolledBack; }
+
+cleanup_needs_the_operator_to_be_gone() {
+  exits 1 cleanup --timeout 2s
+  says 'holds the lease'
+  exits 0 cleanup --dry-run
+  says 'would be changed'
+  stop operator
+  exits 0 cleanup
+  kubectl get nodes --output yaml >"$work/nodes"
+  if grep 'gpusharing.dev/' "$work/nodes" | grep -v 'gpusharing.dev/devices'; then return 1; fi
+  exits 0 cleanup
+  says '0 objects changed'
+  [[ -z $(kubectl get leases,configmaps --namespace "$namespace" --output name | grep -E 'lease|state' || true) ]]
+}
+
+wrong_use_is_two() {
+  exits 2 rollout
+  exits 2 rollout pause no-such-rollout
+  exits 2 rollout diff --key any
+  exits 2 rollout undo --kubeconfig "$work/none"
+  exits 2 cleanup --timeout soon
+}
+
+check "the chart is installed" install_chart
+start_fleet 0.05 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
+check "a fleet shares its GPUs" await 90 replicas_are 4 11
+check "the operator adopts it: no rollout, no history" adopts
+check "diff names nodes, restarts and who is in the way, and writes nothing" diff_names_who_is_in_the_way
+check "pause, status, resume, and undo in place, which prints the last verified text" paused_status_and_undo
+check "undo writes the ConfigMap only when asked to, and never over Argo CD" undo_is_written_only_when_asked_and_never_over_argo
+check "history has the text of what was rolled out" history_has_the_text
+check "abort ends a rollout, start begins it anew, approve lets it go" approve_abort_and_start
+check "an inline profile that is undone goes back by itself" inline_profile_goes_back_by_itself
+check "wrong use ends with 2" wrong_use_is_two
+check "cleanup waits for the operator to go, then leaves nothing" cleanup_needs_the_operator_to_be_gone
+close_checks
