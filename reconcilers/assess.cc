@@ -42,8 +42,8 @@ class Assessor {
       return std::move(out_);
     }
     resolve_target();
-    out_.setup = context_.setups.check({node_, set_, context_.strays, *plugin_, gfd_, mps_, config_map_, effective_, out_.profile, facts_,
-                                        context_.settings.label_mode});
+    out_.setup = context_.setups.check({node_, set_, context_.strays, *plugin_, gfd_, mps_, config_map_, effective_, out_.profile,
+                                        start_ ? &*start_ : nullptr, start_profile_, facts_, context_.settings.label_mode});
     read_loaded();
     decide();
     find_announced_break();
@@ -142,6 +142,7 @@ class Assessor {
     const std::string_view label = out_.label ? std::string_view(*out_.label) : label_now();
     effective_ = resolve(label, plugin_->default_key, config_map_);
     refuse_wrong_key();
+    resolve_start();
     out_.source = effective_.source;
     out_.key = Interned(effective_.source == EffectiveKey::Source::error ? label : effective_.key);
     if (effective_.source == EffectiveKey::Source::error) {
@@ -169,6 +170,13 @@ class Assessor {
       effective_ = resolve(label_now(), plugin_->default_key, config_map_);
     }
     if (effective_.source == EffectiveKey::Source::error) effective_.error = wrong_key_;
+  }
+
+  // From v0.18.2 on a pod starts with the default whatever the label says, and cannot where none resolves.
+  void resolve_start() {
+    if (effective_.source != EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2)) return;
+    start_ = resolve("", plugin_->default_key, config_map_);
+    if (start_->source != EffectiveKey::Source::error) start_profile_ = compile(start_->key);
   }
 
   [[nodiscard]] ProfilePtr compile(const std::string& key) const {
@@ -281,15 +289,21 @@ class Assessor {
       return;
     }
     if (out_.wrong_key) return block(kConfigInvalid, wrong_key_, false);
-    if (effective_.source == EffectiveKey::Source::error) return block(kConfigInvalid, effective_.error, false);
-    if (!out_.profile->valid) return block(kConfigInvalid, invalid_message(), false);
+    if (std::string why = config_error(); !why.empty()) return block(kConfigInvalid, std::move(why), false);
     decide_difference();
     if (out_.situation == Situation::current || out_.situation == Situation::following) return;
     find_obstacle();
   }
 
-  [[nodiscard]] std::string invalid_message() const {
-    return fmt::format("{} key {}: {}", set_.id(), out_.key.view(), out_.profile->parsed.first_error());
+  // Why a pod of the node could not start with what it resolves to; empty when it could.
+  [[nodiscard]] std::string config_error() const {
+    if (effective_.source == EffectiveKey::Source::error) return effective_.error;
+    if (!out_.profile->valid) {
+      return fmt::format("{} key {}: {}", set_.id(), out_.key.view(), out_.profile->parsed.first_error());
+    }
+    if (!start_ || start_->source != EffectiveKey::Source::error) return {};
+    return fmt::format("{}: {}. Plugin {} needs a default on a labelled node too: a restarted pod does not see the label in time",
+                       set_.id(), start_->error, plugin_->version.to_string());
   }
 
   void verify_target() {
@@ -313,14 +327,9 @@ class Assessor {
 
   void decide_flight() {
     out_.situation = out_.flight->failed ? Situation::failed : Situation::in_flight;
-    if (effective_.source == EffectiveKey::Source::error) {
+    if (std::string why = config_error(); !why.empty()) {
       out_.reason = kConfigInvalid;
-      out_.message = effective_.error;
-      return;
-    }
-    if (!out_.profile->valid) {
-      out_.reason = kConfigInvalid;
-      out_.message = invalid_message();
+      out_.message = std::move(why);
       return;
     }
     out_.way = out_.label ? WayIn::relabel : WayIn::edited;
@@ -486,9 +495,21 @@ class Assessor {
                                    effective_.key, plugin_->version.to_string(), default_key);
   }
 
+  // A labelled node starts with the default from v0.18.2 on: one that is announced and not there stops it.
+  void find_announced_default() {
+    if (!start_ || !set_.announced || set_.announced_config_map.empty()) return;
+    const auto* config_map = context_.world.configmaps.find({set_.ns, set_.announced_config_map});
+    const EffectiveKey key = resolve("", set_.announced_default, config_map);
+    if (key.source == EffectiveKey::Source::error) out_.would_break = key.error;
+  }
+
   // What the ClusterPolicy announces (or the new templates say) would leave the node without GPUs.
   void find_announced_break() {
-    if (!label_now().empty()) return find_pinned_break();
+    if (!label_now().empty()) {
+      find_pinned_break();
+      if (out_.would_break.empty()) find_announced_default();
+      return;
+    }
     if (effective_.source == EffectiveKey::Source::error && !out_.label) {
       out_.would_break = effective_.error;  // The templates have it already; the pods that still run do not.
       return;
@@ -541,6 +562,8 @@ class Assessor {
   const SharingPolicy* policy_ = nullptr;
   const ConfigMap* config_map_ = nullptr;
   EffectiveKey effective_;
+  std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_start.
+  ProfilePtr start_profile_;
   std::string wrong_key_;  // What is wrong with the policy's key.
   std::string managed_key_;   // Of the policy's inline profile, and its text.
   std::string managed_text_;

@@ -56,6 +56,7 @@ class SetupCheck {
       profile_.mig_strategy = setup_.plugin.mig_strategy;
     }
     gpus();
+    start();
     release();
     if (profile_.strategy() == Strategy::mps) {
       mps_root();
@@ -80,14 +81,40 @@ class SetupCheck {
       add(Severity::error, "KeyNotFound", "",
           fmt::format("{} The pods of the node crash-loop. Correct the label {}, or add the key", sentence(where),
                       setup_.plugin.node_label));
-    } else if (!setup_.plugin.default_key.empty()) {
+      return;
+    }
+    no_default(where);
+  }
+
+  void no_default(const std::string& where) {
+    if (!setup_.plugin.default_key.empty()) {
       add(Severity::error, "DefaultKeyNotFound", "",
           fmt::format("{} Name a key that exists as the default, or add the key", sentence(where)));
     } else {
       add(Severity::error, "DefaultMissing", "",
-          fmt::format("{} Name a default key, add a key \"default\", allow the fallback \"empty\", or label the node "
-                      "{}=<key>",
-                      sentence(where), setup_.plugin.node_label));
+          fmt::format("{} Name a default key, or allow the fallback \"empty\"{}", sentence(where),
+                      setup_.start != nullptr || !setup_.plugin.version.known_below(0, 18, 2)
+                          ? ""
+                          : fmt::format(", or label the node {}=<key>", setup_.plugin.node_label)));
+    }
+  }
+
+  // A node that a label chooses for: its init container sees no label yet, and applies the default or fails.
+  void start() {
+    if (setup_.start == nullptr) {
+      return;
+    }
+    if (setup_.start->source == EffectiveKey::Source::error) {
+      no_default(
+          fmt::format("ConfigMap {}: {}. Plugin {} needs one on a labelled node too: its init container does not "
+                      "see the label, and the next restart of a pod leaves the node without GPUs",
+                      setup_.set.id(), setup_.start->error, setup_.plugin.version.to_string()));
+    } else if (setup_.start_profile != nullptr && !setup_.start_profile->valid) {
+      add(Severity::warning, "DefaultInvalid", "",
+          fmt::format("key \"{}\" of ConfigMap {}, the default, has an error, and plugin {} loads it first at every "
+                      "start, on a labelled node too: {}",
+                      setup_.start->key, setup_.set.id(), setup_.plugin.version.to_string(),
+                      setup_.start_profile->parsed.first_error()));
     }
   }
 
@@ -228,6 +255,11 @@ SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
   const auto& labels = setup.node.meta.labels;
   const auto* gfd = static_cast<const void*>(setup.gfd);
   const auto* mps = static_cast<const void*>(setup.mps);
+  const std::string start = setup.start == nullptr           ? std::string()
+                            : setup.start_profile == nullptr ? setup.start->error
+                            : setup.start_profile->valid
+                                ? std::string()
+                                : fmt::format("{}|{}", setup.start->key, setup.start_profile->parsed.first_error());
   const bool by_label = !labels.get(setup.plugin.node_label).value_or("").empty();
   // An invalid profile has no revision of its own.
   const std::string profile = setup.profile == nullptr ? setup.key.error
@@ -235,10 +267,10 @@ SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
                                   ? setup.profile->revision
                                   : fmt::format("{}|{}", setup.key.key, setup.profile->parsed.first_error());
   std::string key =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}.{}|{}|{}|{}|{}", fmt::ptr(&setup.plugin), fmt::ptr(gfd), fmt::ptr(mps), profile,
-                  setup.facts.product, std::min<std::int64_t>(setup.facts.count, 2), setup.facts.compute_major,
+      fmt::format("{}|{}|{}|{}|{}|{}|{}.{}|{}|{}|{}|{}|{}", fmt::ptr(&setup.plugin), fmt::ptr(gfd), fmt::ptr(mps),
+                  profile, setup.facts.product, std::min<std::int64_t>(setup.facts.count, 2), setup.facts.compute_major,
                   setup.facts.compute_minor, setup.facts.mig_enabled, by_label, labels.get(kMpsCapable).value_or(""),
-                  labels.contains(kGpuCount));
+                  labels.contains(kGpuCount), start);
   // Strays and NFD's traces differ from node to node only where something is wrong already.
   if (!setup.strays.empty() || !labels.contains(kGpuCount)) {
     key += "|" + setup.node.meta.name;

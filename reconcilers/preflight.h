@@ -26,6 +26,9 @@ struct NodeSetup {
   const ConfigMap* config_map = nullptr;  // Null: not there, which is said once for all nodes.
   const EffectiveKey& key;
   ProfilePtr profile;  // Null where no key resolves.
+  // What the pods load first, where that is not `key`: the default of a node that a label chooses for, from v0.18.2 on.
+  const EffectiveKey* start = nullptr;
+  ProfilePtr start_profile;  // Null where no default resolves.
   const GpuFacts& facts;
   PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
 };
