@@ -18,9 +18,10 @@ namespace {
 constexpr std::string_view kReconciler = "cleanup";
 
 // Ours on a Node. `hold` and `devices` are people's.
-constexpr std::string_view kNodeAnnotations[] = {
-    kRevisionAnnotation, kProfileAnnotation,  kMessageAnnotation, kTargetAnnotation,  kReplaceAnnotation,
-    kGpuCountAnnotation, kCordonedAnnotation, kOwnedAnnotation,   kLabelByAnnotation, kRetryAnnotation};
+constexpr std::string_view kNodeAnnotations[] = {kRevisionAnnotation, kProfileAnnotation, kMessageAnnotation,
+                                                 kTargetAnnotation,   kReplaceAnnotation, kGpuCountAnnotation,
+                                                 kCordonedAnnotation, kOwnedAnnotation,   kLabelByAnnotation,
+                                                 kRetryAnnotation,    kMpsMarkAnnotation};
 
 // The label that selects the profile, and the policy that wrote the present value.
 struct ProfileLabel {
@@ -63,6 +64,9 @@ class Leaving {
       if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
     }
     if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
+    const bool marked =
+        node.meta.annotations.get(kMpsMarkAnnotation) == "true" && node.meta.labels.contains(kMpsEnabled);
+    if (marked) patch.remove.insert(std::string(kMpsEnabled));
     uncordon(node, patch, out);
     const bool nothing = patch.set.empty() && patch.remove.empty() && patch.remove_annotations.empty();
     if (nothing) return;

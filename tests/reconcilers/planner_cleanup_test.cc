@@ -162,6 +162,16 @@ TEST_F(LabelOfAPolicy, GoesBackWithRevertWhereNobodyUsesTheGpus) {
   EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
 }
 
+TEST(PlannerCleanup, TheMarkForKaisMpsPodsGoesWhereItIsOurs) {
+  FleetModel fleet(spec_of(2, "mps-4"));
+  for (const char* node : {"n01", "n02"}) fleet.label(node, std::string(kMpsEnabled), "true");
+  fleet.annotate("n01", kMpsMarkAnnotation, "true");
+  (void)leave(fleet);
+  EXPECT_EQ(fleet.label_of("n01", kMpsEnabled), "");
+  EXPECT_EQ(fleet.label_of("n02", kMpsEnabled), "true");
+  EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
+}
+
 TEST(PlannerCleanup, AFleetThatWeNeverTouchedIsNotWritten) {
   FleetModel fleet(spec_of(3, "mps-4"));
   EXPECT_TRUE(leave(fleet).actions.empty());
