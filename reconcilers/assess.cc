@@ -10,6 +10,7 @@
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/labels.h"
+#include "reconcilers/overrides.h"
 
 namespace gso {
 
@@ -183,7 +184,13 @@ class Assessor {
     if (key.empty()) return context_.book.compile("");
     if (key == managed_key_) return context_.book.compile(managed_text_);
     auto it = config_map_->data.find(key);
-    return context_.book.compile(it == config_map_->data.end() || !it->second ? std::string_view() : *it->second);
+    return compile_text(it == config_map_->data.end() || !it->second ? std::string_view() : *it->second);
+  }
+
+  // As it works here: errors in what the DaemonSets override do not count.
+  [[nodiscard]] ProfilePtr compile_text(std::string_view text) const {
+    ProfilePtr plain = context_.book.compile(text);
+    return plain->valid ? plain : context_.book.compile(text, beaten_errors(*plugin_, gfd_));
   }
 
   [[nodiscard]] std::string_view mig_env() const { return plugin_->mig_strategy; }
@@ -299,7 +306,7 @@ class Assessor {
   [[nodiscard]] std::string config_error() const {
     if (effective_.source == EffectiveKey::Source::error) return effective_.error;
     if (!out_.profile->valid) {
-      return fmt::format("{} key {}: {}", set_.id(), out_.key.view(), out_.profile->parsed.first_error());
+      return fmt::format("{} key {}: {}", set_.id(), out_.key.view(), out_.profile->error);
     }
     if (!start_ || start_->source != EffectiveKey::Source::error) return {};
     return fmt::format("{}: {}. Plugin {} needs a default on a labelled node too: a restarted pod does not see the label in time",
@@ -438,7 +445,7 @@ class Assessor {
       return block(kProviderUnsupported,
                    "no MPS control daemon DaemonSet selects the node: MPS would leave it without GPUs", true);
     }
-    if (wants_mps() && !plugin_->mps_root && !out_.profile->profile().settings.contains("flags.mpsRoot")) {
+    if (wants_mps() && !has_mps_root(*plugin_, out_.profile->profile())) {
       return block(kProviderUnsupported,
                    fmt::format("DaemonSet {} sets no --mps-root (MPS_ROOT): the plugin exits with an MPS profile",
                                k8s::to_string(plugin_->key)),
@@ -527,9 +534,9 @@ class Assessor {
       return;
     }
     auto text = config_map->data.find(key.key);
-    const ProfilePtr profile = context_.book.compile(text == config_map->data.end() ? std::string_view() : *text->second);
+    const ProfilePtr profile = compile_text(text == config_map->data.end() || !text->second ? std::string_view() : *text->second);
     if (!profile->valid) {
-      out_.would_break = fmt::format("key {}: {}", key.key, profile->parsed.first_error());
+      out_.would_break = fmt::format("key {}: {}", key.key, profile->error);
       return;
     }
     const auto expectation = context_.expectations.get(profile, facts_, mig_env());

@@ -163,6 +163,37 @@ bool has_mps_root(const ContainerSpec& container) {
          });
 }
 
+// Variables that beat a field of the profile; the flag of that name beats the variable.
+constexpr std::string_view kOverriding[] = {"MIG_STRATEGY",       "MPS_ROOT",
+                                            "DEVICE_ID_STRATEGY", "DEVICE_DISCOVERY_STRATEGY",
+                                            "DEVICE_LIST_STRATEGY", "SHARED_DEVICES_ALLOCATION_POLICY"};
+
+// MIG_STRATEGY -> --mig-strategy; "--mig-strategy=x" or "--mig-strategy", "x".
+std::optional<std::string> flag_of(const ContainerSpec& container, std::string_view variable) {
+  std::string flag = "--";
+  for (const char c : variable) flag += c == '_' ? '-' : static_cast<char>(c - 'A' + 'a');
+  std::optional<std::string> out;
+  for (std::size_t i = 0; i < container.command.size(); ++i) {
+    const std::string& word = container.command[i];
+    if (word == flag && i + 1 < container.command.size()) out = container.command[i + 1];
+    if (word.starts_with(flag + "=")) out = word.substr(flag.size() + 1);
+  }
+  return out;
+}
+
+std::map<std::string, std::string> overrides_of(const ContainerSpec& container) {
+  std::map<std::string, std::string> out;
+  for (const std::string_view variable : kOverriding) {
+    const std::string name(variable);
+    if (auto flag = flag_of(container, variable)) {
+      out[name] = std::move(*flag);
+    } else if (const auto set = container.env.find(name); set != container.env.end()) {
+      out[name] = set->second;
+    }
+  }
+  return out;
+}
+
 std::optional<Operand> operand_of(const DaemonSet& daemonset) {
   const auto main = main_container(daemonset);
   if (!main) return std::nullopt;
@@ -176,7 +207,8 @@ std::optional<Operand> operand_of(const DaemonSet& daemonset) {
   out.tolerations = daemonset.tolerations;
   out.on_delete = daemonset.on_delete;
   out.generation = daemonset.meta.generation;
-  out.mig_strategy = value_of(main->container->env, "MIG_STRATEGY");
+  out.overrides = overrides_of(*main->container);
+  out.mig_strategy = value_of(out.overrides, "MIG_STRATEGY");
   out.mps_root = has_mps_root(*main->container);
   out.version = PluginVersion::of_image(main->container->image);
   read_config_manager(daemonset, out);

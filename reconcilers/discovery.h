@@ -56,6 +56,8 @@ struct Operand {
   bool mps_root = false;
   // Environment that overrides the profile (flags.migStrategy), empty when not set.
   std::string mig_strategy;
+  // What flags and environment say for settings of a profile, by the variable's name; an empty value counts.
+  std::map<std::string, std::string> overrides;
   PluginVersion version;
   friend bool operator==(const Operand&, const Operand&) = default;
 };

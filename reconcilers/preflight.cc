@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/overrides.h"
 #include "reconcilers/profile/node_checks.h"
 
 namespace gso {
@@ -47,10 +48,10 @@ class SetupCheck {
     }
     if (!setup_.profile->valid) {
       add(Severity::error, "ConfigInvalid", "",
-          fmt::format("key \"{}\" of ConfigMap {}: {}", setup_.key.key, setup_.set.id(),
-                      setup_.profile->parsed.first_error()));
+          fmt::format("key \"{}\" of ConfigMap {}: {}", setup_.key.key, setup_.set.id(), setup_.profile->error));
       return std::move(found_);
     }
+    overridden();
     profile_ = setup_.profile->profile();
     if (!setup_.plugin.mig_strategy.empty()) {
       profile_.mig_strategy = setup_.plugin.mig_strategy;
@@ -99,6 +100,19 @@ class SetupCheck {
     }
   }
 
+  // Errors of the document that nothing on this node reads.
+  void overridden() {
+    for (const Diagnostic& d : setup_.profile->parsed.diagnostics) {
+      if (d.severity == Severity::error && setup_.profile->beaten.contains(d.code)) {
+        add(Severity::warning, "SettingOverridden", d.path,
+            fmt::format(
+                "wrong in key \"{}\" of ConfigMap {}, and without effect here: the DaemonSet's own setting beats "
+                "it; correct it all the same",
+                setup_.key.key, setup_.set.id()));
+      }
+    }
+  }
+
   // A node that a label chooses for: its init container sees no label yet, and applies the default or fails.
   void start() {
     if (setup_.start == nullptr) {
@@ -114,7 +128,7 @@ class SetupCheck {
           fmt::format("key \"{}\" of ConfigMap {}, the default, has an error, and plugin {} loads it first at every "
                       "start, on a labelled node too: {}",
                       setup_.start->key, setup_.set.id(), setup_.plugin.version.to_string(),
-                      setup_.start_profile->parsed.first_error()));
+                      setup_.start_profile->error));
     }
   }
 
@@ -185,14 +199,15 @@ class SetupCheck {
   }
 
   void mps_root() {
-    const auto setting = profile_.settings.find(std::string(kMpsRootSetting));
-    if (setup_.plugin.mps_root || (setting != profile_.settings.end() && !setting->second.empty())) {
+    if (has_mps_root(setup_.plugin, profile_)) {
       return;
     }
     add(Severity::error, "MPSRootMissing", std::string(kMpsRootSetting),
-        fmt::format("DaemonSet {} sets no --mps-root (environment variable MPS_ROOT), and the plugin exits with an MPS "
-                    "profile; set it, usually to /run/nvidia/mps",
-                    k8s::to_string(setup_.plugin.key)));
+        fmt::format(
+            "DaemonSet {} sets no --mps-root (environment variable MPS_ROOT{}), and the plugin exits with an MPS "
+            "profile; set it, usually to /run/nvidia/mps",
+            k8s::to_string(setup_.plugin.key),
+            setup_.plugin.overrides.contains("MPS_ROOT") ? ": it is there, and empty, which beats the profile" : ""));
   }
 
   void mps_daemon() {
@@ -259,13 +274,12 @@ SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
                             : setup.start_profile == nullptr ? setup.start->error
                             : setup.start_profile->valid
                                 ? std::string()
-                                : fmt::format("{}|{}", setup.start->key, setup.start_profile->parsed.first_error());
+                                : fmt::format("{}|{}", setup.start->key, setup.start_profile->error);
   const bool by_label = !labels.get(setup.plugin.node_label).value_or("").empty();
   // An invalid profile has no revision of its own.
   const std::string profile = setup.profile == nullptr ? setup.key.error
-                              : setup.profile->valid
-                                  ? setup.profile->revision
-                                  : fmt::format("{}|{}", setup.key.key, setup.profile->parsed.first_error());
+                              : setup.profile->valid   ? setup.profile->revision
+                                                       : fmt::format("{}|{}", setup.key.key, setup.profile->error);
   std::string key =
       fmt::format("{}|{}|{}|{}|{}|{}|{}.{}|{}|{}|{}|{}|{}", fmt::ptr(&setup.plugin), fmt::ptr(gfd), fmt::ptr(mps),
                   profile, setup.facts.product, std::min<std::int64_t>(setup.facts.count, 2), setup.facts.compute_major,

@@ -2,6 +2,7 @@
 #include "reconcilers/profile_book.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -13,6 +14,8 @@ namespace {
 constexpr std::size_t kMaxContents = 512;
 // Hex digits of a content's hash in a key's name.
 constexpr std::size_t kHash = 10;
+// Between a text and the errors that do not count: no text with it in it parses.
+constexpr char kEndOfText = '\0';
 }  // namespace
 
 ProfilePtr ProfileBook::compile(std::string_view text) {
@@ -23,7 +26,26 @@ ProfilePtr ProfileBook::compile(std::string_view text) {
   }
   auto compiled = std::make_shared<CompiledProfile>();
   compiled->parsed = parse_profile(text);
-  compiled->valid = compiled->parsed.valid();
+  return add(std::move(key), std::move(compiled));
+}
+
+ProfilePtr ProfileBook::compile(std::string_view text, const BeatenErrors& beaten) {
+  ProfilePtr plain = compile(text);
+  if (plain->valid || beaten.empty() || !plain->parsed.accepted) return plain;
+  std::string key = fmt::format("{}{}{}", text, kEndOfText, fmt::join(beaten, ","));
+  if (auto it = by_text_.find(key); it != by_text_.end()) {
+    it->second.last_used = ++tick_;
+    return it->second.profile;
+  }
+  auto compiled = std::make_shared<CompiledProfile>();
+  compiled->parsed = plain->parsed;
+  compiled->beaten = beaten;
+  return add(std::move(key), std::move(compiled));
+}
+
+ProfilePtr ProfileBook::add(std::string key, std::shared_ptr<CompiledProfile> compiled) {
+  compiled->error = compiled->parsed.first_error(compiled->beaten);
+  compiled->valid = compiled->error.empty();
   compiled->revision = compiled->valid ? revision_of(compiled->parsed.profile) : std::string(kInvalidRevision);
   ProfilePtr out = std::move(compiled);
   if (out->valid) by_revision_.insert_or_assign(out->revision, out);
@@ -47,7 +69,7 @@ ProfilePtr ProfileBook::by_revision(std::string_view revision) const {
 
 std::string ProfileBook::text_of(std::string_view revision) const {
   const auto it = std::ranges::find_if(by_text_, [&](const auto& entry) { return entry.second.profile->revision == revision; });
-  return it == by_text_.end() ? std::string() : it->first;
+  return it == by_text_.end() ? std::string() : it->first.substr(0, it->first.find(kEndOfText));
 }
 
 std::string short_hash(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,9 +14,14 @@
 
 namespace gso {
 
+// Codes of errors that do not count on a node, because its DaemonSets have settings of their own (overrides.h).
+using BeatenErrors = std::set<std::string_view>;  // Of static text.
+
 struct CompiledProfile {
   ParsedProfile parsed;
   bool valid = false;
+  std::string error;     // The first that counts, as "line 7: …"; empty when valid.
+  BeatenErrors beaten;   // Errors of these codes do not count.
   std::string revision;  // kInvalidRevision when not valid.
   [[nodiscard]] const Profile& profile() const { return parsed.profile; }
 };
@@ -28,6 +34,8 @@ class ProfileBook {
  public:
   // Compiles, or returns what was compiled for this text before. The empty text is "no sharing".
   ProfilePtr compile(std::string_view text);
+  // The same where errors of some codes do not count.
+  ProfilePtr compile(std::string_view text, const BeatenErrors& beaten);
   // Any content seen with that revision, or nullptr.
   [[nodiscard]] ProfilePtr by_revision(std::string_view revision) const;
   // A text of that revision, or empty.
@@ -35,6 +43,7 @@ class ProfileBook {
   [[nodiscard]] std::size_t size() const { return by_text_.size(); }
 
  private:
+  ProfilePtr add(std::string key, std::shared_ptr<CompiledProfile> compiled);
   void forget_old();
   struct Entry {
     ProfilePtr profile;

@@ -109,8 +109,12 @@ bool ParsedProfile::valid() const {
 }
 
 std::string ParsedProfile::first_error() const {
+  return first_error({});
+}
+
+std::string ParsedProfile::first_error(const std::set<std::string_view>& but) const {
   for (const Diagnostic& d : diagnostics) {
-    if (d.severity == Diagnostic::Severity::error) {
+    if (d.severity == Diagnostic::Severity::error && !but.contains(d.code)) {
       return d.path.empty() ? fmt::format("line {}: {}", d.line, d.message)
                             : fmt::format("line {}: {}: {}", d.line, d.path, d.message);
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,8 @@ struct ParsedProfile {
   [[nodiscard]] bool valid() const;  // No diagnostic of severity error.
   // The first error as "line 7: sharing.mps.resources[0].replicas: …", or empty.
   [[nodiscard]] std::string first_error() const;
+  // The same without errors of these codes.
+  [[nodiscard]] std::string first_error(const std::set<std::string_view>& but) const;
 };
 
 // Never throws, never crashes; limits on depth, aliases and size are errors with a position.

@@ -285,6 +285,23 @@ class Checker {
 
 }  // namespace
 
+bool is_known_word(std::string_view path, std::string_view text) {
+  for (const AllowedWords& allowed : allowed_words()) {
+    if (allowed.path != path) {
+      continue;
+    }
+    while (path == "flags.plugin.deviceListStrategy" && text.find(',') != std::string_view::npos) {
+      const std::string_view first = text.substr(0, text.find(','));
+      if (std::find(allowed.words.begin(), allowed.words.end(), first) == allowed.words.end()) {
+        return false;
+      }
+      text.remove_prefix(first.size() + 1);
+    }
+    return std::find(allowed.words.begin(), allowed.words.end(), text) != allowed.words.end();
+  }
+  return false;
+}
+
 Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics) {
   return Checker(raw, diagnostics).run();
 }

@@ -1,6 +1,7 @@
 // What the components make of a decoded document: what they exit on whatever the hardware, and what they drop.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/profile/profile.h"
@@ -11,5 +12,9 @@ namespace gso {
 // Adds the components' complaints to `diagnostics` and returns the profile as upstream holds it in memory, with
 // `rename`, `devices` and `resources` dropped.
 [[nodiscard]] Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics);
+
+// Whether the components take that value for a setting of words ("flags.migStrategy"); a list's words stand between
+// commas. False for other settings.
+[[nodiscard]] bool is_known_word(std::string_view path, std::string_view text);
 
 }  // namespace gso

@@ -210,7 +210,9 @@ std::string FleetModel::effective_text(const Node& node) const {
 
 const Profile* FleetModel::profile_of(const std::string& text) {
   if (text == "?") return nullptr;
-  const ProfilePtr profile = book_.compile(text);
+  // MIG_STRATEGY beats the profile.
+  const BeatenErrors beaten = spec_.mig_strategy.empty() ? BeatenErrors{} : BeatenErrors{"UnknownMigStrategy", "MPSWithMixedMIG"};
+  const ProfilePtr profile = book_.compile(text, beaten);
   return profile->valid ? &profile->profile() : nullptr;
 }
 
