@@ -481,12 +481,7 @@ class Assessor {
 
   // From v0.18.2 the config-manager applies the default first, and then cannot signal the MPS daemon.
   [[nodiscard]] std::string mps_label_obstacle() const {
-    const bool by_label = effective_.source == EffectiveKey::Source::label && effective_.key != plugin_->default_key;
-    if (!wants_mps() || !by_label || plugin_->version.known_below(0, 18, 2)) return {};
-    return fmt::format(
-        "MPS selected by label does not work with device plugin {} (v0.18.2 and later): make {} the default key "
-        "(devicePlugin.config.default) and label the other nodes",
-        plugin_->version.to_string(), effective_.key);
+    return wants_mps() ? mps_by_label_refusal(*plugin_, effective_) : std::string();
   }
 
   // A node pinned by its label to the MPS key that is the default today: with another default its profile comes by

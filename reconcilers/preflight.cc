@@ -190,11 +190,19 @@ class SetupCheck {
   }
 
   void release() {
+    const bool mps = profile_.strategy() == Strategy::mps;
+    std::string refused = mps ? mps_by_label_refusal(setup_.plugin, setup_.key) : std::string();
     for (Diagnostic& found :
          check_on_release(profile_, setup_.plugin.version, setup_.key.source == EffectiveKey::Source::label)) {
       const bool worked_around = found.code == "DefaultFirstStart" || found.code.starts_with("MPSSidecar");
+      if (!refused.empty() && found.code.starts_with("MPSSidecar")) {
+        continue;  // No replaced pod helps.
+      }
       found.severity = worked_around ? Severity::info : found.severity;
       found_.push_back(std::move(found));
+    }
+    if (!refused.empty()) {
+      add(Severity::error, "MPSByLabelUnsupported", "sharing.mps", std::move(refused));
     }
   }
 
@@ -263,6 +271,17 @@ std::vector<Diagnostic> check_node_setup(const NodeSetup& setup) {
   return SetupCheck(setup).run();
 }
 
+std::string mps_by_label_refusal(const Operand& plugin, const EffectiveKey& key) {
+  const bool by_label = key.source == EffectiveKey::Source::label && key.key != plugin.default_key;
+  if (!by_label || plugin.version.known_below(0, 18, 2)) {
+    return {};
+  }
+  return fmt::format(
+      "MPS selected by label does not work with device plugin {} (v0.18.2 and later): make {} the default key "
+      "(devicePlugin.config.default) and label the other nodes",
+      plugin.version.to_string(), key.key);
+}
+
 SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
   if (setup.facts.devices) {  // Rare, and of its own.
     return std::make_shared<const std::vector<Diagnostic>>(check_node_setup(setup));
@@ -275,7 +294,11 @@ SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
                             : setup.start_profile->valid
                                 ? std::string()
                                 : fmt::format("{}|{}", setup.start->key, setup.start_profile->error);
-  const bool by_label = !labels.get(setup.plugin.node_label).value_or("").empty();
+  // A policy's label may not be on the node yet.
+  const bool labelled = !labels.get(setup.plugin.node_label).value_or("").empty();
+  const bool by_label = setup.key.source == EffectiveKey::Source::label;
+  const std::string chosen =
+      fmt::format("{}{}{}", labelled, by_label, by_label && setup.key.key == setup.plugin.default_key);
   // An invalid profile has no revision of its own.
   const std::string profile = setup.profile == nullptr ? setup.key.error
                               : setup.profile->valid   ? setup.profile->revision
@@ -283,7 +306,7 @@ SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
   std::string key =
       fmt::format("{}|{}|{}|{}|{}|{}|{}.{}|{}|{}|{}|{}|{}", fmt::ptr(&setup.plugin), fmt::ptr(gfd), fmt::ptr(mps),
                   profile, setup.facts.product, std::min<std::int64_t>(setup.facts.count, 2), setup.facts.compute_major,
-                  setup.facts.compute_minor, setup.facts.mig_enabled, by_label, labels.get(kMpsCapable).value_or(""),
+                  setup.facts.compute_minor, setup.facts.mig_enabled, chosen, labels.get(kMpsCapable).value_or(""),
                   labels.contains(kGpuCount), start);
   // Strays and NFD's traces differ from node to node only where something is wrong already.
   if (!setup.strays.empty() || !labels.contains(kGpuCount)) {

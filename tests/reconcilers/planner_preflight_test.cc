@@ -331,10 +331,17 @@ TEST(Preflight, WithoutGfdTheMpsDaemonHasPodsOnlyWhereSomebodyWritesTheLabel) {
 
 TEST(Preflight, NamesTheDefectsOfTheRelease) {
   const Change by_label{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"};
+  const Change default_by_label{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: any}\nstatus"};
+  const Change mps_by_label{"  slices: \"sharing: {timeSlicing", "  slices: \"sharing: {mps"};
   const std::vector<std::tuple<std::string, std::vector<Change>, Told>> table{
       {"v0.18.1", {by_label}, {}},
       {"v0.18.2", {by_label}, {"info Node n1 DefaultFirstStart"}},
       {"latest", {by_label}, {"info Node n1 DefaultFirstStart"}},
+      {"v0.18.1", {by_label, mps_by_label}, {"info Node n1 MPSSidecarPanics"}},
+      {"v0.18.2", {by_label, mps_by_label}, {"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"}},
+      {"v0.20.0", {by_label, mps_by_label}, {"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"}},
+      {"latest", {by_label, mps_by_label}, {"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"}},
+      {"v0.20.0", {default_by_label}, {"info Node n1 DefaultFirstStart", "info Node n1 MPSSidecarCannotSignal"}},
       {"v0.17.4", {}, {"info Node n1 MPSSidecarCannotSignal"}},
       {"v0.19.3", {}, {"info Node n1 MPSSidecarPanics"}},
       {"v0.20.0", {}, {"info Node n1 MPSSidecarCannotSignal"}},
