@@ -289,6 +289,7 @@ class Assessor {
     verify_target();
     if (context_.record == nullptr) {
       out_.situation = Situation::first_seen;
+      out_.message = wrong_key_;
       return;
     }
     if (out_.flight) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/status.h"
@@ -54,6 +55,13 @@ void plan_findings(Pass& pass) {
     if (++shown > kMost) break;
     pass.finding(Severity::warning, node_ref(name), kDrift, index.find(name)->verified.mismatch.empty()
                      ? "a pod of the plugin, GFD or MPS is not Ready" : index.find(name)->verified.mismatch);
+  }
+  // Before there is a record nothing is blocked; a policy's mistake is one all the same.
+  std::set<std::string_view> told;
+  for (const std::string& name : index.first_seen) {
+    const NodeAssessment& a = *index.find(name);
+    if (!a.wrong_key || !pass.plannable(a) || !told.insert(a.policy.view()).second) continue;
+    pass.finding(Severity::error, policy_ref(index.policy(pass.s.world, std::string(a.policy.view()))), kConfigInvalid, a.message);
   }
   for (const auto& [key, unit] : index.units) {
     for (const auto& [reason, nodes] : unit.blocked) {

@@ -386,5 +386,29 @@ TEST(Preflight, AProfileThatThePluginExitsOnForLackOfMpsRootIsNeverRolledOut) {
   EXPECT_TRUE(told(plan.findings).contains("error Node n1 MPSRootMissing"));
 }
 
+// The first plan of a fleet has no record yet.
+TEST(Preflight, TheFirstPlanTellsWhatIsWrongWithAPolicyToo) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"gone", "error SharingPolicy p ConfigInvalid"},
+      {"mps-too", "error Node n1 MPSByLabelUnsupported"},
+  };
+  for (const auto& [key, expected] : table) {
+    SCOPED_TRACE(key);
+    const LoadedManifests loaded = load(
+        {{"  slices:", "  mps-too: \"sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\"\n  slices:"},
+         {"apiVersion: v1\nkind: Node",
+          "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {nodeSelector: "
+          "{matchLabels: {nvidia.com/gpu.present: 'true'}}, profile: {configMapKey: " +
+              key + "}}\n---\napiVersion: v1\nkind: Node"}});
+    FleetIndex index;
+    index.note_everything_changed();
+    const std::map<std::string, WallTime> observed;
+    const PlannerSettings settings;
+    const Plan plan = plan_fleet(Snapshot{loaded.world, WallTime{}, observed, loaded.consumers, settings}, index);
+    const Told findings = told(plan.findings);
+    EXPECT_TRUE(findings.contains(expected)) << ::testing::PrintToString(findings);
+  }
+}
+
 }  // namespace
 }  // namespace gso
