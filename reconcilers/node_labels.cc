@@ -84,7 +84,12 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
 }
 
 LabelChange label_change(const Node& node, const NodeAssessment& assessment, const PlannerSettings& settings) {
-  if (assessment.situation != Situation::current || !assessment.matches || !assessment.expectation) return {};
+  if (assessment.situation != Situation::current || !assessment.expectation) return {};
+  if (!assessment.matches) {
+    // Without the label the MPS daemon has no pod, and without that the plugin serves nothing: it cannot wait for a match.
+    const bool mps = assessment.expectation->strategy == Strategy::mps && !assessment.expectation->error;
+    return mps ? mps_capable_change(node, true, assessment.gfd, settings) : LabelChange{};
+  }
   return label_change_to(node, *assessment.expectation, assessment.gfd, settings);
 }
 

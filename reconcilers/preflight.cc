@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/node_labels.h"
 #include "reconcilers/overrides.h"
 #include "reconcilers/profile/node_checks.h"
 
@@ -134,15 +135,17 @@ class SetupCheck {
 
   static std::string sentence(const std::string& text) { return text.ends_with('.') ? text : text + "."; }
 
+  // One that mounts another ConfigMap than the plugin.
+  [[nodiscard]] const Operand* other(Component component) const {
+    const auto found = std::find_if(setup_.strays.begin(), setup_.strays.end(), [&](const Operand& stray) {
+      return stray.component == component && stray.key.ns == setup_.set.ns &&
+             selects(stray, setup_.node, true) != Selects::no;
+    });
+    return found == setup_.strays.end() ? nullptr : &*found;
+  }
+
   // GFD and MPS daemon must load what the plugin loads.
   void config_maps() {
-    const auto other = [&](Component component) -> const Operand* {
-      const auto found = std::find_if(setup_.strays.begin(), setup_.strays.end(), [&](const Operand& stray) {
-        return stray.component == component && stray.key.ns == setup_.set.ns &&
-               selects(stray, setup_.node, true) != Selects::no;
-      });
-      return found == setup_.strays.end() ? nullptr : &*found;
-    };
     const bool mps =
         setup_.profile != nullptr && setup_.profile->valid && setup_.profile->profile().strategy() == Strategy::mps;
     if (const Operand* gfd = setup_.gfd != nullptr ? setup_.gfd : other(Component::gfd); gfd != nullptr) {
@@ -219,6 +222,9 @@ class SetupCheck {
   }
 
   void mps_daemon() {
+    if (setup_.mps == nullptr && other(Component::mps) != nullptr) {
+      return;  // MPSOtherConfig says it.
+    }
     if (setup_.mps == nullptr) {
       add(Severity::error, "MPSDaemonMissing", "sharing.mps",
           "no DaemonSet of the MPS control daemon selects the node: the plugin waits for it for ever, and the node has "
@@ -233,11 +239,20 @@ class SetupCheck {
     }
     const std::string pods = fmt::format("the MPS daemon's pods (DaemonSet {}) need the node label {}={}",
                                          k8s::to_string(setup_.mps->key), kMpsCapable, wanted->second);
-    if (setup_.gfd == nullptr) {
-      const bool we_write = setup_.label_mode != LabelMode::verify;
+    if (setup_.gfd == nullptr && other(Component::gfd) != nullptr) {
+      add(Severity::error, "MPSDaemonHasNoPods", "sharing.mps",
+          fmt::format("{}, and GPU Feature Discovery, which writes it, loads another ConfigMap; give it the plugin's",
+                      pods));
+    } else if (setup_.gfd == nullptr) {
+      const bool nfds = nfd_owned(setup_.node).contains(std::string(kMpsCapable));
+      const bool we_write = setup_.label_mode != LabelMode::verify && !nfds;
       add(we_write ? Severity::info : Severity::error, "MPSDaemonHasNoPods", "sharing.mps",
           fmt::format("{}, and no GPU Feature Discovery runs there to write it; {}", pods,
-                      we_write ? "the operator writes it" : "install GFD and NFD, or set the label by hand"));
+                      we_write ? "the operator writes it once the fleet's baseline is recorded"
+                      : nfds
+                          ? "Node Feature Discovery owns the label, so that nobody else may write it: install GFD, or "
+                            "remove the NodeFeature that it comes from"
+                          : "install GFD and NFD, or set the label by hand"));
     } else if (!nfd_serves()) {
       add(Severity::warning, "NFDMissing", "sharing.mps",
           fmt::format("{}; GFD runs there, but nothing on the node shows that Node Feature Discovery turns its answers "
@@ -308,6 +323,9 @@ SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
                   profile, setup.facts.product, std::min<std::int64_t>(setup.facts.count, 2), setup.facts.compute_major,
                   setup.facts.compute_minor, setup.facts.mig_enabled, chosen, labels.get(kMpsCapable).value_or(""),
                   labels.contains(kGpuCount), start);
+  if (setup.gfd == nullptr && nfd_owned(setup.node).contains(std::string(kMpsCapable))) {
+    key += "|NFD's";
+  }
   // Strays and NFD's traces differ from node to node only where something is wrong already.
   if (!setup.strays.empty() || !labels.contains(kGpuCount)) {
     key += "|" + setup.node.meta.name;

@@ -11,6 +11,7 @@
 
 #include "reconcilers/fleet.h"
 #include "reconcilers/manifests.h"
+#include "reconcilers/node_labels.h"
 #include "reconcilers/preflight.h"
 #include "tests/reconcilers/fleet_model.h"
 
@@ -306,9 +307,9 @@ std::vector<Change> other_config_map(std::string_view of, const std::string& nam
 
 TEST(Preflight, GfdAndMpsDaemonMustLoadWhatThePluginLoads) {
   EXPECT_EQ(told(check_cluster(load(other_config_map("gfd", "old-config", "gpu-feature-discovery")).world, {})),
-            Told{"warning Node n1 GFDOtherConfig"});
+            (Told{"warning Node n1 GFDOtherConfig", "error Node n1 MPSDaemonHasNoPods"}));
   EXPECT_EQ(told(check_cluster(load(other_config_map("mps", "old-config", "mps-control-daemon-ctr")).world, {})),
-            (Told{"error Node n1 MPSOtherConfig", "error Node n1 MPSDaemonMissing"}));
+            Told{"error Node n1 MPSOtherConfig"});
   // None at all.
   auto bare = other_config_map("gfd", "x", "gpu-feature-discovery");
   bare[0].second = bare[0].first;
@@ -327,6 +328,12 @@ TEST(Preflight, WithoutGfdTheMpsDaemonHasPodsOnlyWhereSomebodyWritesTheLabel) {
   EXPECT_TRUE(told(check_cluster(loaded.world, settings), true).contains("info Node n1 MPSDaemonHasNoPods"));
   settings.label_mode = PlannerSettings::LabelMode::verify;
   EXPECT_EQ(told(check_cluster(loaded.world, settings)), Told{"error Node n1 MPSDaemonHasNoPods"});
+  // Neither can we where Node Feature Discovery owns the label.
+  const LoadedManifests owned = load({{"gfd: 'on'}\nstatus", "gfd: 'off', nvidia.com/mps.capable: 'false'}\nstatus"},
+                                      {"  labels: {nvidia.com/gpu.present",
+                                       "  annotations: {nfd.node.kubernetes.io/feature-labels: "
+                                       "nvidia.com/mps.capable}\n  labels: {nvidia.com/gpu.present"}});
+  EXPECT_EQ(told(check_cluster(owned.world, {})), Told{"error Node n1 MPSDaemonHasNoPods"});
 }
 
 TEST(Preflight, NamesTheDefectsOfTheRelease) {
@@ -386,6 +393,44 @@ TEST(Preflight, AProfileThatThePluginExitsOnForLackOfMpsRootIsNeverRolledOut) {
   EXPECT_TRUE(told(plan.findings).contains("error Node n1 MPSRootMissing"));
 }
 
+// Without nvidia.com/mps.capable the daemon has no pod, and without the daemon the plugin serves nothing.
+TEST(Preflight, TheLabelForTheMpsDaemonIsWrittenBeforeTheNodeShowsItsProfile) {
+  struct Row {
+    std::string what;
+    Strategy strategy;
+    bool gfd;
+    std::string owned;
+    PlannerSettings::LabelMode mode;
+    bool written;
+  };
+  using Mode = PlannerSettings::LabelMode;
+  const std::vector<Row> table{
+      {"a bare node", Strategy::mps, false, "", Mode::automatic, true},
+      {"no MPS", Strategy::time_slicing, false, "", Mode::automatic, false},
+      {"GFD", Strategy::mps, true, "", Mode::automatic, false},
+      {"NFD owns it", Strategy::mps, false, "nvidia.com/mps.capable", Mode::automatic, false},
+      {"NFD owns another", Strategy::mps, false, "nvidia.com/gpu.count", Mode::automatic, true},
+      {"verify", Strategy::mps, false, "", Mode::verify, false}};
+  for (const Row& row : table) {
+    SCOPED_TRACE(row.what);
+    Node node;
+    if (!row.owned.empty()) {
+      node.meta.annotations.set("nfd.node.kubernetes.io/feature-labels", row.owned);
+    }
+    NodeExpectation expectation;
+    expectation.strategy = row.strategy;
+    NodeAssessment assessment;
+    assessment.situation = Situation::current;
+    assessment.gfd = row.gfd;
+    assessment.expectation = std::make_shared<const NodeExpectation>(expectation);
+    PlannerSettings settings;
+    settings.label_mode = row.mode;
+    const LabelChange change = label_change(node, assessment, settings);
+    const std::map<std::string, std::string> expected{{"nvidia.com/mps.capable", "true"}};
+    EXPECT_EQ(change.set, row.written ? expected : (std::map<std::string, std::string>{}));
+  }
+}
+
 // The first plan of a fleet has no record yet.
 TEST(Preflight, TheFirstPlanTellsWhatIsWrongWithAPolicyToo) {
   const std::vector<std::pair<std::string, std::string>> table{
@@ -394,12 +439,12 @@ TEST(Preflight, TheFirstPlanTellsWhatIsWrongWithAPolicyToo) {
   };
   for (const auto& [key, expected] : table) {
     SCOPED_TRACE(key);
-    const LoadedManifests loaded = load(
-        {{"  slices:", "  mps-too: \"sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\"\n  slices:"},
-         {"apiVersion: v1\nkind: Node",
-          "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {nodeSelector: "
-          "{matchLabels: {nvidia.com/gpu.present: 'true'}}, profile: {configMapKey: " +
-              key + "}}\n---\napiVersion: v1\nkind: Node"}});
+    const LoadedManifests loaded =
+        load({{"  slices:", "  mps-too: \"sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\"\n  slices:"},
+              {"apiVersion: v1\nkind: Node",
+               "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {nodeSelector: "
+               "{matchLabels: {nvidia.com/gpu.present: 'true'}}, profile: {configMapKey: " +
+                   key + "}}\n---\napiVersion: v1\nkind: Node"}});
     FleetIndex index;
     index.note_everything_changed();
     const std::map<std::string, WallTime> observed;
