@@ -11,6 +11,14 @@ namespace gso {
 
 using Json = nlohmann::json;
 
+namespace {
+
+std::string drift_of(const NodeAssessment& node) {
+  return node.verified.mismatch.empty() ? "a pod of the plugin, GFD or MPS is not Ready" : node.verified.mismatch;
+}
+
+}  // namespace
+
 void plan_default_policy(Pass& pass) {
   const World& world = pass.s.world;
   if (!world.policies_served || !world.policies.synced() || world.policies.find(kDefaultPolicy) != nullptr) return;
@@ -53,8 +61,7 @@ void plan_findings(Pass& pass) {
   std::size_t shown = 0;
   for (const std::string& name : index.drifting) {
     if (++shown > kMost) break;
-    pass.finding(Severity::warning, node_ref(name), kDrift, index.find(name)->verified.mismatch.empty()
-                     ? "a pod of the plugin, GFD or MPS is not Ready" : index.find(name)->verified.mismatch);
+    pass.finding(Severity::warning, node_ref(name), kDrift, drift_of(*index.find(name)));
   }
   // Before there is a record nothing is blocked; a policy's mistake is one all the same.
   std::set<std::string_view> told;
@@ -84,6 +91,7 @@ void plan_findings(Pass& pass) {
   shown = 0;
   for (const std::string& name : index.breaking) {
     if (!pass.plannable(*index.find(name))) continue;  // Its ConfigMap is not known yet, which is not "missing".
+    if (index.find(name)->source == EffectiveKey::Source::error) continue;  // Preflight names what is missing.
     if (++shown > kMost) break;
     pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
   }
@@ -104,7 +112,7 @@ void plan_findings(Pass& pass) {
     for (const std::string& name : index.record->preexisting_drift) {
       const NodeAssessment* a = index.find(name);
       if (a && a->situation == Situation::current && !a->matches && ++shown <= kMost) {
-        pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, a->verified.mismatch);
+        pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, drift_of(*a));
       }
     }
   }
