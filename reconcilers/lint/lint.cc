@@ -90,11 +90,27 @@ class Linter {
       return text.size();
     }
     const YamlError& error = *stream.error();
-    if (!last_error_ || !(*last_error_ == error.at)) {  // Else the text was taken up again at the broken document.
+    if (follows_the_profile(text, error.at.line)) {
+      documents_.front().diagnostics.push_back(
+          {Diagnostic::Severity::warning, "FurtherTextIgnored", "", error.at.line, error.at.column,
+           fmt::format("only the first YAML document counts; what follows it is ignored, and does not parse: {}",
+                       error.message)});
+    } else if (!last_error_ || !(*last_error_ == error.at)) {  // Else it was taken up again at the broken document.
       add_diagnostics(error, add("Profile").diagnostics);
     }
     last_error_ = error.at;
     return error.code == "TooLarge" ? text.size() : next_document(text, error.at.line - first_line);
+  }
+
+  // Nothing but the file's first document, a profile, stands before that line, and no separator: the document has ended
+  // where its author did not mean it to, and the plugin reads no further.
+  [[nodiscard]] bool follows_the_profile(std::string_view text, int line) const {
+    if (documents_.size() != 1 || profile_line_ == 0) {
+      return false;
+    }
+    const std::size_t separator = next_document(text, profile_line_);
+    return std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(separator), '\n') + 1 > line ||
+           separator == text.size();
   }
 
   // The offset of the first line, after `skip` others and not at the beginning of the text, that begins a document.
@@ -116,6 +132,7 @@ class Linter {
   void one(const YamlDocument& document, bool only, bool counts) {
     const YamlNode& root = *document.root;
     if (!counts && root.kind == YamlNode::Kind::scalar && root.value.empty()) {
+      empty_first_ = empty_first_ || (documents_.empty() && profile_line_ == 0);
       return;  // Nothing between two separators.
     }
     std::vector<Diagnostic> unused;
@@ -123,6 +140,17 @@ class Linter {
     if (is_manifest(value)) {
       manifest(value, only);
       return;
+    }
+    if (documents_.empty() && empty_first_) {
+      // In front of a profile an empty document is the one that the plugin reads.
+      LintedDocument& nothing = add("Profile");
+      nothing.profile = Profile{};
+      nothing.diagnostics.push_back(
+          {Diagnostic::Severity::warning, "FurtherDocumentIgnored", "", root.at.line, root.at.column,
+           "the first YAML document is empty, which is a profile without sharing; what begins "
+           "here is ignored: remove the \"---\" before it"});
+    } else if (documents_.empty()) {
+      profile_line_ = root.at.line;
     }
     LintedDocument& linted = add("Profile");
     profile(parse_profile_node(root), linted);
@@ -166,9 +194,9 @@ class Linter {
   }
 
   void collect(const DocumentValue& value, std::string_view kind) {
-    static constexpr std::array<std::string_view, 9> kKinds{"Node",          "DaemonSet",          "ConfigMap",
-                                                            "ClusterPolicy", "ControllerRevision", "SharingPolicy",
-                                                            "Pod",           "Config",             "RuntimeClass"};
+    static constexpr std::array<std::string_view, 9> kKinds{
+        "Node",          "DaemonSet", "ConfigMap", "ClusterPolicy", "ControllerRevision",
+        "SharingPolicy", "Pod",       "Config",    "RuntimeClass"};
     const DocumentValue* metadata = value.find("metadata");
     const DocumentValue* name = metadata != nullptr ? metadata->find("name") : nullptr;
     if (objects_ == nullptr || name == nullptr || std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
@@ -235,6 +263,8 @@ class Linter {
   std::vector<LintedDocument> documents_;
   int index_ = 0;
   std::optional<Position> last_error_;
+  int profile_line_ = 0;      // Where the first document begins, if it is a profile; else 0.
+  bool empty_first_ = false;  // The first document is empty.
 };
 
 }  // namespace

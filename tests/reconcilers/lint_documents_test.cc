@@ -35,6 +35,30 @@ Codes codes(const LintedDocument& document, bool infos = false) {
 
 const std::string kGood = "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 4}]}}\n";
 
+// As for the plugin, and for the value of a ConfigMap's key.
+TEST(LintDocuments, AnEmptyDocumentBeforeAProfileIsTheOneThatCounts) {
+  const auto documents = lint("---\n---\n" + kGood);
+  ASSERT_EQ(documents.size(), 2u);
+  ASSERT_TRUE(documents[0].profile && documents[0].valid());
+  EXPECT_EQ(documents[0].profile->strategy(), Strategy::none);
+  ASSERT_EQ(documents[0].diagnostics.size(), 1u);
+  EXPECT_EQ(documents[0].diagnostics[0].code, "FurtherDocumentIgnored");
+  // In front of a manifest it is nothing.
+  EXPECT_EQ(lint("---\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\n").size(), 1u);
+}
+
+TEST(LintDocuments, WhatFollowsAProfileWithoutASeparatorIsIgnoredText) {
+  for (const std::string text : {" version: v1\nsharing:\n  mps: {}\n", "version: v1\n...\nsharing:\n  mps: {}\n",
+                                 "---\n version: v1\nsharing:\n  mps: {}\n"}) {
+    SCOPED_TRACE(text);
+    const auto documents = lint(text);
+    ASSERT_EQ(documents.size(), 1u);
+    EXPECT_TRUE(documents[0].valid());
+    ASSERT_EQ(documents[0].diagnostics.size(), 1u);
+    EXPECT_EQ(documents[0].diagnostics[0].code, "FurtherTextIgnored");
+  }
+}
+
 TEST(LintDocuments, AnEmptyTextIsOneValidProfile) {
   for (const std::string text : {"", "\n \n", "# nothing\n", "---\n", "null\n", "{}"}) {
     const auto documents = lint(text);
