@@ -131,6 +131,27 @@ void add_mig_facts(const Node& node, GpuFacts& facts) {
 
 }  // namespace
 
+namespace {
+
+// The least compute capability of a family, where only that label is there. Source: GFD's families (expected.h).
+void add_family(const Node& node, GpuFacts& facts) {
+  struct Family {
+    std::string_view name;
+    int major, minor;
+  };
+  constexpr Family kFamilies[] = {{"tesla", 1, 0},  {"fermi", 2, 0},  {"kepler", 3, 0}, {"maxwell", 5, 0},
+                                  {"pascal", 6, 0}, {"volta", 7, 0},  {"turing", 7, 5}, {"ampere", 8, 0},
+                                  {"ada-lovelace", 8, 9}, {"hopper", 9, 0}, {"blackwell", 10, 0}, {"rubin", 13, 0}};
+  const auto family = node.meta.labels.get("nvidia.com/gpu.family");
+  for (const Family& known : kFamilies) {
+    if (family != known.name) continue;
+    facts.compute_major = known.major;
+    facts.compute_minor = known.minor;
+  }
+}
+
+}  // namespace
+
 GpuFacts facts_of(const Node& node, std::int64_t recorded) {
   GpuFacts facts;
   if (auto text = node.meta.annotations.get(kDevicesAnnotation)) {
@@ -154,6 +175,7 @@ GpuFacts facts_of(const Node& node, std::int64_t recorded) {
   }
   facts.compute_major = static_cast<int>(label_number(node, kComputeMajor));
   facts.compute_minor = static_cast<int>(label_number(node, kComputeMinor));
+  if (facts.compute_major == 0) add_family(node, facts);
   facts.mig_strategy = std::string(node.meta.labels.get(kMigStrategy).value_or(""));
   add_mig_facts(node, facts);
   return facts;

@@ -185,10 +185,27 @@ class SetupCheck {
             "the node's GPUs have MIG enabled: with MPS, GFD exits there and the labels go stale; disable MIG or use "
             "time-slicing");
       }
+      mig_names();
       devices.clear();
     }
     for (Diagnostic& found : check_on_node(profile_, devices)) {
       found_.push_back(std::move(found));
+    }
+  }
+
+  // Entries for MIG profiles that GFD's labels do not show.
+  void mig_names() {
+    const SharingSection* active = profile_.active();
+    const auto& shown = setup_.facts.mig_counts;
+    if (active == nullptr || shown.empty() || profile_.mig_strategy != "mixed" || profile_.mps) {
+      return;
+    }
+    for (std::size_t i = 0; i < active->resources.size(); ++i) {
+      const std::string& name = active->resources[i].name;
+      if (name.starts_with("nvidia.com/mig-") && !shown.contains(name)) {
+        add(Severity::warning, "NameMatchesNothing", fmt::format("sharing.timeSlicing.resources[{}].name", i),
+            fmt::format("no device of this node is a {}, so the entry does nothing here", name));
+      }
     }
   }
 
@@ -325,6 +342,9 @@ SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
                   labels.contains(kGpuCount), start);
   if (setup.gfd == nullptr && nfd_owned(setup.node).contains(std::string(kMpsCapable))) {
     key += "|NFD's";
+  }
+  for (const auto& [resource, count] : setup.facts.mig_counts) {
+    key += "|" + resource;
   }
   // Strays and NFD's traces differ from node to node only where something is wrong already.
   if (!setup.strays.empty() || !labels.contains(kGpuCount)) {

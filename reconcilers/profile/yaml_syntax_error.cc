@@ -148,6 +148,9 @@ YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
   } else if (incomplete || found.problem == "did not find expected node content") {
     const Position otherwise = incomplete || over ? after_last_token(text.substr(0, offset)) : found.at;
     error.at = missing_bracket(text, offset, found.flow.value_or(found.context_at)).value_or(otherwise);
+    if (!found.context.empty() && found.context_at.line > error.at.line) {
+      error.message = fmt::format("{} {}", found.problem, found.context);  // It would begin behind the end of the text.
+    }
     if (found.flow && rest.starts_with("- ") && error.at == found.at) {
       error.cause = *found.flow;
       error.cause_message = "the bracket that opens here does not close before a list with '-'";

@@ -47,6 +47,14 @@ TEST(LintDocuments, AnEmptyDocumentBeforeAProfileIsTheOneThatCounts) {
   EXPECT_EQ(lint("---\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\n").size(), 1u);
 }
 
+TEST(LintDocuments, AnErrorNeverPointsBehindTheEndOfTheText) {
+  const auto documents = lint("foo: [");
+  ASSERT_EQ(documents.size(), 1u);
+  ASSERT_EQ(documents[0].diagnostics.size(), 1u);
+  EXPECT_EQ(documents[0].diagnostics[0].line, 1);
+  EXPECT_EQ(documents[0].diagnostics[0].message.find("line 2"), std::string::npos) << documents[0].diagnostics[0].message;
+}
+
 TEST(LintDocuments, WhatFollowsAProfileWithoutASeparatorIsIgnoredText) {
   for (const std::string text : {" version: v1\nsharing:\n  mps: {}\n", "version: v1\n...\nsharing:\n  mps: {}\n",
                                  "---\n version: v1\nsharing:\n  mps: {}\n"}) {

@@ -233,6 +233,16 @@ const std::vector<Case>& cases() {
         {"compute.minor: '5'", "compute.minor: '0'"}},
        {"error Node n1 MPSReplicasAboveMaximum"}},
       {"as many as a T4 takes", {profile("sharing: {mps: {resources: [{name: gpu, replicas: 48}]}}")}, {}},
+      {"too many for a V100, of which only the family is known",
+       {profile("sharing: {mps: {resources: [{name: gpu, replicas: 17}]}}"),
+        {"nvidia.com/gpu.compute.major: '7', nvidia.com/gpu.compute.minor: '5'", "nvidia.com/gpu.family: volta"}},
+       {"error Node n1 MPSReplicasAboveMaximum"}},
+      {"a MIG profile that the node does not have",
+       {profile(
+            "{flags: {migStrategy: mixed}, sharing: {timeSlicing: {resources: [{name: mig-1g.5gb, replicas: 2}, {name: "
+            "mig-2g.10gb, replicas: 2}]}}}"),
+        {"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/mig-1g.5gb.count: '7'}\nstatus"}},
+       {"warning Node n1 NameMatchesNothing"}},
       {"unknown GPUs",
        {profile("sharing: {mps: {resources: [{name: gpu, replicas: 48}]}}"),
         {"nvidia.com/gpu.compute.major: '7', nvidia.com/gpu.compute.minor: '5', ", ""}},
