@@ -1,6 +1,7 @@
 // Node and ConfigMap: JSON -> projected value.
 #include <algorithm>
 
+#include "k8sclient/base64.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/project.h"
@@ -164,6 +165,16 @@ k8s::Result<ConfigMap> project_configmap(std::string_view text) {
       });
     }
     if (key == "immutable") return fields.flag(value, "immutable", config_map.immutable);
+    if (key == "binaryData") {  // Files for the pods like any other key.
+      return fields.object(value, "binaryData", [&](std::string_view name, Value inner) {
+        std::string encoded;
+        std::string entry(name);
+        if (!fields.text(inner, "binaryData." + entry, encoded)) return false;
+        auto content = k8s::base64_decode(encoded);
+        config_map.data[std::move(entry)] = std::make_shared<const std::string>(content ? std::move(*content) : std::string());
+        return true;
+      });
+    }
     if (key == "data") {
       return fields.object(value, "data", [&](std::string_view name, Value inner) {
         std::string content;
