@@ -5,16 +5,8 @@
 #   live_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet and without a release, a built tree
 #
 # Prints one line for each check and closes with "N passed, N failed".
-set -euo pipefail
-shopt -s inherit_errexit
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-project=$(cd "$here/../.." && pwd)
-cluster=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
-# shellcheck source=tests/conformance/checks.sh
-source "$project/tests/conformance/checks.sh"
-# shellcheck source=tests/conformance/operator_process.sh
-source "$project/tests/conformance/operator_process.sh"
+# shellcheck source=tests/conformance/beside_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../conformance/beside_cluster.sh" "$@"
 
 chart=$project/charts/gpu-sharing-operator release=gpu-sharing-operator
 # shellcheck disable=SC2154  # $namespace and $work come from the sourced scripts.

@@ -5,16 +5,8 @@
 #   custom_resources_test.sh CLUSTER_DIR     a running API server; it leaves the CRDs there
 #
 # Prints one line for each check and closes with "N passed, N failed".
-set -euo pipefail
-shopt -s inherit_errexit
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-project=$(cd "$here/../.." && pwd)
-cluster=$(cd "$1" && pwd)
-# shellcheck source=tests/conformance/checks.sh
-source "$here/checks.sh"
-
-kubectl() { "$cluster/bin/kubectl" --kubeconfig "$cluster/admin.kubeconfig" --request-timeout=20s "$@"; }
+# shellcheck source=tests/conformance/beside_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 
 tidy() { kubectl delete sharingpolicies,sharingrollouts --all; }
 

@@ -6,16 +6,8 @@
 #   least_privilege_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet, a built tree
 #
 # Prints one line for each check and closes with "N passed, N failed".
-set -euo pipefail
-shopt -s inherit_errexit
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-project=$(cd "$here/../.." && pwd)
-cluster=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
-# shellcheck source=tests/conformance/checks.sh
-source "$here/checks.sh"
-# shellcheck source=tests/conformance/operator_process.sh
-source "$here/operator_process.sh"
+# shellcheck source=tests/conformance/beside_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 
 account=system:serviceaccount:$namespace:gpu-sharing-operator
 quick=(--cluster-max-unavailable=100% --max-unavailable=100% --max-unavailable-per-group=100% --canary-soak=1s --revision-history-limit=0)

@@ -5,16 +5,9 @@
 #   story_test.sh CLUSTER_DIR BUILD_DIR PLUGIN_VERSION     a running cluster without a fleet, a built tree, v0.20.0
 #
 # Prints the story and one line for each check, and closes with "N passed, N failed".
-set -euo pipefail
-shopt -s inherit_errexit
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-project=$(cd "$here/../.." && pwd)
-cluster=$(cd "$1" && pwd) build=$(cd "$2" && pwd) version=$3
-# shellcheck source=tests/conformance/checks.sh
-source "$here/checks.sh"
-# shellcheck source=tests/conformance/operator_process.sh
-source "$here/operator_process.sh"
+# shellcheck source=tests/conformance/beside_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
+version=$3
 
 account=system:serviceaccount:$namespace:gpu-sharing-operator
 
