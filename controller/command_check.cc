@@ -3,24 +3,21 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "controller/command_status.h"
-#include "controller/version.h"
-#include "k8sclient/curl_transport.h"
-#include "k8sclient/load_connection.h"
+#include "controller/connected_command.h"
 
 namespace gso {
 namespace {
 
 namespace asio = boost::asio;
+constexpr std::string_view kCommand = "gpu-sharing-operator check";
 constexpr Duration kPoll = std::chrono::milliseconds(500);
 
 // What was found, for people. A failed line decides the exit status.
@@ -70,6 +67,22 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
   co_await check_leader(client, clock, lease, check.timeout, found);
 }
 
+asio::awaitable<int> check_and_tell(Session session, Options options, CheckOptions check, std::ostream* out,
+                                    std::ostream* err) {
+  Findings found;
+  co_await check_all(session.client, session.clock, options, check, &found);
+  if (found.unreachable) {
+    *err << kCommand << ": " << found.unreachable->message << "\n";
+    co_return 2;
+  }
+  bool fine = true;
+  for (const auto& [good, text] : found.lines) {
+    *out << (good ? "ok      " : "MISSING ") << text << "\n";
+    fine = fine && good;
+  }
+  co_return fine ? 0 : 1;
+}
+
 }  // namespace
 
 bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why) {
@@ -94,36 +107,8 @@ bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string
 }
 
 int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {
-  asio::io_context io(1);
-  const std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
-  const k8s::ConnectionRequest request{options.kubeconfig, options.context};
-  k8s::Result<k8s::Connection> connection = k8s::load_connection(request, k8s::process_environment(), clock.get());
-  if (!connection) {
-    err << "gpu-sharing-operator check: " << connection.error().message << "\n";
-    return 2;
-  }
-  connection->user_agent = "gpu-sharing-operator/" + version();
-  const std::unique_ptr<k8s::Transport> transport =
-      k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get());
-  k8s::ClientOptions client_options;
-  client_options.max_retries = 1;  // Somebody is waiting.
-  k8s::ApiClient client(transport.get(), clock.get(), client_options);
-  Findings found;
-  asio::co_spawn(io, check_all(&client, clock.get(), options, check, &found), [&io](const std::exception_ptr& error) {
-    if (error != nullptr) std::rethrow_exception(error);
-    io.stop();
-  });
-  io.run();
-  if (found.unreachable) {
-    err << "gpu-sharing-operator check: " << found.unreachable->message << "\n";
-    return 2;
-  }
-  bool fine = true;
-  for (const auto& [good, text] : found.lines) {
-    out << (good ? "ok      " : "MISSING ") << text << "\n";
-    fine = fine && good;
-  }
-  return fine ? 0 : 1;
+  return run_connected(kCommand, options, err,
+                       [&](Session session) { return check_and_tell(std::move(session), options, check, &out, &err); });
 }
 
 }  // namespace gso

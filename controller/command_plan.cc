@@ -51,18 +51,6 @@ Plan plan_with_credit(const LoadedManifests& loaded, const PlanOptions& options,
   return plan;
 }
 
-std::string_view name_of(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::warning:
-      return "warning";
-    case Severity::info:
-      return "info";
-  }
-  return "error";
-}
-
 void print_json(const Plan& plan, std::ostream& out) {
   nlohmann::ordered_json document;
   document["actions"] = nlohmann::ordered_json::array();
@@ -76,7 +64,7 @@ void print_text(const Plan& plan, std::ostream& out) {
   if (plan.actions.empty()) out << "Nothing to do.\n";
   for (const PlannedAction& action : plan.actions) out << print(action) << "\n";
   for (const Finding& finding : plan.findings) {
-    out << fmt::format("{}: {} {}: {}: {}\n", name_of(finding.severity), finding.object.kind,
+    out << fmt::format("{}: {} {}: {}: {}\n", to_string(finding.severity), finding.object.kind,
                        k8s::to_string(ObjectKey{finding.object.ns, finding.object.name}), finding.reason,
                        finding.message);
   }

@@ -1,34 +1,33 @@
-// Connection, transport, signals, and the operator on one io_context.
+// Signals and the operator on the connection's io_context.
 #include "controller/command_run.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <cstdlib>
-#include <exception>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "controller/connected_command.h"
 #include "controller/logging.h"
 #include "controller/metrics.h"
 #include "controller/runtime.h"
-#include "controller/version.h"
-#include "k8sclient/curl_transport.h"
-#include "k8sclient/load_connection.h"
+#include "k8sclient/in_cluster.h"
 
 namespace gso {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr std::string_view kCommand = "gpu-sharing-operator";
 
 std::string instance_name() {
   if (const char* pod = std::getenv("POD_NAME"); pod != nullptr && *pod != '\0') return pod;
@@ -73,49 +72,36 @@ class Signals {
   bool seen_ = false;
 };
 
-}  // namespace
-
-int run_controller(Options options, std::ostream& err) {
-  asio::io_context io(1);
-  const std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
-  const k8s::ConnectionRequest request{options.kubeconfig, options.context};
-  k8s::Result<k8s::Connection> connection = k8s::load_connection(request, k8s::process_environment(), clock.get());
-  if (!connection) {
-    err << "gpu-sharing-operator: " << connection.error().message << "\n";
-    return 2;
-  }
+asio::awaitable<int> control(Session session, Options options, std::ostream* err) {
   // The kubeconfig's namespace is where its user works, not where the operator lives: only a pod's own counts.
   if (options.namespace_.empty() && options.kubeconfig.empty() && k8s::runs_in_cluster(k8s::process_environment())) {
-    options.namespace_ = connection->namespace_name;
+    options.namespace_ = session.namespace_name;
   }
   if (options.namespace_.empty()) options.namespace_ = PlannerSettings().operator_namespace;
   if (options.identity.empty()) options.identity = instance_name() + "_" + unique_part();
-  connection->user_agent = "gpu-sharing-operator/" + version();
 
   Runtime runtime;
-  runtime.host = host_of(connection->server);
+  runtime.host = host_of(session.server);
   runtime.instance = instance_name();
-  runtime.log = std::make_shared<Logger>(options.log_format, options.log_level, [c = clock.get()] { return c->now(); });
-  const std::unique_ptr<k8s::Transport> transport =
-      k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get());
-  const std::unique_ptr<k8s::Signal> stop = clock->make_signal();
-  runtime.transport = transport.get();
-  runtime.clock = clock.get();
+  runtime.log =
+      std::make_shared<Logger>(options.log_format, options.log_level, [c = session.clock] { return c->now(); });
+  const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
+  runtime.transport = session.transport;
+  runtime.clock = session.clock;
   runtime.stop = stop.get();
+  Signals signals(*session.io, stop.get());
+  const k8s::Result<void> ended = co_await run_operator(runtime, options);
+  signals.cancel();
+  if (ended) co_return 0;
+  *err << kCommand << ": " << ended.error().message << "\n";
+  co_return ended.error().reason == k8s::Reason::invalid ? 2 : 1;
+}
 
-  Signals signals(io, stop.get());
-  std::optional<k8s::Error> ended;
-  asio::co_spawn(io, run_operator(runtime, std::move(options)),
-                 [&](const std::exception_ptr& error, const k8s::Result<void>& result) {
-                   signals.cancel();
-                   if (error != nullptr) std::rethrow_exception(error);
-                   if (!result) ended = result.error();
-                   io.stop();
-                 });
-  io.run();
-  if (!ended) return 0;
-  err << "gpu-sharing-operator: " << ended->message << "\n";
-  return ended->reason == k8s::Reason::invalid ? 2 : 1;
+}  // namespace
+
+int run_controller(Options options, std::ostream& err) {
+  return run_connected(kCommand, options, err,
+                       [&](Session session) { return control(std::move(session), options, &err); });
 }
 
 }  // namespace gso

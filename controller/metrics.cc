@@ -17,18 +17,6 @@ namespace {
   std::abort();
 }
 
-std::string_view type_name(Metrics::Type type) {
-  switch (type) {
-    case Metrics::Type::counter:
-      return "counter";
-    case Metrics::Type::gauge:
-      return "gauge";
-    case Metrics::Type::histogram:
-      return "histogram";
-  }
-  return "untyped";
-}
-
 // Both formats escape backslash and line feed; label values the double quote too.
 std::string escape(std::string_view text, bool quotes) {
   std::string out;
@@ -65,6 +53,18 @@ std::string label_text(const std::vector<std::string>& names, const std::vector<
 }
 
 }  // namespace
+
+std::string_view Metrics::type_name(Type type) {
+  switch (type) {
+    case Type::counter:
+      return "counter";
+    case Type::gauge:
+      return "gauge";
+    case Type::histogram:
+      return "histogram";
+  }
+  return "untyped";
+}
 
 Metrics::Metrics() {
   for (Family& family : metrics_catalog()) declare(std::move(family));

@@ -48,6 +48,7 @@ class Metrics {
 
   [[nodiscard]] std::string render(Format format);
   [[nodiscard]] static std::string_view content_type(Format format);
+  [[nodiscard]] static std::string_view type_name(Type type);  // "counter"
 
  private:
   struct Series {

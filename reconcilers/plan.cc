@@ -201,6 +201,8 @@ void fill(Json& out, const RecordEvent& event) {
                   {"note", event.note}};
 }
 
+}  // namespace
+
 std::string_view to_string(Severity severity) {
   switch (severity) {
     case Severity::error: return "error";
@@ -209,8 +211,6 @@ std::string_view to_string(Severity severity) {
   }
   return "info";
 }
-
-}  // namespace
 
 std::string print(const PlannedAction& action) {
   std::string line = fmt::format("[{}] {}", action.reconciler, describe(action.action));

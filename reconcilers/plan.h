@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -127,6 +128,7 @@ struct PlannedAction {
 };
 
 enum class Severity { error, warning, info };
+[[nodiscard]] std::string_view to_string(Severity severity);
 
 struct Finding {
   Severity severity = Severity::warning;

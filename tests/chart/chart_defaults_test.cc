@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -15,22 +14,12 @@
 
 #include "controller/options.h"
 #include "reconcilers/manifests.h"
+#include "tests/chart/source_files.h"
 
 namespace gso {
 namespace {
 
 using nlohmann::json;
-
-std::filesystem::path source_dir() {
-  const char* dir = std::getenv("GSO_SOURCE_DIR");
-  return dir == nullptr ? "." : dir;
-}
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream stream(source_dir() / path);
-  EXPECT_TRUE(stream.good()) << path;
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 json read_yaml(const std::filesystem::path& path) {
   const k8s::Result<std::string> text = yaml_to_json(read(path));

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -18,41 +17,19 @@
 
 #include "controller/metrics.h"
 #include "reconcilers/manifests.h"
+#include "tests/chart/source_files.h"
 
 namespace gso {
 namespace {
 
 using nlohmann::json;
 
-std::filesystem::path source_dir() {
-  const char* dir = std::getenv("GSO_SOURCE_DIR");
-  return dir == nullptr ? "." : dir;
-}
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream stream(source_dir() / path);
-  EXPECT_TRUE(stream.good()) << path;
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-std::string type_of(const Metrics::Family& family) {
-  switch (family.type) {
-    case Metrics::Type::counter:
-      return "counter";
-    case Metrics::Type::gauge:
-      return "gauge";
-    case Metrics::Type::histogram:
-      return "histogram";
-  }
-  return "";
-}
-
 std::string table() {
   std::string out = "| name | type | labels | |\n|---|---|---|---|\n";
   for (const Metrics::Family& family : metrics_catalog()) {
     std::string labels;
     for (const std::string& label : family.labels) labels += fmt::format("{}`{}`", labels.empty() ? "" : ", ", label);
-    out += fmt::format("| `{}` | {} | {} | {} |\n", family.name, type_of(family), labels, family.help);
+    out += fmt::format("| `{}` | {} | {} | {} |\n", family.name, Metrics::type_name(family.type), labels, family.help);
   }
   return out;
 }

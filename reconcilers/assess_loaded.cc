@@ -1,0 +1,99 @@
+// What a node has loaded, and how that is known.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/assessor.h"
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+const Pod* Assessor::newest(Component component) const {
+  for (const Pod* pod : pods_.of(component)) {
+    if (!pod->meta.deletion_timestamp) return pod;
+  }
+  return nullptr;
+}
+
+bool Assessor::wants_mps() const {
+  return out_.profile && out_.profile->valid && out_.profile->profile().strategy() == Strategy::mps;
+}
+
+// Pods of components that load the profile: plugin always, GFD where it selects the node, MPS for MPS profiles.
+std::vector<std::pair<const Operand*, const Pod*>> Assessor::loaders() const {
+  std::vector<std::pair<const Operand*, const Pod*>> out{{plugin_, newest(Component::plugin)}};
+  if (gfd_) out.emplace_back(gfd_, newest(Component::gfd));
+  if (mps_ && wants_mps()) out.emplace_back(mps_, newest(Component::mps));
+  return out;
+}
+
+bool Assessor::old_template(const Operand& operand, const Pod& pod) {
+  const auto hash = pod.meta.labels.get(kRevisionHashLabel);
+  return hash && !operand.newest_hash.empty() && *hash != operand.newest_hash;
+}
+
+bool Assessor::pods_are_fresh() const {
+  if (config_map_ == nullptr) return false;
+  return std::ranges::all_of(loaders(), [&](const auto& loader) {
+    return loader.second && created_after(*loader.second, config_map_->data_changed) &&
+           !old_template(*loader.first, *loader.second);
+  });
+}
+
+// The same for the pods that this difference concerns.
+bool Assessor::affected_pods_are_fresh() const {
+  if (out_.fresh_pods) return true;
+  const Steps steps = steps_for(out_.transition);
+  return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
+           const bool affected =
+               loader.first->component == Component::plugin || steps.replaces(loader.first->component);
+           return !affected || (loader.second && created_after(*loader.second, config_map_->data_changed));
+         });
+}
+
+Assessor::Template Assessor::template_state() const {
+  Template state = Template::newest;
+  for (const auto& [operand, pod] : loaders()) {
+    if (pod == nullptr || !old_template(*operand, *pod)) continue;
+    if (!operand->on_delete) return Template::rolling;
+    state = Template::waits_for_deletion;
+  }
+  return state;
+}
+
+void Assessor::read_loaded() {
+  const auto revision = node_.meta.annotations.get(kRevisionAnnotation);
+  if (revision && known_revision_format(*revision)) {
+    out_.loaded = {Interned(*revision), Interned(node_.meta.annotations.get(kProfileAnnotation).value_or("")),
+                   Proof::annotation};
+    return;
+  }
+  if (context_.record == nullptr) return;
+  auto it = context_.record->nodes.find(node_.meta.name);
+  if (it == context_.record->nodes.end()) return;
+  const FleetRecord::Entry& entry = it->second;
+  out_.drift_at_install = context_.record->preexisting_drift.contains(node_.meta.name) ||
+                          context_.record->unproven.contains(node_.meta.name);
+  if (out_.drift_at_install && adopts_drift()) {
+    out_.loaded = {Interned(kInvalidRevision), reference(entry.set.view(), entry.key.view()), Proof::baseline};
+  } else if (known_revision_format(entry.revision.view())) {
+    out_.loaded = {entry.revision, reference(entry.set.view(), entry.key.view()), Proof::baseline};
+  }
+}
+
+bool Assessor::adopts_drift() const {
+  return context_.settings.adopt_drift ||
+         (policy_ != nullptr && policy_->meta.annotations.get(kAdoptAnnotation) == "true");
+}
+
+std::string_view Assessor::retry() const {
+  return policy_ == nullptr ? std::string_view() : policy_->meta.annotations.get(kRetryAnnotation).value_or("");
+}
+
+Interned Assessor::reference(std::string_view set, std::string_view key) const {
+  const std::string prefix = set_.ns + "/";
+  if (set.starts_with(prefix)) set.remove_prefix(prefix.size());
+  return Interned(fmt::format("{}/{}", set, key));
+}
+
+}  // namespace gso

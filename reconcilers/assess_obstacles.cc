@@ -1,0 +1,153 @@
+// Why a node cannot be changed, and what would break it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/assessor.h"
+#include "reconcilers/kai/index.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/overrides.h"
+
+namespace gso {
+
+void Assessor::block(std::string_view reason, std::string message, bool write) {
+  out_.situation = Situation::blocked;
+  out_.reason = reason;
+  out_.message = std::move(message);
+  out_.write_blocked = write;
+}
+
+bool Assessor::label_is_foreign() const {
+  return out_.label && !label_now().empty() && !label_writer(node_, plugin_->node_label);
+}
+
+void Assessor::find_obstacle() {
+  if (const auto holder = foreign_holder(node_, set_); !holder.empty()) {
+    block(
+        holder,
+        holder == kDriverUpgrade ? "a driver upgrade is under way on the node" : "the MIG manager is changing the node",
+        false);
+    return;
+  }
+  if (out_.label && label_is_foreign() && !policy_->takeover) {
+    return block(
+        kLabelOwnedByOther,
+        fmt::format("the label {}={} was not written by us; policy {} wants {}. Remove it, or set spec.takeover",
+                    plugin_->node_label, label_now(), out_.policy.view(), *out_.label),
+        true);
+  }
+  if (config_map_->immutable && !managed_key_.empty() && !config_map_->data.contains(managed_key_)) {
+    return block(kConfigInvalid,
+                 fmt::format("ConfigMap {} is immutable: key {} of policy {} cannot be added to it", set_.id(),
+                             managed_key_, out_.policy.view()),
+                 false);
+  }
+  if (std::string why = mig_obstacle(); !why.empty()) return block(kMigEnabled, std::move(why), true);
+  if (std::string why = kai_obstacle(); !why.empty()) return block(kKaiReservations, std::move(why), true);
+  if (wants_mps() && mps_ == nullptr) {
+    return block(kProviderUnsupported,
+                 "no MPS control daemon DaemonSet selects the node: MPS would leave it without GPUs", true);
+  }
+  if (wants_mps() && !has_mps_root(*plugin_, out_.profile->profile())) {
+    return block(kProviderUnsupported,
+                 fmt::format("DaemonSet {} sets no --mps-root (MPS_ROOT): the plugin exits with an MPS profile",
+                             k8s::to_string(plugin_->key)),
+                 true);
+  }
+  if (std::string why = mps_label_obstacle(); !why.empty()) return block(kMpsByLabelUnsupported, std::move(why), true);
+  if (out_.expectation->error) return block(kConfigInvalid, *out_.expectation->error, false);
+}
+
+std::string Assessor::mig_obstacle() const {
+  if (!wants_mps()) return {};
+  const std::string& strategy = mig_env().empty() ? out_.profile->profile().mig_strategy : plugin_->mig_strategy;
+  if (facts_.mig_enabled) {
+    return fmt::format(
+        "the node's GPUs have MIG enabled, where MPS does not work; profile {} uses MPS. Use time-slicing there",
+        out_.key.view());
+  }
+  if (strategy == "mixed") {
+    return fmt::format(
+        "migStrategy mixed excludes MPS; profile {} uses MPS. Use migStrategy none or single, or time-slicing",
+        out_.key.view());
+  }
+  return {};
+}
+
+// Replicas multiply nvidia.com/gpu, and KAI's reservations rest on one unit being one device (S8).
+std::string Assessor::kai_obstacle() const {
+  if (context_.kai == nullptr || out_.profile->profile().strategy() == Strategy::none) return {};
+  const std::string use = context_.kai->use_of(node_.meta.name);
+  if (use.empty()) return {};
+  return fmt::format(
+      "KAI shares GPUs of this node ({}), and profile {} shares them by replicas: only one of the two can. "
+      "Drain the fraction pods, or keep KAI off the node",
+      use, out_.key.view());
+}
+
+// From v0.18.2 the config-manager applies the default first, and then cannot signal the MPS daemon.
+std::string Assessor::mps_label_obstacle() const {
+  return wants_mps() ? mps_by_label_refusal(*plugin_, effective_) : std::string();
+}
+
+// A node pinned by its label to the MPS key that is the default today: with another default its profile comes by
+// label, which these releases cannot do. Said while its pods still run from before; a node that never ran the key is
+// Blocked(MPSByLabelUnsupported) and needs no second word.
+void Assessor::find_pinned_break() {
+  if (out_.loaded.profile != out_.profile_ref) return;
+  if (!wants_mps() || effective_.source != EffectiveKey::Source::label || !out_.verified.ok) return;
+  if (plugin_->version.known_below(0, 18, 2)) return;
+  const std::string& default_key = set_.announced ? set_.announced_default : plugin_->default_key;
+  if (effective_.key == default_key) return;
+  out_.would_break =
+      fmt::format("pinned to MPS key {} by label, which device plugin {} cannot start once {} is the default",
+                  effective_.key, plugin_->version.to_string(), default_key);
+}
+
+// A labelled node starts with the default from v0.18.2 on: one that is announced and not there stops it.
+void Assessor::find_announced_default() {
+  if (!start_ || !set_.announced || set_.announced_config_map.empty()) return;
+  const auto* config_map = context_.world.configmaps.find({set_.ns, set_.announced_config_map});
+  const EffectiveKey key = resolve("", set_.announced_default, config_map);
+  if (key.source == EffectiveKey::Source::error) out_.would_break = key.error;
+}
+
+// What the ClusterPolicy announces (or the new templates say) would leave the node without GPUs.
+void Assessor::find_announced_break() {
+  if (!label_now().empty()) {
+    find_pinned_break();
+    if (out_.would_break.empty()) find_announced_default();
+    return;
+  }
+  if (effective_.source == EffectiveKey::Source::error && !out_.label) {
+    out_.would_break = effective_.error;  // The templates have it already; the pods that still run do not.
+    return;
+  }
+  if (!set_.announced) return;
+  const auto* config_map = context_.world.configmaps.find({set_.ns, set_.announced_config_map});
+  if (set_.announced_config_map.empty()) return;
+  if (config_map == nullptr) {
+    out_.would_break = fmt::format("ConfigMap {}/{} does not exist", set_.ns, set_.announced_config_map);
+    return;
+  }
+  const EffectiveKey key = resolve("", set_.announced_default, config_map);
+  if (key.source == EffectiveKey::Source::error) {
+    out_.would_break = key.error;
+    return;
+  }
+  auto text = config_map->data.find(key.key);
+  const ProfilePtr profile =
+      compile_text(text == config_map->data.end() || !text->second ? std::string_view() : *text->second);
+  if (!profile->valid) {
+    out_.would_break = fmt::format("key {}: {}", key.key, profile->error);
+    return;
+  }
+  const auto expectation = context_.expectations.get(profile, facts_, mig_env());
+  if (expectation->error) {
+    out_.would_break = *expectation->error;
+  } else if (expectation->strategy == Strategy::mps && mps_ == nullptr) {
+    out_.would_break = "no MPS control daemon selects the node";
+  }
+}
+
+}  // namespace gso
