@@ -27,7 +27,7 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   watch->gvr = gvr;
   auto objects = std::make_unique<k8s::StoreSink<T>>(store, project);
   watch->status = [gvr, store, sink = objects.get()] {
-    return Status{gvr, store->synced(), sink->api_absent(), store->size(), sink->last_error()};
+    return Status{gvr, store->synced(), sink->api_absent(), store->size(), sink->last_error(), false};
   };
   watch->objects = std::move(objects);
   ReportingSink::Reports reports;
@@ -91,7 +91,14 @@ boost::asio::awaitable<void> ClusterWatches::rediscover(k8s::Duration period) {
 
 std::vector<ClusterWatches::Status> ClusterWatches::status() const {
   std::vector<Status> out;
-  for (const auto& watch : watches_) out.push_back(watch->status());
+  for (const auto& watch : watches_) {
+    Status status = watch->status();
+    // Nodes, DaemonSets and our own kinds are what everything rests on. ClusterPolicies only announce; KAI's kinds are
+    // for its own reconcilers, which wait for them.
+    const bool needed = status.gvr.group.empty() || status.gvr.group == "apps" || status.gvr.group == "gpusharing.dev";
+    status.forgone = !needed && forbidden(status.gvr).has_value();
+    out.push_back(std::move(status));
+  }
   return out;
 }
 
@@ -110,6 +117,13 @@ bool ClusterWatches::synced(const k8s::Gvr& gvr) const {
 bool ClusterWatches::failing(const k8s::Gvr& gvr) const {
   const Watch* watch = find(gvr);
   return watch != nullptr && watch->failed_at && *watch->failed_at == watch->opened();
+}
+
+std::optional<k8s::Error> ClusterWatches::forbidden(const k8s::Gvr& gvr) const {
+  if (!failing(gvr)) return std::nullopt;
+  std::optional<k8s::Error> error = find(gvr)->status().error;
+  if (error && error->reason != k8s::Reason::forbidden) error.reset();
+  return error;
 }
 
 bool ClusterWatches::served(const k8s::Gvr& gvr) const {

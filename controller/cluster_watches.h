@@ -49,12 +49,15 @@ class ClusterWatches {
     bool absent = false;  // Not served here.
     std::size_t objects = 0;
     std::optional<k8s::Error> error;  // The last failure since the last complete view.
+    bool forgone = false;             // Forbidden, and the operator goes on without it.
   };
   [[nodiscard]] std::vector<Status> status() const;
   // Whether the store behind a resource has synced; true for resources that are not watched here.
   [[nodiscard]] bool synced(const k8s::Gvr& gvr) const;
   // The watch of a resource has failed, and no stream has been opened since: its store may be behind.
   [[nodiscard]] bool failing(const k8s::Gvr& gvr) const;
+  // Why the server forbids the resource, while it does.
+  [[nodiscard]] std::optional<k8s::Error> forbidden(const k8s::Gvr& gvr) const;
   // Synced, and not because the API is absent.
   [[nodiscard]] bool served(const k8s::Gvr& gvr) const;
   // Both of our kinds are served.

@@ -58,8 +58,8 @@ k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& optio
 
 // Trying again will not mend it.
 bool needs_somebody(k8s::Reason reason) {
-  return reason == k8s::Reason::not_found || reason == k8s::Reason::forbidden ||
-         reason == k8s::Reason::unauthorized || reason == k8s::Reason::invalid;
+  return reason == k8s::Reason::not_found || reason == k8s::Reason::forbidden || reason == k8s::Reason::unauthorized ||
+         reason == k8s::Reason::invalid;
 }
 
 WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
@@ -222,7 +222,9 @@ void Manager::wire_execution() {
   parts.log = log_;
   parts.metrics = metrics_;
   parts.gate = std::move(gate);
-  parts.still_due = [this](std::vector<PlannedAction> deletions) { return kai_checks_.still_due(std::move(deletions)); };
+  parts.still_due = [this](std::vector<PlannedAction> deletions) {
+    return kai_checks_.still_due(std::move(deletions));
+  };
   parts.hooks = runtime_.hooks;
   parts.view = view_;
   plan_executor_ = std::make_unique<Executor>(std::move(parts), std::move(execution));
@@ -288,7 +290,8 @@ bool Manager::leading() const {
 
 bool Manager::synced() const {
   const auto statuses = cluster_.status();
-  return std::all_of(statuses.begin(), statuses.end(), [](const auto& status) { return status.synced; }) &&
+  return std::all_of(statuses.begin(), statuses.end(),
+                     [](const auto& status) { return status.synced || status.forgone; }) &&
          !scopes_dirty_ && dynamic_.loading().empty();
 }
 
@@ -298,7 +301,12 @@ ProbeAnswer Manager::live() const {
 
 ProbeAnswer Manager::ready() const {
   std::string missing;
+  std::string without;
   for (const auto& status : cluster_.status()) {
+    if (status.forgone) {
+      without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
+      continue;
+    }
     if (status.synced) continue;
     missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
                            status.error ? status.error->message : "");
@@ -308,7 +316,7 @@ ProbeAnswer Manager::ready() const {
     missing += elector_->problem()->message + "\n";
   }
   if (!missing.empty()) return {false, missing};
-  return {true, leading() ? "ok, leading" : "ok, standing by"};
+  return {true, (leading() ? "ok, leading" : "ok, standing by") + without};
 }
 
 void Manager::view_complete(const std::string& resource, std::size_t objects) {

@@ -81,6 +81,7 @@ class Manager {
   void watch_failed(const std::string& resource, const k8s::Error& error);
   void scopes_changed();
   void note_sync();
+  void note_forbidden();
 
   boost::asio::awaitable<void> work();
   boost::asio::awaitable<void> pass();

@@ -14,6 +14,7 @@ namespace gso {
 namespace {
 
 const std::string kFleet = "fleet";
+const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
 constexpr Duration kViewPoll = std::chrono::milliseconds(100);
 // A planner that asks to be run again at once must not occupy the process.
 constexpr Duration kSoonest = std::chrono::milliseconds(5);
@@ -32,18 +33,6 @@ bool is_event(const PlannedAction& planned) {
 std::size_t count_actions(const Plan& plan) {
   return static_cast<std::size_t>(
       std::count_if(plan.actions.begin(), plan.actions.end(), [](const auto& action) { return !is_event(action); }));
-}
-
-std::string severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::warning:
-      return "warning";
-    case Severity::info:
-      return "info";
-  }
-  return "error";
 }
 
 }  // namespace
@@ -68,9 +57,18 @@ boost::asio::awaitable<void> Manager::resync() {
 }
 
 void Manager::update_scopes() {
-  if (!scopes_dirty_ || !world_.daemonsets.synced() || !world_.clusterpolicies.synced()) return;
+  if (!scopes_dirty_ || !world_.daemonsets.synced()) return;
+  if (!world_.clusterpolicies.synced() && !world_.clusterpolicies_forbidden) return;
   scopes_dirty_ = false;
   dynamic_.want(wanted_scopes(world_, settings_));
+}
+
+// A refusal to show ClusterPolicies is the one that the planners can do with.
+void Manager::note_forbidden() {
+  const bool forbidden = cluster_.forbidden(kClusterPolicies).has_value();
+  if (std::exchange(world_.clusterpolicies_forbidden, forbidden) == forbidden) return;
+  scopes_dirty_ = true;
+  index_.note_everything_changed();
 }
 
 void Manager::note_sync() {
@@ -90,6 +88,7 @@ void Manager::note_sync() {
 }
 
 boost::asio::awaitable<void> Manager::pass() {
+  note_forbidden();
   update_scopes();
   kai_watches_.update(cluster_, settings_.kai);
   note_sync();
@@ -142,8 +141,9 @@ std::optional<Plan> Manager::make_plan() {
   Plan plan;
   for (const Reconciler& reconciler : reconcilers()) {
     const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
-    const bool synced = std::all_of(reconciler.watches.begin(), reconciler.watches.end(),
-                                    [this](const k8s::Gvr& gvr) { return cluster_.synced(gvr); });
+    const bool synced = std::all_of(reconciler.watches.begin(), reconciler.watches.end(), [this](const k8s::Gvr& gvr) {
+      return cluster_.synced(gvr) || (world_.clusterpolicies_forbidden && gvr == kClusterPolicies);
+    });
     if (!known || !synced) {
       metrics_->add("controller_runtime_reconcile_total", {name[0], {"result", "requeue"}});
       continue;
@@ -231,6 +231,17 @@ void Manager::add_refusals(Execution& execution) const {
     execution.events.push_back(
         {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
   }
+  if (const auto error = cluster_.forbidden(kClusterPolicies)) {
+    const std::string note = fmt::format(
+        "{}; changes that a ClusterPolicy announces are seen only once its DaemonSets have them, until get, list and "
+        "watch "
+        "on clusterpolicies.nvidia.com are granted",
+        error->message);
+    const ObjectRef where{"v1", "Namespace", "", settings_.operator_namespace, ""};
+    execution.findings.push_back({Severity::error, where, "Forbidden", note});
+    execution.events.push_back(
+        {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+  }
   for (const KaiWatches::Refusal& refusal : kai_watches_.refused()) {
     const bool binder = refusal.scope.kind == KaiScope::Kind::binder;
     const std::string note = fmt::format("{}; no reservation of KAI is collected until list and watch are granted{}",
@@ -256,7 +267,7 @@ void Manager::report(const Plan& plan, Execution& execution) {
   findings.insert(findings.end(), execution.findings.begin(), execution.findings.end());
   for (const Finding& finding : findings) {
     const std::string object = k8s::to_string(ObjectKey{finding.object.ns, finding.object.name});
-    ++counts[{severity_name(finding.severity), finding.reason}];
+    ++counts[{std::string(to_string(finding.severity)), finding.reason}];
     const std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.reason, finding.message);
     if (told.insert(line).second && !told_findings_.contains(line)) {
       const LogLevel level = finding.severity == Severity::info ? LogLevel::info : LogLevel::warning;

@@ -137,6 +137,8 @@ struct AssessContext {
 // Pieces that the planners share.
 // The transition that a flight's list of pods stands for; `target`: the profile it goes to, null when unknown.
 [[nodiscard]] Transition flight_transition(const Flight& flight, const Profile* target);
+// How a node that does not match differs from what it should show: never empty.
+[[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
 [[nodiscard]] NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods);
 [[nodiscard]] bool is_crash_looping(const Pod& pod);
 // Running, Ready, not being deleted, no container in back-off.

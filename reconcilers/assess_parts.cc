@@ -26,6 +26,11 @@ std::string_view to_string(Situation situation) {
   return "Unmanaged";
 }
 
+std::string shown_difference(const NodeAssessment& assessment) {
+  if (!assessment.verified.mismatch.empty()) return assessment.verified.mismatch;
+  return "a pod of the plugin, GFD or MPS is missing or not Ready";
+}
+
 std::string_view to_string(WayIn way) {
   switch (way) {
     case WayIn::none: return "none";

@@ -248,6 +248,8 @@ std::map<std::string_view, std::string_view> newest_hashes(const World& world) {
 // What the ClusterPolicy says that its DaemonSets do not say yet.
 void read_announcement(const World& world, OperandSet& set) {
   if (set.provider != Provider::gpu_operator) return;
+  set.announcement_unknown = world.clusterpolicies_forbidden;
+  if (set.announcement_unknown) return;
   const ClusterPolicy* policy = world.clusterpolicies.find(set.owner);
   if (policy == nullptr) return;
   set.clusterpolicy_generation = policy->meta.generation;

@@ -74,6 +74,8 @@ struct OperandSet {
   std::string announced_default;
   bool announced = false;
   std::int64_t clusterpolicy_generation = 0;
+  // The ClusterPolicy may not be read: a change that it announces shows only once its DaemonSets have it.
+  bool announcement_unknown = false;
 
   // "namespace/configmap".
   [[nodiscard]] std::string id() const { return ns + "/" + config_map; }

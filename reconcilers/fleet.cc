@@ -95,7 +95,7 @@ Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet) {
 
 bool synced(const World& world, const PlannerSettings& settings) {
   return world.nodes.synced() && world.daemonsets.synced() && world.configmaps.synced() && world.operand_pods.synced() &&
-         world.revisions.synced() && world.clusterpolicies.synced() && world.policies.synced() &&
+         world.revisions.synced() && (world.clusterpolicies.synced() || world.clusterpolicies_forbidden) && world.policies.synced() &&
          world.rollouts.synced() && !world.unsynced_namespaces.contains(settings.operator_namespace);
 }
 

@@ -101,6 +101,7 @@ inline constexpr std::string_view kLoadedUngated = "LoadedUngated";
 inline constexpr std::string_view kUnhealthyDevices = "UnhealthyDevices";
 inline constexpr std::string_view kLabelsUnreliable = "LabelsUnreliable";
 inline constexpr std::string_view kUnstagedClusterPolicy = "UnstagedClusterPolicy";
+inline constexpr std::string_view kClusterPolicyForbidden = "ClusterPolicyForbidden";
 inline constexpr std::string_view kNodesWouldBreak = "NodesWouldBreak";
 inline constexpr std::string_view kGpuOperatorUpdating = "GPUOperatorUpdating";
 inline constexpr std::string_view kDaemonSetOwnedConsumers = "DaemonSetOwnedConsumers";

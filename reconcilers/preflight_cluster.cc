@@ -172,6 +172,7 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
       check.set(set);
     }
   }
+  if (world.clusterpolicies_forbidden) return std::move(check.found);
   for (const auto& [key, policy] : world.clusterpolicies.all()) {
     const bool has_daemonsets = std::any_of(discovery.sets.begin(), discovery.sets.end(), [&](const OperandSet& set) {
       return set.provider == Provider::gpu_operator && set.owner == policy->meta.name;

@@ -26,6 +26,9 @@ struct World {
   k8s::Store<SharingPolicy> policies;
   k8s::Store<SharingRollout> rollouts;
   KaiWorld kai;
+  // ClusterPolicies may not be read (403): what stands in their store is not to be trusted, and what the GPU Operator is
+  // about to do is not known. Everything goes on but what needs to know it (OperandSet::announcement_unknown).
+  bool clusterpolicies_forbidden = false;
   bool policies_served = false;  // Our CRDs are there; else the record lives in the state ConfigMap alone.
   // Namespaces where a watch that wanted_scopes() asks for has not synced yet. Nothing is planned about operands
   // there, and nothing at all while the operator's own namespace is among them.

@@ -11,14 +11,6 @@ namespace gso {
 
 using Json = nlohmann::json;
 
-namespace {
-
-std::string drift_of(const NodeAssessment& node) {
-  return node.verified.mismatch.empty() ? "a pod of the plugin, GFD or MPS is not Ready" : node.verified.mismatch;
-}
-
-}  // namespace
-
 void plan_default_policy(Pass& pass) {
   const World& world = pass.s.world;
   if (!world.policies_served || !world.policies.synced() || world.policies.find(kDefaultPolicy) != nullptr) return;
@@ -61,7 +53,7 @@ void plan_findings(Pass& pass) {
   std::size_t shown = 0;
   for (const std::string& name : index.drifting) {
     if (++shown > kMost) break;
-    pass.finding(Severity::warning, node_ref(name), kDrift, drift_of(*index.find(name)));
+    pass.finding(Severity::warning, node_ref(name), kDrift, shown_difference(*index.find(name)));
   }
   // Before there is a record nothing is blocked; a policy's mistake is one all the same.
   std::set<std::string_view> told;
@@ -112,7 +104,7 @@ void plan_findings(Pass& pass) {
     for (const std::string& name : index.record->preexisting_drift) {
       const NodeAssessment* a = index.find(name);
       if (a && a->situation == Situation::current && !a->matches && ++shown <= kMost) {
-        pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, drift_of(*a));
+        pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));
       }
     }
   }

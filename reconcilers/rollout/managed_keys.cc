@@ -106,6 +106,7 @@ class ManagedKeys {
   void collect(const OperandSet& set) {
     const ObjectKey where = set.config_map_key();
     const ConfigMap* config_map = pass_.s.world.configmaps.find(where);
+    if (set.announcement_unknown) return;  // What is announced may need them.
     if (config_map == nullptr || config_map->our_keys.empty() || config_map->immutable ||
         pass_.s.world.unsynced_namespaces.contains(set.ns) || !collected_.insert(where).second) {
       return;

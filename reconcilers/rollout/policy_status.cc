@@ -63,12 +63,16 @@ struct PolicySum {
   std::map<std::string, std::set<std::string>> blocked;
   std::set<std::string> targets;
   std::set<std::string> failed;
+  std::vector<std::string> unsettled;            // Nodes on their way, the first of those that wait after them.
+  std::vector<std::string> drifting;             // Nodes that do not show what they run, and what the first one shows.
+  std::string drift;
   std::vector<std::pair<UnitKey, Gate>> closed;  // Units with work and a closed gate.
   std::vector<std::string> invalid;              // Messages of profiles that do not parse.
   std::vector<ObjectRef> invalid_objects;  // What each of `invalid` is about.
   std::vector<std::string> breaking;             // Nodes that would break.
   std::string break_reason;
   std::string unstaged;                          // Why a change goes round the waves.
+  std::string unread_owner;                      // ClusterPolicy that may not be read.
   std::string unstaged_owner;                    // ClusterPolicy.
   std::string rollout;
   std::string exhausted;                         // Why no waiting node has a slot; empty when one has.
@@ -118,6 +122,7 @@ class PolicyStatuses {
       auto it = sums_.find(std::string(pass_.index.find(name)->policy.view()));
       if (it != sums_.end()) note_in_flight(pass_, name, it->second.oldest);
     }
+    name_nodes();
     for (const std::string& name : pass_.index.breaking) {
       const NodeAssessment* a = pass_.index.find(name);
       auto it = sums_.find(std::string(a->policy.view()));
@@ -125,6 +130,44 @@ class PolicyStatuses {
       it->second.breaking.push_back(name);
       it->second.break_reason = a->would_break;
       it->second.unstaged_owner = pass_.index.set_of(*a).owner;
+    }
+  }
+
+  // Who a policy is not Ready for.
+  void name_nodes() {
+    const Index& index = pass_.index;
+    const auto sum_of = [&](const NodeAssessment& a) {
+      auto it = sums_.find(std::string(a.policy.view()));
+      return it == sums_.end() ? nullptr : &it->second;
+    };
+    const auto drifts = [&](const std::string& name) {
+      const NodeAssessment* a = index.find(name);
+      PolicySum* sum = a == nullptr || a->situation != Situation::current || a->matches ? nullptr : sum_of(*a);
+      if (sum == nullptr) return;
+      sum->drifting.push_back(name);
+      if (sum->drift.empty()) sum->drift = shown_difference(*a);
+    };
+    for (const std::string& name : index.drifting) drifts(name);
+    if (index.record) {
+      for (const std::string& name : index.record->preexisting_drift) {
+        if (!index.drifting.contains(name)) drifts(name);
+      }
+    }
+    for (const auto* names : {&index.in_flight, &index.to_record, &index.following}) {
+      for (const std::string& name : *names) {
+        const NodeAssessment* a = index.find(name);
+        if (PolicySum* sum = a == nullptr ? nullptr : sum_of(*a)) sum->unsettled.push_back(name);
+      }
+    }
+    for (const auto& [key, unit] : index.units) {
+      auto it = sums_.find(key.policy);
+      if (it == sums_.end()) continue;
+      for (const auto& [product, group] : unit.groups) {
+        for (const auto& [available, name] : group.pending) {
+          if (it->second.unsettled.size() >= kNamesShown) break;
+          it->second.unsettled.push_back(name);
+        }
+      }
     }
   }
 
@@ -171,6 +214,7 @@ class PolicyStatuses {
     if (pending + moving > 0) sum.rollout = rollout_name(key, target);
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
     const std::int64_t following = by_us ? 0 : count_of(unit, Situation::following);
+    if (set.announcement_unknown) sum.unread_owner = set.owner;
     if (set.announced || following > 0) {
       sum.unstaged_owner = set.owner;
       sum.unstaged = set.announced ? fmt::format("ClusterPolicy {} announces config {} default {}", set.owner,
@@ -240,11 +284,19 @@ class PolicyStatuses {
     for (const auto& [reason, nodes] : sum.blocked) {
       return {"Ready", false, reason, "blocked: " + join_names({nodes.begin(), nodes.end()})};
     }
-    if (!sum.failed.empty()) return {"Ready", false, std::string(kVerificationFailed), "nodes failed to verify"};
-    const bool work = sum.count(Situation::change) + sum.count(Situation::in_flight) + sum.count(Situation::to_record) +
-                          sum.count(Situation::following) > 0;
-    return {"Ready", false, work ? "Updating" : std::string(kDrift),
-            work ? "nodes are not up to date yet" : "nodes do not show what they run"};
+    if (!sum.failed.empty()) {
+      return {"Ready", false, std::string(kVerificationFailed),
+              "failed to verify: " + join_names({sum.failed.begin(), sum.failed.end()})};
+    }
+    const std::int64_t work = sum.count(Situation::change) + sum.count(Situation::in_flight) +
+                              sum.count(Situation::to_record) + sum.count(Situation::following);
+    if (work > 0) {
+      return {"Ready", false, "Updating",
+              fmt::format("not up to date yet ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};
+    }
+    return {"Ready", false, std::string(kDrift),
+            fmt::format("nodes that do not show what they run: {}{}{}", join_names(sum.drifting), sum.drift.empty() ? "" : "; ",
+                        sum.drift)};
   }
 
   static std::optional<StatusCondition> staged(const PolicySum& sum, std::string_view before) {
@@ -255,6 +307,12 @@ class PolicyStatuses {
     if (!sum.unstaged.empty()) {
       return StatusCondition{"Staged", false, std::string(kUnstagedClusterPolicy),
                              sum.unstaged + ": it is followed and verified, not staged"};
+    }
+    if (!sum.unread_owner.empty()) {
+      return StatusCondition{"Staged", false, std::string(kClusterPolicyForbidden),
+                             fmt::format("ClusterPolicy {} may not be read: a change that it announces is seen only once its "
+                                         "DaemonSets have it, and nodes that it would break are not named beforehand; grant "
+                                         "get, list and watch on clusterpolicies.nvidia.com", sum.unread_owner)};
     }
     if (before.find("\"Staged\"") == std::string_view::npos) return std::nullopt;
     return StatusCondition{"Staged", true, "Staged", "changes go through the policy's waves"};
@@ -324,12 +382,15 @@ class PolicyStatuses {
     }
     const std::string unstaged = false_condition(after, "Staged");
     if (unstaged.empty() || unstaged == false_condition(before, "Staged")) return;
+    const bool unread = unstaged.starts_with(kClusterPolicyForbidden);
     const bool breaks = unstaged.starts_with(kNodesWouldBreak);
+    const std::string_view reason = unread ? kClusterPolicyForbidden : breaks ? kNodesWouldBreak : kUnstagedClusterPolicy;
+    const std::string& owner_name = unread ? sum.unread_owner : sum.unstaged_owner;
     const std::string note = unstaged.substr(unstaged.find(": ") + 2);
-    ObjectRef about = sum.unstaged_owner.empty() ? config_map_ref({pass_.s.settings.operator_namespace, pass_.s.settings.state_config_map})
-                                                 : ObjectRef{"nvidia.com/v1", "ClusterPolicy", "", sum.unstaged_owner, ""};
-    if (const ClusterPolicy* owner = pass_.s.world.clusterpolicies.find(sum.unstaged_owner)) about.uid = owner->meta.uid;
-    pass_.event(std::move(about), breaks, breaks ? kNodesWouldBreak : kUnstagedClusterPolicy, "Verify", note);
+    ObjectRef about = owner_name.empty() ? config_map_ref({pass_.s.settings.operator_namespace, pass_.s.settings.state_config_map})
+                                                 : ObjectRef{"nvidia.com/v1", "ClusterPolicy", "", owner_name, ""};
+    if (const ClusterPolicy* owner = pass_.s.world.clusterpolicies.find(owner_name)) about.uid = owner->meta.uid;
+    pass_.event(std::move(about), breaks || unread, reason, unread ? "Watch" : "Verify", note);
   }
 
   void patch_status(const PolicySum& sum) {

@@ -77,6 +77,11 @@ std::string last_verified_text(const Index& index, const UnitKey& key, const Sha
 // A restart of DaemonSets concerns every node of the set.
 std::string restart_obstacle(const Pass& pass, const Unit& unit) {
   const OperandSet& set = pass.index.discovery.sets[unit.set];
+  if (set.announcement_unknown) {
+    return fmt::format("ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
+                       "DaemonSets too: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism NodeByNode",
+                       set.owner);
+  }
   for (const Operand& operand : set.operands) {
     if (operand.on_delete) {
       return fmt::format("DaemonSet {} has updateStrategy OnDelete, where a restart of the DaemonSet replaces no pod: use "

@@ -6,16 +6,8 @@
 #   bad_input_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet, a built tree
 #
 # Prints one line for each check and closes with "N passed, N failed".
-set -euo pipefail
-shopt -s inherit_errexit
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-project=$(cd "$here/../.." && pwd)
-cluster=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
-# shellcheck source=tests/conformance/checks.sh
-source "$here/checks.sh"
-# shellcheck source=tests/conformance/operator_process.sh
-source "$here/operator_process.sh"
+# shellcheck source=tests/conformance/beside_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 
 # --- connections -----------------------------------------------------------------------------------------------
 
@@ -31,6 +23,16 @@ complains() {
   running operator
   stop operator
   logged 'Stopped'
+}
+
+# The namespace of the Lease is not there. Nothing else is wrong: its rights do not matter to a cluster's administrator.
+missing_namespace() {
+  kubeconfig_for "$(good_user)" >"$work/bad.kubeconfig"
+  namespace=nowhere start_operator "$work/bad.kubeconfig"
+  await 20 logged 'Lease nowhere/gpu-sharing-operator cannot be created.*namespace nowhere does not exist; create it'
+  await 20 readyz_says 'namespace nowhere does not exist'
+  if is_ready; then return 1; fi
+  stop operator
 }
 
 good_user() { printf 'token: "%s"' "$(<"$cluster/admin.token")"; }
@@ -97,8 +99,8 @@ renewed_since() {
   [[ $renewed > $1 ]] || { echo "renewed at $renewed"; return 1; }
 }
 
-# The chart's role without one rule. Everything that does not need the kind goes on.
-right_taken_away_is_named() {
+# The chart's role without one rule. What a ClusterPolicy announces is not known then; everything else goes on.
+right_taken_away_is_named_and_the_rest_goes_on() {
   stop operator
   kubectl get clusterrole gpu-sharing-operator -o json >"$work/role.json"
   python3 - "$work/role.json" >"$work/less.json" <<'PY'
@@ -108,31 +110,40 @@ role["rules"] = [r for r in role["rules"] if "clusterpolicies" not in r["resourc
 print(json.dumps({"rules": role["rules"]}))
 PY
   kubectl patch clusterrole gpu-sharing-operator --type merge --patch-file "$work/less.json"
-  operand_pods >"$work/before"
   start_operator
   await 30 logged 'clusterpolicies.*(forbidden|Forbidden)'
-  await 20 readyz_says 'clusterpolicies.*(forbidden|Forbidden|403)'
-  await 20 logged 'Synced resource=nodes'
-  # Nothing is written from an incomplete view, an edit included.
+  await 30 readyz_says 'without clusterpolicies: .*(forbidden|Forbidden|403)'
+  is_ready
+  await 30 staged_is 'False ClusterPolicyForbidden'
+  await 30 event_says ClusterPolicyForbidden 'grant get, list and watch on clusterpolicies.nvidia.com'
   set_replicas any 6
-  sleep 3
-  operand_pods >"$work/after"
-  diff "$work/before" "$work/after"
-  set_replicas any 4
+  await 180 replicas_are 6 11
   kubectl patch clusterrole gpu-sharing-operator --type merge --patch "$(python3 -c '
 import json, sys
 print(json.dumps({"rules": json.load(open(sys.argv[1]))["rules"]}))' "$work/role.json")"
-  await 90 is_ready
+  await 120 staged_is 'True Staged'
+  if readyz_says 'without clusterpolicies'; then return 1; fi
+  set_replicas any 4
+  await 180 replicas_are 4 11
+  await 60 up_to_date 12
 }
+staged_is() {
+  local condition
+  condition=$(policy_status '{range .status.conditions[?(@.type=="Staged")]}{.status} {.reason}{end}')
+  [[ $condition == "$1" ]] || { echo "Staged is $condition"; return 1; }
+}
+event_says() { kubectl get events --all-namespaces --field-selector "reason=$1" --output 'jsonpath={range .items[*]}{.message}{"\n"}{end}' | grep -F -- "$2"; }
 
 two_hundred_keys_disturb_nobody() {
   operand_pods >"$work/before"
   python3 -c '
 import json
 text = "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: %d\n"
-print(json.dumps({"data": {"spare-%03d" % i: text % (i % 8 + 2) for i in range(200)}}))' >"$work/keys.json"
+keys = {"spare-%03d" % i: text % (i % 8 + 2) for i in range(199)}
+keys["-no-label-value-"] = text % 2
+print(json.dumps({"data": keys}))' >"$work/keys.json"
   kubectl patch configmap mps-config --namespace gpu-operator --type merge --patch-file "$work/keys.json"
-  sleep 5
+  await 20 logged 'KeyNoLabelValue'  # It has read them.
   operand_pods >"$work/after"
   diff "$work/before" "$work/after"
   is_ready
@@ -151,8 +162,9 @@ print(json.dumps({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"na
 import json
 print(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "huge", "namespace": "gpu-operator"}, "data": {"text": "x" * 1000000}}))' >"$work/huge-config.json"
   kubectl create -f "$work/huge-config.json"
-  sleep 3
-  is_ready
+  await 30 logged 'of default .*(forbidden|Forbidden)'  # It has read the DaemonSet, and looks for its pods.
+  operand_pods >"$work/after"
+  diff "$work/before" "$work/after"
   running operator
 }
 
@@ -201,6 +213,7 @@ check "a server without TLS is named" no_tls
 check "a server of another CA is named" wrong_ca
 check "a server of another name is named" wrong_name
 check "a wrong token is named" wrong_token
+check "a missing namespace of the Lease is named" missing_namespace
 check "a context that does not exist is named, with those that do" missing_context
 check "a kubeconfig that does not exist is named" missing_file
 check "a kubeconfig that is cut short is named" truncated_file
@@ -210,7 +223,7 @@ start_fleet 0.1 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" fleet_shares
 check "the operator adopts it under the chart's ServiceAccount, and restarts nothing" adopts_without_a_restart
 check "a token that expired is replaced" expired_token_is_replaced
-check "a kind that may not be read is named, and nothing is written without it" right_taken_away_is_named
+check "a kind that may not be read is named, and what does not need it goes on" right_taken_away_is_named_and_the_rest_goes_on
 check "a ConfigMap of 200 keys disturbs nobody" two_hundred_keys_disturb_nobody
 check "objects of 1.4 MB disturb nobody" huge_objects_disturb_nobody
 check "a label that would be too long is named" long_label_is_named

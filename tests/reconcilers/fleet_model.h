@@ -85,6 +85,7 @@ class FleetModel {
   void annotate(const std::string& node, std::string_view key, std::optional<std::string> value);
   void annotate_config_map(std::string_view key, std::optional<std::string> value);
   void announce_default(const std::string& key);   // kubectl patch clusterpolicy
+  void forbid_clusterpolicies(bool forbidden);     // 403 on them, as the manager tells it.
   void roll_templates(const std::string& key);     // What the GPU Operator makes of it.
   void policy(const std::string& yaml);            // kubectl apply
   void remove_policy(const std::string& name);

@@ -192,6 +192,11 @@ void FleetModel::announce_default(const std::string& key) {
   world.clusterpolicies.apply(out);
 }
 
+void FleetModel::forbid_clusterpolicies(bool forbidden) {
+  world.clusterpolicies_forbidden = forbidden;
+  index.note_everything_changed();
+}
+
 void FleetModel::roll_templates(const std::string& key) {
   announce_default(key);
   template_default_ = key;

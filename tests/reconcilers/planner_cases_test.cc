@@ -184,6 +184,8 @@ class Script {
       }
     } else if (verb == "announce") {
       fleet_.announce_default(argument);
+    } else if (verb == "forbid-clusterpolicies") {
+      fleet_.forbid_clusterpolicies(argument);
     } else if (verb == "roll") {
       fleet_.roll_templates(argument);
     } else if (verb == "policy") {
