@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "controller/cluster_command.h"
+#include "controller/connected_command.h"
 #include "controller/leader_election.h"
 #include "controller/schedule.h"
 #include "controller/task_group.h"

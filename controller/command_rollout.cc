@@ -7,7 +7,7 @@
 #include <ostream>
 #include <utility>
 
-#include "controller/cluster_command.h"
+#include "controller/connected_command.h"
 #include "controller/command_status.h"
 #include "controller/input_file.h"
 #include "controller/rollout_verbs.h"

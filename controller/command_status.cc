@@ -2,22 +2,20 @@
 #include "controller/command_status.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <exception>
-#include <memory>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
 #include <vector>
 
+#include "controller/connected_command.h"
 #include "controller/dynamic_watches.h"
-#include "controller/version.h"
-#include "k8sclient/curl_transport.h"
-#include "k8sclient/load_connection.h"
 #include "reconcilers/assess.h"
+#include "reconcilers/facts.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
@@ -28,7 +26,7 @@ namespace {
 namespace asio = boost::asio;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMessageWidth = 60;
+constexpr std::string_view kCommand = "gpu-sharing-operator status";
 
 // Lists one scope into a store. `into` keeps what is there; objects that cannot be read are skipped.
 template <class T>
@@ -78,10 +76,30 @@ asio::awaitable<k8s::Result<void>> list_scope(k8s::ApiClient* client, WatchScope
   co_return listed;
 }
 
-std::string state_of(const NodeAssessment& assessment) {
-  if (assessment.held) return "Held";
-  if (assessment.situation == Situation::blocked) return fmt::format("Blocked({})", assessment.reason);
-  return std::string(to_string(assessment.situation));
+// What the table says of one node.
+struct NodeLine {
+  std::string state;
+  std::string message;
+};
+
+NodeLine line_of(const Node& node, const NodeAssessment* assessment) {
+  if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
+  const NodeAssessment& a = *assessment;
+  NodeLine line{std::string(to_string(a.situation)), a.message};
+  if (a.held) {
+    line.state = "Held";
+  } else if (a.situation == Situation::blocked) {
+    line.state = fmt::format("Blocked({})", a.reason);
+  } else if (a.situation == Situation::current && !a.matches) {
+    line = {std::string(a.drift_at_install ? kPreexistingDrift : kDrift), shown_difference(a)};
+  } else if (a.situation == Situation::current && a.drift_at_install) {
+    line = {std::string(kUnproven),
+            "its pods are older than the last change of the profile: what they loaded is not known"};
+  }
+  const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
+  if (!written.empty()) line.message = written;
+  if (line.message.empty()) line.message = a.would_break;
+  return line;
 }
 
 std::string gpus_of(const Node& node) {
@@ -94,45 +112,31 @@ std::string gpus_of(const Node& node) {
   return out.empty() ? "-" : out;
 }
 
-std::string shortened(const std::string& text) {
-  return text.size() <= kMessageWidth ? text : text.substr(0, kMessageWidth - 3) + "...";
-}
-
-using Row = std::vector<std::string>;
-
-void print_table(const std::vector<Row>& rows, std::ostream& out) {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}", row[i], widths[i] + 3);
-    line.erase(line.find_last_not_of(' ') + 1);
-    out << line << "\n";
-  }
-}
-
-const char* severity_text(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::warning:
-      return "warning";
-    case Severity::info:
-      break;
-  }
-  return "info";
+TerminalWidth width_of_terminal() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0) return 0;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 std::string or_dash(std::string_view text) {
   return text.empty() ? "-" : std::string(text);
 }
 
-asio::awaitable<void> read_and_end(k8s::ApiClient* client, PlannerSettings settings, World* world,
-                                   std::vector<std::string>* incomplete, k8s::Result<void>* result) {
-  *result = co_await read_world(client, settings, world, incomplete);
+asio::awaitable<int> show_status(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,
+                                 std::ostream* err) {
+  World world;
+  std::vector<std::string> incomplete;
+  const k8s::Result<void> read = co_await read_world(session.client, settings, &world, &incomplete);
+  if (!read) {
+    *err << kCommand << ": " << read.error().message << "\n";
+    co_return 2;
+  }
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  const std::vector<Finding> kai = kai_findings(world, index, settings, session.clock->now());
+  const bool trouble = print_status(world, index, incomplete, status.json, width_of_terminal(), *out, kai);
+  co_return trouble ? 1 : 0;
 }
 
 }  // namespace
@@ -161,6 +165,7 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
   const k8s::Result<bool> cluster_policies =
       co_await list_if_served<ClusterPolicy>(client, clusterpolicies, &project_clusterpolicy, &world->clusterpolicies);
   note(cluster_policies, "clusterpolicies");
+  world->clusterpolicies_forbidden = !cluster_policies;
   const k8s::Result<bool> our_policies =
       co_await list_if_served<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
   const k8s::Result<bool> our_rollouts =
@@ -200,36 +205,37 @@ std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const P
 }
 
 bool print_status(const World& world, FleetIndex& index, const std::vector<std::string>& incomplete, bool json,
-                  std::ostream& out, const std::vector<Finding>& kai) {
+                  TerminalWidth width, std::ostream& out, const std::vector<Finding>& kai) {
   bool trouble = false;
   Json document{
       {"nodes", Json::array()}, {"rollouts", Json::array()}, {"kai", Json::array()}, {"incomplete", incomplete}};
   for (const Finding& finding : kai) {
     document["kai"].push_back(
-        {{"severity", severity_text(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
+        {{"severity", to_string(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
   }
-  std::vector<Row> rows{{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE", "MESSAGE"}};
-  for (const std::string& name : index.node_names()) {
-    const Node* node = world.nodes.find(name);
-    const NodeAssessment* assessment = index.assessment(name);
-    if (node == nullptr || assessment == nullptr) continue;
-    const std::string state = state_of(*assessment);
-    trouble = trouble || state == "Failed" || state.starts_with("Blocked");
-    std::string message(node->meta.annotations.get(kMessageAnnotation).value_or(""));
-    if (message.empty()) message = assessment->message;
+  std::vector<TextRow> rows{{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE", "MESSAGE"}};
+  std::map<std::string_view, const Node*> nodes;
+  for (const auto& [key, node] : world.nodes.all()) {
+    if (has_gpus(*node) || index.assessment(key.name) != nullptr) nodes.emplace(key.name, node.get());
+  }
+  const NodeAssessment none{};
+  for (const auto& [name, node] : nodes) {
+    const NodeAssessment* known = index.assessment(name);
+    const NodeAssessment& a = known == nullptr ? none : *known;
+    const NodeLine line = line_of(*node, known);
+    trouble = trouble || line.state == "Failed" || line.state.starts_with("Blocked");
     document["nodes"].push_back({{"name", name},
-                                 {"state", state},
-                                 {"policy", assessment->policy.view()},
-                                 {"profile", assessment->profile_ref.view()},
-                                 {"revision", assessment->loaded.revision.view()},
-                                 {"target", assessment->target.view()},
+                                 {"state", line.state},
+                                 {"policy", a.policy.view()},
+                                 {"profile", a.profile_ref.view()},
+                                 {"revision", a.loaded.revision.view()},
+                                 {"target", a.target.view()},
                                  {"allocatable", gpus_of(*node)},
-                                 {"message", message}});
-    rows.push_back({name, state, or_dash(assessment->policy.view()), or_dash(assessment->profile_ref.view()),
-                    or_dash(assessment->loaded.revision.view()), or_dash(assessment->target.view()), gpus_of(*node),
-                    shortened(message)});
+                                 {"message", line.message}});
+    rows.push_back({std::string(name), line.state, or_dash(a.policy.view()), or_dash(a.profile_ref.view()),
+                    or_dash(a.loaded.revision.view()), or_dash(a.target.view()), gpus_of(*node), line.message});
   }
-  std::vector<Row> rollouts{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO"}};
+  std::vector<TextRow> rollouts{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO"}};
   for (const auto& [key, rollout] : world.rollouts.all()) {
     document["rollouts"].push_back({{"name", key.name},
                                     {"phase", rollout->phase},
@@ -246,13 +252,13 @@ bool print_status(const World& world, FleetIndex& index, const std::vector<std::
     return trouble;
   }
   if (rows.size() == 1) {
-    out << "No GPU node is selected by a device plugin.\n";
+    out << "No node has GPUs.\n";
   } else {
-    print_table(rows, out);
+    print_table(rows, out, width);
   }
   if (rollouts.size() > 1) {
     out << "\n";
-    print_table(rollouts, out);
+    print_table(rollouts, out, width);
   }
   for (const Finding& finding : kai) out << "\nkai-config: " << finding.message << " (" << finding.reason << ")\n";
   for (const std::string& missing : incomplete) out << "incomplete: " << missing << "\n";
@@ -260,37 +266,9 @@ bool print_status(const World& world, FleetIndex& index, const std::vector<std::
 }
 
 int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err) {
-  asio::io_context io(1);
-  const std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
-  const auto fail = [&](const k8s::Error& error) {
-    err << "gpu-sharing-operator status: " << error.message << "\n";
-    return 2;
-  };
-  const k8s::ConnectionRequest request{options.kubeconfig, options.context};
-  k8s::Result<k8s::Connection> connection = k8s::load_connection(request, k8s::process_environment(), clock.get());
-  if (!connection) return fail(connection.error());
-  connection->user_agent = "gpu-sharing-operator/" + version();
-  const std::unique_ptr<k8s::Transport> transport =
-      k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get());
-  k8s::ClientOptions client_options;
-  client_options.max_retries = 1;  // Somebody is waiting.
-  k8s::ApiClient client(transport.get(), clock.get(), client_options);
-  World world;
-  std::vector<std::string> incomplete;
-  k8s::Result<void> result;
-  const PlannerSettings settings = options.planner_settings();
-  asio::co_spawn(io, read_and_end(&client, settings, &world, &incomplete, &result),
-                 [&io](const std::exception_ptr& error) {
-                   if (error != nullptr) std::rethrow_exception(error);
-                   io.stop();
-                 });
-  io.run();
-  if (!result) return fail(result.error());
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(world, settings);
-  const std::vector<Finding> kai = kai_findings(world, index, settings, clock->now());
-  return print_status(world, index, incomplete, status.json, out, kai) ? 1 : 0;
+  return run_connected(kCommand, options, err, [&](Session session) {
+    return show_status(std::move(session), status, options.planner_settings(), &out, &err);
+  });
 }
 
 }  // namespace gso

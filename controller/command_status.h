@@ -6,6 +6,7 @@
 #include <string>
 
 #include "controller/options.h"
+#include "controller/text_table.h"
 #include "k8sclient/client.h"
 #include "k8sclient/error.h"
 #include "reconcilers/fleet.h"
@@ -29,9 +30,9 @@ boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, Pla
 [[nodiscard]] std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
                                                 k8s::WallTime now);
 
-// The table, or the JSON document {"nodes":[…],"rollouts":[…],"kai":[…],"incomplete":[…]}. Returns true when a node is
-// Failed or Blocked.
+// Every node with GPUs, whether we have anything to do with it or not: the table, cut to the terminal's width, or the
+// JSON document {"nodes":[…],"rollouts":[…],"kai":[…],"incomplete":[…]}. Returns true when a node is Failed or Blocked.
 bool print_status(const World& world, FleetIndex& index, const std::vector<std::string>& incomplete, bool json,
-                  std::ostream& out, const std::vector<Finding>& kai = {});
+                  TerminalWidth width, std::ostream& out, const std::vector<Finding>& kai = {});
 
 }  // namespace gso

@@ -5,11 +5,13 @@
 #include <exception>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <utility>
 
 #include "controller/version.h"
 #include "k8sclient/curl_transport.h"
 #include "k8sclient/load_connection.h"
+#include "reconcilers/labels.h"
 
 namespace gso {
 
@@ -35,6 +37,8 @@ int run_connected(std::string_view command, const Options& options, std::ostream
   session.transport = transport.get();
   k8s::ClientOptions client_options;
   client_options.max_retries = 1;
+  // What people ask for is theirs, not the operator's.
+  client_options.field_manager = std::string(kFieldManager) + "-cli";
   k8s::ApiClient client(transport.get(), clock.get(), client_options);
   session.client = &client;
   int exit_status = 0;
@@ -45,6 +49,11 @@ int run_connected(std::string_view command, const Options& options, std::ostream
   });
   io.run();
   return exit_status;
+}
+
+int run_on_cluster(const std::string& command, const Options& options, std::ostream& err, const ClusterTask& task) {
+  return run_connected("gpu-sharing-operator " + command, options, err,
+                       [&task](const Session& session) { return task(session.client, session.clock); });
 }
 
 }  // namespace gso

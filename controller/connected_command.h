@@ -32,4 +32,9 @@ using SessionBody = std::function<boost::asio::awaitable<int>(Session session)>;
 [[nodiscard]] int run_connected(std::string_view command, const Options& options, std::ostream& err,
                                 const SessionBody& body);
 
+// The same for what needs the client and the clock alone. `command` is the subcommand's name.
+using ClusterTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* client, k8s::Clock* clock)>;
+[[nodiscard]] int run_on_cluster(const std::string& command, const Options& options, std::ostream& err,
+                                 const ClusterTask& task);
+
 }  // namespace gso

@@ -1,4 +1,4 @@
-// Tables for a terminal: columns as wide as their widest text.
+// Tables for a terminal: columns as wide as their widest text, the last one cut to what the terminal has left.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,35 @@ namespace gso {
 
 using TextRow = std::vector<std::string>;
 
+// Columns of the terminal that a table has to fit in; 0: nobody looks at it there, and nothing is cut.
+using TerminalWidth = std::size_t;
+
+// At most `room` bytes (3 or more), cut between two characters.
+inline std::string shortened(const std::string& text, std::size_t room) {
+  if (text.size() <= room) return text;
+  std::size_t end = room - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
 // The first row is the heading. No blanks at the ends of lines.
-inline void print_table(const std::vector<TextRow>& rows, std::ostream& out) {
+inline void print_table(const std::vector<TextRow>& rows, std::ostream& out, TerminalWidth terminal = 0) {
   constexpr std::size_t kGap = 3;
+  constexpr std::size_t kLeastRoom = 20;  // Of the last column.
   std::vector<std::size_t> widths;
   for (const TextRow& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
+  std::size_t before = 0;
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + kGap;
+  const std::size_t room = terminal == 0 ? std::string::npos : std::max(terminal, before + kLeastRoom) - before;
   for (const TextRow& row : rows) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] + kGap - row[i].size(), ' ');
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool last = i + 1 == widths.size();
+      line += last ? shortened(row[i], room) : row[i] + std::string(widths[i] + kGap - row[i].size(), ' ');
+    }
     line.erase(line.find_last_not_of(' ') + 1);
     out << line << "\n";
   }

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "controller/command_status.h"
+#include "reconcilers/labels.h"
 #include "reconcilers/manifests.h"
+#include "reconcilers/record.h"
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
@@ -34,7 +36,9 @@ constexpr const char* kPlugin = R"({"apiVersion":"apps/v1","kind":"DaemonSet",
 class StatusTest : public testing::Test {
  protected:
   StatusTest() {
-    post("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"gpu-operator"}})");
+    for (const std::string name : {"gpu-operator", "gpu-sharing-operator"}) {
+      post("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":")" + name + R"("}})");
+    }
     post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-1",
       "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}},
       "status":{"capacity":{"nvidia.com/gpu":"8"},"allocatable":{"nvidia.com/gpu":"8"},
@@ -54,14 +58,35 @@ class StatusTest : public testing::Test {
     const k8s::HttpResponse answer = server.handle(request, {});
     ASSERT_EQ(answer.status, 201) << answer.body;
   }
+  void remove(const std::string& path) {
+    k8s::HttpRequest request;
+    request.method = k8s::Method::del;
+    request.path = path;
+    ASSERT_EQ(server.handle(request, {}).status, 200);
+  }
   k8s::Result<void> read() { return sim.run(read_world(&client, PlannerSettings(), &world, &incomplete)); }
-  std::string print(bool json) {
+  std::string print(bool json, TerminalWidth width = 0) {
     FleetIndex index;
     index.note_everything_changed();
     index.refresh(world, PlannerSettings());
     std::ostringstream out;
-    print_status(world, index, incomplete, json, out, kai_findings(world, index, PlannerSettings(), sim.clock.now()));
+    print_status(world, index, incomplete, json, width, out,
+                 kai_findings(world, index, PlannerSettings(), sim.clock.now()));
     return out.str();
+  }
+  // What the operator has recorded of gpu-1: that it loaded what its profile says.
+  void record_gpu_1(bool preexisting_drift) {
+    ASSERT_TRUE(read().has_value());
+    const std::string revision = nlohmann::json::parse(print(true))["nodes"][0]["target"];
+    FleetRecord record;
+    record.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"), k8s::Interned(revision)};
+    if (preexisting_drift) record.preexisting_drift.insert("gpu-1");
+    const nlohmann::json config_map{{"apiVersion", "v1"},
+                                    {"kind", "ConfigMap"},
+                                    {"metadata", {{"name", "gpu-sharing-operator-state"}}},
+                                    {"data", {{std::string(kRecordKey), print_record(record)}}}};
+    post("/api/v1/namespaces/gpu-sharing-operator/configmaps", config_map.dump());
+    ASSERT_TRUE(read().has_value());
   }
 
   Sim sim;
@@ -105,6 +130,41 @@ TEST_F(StatusTest, WhatIsToBeSaidAboutKaiIsSaid) {
     return finding["reason"] == "KAIRuntimeClassMissing" && finding["severity"] == "error";
   });
   EXPECT_TRUE(missing) << document.dump();
+}
+
+TEST_F(StatusTest, ANodeThatDoesNotShowWhatItRunsIsNotUpToDateAndSaysWhy) {
+  for (const bool at_install : {true, false}) {
+    if (!at_install) remove("/api/v1/namespaces/gpu-sharing-operator/configmaps/gpu-sharing-operator-state");
+    record_gpu_1(at_install);
+    EXPECT_THAT(print(false), testing::ContainsRegex(at_install ? "gpu-1 +PreexistingDrift " : "gpu-1 +Drift "));
+    const auto node = nlohmann::json::parse(print(true))["nodes"][0];
+    EXPECT_EQ(node["message"], "a pod of the plugin, GFD or MPS is missing or not Ready");
+  }
+}
+
+TEST_F(StatusTest, ANodeWithGpusAndWithoutAPluginIsShownToo) {
+  post("/api/v1/nodes",
+       R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"bare","labels":{"nvidia.com/gpu.count":"4"}},
+    "spec":{"taints":[{"key":"nobody","effect":"NoSchedule"}]}})");
+  ASSERT_TRUE(read().has_value());
+  const auto nodes = nlohmann::json::parse(print(true))["nodes"];
+  ASSERT_EQ(nodes.size(), 2U);
+  EXPECT_EQ(nodes[0]["name"], "bare");
+  EXPECT_EQ(nodes[0]["state"], "NoPlugin");
+  EXPECT_THAT(print(false), testing::ContainsRegex("bare +NoPlugin .*no device plugin DaemonSet selects the node"));
+}
+
+TEST_F(StatusTest, MessagesAreCutToTheTerminalAndNowhereElse) {
+  record_gpu_1(true);
+  EXPECT_THAT(print(false), HasSubstr("is missing or not Ready\n"));
+  for (const TerminalWidth width : {1U, 140U, 150U}) {
+    const std::string table = print(false, width);
+    EXPECT_THAT(table, testing::ContainsRegex("a pod of the .*[.][.][.]\n"));
+    if (width > 1) {
+      EXPECT_LE(table.find('\n', table.find("gpu-1")) - table.find("gpu-1"), width);
+    }
+  }
+  EXPECT_THAT(print(true, 100), HasSubstr("is missing or not Ready"));
 }
 
 TEST_F(StatusTest, WhatMayNotBeReadIsNamedAndTheRestIsShown) {
