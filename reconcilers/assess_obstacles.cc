@@ -7,6 +7,7 @@
 #include "reconcilers/kai/index.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/overrides.h"
+#include "reconcilers/preflight.h"
 
 namespace gso {
 

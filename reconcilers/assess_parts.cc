@@ -13,15 +13,24 @@ using Json = nlohmann::json;
 
 std::string_view to_string(Situation situation) {
   switch (situation) {
-    case Situation::unmanaged: return "Unmanaged";
-    case Situation::first_seen: return "FirstSeen";
-    case Situation::current: return "UpToDate";
-    case Situation::to_record: return "Verifying";
-    case Situation::following: return "Restarting";
-    case Situation::change: return "Pending";
-    case Situation::in_flight: return "Updating";
-    case Situation::failed: return "Failed";
-    case Situation::blocked: return "Blocked";
+    case Situation::unmanaged:
+      return "Unmanaged";
+    case Situation::first_seen:
+      return "FirstSeen";
+    case Situation::current:
+      return "UpToDate";
+    case Situation::to_record:
+      return "Verifying";
+    case Situation::following:
+      return "Restarting";
+    case Situation::change:
+      return "Pending";
+    case Situation::in_flight:
+      return "Updating";
+    case Situation::failed:
+      return "Failed";
+    case Situation::blocked:
+      return "Blocked";
   }
   return "Unmanaged";
 }
@@ -33,21 +42,30 @@ std::string shown_difference(const NodeAssessment& assessment) {
 
 std::string_view to_string(WayIn way) {
   switch (way) {
-    case WayIn::none: return "none";
-    case WayIn::edited: return "edited";
-    case WayIn::moved: return "moved";
-    case WayIn::relabel: return "relabel";
-    case WayIn::on_delete: return "on-delete";
-    case WayIn::joined: return "joined";
+    case WayIn::none:
+      return "none";
+    case WayIn::edited:
+      return "edited";
+    case WayIn::moved:
+      return "moved";
+    case WayIn::relabel:
+      return "relabel";
+    case WayIn::on_delete:
+      return "on-delete";
+    case WayIn::joined:
+      return "joined";
   }
   return "none";
 }
 
 const std::vector<const Pod*>& NodePods::of(Component component) const {
   switch (component) {
-    case Component::plugin: return plugin;
-    case Component::gfd: return gfd;
-    case Component::mps: return mps;
+    case Component::plugin:
+      return plugin;
+    case Component::gfd:
+      return gfd;
+    case Component::mps:
+      return mps;
   }
   return plugin;
 }
@@ -59,9 +77,15 @@ NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand
     const Operand* operand = owner ? set.by_uid(owner->uid.view()) : nullptr;
     if (operand == nullptr || pod->phase == "Succeeded" || pod->phase == "Failed") continue;
     switch (operand->component) {
-      case Component::plugin: out.plugin.push_back(pod); break;
-      case Component::gfd: out.gfd.push_back(pod); break;
-      case Component::mps: out.mps.push_back(pod); break;
+      case Component::plugin:
+        out.plugin.push_back(pod);
+        break;
+      case Component::gfd:
+        out.gfd.push_back(pod);
+        break;
+      case Component::mps:
+        out.mps.push_back(pod);
+        break;
     }
   }
   for (auto* pods : {&out.plugin, &out.gfd, &out.mps}) {
@@ -130,9 +154,8 @@ std::string print_replace(const std::map<Component, std::set<std::string>>& repl
 }
 
 const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node) {
-  auto it = std::ranges::find_if(policies, [&](const SharingPolicy* policy) {
-    return policy->node_selector.matches(node.meta.labels);
-  });
+  auto it = std::ranges::find_if(
+      policies, [&](const SharingPolicy* policy) { return policy->node_selector.matches(node.meta.labels); });
   return it == policies.end() ? nullptr : *it;
 }
 
