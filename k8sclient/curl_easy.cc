@@ -258,9 +258,17 @@ bool CurlExchange::on_body(std::string_view bytes) {
   return true;
 }
 
+// A server that does not want the rest of a request's body answers, and then resets the stream: such an answer is not
+// to be discarded (RFC 9113, 8.1).
+bool CurlExchange::answer_is_whole() const {
+  if (kind_ == Kind::stream || !headers_complete_ || error_) return false;
+  return response_.header("content-length") == std::to_string(response_.body.size());
+}
+
 void CurlExchange::on_done(CURLcode code) {
   if (done_) return;
   done_ = true;
+  if (code == CURLE_HTTP2_STREAM && answer_is_whole()) code = CURLE_OK;
   if (code != CURLE_OK) {
     // A stream of its own within HTTP/2 says nothing about the others; a connection that never was needs no distrust.
     connection_suspect_ = times_sent_ > 0 && code != CURLE_HTTP2_STREAM;

@@ -78,6 +78,7 @@ class CurlExchange final : public CurlTransfer {
   [[nodiscard]] std::string take_unread() { return std::exchange(response_.body, {}); }
 
  private:
+  [[nodiscard]] bool answer_is_whole() const;
   CurlExchange(std::shared_ptr<const CurlTarget> target, Kind kind, std::unique_ptr<Signal> signal);
 
   template <class T>

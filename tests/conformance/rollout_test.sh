@@ -117,6 +117,10 @@ approve_abort_and_start() {
   await 20 phase_is Completed
 }
 
+policy_says_so() {
+  kubectl get sharingpolicies inline --output 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}' | grep -x RolledBack
+}
+
 inline_profile_goes_back_by_itself() {
   kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"inline"},"spec":{"priority":5,
     "nodeSelector":{"matchLabels":{"kubernetes.io/hostname":"mig-01"}},"takeover":true,"profile":{"inline":{"strategy":"time-slicing","replicas":3,"resource":"nvidia.com/mig-1g.5gb"}},
@@ -125,7 +129,7 @@ inline_profile_goes_back_by_itself() {
   exits 0 rollout undo "$(newest)"
   says 'taken back'
   await 120 rolled_back
-  kubectl get sharingpolicies inline --output 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}' | grep -x RolledBack
+  await 30 policy_says_so
   kubectl delete sharingpolicies inline
 }
 newest_is_of() { [[ $(kubectl get sharingrollout "$(newest)" --output 'jsonpath={.spec.policy}') == "$1" ]]; }

@@ -122,6 +122,21 @@ TEST_F(BrokenUnaryTest, AResetAfterTheRequestOnAFirstConnectionIsAnError) {
   EXPECT_EQ(peer.requests().size(), 1U);
 }
 
+// RFC 9113, 8.1: a server that needs no more of the request answers, and then resets the stream.
+TEST_F(BrokenUnaryTest, AWholeAnswerHoldsWhateverResetsItsStreamAfterwardsAndHalfAnAnswerDoesNot) {
+  connect();
+  peer.on_request([](const H2StreamPtr& stream) {
+    stream->start(415, {{"content-length", stream->headers[":path"] == "/whole" ? "7" : "8"}});
+    stream->send("refused");
+    stream->reset(8);  // CANCEL
+  });
+  const auto whole = send(write(Method::post, "/whole", "{}"));
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
+  EXPECT_EQ(whole->status, 415);
+  EXPECT_EQ(whole->body, "refused");
+  EXPECT_FAILS(send(write(Method::post, "/half", "{}")), Reason::transport, "broke off the HTTP/2 stream");
+}
+
 TEST_F(BrokenUnaryTest, AnAnswerCutOffInTheMiddleIsAnError) {
   connect();
   peer.on_request([](const H2StreamPtr& stream) {
