@@ -1,6 +1,6 @@
-// fleet_bench: the real operator binary against a simulated API server and fleet over loopback HTTP. Prints what a fleet
-// costs: start to synced, resident memory, the time from an edited ConfigMap to the first write, writes per changed and
-// per unchanged node, and the operator's CPU.
+// fleet_bench: the real operator binary against a simulated API server and fleet over loopback HTTP. Prints what a
+// fleet costs: start to synced, resident memory, the time from an edited ConfigMap to the first write, writes per
+// changed and per unchanged node, and the operator's CPU.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -43,7 +43,9 @@ struct Arguments {
   bool edit = true;
 };
 
-double milliseconds(k8s::Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+double milliseconds(k8s::Duration d) {
+  return std::chrono::duration<double, std::milli>(d).count();
+}
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
@@ -151,7 +153,8 @@ class Bench {
   static std::map<std::string, std::string> profiles(int replicas) {
     std::map<std::string, std::string> data;
     data["any"] = fmt::format(
-        "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: {}\n", replicas);
+        "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: {}\n",
+        replicas);
     return data;
   }
 

@@ -20,7 +20,8 @@ namespace gso {
 namespace {
 
 constexpr int kUsage = 2;
-const std::string kExitStatus = "Exit status: 0 fine, 1 a finding of severity error, 2 wrong usage or unreadable input.";
+const std::string kExitStatus =
+    "Exit status: 0 fine, 1 a finding of severity error, 2 wrong usage or unreadable input.";
 
 // The settings of one subcommand as CLI11 options. Values stay text until every source is known.
 class Settings {
@@ -132,13 +133,17 @@ struct VerbText {
 };
 constexpr const char* kWhichRollout = "SharingRollout, or policy/NAME; the one that is meant where there is one";
 constexpr VerbText kVerbs[] = {
-    {RolloutOptions::Verb::status, "status", "Rollouts under way: how far, and what holds them up", "SharingRollout, or policy/NAME; all by default"},
-    {RolloutOptions::Verb::history, "history", "Rollouts on record, newest first; with a name its text", "SharingRollout, or policy/NAME"},
-    {RolloutOptions::Verb::start, "start", "Try again what failed, was aborted or taken back", "SharingPolicy; `default` by default"},
+    {RolloutOptions::Verb::status, "status", "Rollouts under way: how far, and what holds them up",
+     "SharingRollout, or policy/NAME; all by default"},
+    {RolloutOptions::Verb::history, "history", "Rollouts on record, newest first; with a name its text",
+     "SharingRollout, or policy/NAME"},
+    {RolloutOptions::Verb::start, "start", "Try again what failed, was aborted or taken back",
+     "SharingPolicy; `default` by default"},
     {RolloutOptions::Verb::pause, "pause", "Start no further node; those in flight finish", kWhichRollout},
     {RolloutOptions::Verb::resume, "resume", "Go on with what was paused", kWhichRollout},
     {RolloutOptions::Verb::approve, "approve", "Let a rollout of a policy in mode Approve begin", kWhichRollout},
-    {RolloutOptions::Verb::abort, "abort", "End a rollout for good; nodes in flight finish, the others stay", kWhichRollout},
+    {RolloutOptions::Verb::abort, "abort", "End a rollout for good; nodes in flight finish, the others stay",
+     kWhichRollout},
     {RolloutOptions::Verb::undo, "undo", "Back to what was verified before", kWhichRollout},
     {RolloutOptions::Verb::diff, "diff", "Which nodes would restart, and whose pods are in the way", nullptr},
 };
@@ -157,31 +162,38 @@ void describe_rollout(Commands& c, RolloutOptions& out) {
   for (const Verb verb : {Verb::pause, Verb::resume, Verb::approve, Verb::abort}) {
     c.rollout_verbs[verb]->add_flag("--all", out.all, "Every rollout that it fits");
   }
-  for (const Verb verb : {Verb::status, Verb::history, Verb::undo, Verb::diff}) add_output(c.rollout_verbs[verb], c.output);
+  for (const Verb verb : {Verb::status, Verb::history, Verb::undo, Verb::diff})
+    add_output(c.rollout_verbs[verb], c.output);
   c.rollout_verbs[Verb::start]->add_flag("--adopt", out.adopt, "Roll drift, too, that was there before the operator");
   CLI::App* undo = c.rollout_verbs[Verb::undo];
-  undo->add_option("--to-revision", out.to_revision, "Back to this revision (`rollout history`)")->type_name("REVISION");
-  undo->add_flag("--write-configmap", out.write_config_map, "Put the text into the plugin's ConfigMap; refused where Argo CD, Flux or Helm keeps it");
-  undo->footer("An inline profile of a policy goes back by itself. For others the rollout is paused and the text is printed.");
+  undo->add_option("--to-revision", out.to_revision, "Back to this revision (`rollout history`)")
+      ->type_name("REVISION");
+  undo->add_flag("--write-configmap", out.write_config_map,
+                 "Put the text into the plugin's ConfigMap; refused where Argo CD, Flux or Helm keeps it");
+  undo->footer(
+      "An inline profile of a policy goes back by itself. For others the rollout is paused and the text is printed.");
   CLI::App* diff = c.rollout_verbs[Verb::diff];
-  diff->add_option("-f,--file", out.file, "ConfigMap or profile to compare with, - for stdin; by default what the cluster has now")->type_name("FILE");
+  diff->add_option("-f,--file", out.file,
+                   "ConfigMap or profile to compare with, - for stdin; by default what the cluster has now")
+      ->type_name("FILE");
   diff->add_option("--key", out.key, "Key that a profile is for")->type_name("KEY");
   diff->footer("Reads only. Exit status 1: the text is one that no device plugin takes.");
 }
 
 void describe_cleanup(Commands& c, CleanupOptions& out) {
   c.cleanup = c.app.add_subcommand("cleanup", "Take back what the operator left on nodes and policies, for good");
-  c.cleanup->add_option("--stop-deployment", out.stop_deployment, "Deployment in --namespace that is scaled to 0 first")->type_name("NAME");
+  c.cleanup->add_option("--stop-deployment", out.stop_deployment, "Deployment in --namespace that is scaled to 0 first")
+      ->type_name("NAME");
   c.cleanup->add_option("--timeout", c.cleanup_timeout, "How long to wait for the leader to go, 1s to 1h")
       ->type_name("DURATION")
       ->default_str(k8s::format_go_duration(CleanupOptions().timeout));
   c.cleanup->add_flag("--dry-run", out.dry_run, "Only say what would be changed");
   add_output(c.cleanup, c.output);
   c.cleanup_settings.add_config_to(c.cleanup);
-  c.cleanup_settings.add_to(c.cleanup, [](const OptionSpec& spec) {
-    return is_connection(spec) || spec.name == "lease-name";
-  });
-  c.cleanup->footer("Cordons, labels, annotations and finalizers of ours, then the record and the Lease. No pod is touched.");
+  c.cleanup_settings.add_to(c.cleanup,
+                            [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
+  c.cleanup->footer(
+      "Cordons, labels, annotations and finalizers of ours, then the record and the Lease. No pod is touched.");
 }
 
 void describe(Commands& c, Invocation& out) {
@@ -199,7 +211,9 @@ void describe(Commands& c, Invocation& out) {
 
   c.lint = c.app.add_subcommand("lint", "Check profiles, ConfigMaps that hold them, SharingPolicies and Pods");
   c.lint->add_option("FILE", out.lint.files, "YAML or JSON files, folders, or - for stdin")->required();
-  c.lint->footer(kExitStatus + "\nAn empty file is a profile without sharing, as for the plugin; nothing at all from stdin is unreadable.");
+  c.lint->footer(
+      kExitStatus +
+      "\nAn empty file is a profile without sharing, as for the plugin; nothing at all from stdin is unreadable.");
   c.lint->add_option("--kai-gpu-sharing", c.kai_sharing, "Whether KAI's GPU sharing is on, for Pods")
       ->check(CLI::IsMember({"true", "false"}))
       ->type_name("true|false");
@@ -209,7 +223,8 @@ void describe(Commands& c, Invocation& out) {
   c.expect->add_option("--config", out.expect.config, "Profile document, or a ConfigMap with one key")
       ->required()
       ->type_name("FILE");
-  auto* devices = c.expect->add_option("--devices", out.expect.devices, "JSON array of GPUs (fields below)")->type_name("FILE");
+  auto* devices =
+      c.expect->add_option("--devices", out.expect.devices, "JSON array of GPUs (fields below)")->type_name("FILE");
   auto* node = c.expect->add_option("--node", out.expect.node, "Node manifest")->type_name("FILE");
   devices->excludes(node);
   c.expect->footer(
@@ -219,8 +234,10 @@ void describe(Commands& c, Invocation& out) {
       "  computeCapability  [7, 5]\n"
       "  pciClass           197120 (0x030200, 3D controller) or 196608 (0x030000, VGA)\n"
       "  migCapable, migEnabled  true or false\n"
-      "  migDevices         [{\"profile\": \"1g.5gb\", \"attributes\": {\"memory\": 4864, \"multiprocessors\": 14, …}}]\n"
-      "A profile that a component would refuse or exit on is a finding of severity error.\n" + kExitStatus);
+      "  migDevices         [{\"profile\": \"1g.5gb\", \"attributes\": {\"memory\": 4864, \"multiprocessors\": 14, "
+      "…}}]\n"
+      "A profile that a component would refuse or exit on is a finding of severity error.\n" +
+      kExitStatus);
   add_output(c.expect, c.output);
 
   c.plan = c.app.add_subcommand("plan", "What the operator would do now, over manifests (an offline dry run)");
@@ -229,7 +246,8 @@ void describe(Commands& c, Invocation& out) {
   c.plan->add_option("--assume-observed-for", c.assume_observed_for, "Conditions count as having held for this long")
       ->type_name("DURATION");
   c.plan->add_option("--only", out.plan.only, "Limit the plan to one reconciler")->type_name("RECONCILER");
-  c.plan->footer(kExitStatus + "\nFiles without any manifest are unreadable; an empty List is a cluster without such objects.");
+  c.plan->footer(kExitStatus +
+                 "\nFiles without any manifest are unreadable; an empty List is a cluster without such objects.");
   add_output(c.plan, c.output);
   c.plan_settings.add_config_to(c.plan);
   c.plan_settings.add_to(c.plan, is_planning);
@@ -255,7 +273,8 @@ k8s::Result<void> read_duration(const char* flag, const std::string& text, k8s::
   if (text.empty()) return {};
   const auto parsed = k8s::parse_go_duration(text);
   if (!parsed || *parsed < std::chrono::seconds(1) || *parsed > std::chrono::hours(1)) {
-    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: '{}' is not a duration from 1s to 1h, such as 30s", flag, text));
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("{}: '{}' is not a duration from 1s to 1h, such as 30s", flag, text));
   }
   out = *parsed;
   return {};
@@ -271,7 +290,8 @@ k8s::Result<void> complete_rollout(const Commands& c, Invocation& out) {
     if (!resolved) return std::unexpected(resolved.error());
     out.options = *std::move(resolved);
   }
-  if (!out.rollout.key.empty() && out.rollout.file.empty()) return k8s::fail(k8s::Reason::invalid, "rollout diff: --key goes with --file");
+  if (!out.rollout.key.empty() && out.rollout.file.empty())
+    return k8s::fail(k8s::Reason::invalid, "rollout diff: --key goes with --file");
   return {};
 }
 

@@ -1,5 +1,5 @@
-// The command line: `run`, `lint`, `expect`, `plan`, `status`, `rollout`, `check`, `cleanup`, `version`, and the settings
-// they share.
+// The command line: `run`, `lint`, `expect`, `plan`, `status`, `rollout`, `check`, `cleanup`, `version`, and the
+// settings they share.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,18 @@ namespace gso {
 
 // What the arguments ask for.
 struct Invocation {
-  enum class Command { none, run, lint, expect, plan, status, rollout, check, cleanup, version } command = Command::none;
+  enum class Command {
+    none,
+    run,
+    lint,
+    expect,
+    plan,
+    status,
+    rollout,
+    check,
+    cleanup,
+    version
+  } command = Command::none;
   Options options;  // run, plan, status, rollout, check and cleanup.
   LintOptions lint;
   ExpectOptions expect;

@@ -21,8 +21,8 @@
 namespace gso {
 
 // How often what the collection of KAI's reservations rests on is listed anew: a deletion that a watch has missed would
-// keep a stale reservation until then (it never costs a live one: the last look lists, too). A watch lives for up to ten
-// minutes more.
+// keep a stale reservation until then (it never costs a live one: the last look lists, too). A watch lives for up to
+// ten minutes more.
 inline constexpr k8s::Duration kKaiRenewal = std::chrono::hours(1);
 
 class ClusterWatches {

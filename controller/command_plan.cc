@@ -105,8 +105,9 @@ int run_plan(const PlanOptions& options, std::istream& in, std::ostream& out, st
     files.push_back({name, *std::move(text)});
   }
   if (nothing) {
-    return usage(fmt::format("there is no manifest in {}; give the objects of a cluster, as `kubectl get … -o yaml` prints them",
-                             fmt::join(options.files, ", ")));
+    return usage(
+        fmt::format("there is no manifest in {}; give the objects of a cluster, as `kubectl get … -o yaml` prints them",
+                    fmt::join(options.files, ", ")));
   }
   const k8s::Result<LoadedManifests> loaded = load_manifests(files, now);
   if (!loaded) return usage(loaded.error().message);

@@ -7,8 +7,8 @@
 #include <ostream>
 #include <utility>
 
-#include "controller/connected_command.h"
 #include "controller/command_status.h"
+#include "controller/connected_command.h"
 #include "controller/input_file.h"
 #include "controller/rollout_verbs.h"
 #include "controller/rollout_view.h"
@@ -117,7 +117,8 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
                                  [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; }};
   static constexpr Switch kResume{"paused", false, "resumed", "that is paused by spec.paused",
                                   [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
-  static constexpr Switch kApprove{"approved", true, "approved", "that waits for approval", [](const RolloutFacts& facts) {
+  static constexpr Switch kApprove{"approved", true, "approved", "that waits for approval",
+                                   [](const RolloutFacts& facts) {
                                      return kStarted(facts) && !facts.rollout->approved &&
                                             (facts.phase == "AwaitingApproval" || facts.phase == "Starting");
                                    }};

@@ -95,7 +95,8 @@ boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run) {
   run->reservations.assign(std::make_move_iterator(rest), std::make_move_iterator(all.end()));
   all.erase(rest, all.end());
   std::vector<PlannedAction> deletions;
-  for (const Chain& chain : run->reservations) deletions.insert(deletions.end(), chain.steps.begin(), chain.steps.end());
+  for (const Chain& chain : run->reservations)
+    deletions.insert(deletions.end(), chain.steps.begin(), chain.steps.end());
   if (deletions.empty()) co_return;
   std::set<ObjectKey> due;
   if (parts_.still_due) due = co_await parts_.still_due(deletions);

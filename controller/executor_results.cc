@@ -124,8 +124,8 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action ac
     options.subresource = "status";
     answer = co_await client->merge_patch(resource, key, body, options);
   } else if (const auto* finalizers = std::get_if<PatchFinalizers>(&action)) {
-    const Json body{{"metadata",
-                     {{"resourceVersion", finalizers->resource_version}, {"finalizers", finalizers->finalizers}}}};
+    const Json body{
+        {"metadata", {{"resourceVersion", finalizers->resource_version}, {"finalizers", finalizers->finalizers}}}};
     const std::string text = body.dump();
     answer = co_await client->merge_patch(resource, key, text, options);
   } else if (const auto* restart = std::get_if<RestartDaemonSet>(&action)) {

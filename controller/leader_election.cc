@@ -40,7 +40,8 @@ LeaseRecord record_of(const Json& lease) {
 // A create that finds nothing: what is not there is the namespace.
 k8s::Error without_namespace(const k8s::ObjectKey& lease, k8s::Error error) {
   error.message = fmt::format(
-      "Lease {}/{} cannot be created, so nothing is planned or written: namespace {} does not exist; create it, or name "
+      "Lease {}/{} cannot be created, so nothing is planned or written: namespace {} does not exist; create it, or "
+      "name "
       "the operator's own with --namespace ({})",
       lease.ns, lease.name, lease.ns, error.message);
   return error;

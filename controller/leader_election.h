@@ -59,7 +59,7 @@ struct LeaderElectionEvents {
   // An attempt failed; it is retried by itself. `forbidden` needs somebody's RBAC change.
   std::function<void(const k8s::Error&)> failed = [](const k8s::Error&) {};
   std::function<void()> recovered = [] {};  // The first attempt that succeeds after one that failed.
-  std::function<void()> written = [] {};  // The Lease was created or updated.
+  std::function<void()> written = [] {};    // The Lease was created or updated.
 };
 
 class LeaderElector {

@@ -133,7 +133,7 @@ class Manager {
   std::set<std::string> told_findings_;
   std::set<std::string> told_synced_;
   std::map<std::string, MonoTime> cordoned_since_;  // By node, as seen at scrapes.
-  std::unique_ptr<k8s::Signal> timer_;  // Ends resync() at a stop.
+  std::unique_ptr<k8s::Signal> timer_;              // Ends resync() at a stop.
   std::optional<MonoTime> unsettled_since_;
   std::optional<k8s::Error> fatal_;
   std::function<void()> notify_fatal_;

@@ -1,15 +1,13 @@
 // What is cheaper to count when somebody scrapes than to keep up to date.
 #include <algorithm>
-#include <algorithm>
 #include <map>
-#include <set>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "controller/manager.h"
 #include "reconcilers/assess.h"
 #include "reconcilers/fleet_index.h"
-#include "reconcilers/labels.h"
 #include "reconcilers/labels.h"
 
 namespace gso {

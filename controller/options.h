@@ -49,7 +49,7 @@ struct Options {
   std::int64_t page_size = 100;     // Objects per page of a LIST: 1..10000. Bounds memory.
   std::int64_t max_in_flight = 16;  // Concurrent writes: 1..64.
   bool dry_run = false;             // Plan and log, write nothing (not even the Lease).
-  Duration status_interval = std::chrono::seconds(1);  // Least time between two statuses of one object in one phase.
+  Duration status_interval = std::chrono::seconds(1);     // Least time between two statuses of one object in one phase.
   Duration batch_window = std::chrono::milliseconds(20);  // Events that arrive this close share one planning pass.
   Duration resync_period = std::chrono::minutes(10);      // A full pass even when nothing happened; 0 switches it off.
   Duration discovery_period = std::chrono::seconds(30);   // How often absent APIs are looked for again.
@@ -58,8 +58,9 @@ struct Options {
   Duration assume_observed_for{0};
 
   // --- Planning: cluster-wide limits
-  Duration settle = std::chrono::seconds(10);      // Quiet time of inputs before the first disruption.
-  Duration projection = std::chrono::seconds(100);  // Until a new key of a ConfigMap is in running pods: kubelet syncs in 60..90 s.
+  Duration settle = std::chrono::seconds(10);  // Quiet time of inputs before the first disruption.
+  Duration projection =
+      std::chrono::seconds(100);  // Until a new key of a ConfigMap is in running pods: kubelet syncs in 60..90 s.
   Duration status_lag = std::chrono::seconds(12);  // A node's status may be this old: kubelet publishes every 10 s.
   IntOrPercent cluster_max_unavailable{10, true};
   std::int64_t revision_history_limit = 10;
@@ -69,8 +70,8 @@ struct Options {
 
   // --- KAI-Scheduler's reservation pods
   KaiGcMode kai_reservations = KaiGcMode::enforce;
-  Duration kai_grace = std::chrono::minutes(5);          // Least age, and least time seen orphaned: 1m or more.
-  Duration kai_sweep = std::chrono::minutes(1);          // How often orphans are looked at again: 5s or more.
+  Duration kai_grace = std::chrono::minutes(5);  // Least age, and least time seen orphaned: 1m or more.
+  Duration kai_sweep = std::chrono::minutes(1);  // How often orphans are looked at again: 5s or more.
   MpsReadyMode mps_ready = MpsReadyMode::automatic;
   bool kai_leftovers = false;  // Watch the default reservation namespace even where no API of KAI is served.
   Duration kai_node_interval = std::chrono::minutes(1);  // Between two deletions on one node.

@@ -21,8 +21,7 @@ std::optional<std::string> base64_decode(std::string_view text) {
   if (padding > 2 || !alphabet) return std::nullopt;
   std::string out(clean.size() / 4 * 3, '\0');
   const auto* input = reinterpret_cast<const unsigned char*>(clean.data());
-  const int size =
-      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()), input, static_cast<int>(clean.size()));
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()), input, static_cast<int>(clean.size()));
   if (size < 0) return std::nullopt;
   out.resize(static_cast<std::size_t>(size) - padding);
   return out;
@@ -31,8 +30,7 @@ std::optional<std::string> base64_decode(std::string_view text) {
 std::string base64_encode(std::string_view bytes) {
   std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');  // OpenSSL writes a terminating zero.
   const auto* input = reinterpret_cast<const unsigned char*>(bytes.data());
-  const int size =
-      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), input, static_cast<int>(bytes.size()));
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), input, static_cast<int>(bytes.size()));
   out.resize(static_cast<std::size_t>(size));
   return out;
 }

@@ -19,8 +19,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string_view>
 
@@ -89,7 +89,7 @@ struct FinishAtEnd {
   ~FinishAtEnd() { child->finish(); }
 };
 
-asio::awaitable<void> drain(std::shared_ptr<Child> child, Output Child::*which) {
+asio::awaitable<void> drain(std::shared_ptr<Child> child, Output Child::* which) {
   Output& output = (*child).*which;
   std::array<char, 4096> chunk{};
   while (true) {

@@ -15,9 +15,9 @@
 namespace k8s {
 
 struct ProcessSpec {
-  ProcessSpec() = default;  // No aggregate: coroutines take it by value.
-  std::string program;  // A path, or a bare name that is looked up in PATH.
-  std::vector<std::string> args;  // Without the program's own name.
+  ProcessSpec() = default;                               // No aggregate: coroutines take it by value.
+  std::string program;                                   // A path, or a bare name that is looked up in PATH.
+  std::vector<std::string> args;                         // Without the program's own name.
   std::vector<std::pair<std::string, std::string>> env;  // Added to our environment; the last of equal names wins.
   Duration time_limit = std::chrono::seconds(60);
   std::size_t max_stdout = 1U << 20U;

@@ -116,8 +116,8 @@ asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std
 }
 
 asio::awaitable<Result<std::string>> ApiClient::get(Gvr gvr, ObjectKey key, CallOptions options) {
-  Result<HttpResponse> answer = co_await read("GET", gvr.resource, object_path(gvr, key), what_of("get", gvr, key),
-                                              "application/json", options);
+  Result<HttpResponse> answer =
+      co_await read("GET", gvr.resource, object_path(gvr, key), what_of("get", gvr, key), "application/json", options);
   if (!answer) co_return std::unexpected(answer.error());
   co_return std::move(answer->body);
 }
@@ -209,8 +209,7 @@ asio::awaitable<Result<std::unique_ptr<ByteStream>>> ApiClient::open_watch(Gvr g
     if (!chunk || chunk->empty()) break;
     body += *chunk;
   }
-  co_return std::unexpected(
-      error_from_answer((*stream)->status(), body, (*stream)->header("retry-after"), call.what));
+  co_return std::unexpected(error_from_answer((*stream)->status(), body, (*stream)->header("retry-after"), call.what));
 }
 
 }  // namespace k8s

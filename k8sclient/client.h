@@ -41,17 +41,17 @@ struct RequestRecord {
 struct ClientOptions {
   std::string field_manager = "k8sclient";  // Of every write; at most 128 characters.
   int page_limit = 100;                     // Objects in one LIST page: bounds memory, not the size of the list.
-  std::chrono::milliseconds request_timeout{30'000};  // One attempt; a nearer deadline shortens it.
-  int max_retries = 5;                                // After the first attempt.
-  Duration max_retry_wait = std::chrono::seconds(60);  // Waited in all between the attempts of one call.
+  std::chrono::milliseconds request_timeout{30'000};        // One attempt; a nearer deadline shortens it.
+  int max_retries = 5;                                      // After the first attempt.
+  Duration max_retry_wait = std::chrono::seconds(60);       // Waited in all between the attempts of one call.
   Duration first_backoff = std::chrono::milliseconds(200);  // Doubled each time, up to last_backoff, times 1..1.5.
   Duration last_backoff = std::chrono::seconds(10);
-  std::uint64_t seed = 0;  // Of the jitter.
+  std::uint64_t seed = 0;                                // Of the jitter.
   std::function<void(const RequestRecord&)> on_request;  // Metrics hook, after each exchange.
 };
 
 struct CallOptions {
-  CallOptions() = default;  // No aggregate: see object.h.
+  CallOptions() = default;                // No aggregate: see object.h.
   MonoTime deadline = MonoTime::never();  // No attempt starts after it, and none outlives it (`timeout`).
   Channel channel = Channel::unary;
 };
@@ -70,7 +70,7 @@ struct WriteOptions {
 };
 
 struct DeleteOptions {
-  DeleteOptions() = default;  // No aggregate: see object.h.
+  DeleteOptions() = default;     // No aggregate: see object.h.
   std::string uid;               // Preconditions; empty for none.
   std::string resource_version;  // A mismatch is `conflict`.
   std::optional<std::int64_t> grace_period_seconds;
@@ -79,7 +79,7 @@ struct DeleteOptions {
 
 struct ListOptions {
   ListOptions() = default;  // No aggregate: see object.h.
-  std::string ns;  // Empty: all namespaces, or a cluster-scoped kind.
+  std::string ns;           // Empty: all namespaces, or a cluster-scoped kind.
   LabelSelector label_selector;
   FieldSelector field_selector;
   std::string resource_version;        // Empty: most recent (a consistent read).
@@ -121,7 +121,7 @@ struct WatchOptions {
   LabelSelector label_selector;
   FieldSelector field_selector;
   std::string resource_version;
-  bool send_initial_events = false;  // WatchList: resourceVersionMatch=NotOlderThan is added.
+  bool send_initial_events = false;   // WatchList: resourceVersionMatch=NotOlderThan is added.
   std::chrono::seconds timeout{290};  // `timeoutSeconds`: the server ends the watch then.
 };
 
@@ -176,9 +176,9 @@ class ApiClient {
   struct Call {
     Call() = default;
     HttpRequest request;
-    std::string_view verb;   // A literal.
-    std::string resource;    // For metrics.
-    std::string what;        // "patch nodes n1", leads error messages.
+    std::string_view verb;  // A literal.
+    std::string resource;   // For metrics.
+    std::string what;       // "patch nodes n1", leads error messages.
     MonoTime deadline = MonoTime::never();
     bool write = false;
     bool retry_429 = true;

@@ -43,8 +43,7 @@ asio::awaitable<void> ApiClient::discover_version(std::string name, Discovery* f
 
 // "/api" (core) or "/apis" (groups).
 asio::awaitable<Result<void>> ApiClient::discover_root(std::string path, Discovery* found, CallOptions options) {
-  Result<HttpResponse> answer =
-      co_await read("GET", path, path, "discover " + path, std::string(kAggregated), options);
+  Result<HttpResponse> answer = co_await read("GET", path, path, "discover " + path, std::string(kAggregated), options);
   if (!answer) {
     // A server of extension APIs alone has no core group.
     if (path == "/api" && answer.error().reason == Reason::not_found) co_return Result<void>{};

@@ -28,7 +28,9 @@ Json delete_options_json(const DeleteOptions& options, bool dry_run) {
   return out;
 }
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 }  // namespace
 
@@ -68,8 +70,7 @@ asio::awaitable<Result<std::string>> ApiClient::create(Gvr gvr, std::string ns, 
   co_return stored;
 }
 
-asio::awaitable<Result<std::string>> ApiClient::update(Gvr gvr, ObjectKey key, std::string json,
-                                                       WriteOptions options) {
+asio::awaitable<Result<std::string>> ApiClient::update(Gvr gvr, ObjectKey key, std::string json, WriteOptions options) {
   Call call = object_call(Method::put, "PUT", "update", gvr, key, options);
   call.request.body = std::move(json);
   Result<std::string> stored = co_await send_write(std::move(call), std::move(options));

@@ -12,7 +12,6 @@
 
 namespace k8s {
 
-
 // Time since boot, suspend included (CLOCK_BOOTTIME): what deadlines and the lease are measured with. A plain value.
 struct MonoTime {
   Duration since_boot{0};

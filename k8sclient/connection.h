@@ -14,8 +14,8 @@ namespace k8s {
 class CredentialSource {
  public:
   virtual ~CredentialSource() = default;
-  // Empty string: no Authorization header. Many requests may ask at the same time. Where a token must be waited for, the
-  // caller's `deadline` ends its wait with `timeout`; what yields the token goes on for the callers after it.
+  // Empty string: no Authorization header. Many requests may ask at the same time. Where a token must be waited for,
+  // the caller's `deadline` ends its wait with `timeout`; what yields the token goes on for the callers after it.
   virtual boost::asio::awaitable<Result<std::string>> token(MonoTime deadline) = 0;
   // PEM client certificate and key that the credential supplies (exec plugins may), or empty. Read after token().
   [[nodiscard]] virtual std::string client_cert_pem() const { return {}; }

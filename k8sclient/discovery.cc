@@ -68,15 +68,16 @@ void add_aggregated_version(dom::element item, const std::string& group, Discove
 
 }  // namespace
 
-std::string group_version(const Gvr& gvr) { return gvr.group.empty() ? gvr.version : gvr.group + "/" + gvr.version; }
+std::string group_version(const Gvr& gvr) {
+  return gvr.group.empty() ? gvr.version : gvr.group + "/" + gvr.version;
+}
 
 const ApiResource* Discovery::find(const Gvr& gvr) const {
   const auto it = std::find_if(resources.begin(), resources.end(), [&](const ApiResource& r) { return r.gvr == gvr; });
   return it == resources.end() ? nullptr : &*it;
 }
 
-const ApiResource* Discovery::find_kind(std::string_view group, std::string_view version,
-                                        std::string_view kind) const {
+const ApiResource* Discovery::find_kind(std::string_view group, std::string_view version, std::string_view kind) const {
   const auto it = std::find_if(resources.begin(), resources.end(), [&](const ApiResource& r) {
     return r.gvr.group == group && r.kind == kind && (version.empty() || r.gvr.version == version);
   });

@@ -27,8 +27,8 @@ enum class Presence {
 };
 
 struct Discovery {
-  std::vector<ApiResource> resources;       // In the server's order.
-  std::map<std::string, Error> failed;      // "group/version" ("v1" for core), or "group" alone -> why.
+  std::vector<ApiResource> resources;   // In the server's order.
+  std::map<std::string, Error> failed;  // "group/version" ("v1" for core), or "group" alone -> why.
 
   [[nodiscard]] const ApiResource* find(const Gvr& gvr) const;
   // By kind, in the server's preferred order of versions when `version` is empty.

@@ -25,19 +25,32 @@ bool retryable(Reason reason) {
 
 std::string_view to_string(Reason reason) {
   switch (reason) {
-    case Reason::not_found: return "not_found";
-    case Reason::already_exists: return "already_exists";
-    case Reason::conflict: return "conflict";
-    case Reason::expired: return "expired";
-    case Reason::invalid: return "invalid";
-    case Reason::forbidden: return "forbidden";
-    case Reason::unauthorized: return "unauthorized";
-    case Reason::too_many_requests: return "too_many_requests";
-    case Reason::timeout: return "timeout";
-    case Reason::unavailable: return "unavailable";
-    case Reason::transport: return "transport";
-    case Reason::decode: return "decode";
-    case Reason::cancelled: return "cancelled";
+    case Reason::not_found:
+      return "not_found";
+    case Reason::already_exists:
+      return "already_exists";
+    case Reason::conflict:
+      return "conflict";
+    case Reason::expired:
+      return "expired";
+    case Reason::invalid:
+      return "invalid";
+    case Reason::forbidden:
+      return "forbidden";
+    case Reason::unauthorized:
+      return "unauthorized";
+    case Reason::too_many_requests:
+      return "too_many_requests";
+    case Reason::timeout:
+      return "timeout";
+    case Reason::unavailable:
+      return "unavailable";
+    case Reason::transport:
+      return "transport";
+    case Reason::decode:
+      return "decode";
+    case Reason::cancelled:
+      return "cancelled";
   }
   return "unknown";
 }

@@ -41,7 +41,9 @@ struct Error {
 
 // True when the same request may succeed later without anybody changing anything.
 [[nodiscard]] bool retryable(Reason reason);
-[[nodiscard]] inline bool retryable(const Error& error) { return retryable(error.reason); }
+[[nodiscard]] inline bool retryable(const Error& error) {
+  return retryable(error.reason);
+}
 
 // The reason's name as written in this header, for logs and metrics.
 [[nodiscard]] std::string_view to_string(Reason reason);

@@ -78,10 +78,18 @@ Interned& Interned::operator=(Interned&& other) noexcept {
   if (this != &other) release(std::exchange(entry_, std::exchange(other.entry_, nullptr)));
   return *this;
 }
-Interned::~Interned() { release(entry_); }
+Interned::~Interned() {
+  release(entry_);
+}
 
-std::string_view Interned::view() const noexcept { return entry_ == nullptr ? std::string_view() : entry_->text; }
-std::size_t Interned::pool_size() { return pool().entries.size(); }
-std::size_t Interned::pool_bytes() { return pool().bytes; }
+std::string_view Interned::view() const noexcept {
+  return entry_ == nullptr ? std::string_view() : entry_->text;
+}
+std::size_t Interned::pool_size() {
+  return pool().entries.size();
+}
+std::size_t Interned::pool_bytes() {
+  return pool().bytes;
+}
 
 }  // namespace k8s

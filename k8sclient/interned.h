@@ -23,7 +23,9 @@ class Interned {
   // Equal texts share one entry, so equality is a pointer comparison.
   friend bool operator==(const Interned& a, const Interned& b) noexcept { return a.entry_ == b.entry_; }
   friend bool operator==(const Interned& a, std::string_view b) noexcept { return a.view() == b; }
-  friend std::strong_ordering operator<=>(const Interned& a, const Interned& b) noexcept { return a.view() <=> b.view(); }
+  friend std::strong_ordering operator<=>(const Interned& a, const Interned& b) noexcept {
+    return a.view() <=> b.view();
+  }
 
   // Distinct texts alive, for metrics and tests.
   [[nodiscard]] static std::size_t pool_size();

@@ -56,14 +56,16 @@ Result<void> fill_cluster(const KubeCluster& cluster, const std::string& name, C
   const std::string entry = fmt::format("cluster \"{}\"", name);
   if (!cluster.server.starts_with("https://") && !cluster.server.starts_with("http://")) {
     return fail(Reason::invalid, fmt::format("kubeconfig {}: server of {} is \"{}\", it must begin with https:// or "
-                                             "http://", cluster.file, entry, cluster.server));
+                                             "http://",
+                                             cluster.file, entry, cluster.server));
   }
   Result<std::string> ca = pem(cluster.certificate_authority_data, cluster.certificate_authority, cluster.file,
                                "certificate-authority", entry);
   if (!ca) return std::unexpected(ca.error());
   if (!ca->empty() && cluster.insecure_skip_tls_verify) {
     return fail(Reason::invalid, fmt::format("kubeconfig {}: {} has both a certificate-authority and "
-                                             "insecure-skip-tls-verify; remove one", cluster.file, entry));
+                                             "insecure-skip-tls-verify; remove one",
+                                             cluster.file, entry));
   }
   out->server = cluster.server;
   while (out->server.ends_with('/')) out->server.pop_back();
@@ -92,8 +94,10 @@ Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std:
   };
   const bool v1 = exec.api_version == "client.authentication.k8s.io/v1";
   if (!v1 && exec.api_version != "client.authentication.k8s.io/v1beta1") {
-    return wrong(fmt::format("apiVersion \"{}\" is not supported, use client.authentication.k8s.io/v1 or "
-                             "client.authentication.k8s.io/v1beta1", exec.api_version));
+    return wrong(
+        fmt::format("apiVersion \"{}\" is not supported, use client.authentication.k8s.io/v1 or "
+                    "client.authentication.k8s.io/v1beta1",
+                    exec.api_version));
   }
   if (exec.command.empty()) return wrong("command is missing");
   const std::string mode = exec.interactive_mode.empty() && !v1 ? "IfAvailable" : exec.interactive_mode;
@@ -195,18 +199,20 @@ Result<Connection> connection_from(const Kubeconfig& config, std::string_view co
   }
   const auto chosen = config.contexts.find(name);
   if (chosen == config.contexts.end()) {
-    return fail(Reason::invalid, fmt::format("{}: context \"{}\" does not exist; there are: {}", where, name,
-                                             names(config.contexts)));
+    return fail(Reason::invalid,
+                fmt::format("{}: context \"{}\" does not exist; there are: {}", where, name, names(config.contexts)));
   }
   const auto cluster = config.clusters.find(chosen->second.cluster);
   if (cluster == config.clusters.end()) {
     return fail(Reason::invalid, fmt::format("{}: context \"{}\" names cluster \"{}\", which does not exist; there "
-                                             "are: {}", where, name, chosen->second.cluster, names(config.clusters)));
+                                             "are: {}",
+                                             where, name, chosen->second.cluster, names(config.clusters)));
   }
   const auto user = config.users.find(chosen->second.user);
   if (user == config.users.end() && !chosen->second.user.empty()) {
     return fail(Reason::invalid, fmt::format("{}: context \"{}\" names user \"{}\", which does not exist; there are: "
-                                             "{}", where, name, chosen->second.user, names(config.users)));
+                                             "{}",
+                                             where, name, chosen->second.user, names(config.users)));
   }
   Connection connection;
   if (!chosen->second.ns.empty()) connection.namespace_name = chosen->second.ns;

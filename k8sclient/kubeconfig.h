@@ -78,7 +78,8 @@ enum class MissingFile { error, skip };
 [[nodiscard]] Result<Kubeconfig> load_kubeconfig(std::vector<std::string> files, MissingFile missing);
 
 // What `context` (empty: current-context) describes. Certificates and keys are read and decoded now (the
-// transport looks at their files again), tokens when they are used. Errors name the file, the entry and the field. `clock` must outlive the credentials.
+// transport looks at their files again), tokens when they are used. Errors name the file, the entry and the field.
+// `clock` must outlive the credentials.
 [[nodiscard]] Result<Connection> connection_from(const Kubeconfig& config, std::string_view context, Clock* clock);
 
 }  // namespace k8s

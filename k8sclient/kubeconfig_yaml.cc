@@ -24,7 +24,9 @@ std::string_view kind_of(const YAML::Node& node) {
   return node.IsScalar() ? "a scalar" : "nothing";
 }
 
-bool given(const YAML::Node& node) { return node.IsDefined() && !node.IsNull(); }
+bool given(const YAML::Node& node) {
+  return node.IsDefined() && !node.IsNull();
+}
 
 std::string text_at(const YAML::Node& map, const char* key) {
   const YAML::Node node = map[key];
@@ -165,8 +167,8 @@ Kubeconfig read_root(const YAML::Node& root, const std::string& file) {
 
 std::unexpected<Error> at_mark(const std::string& file, const YAML::Mark& mark, std::string_view message) {
   if (mark.is_null()) return fail(Reason::invalid, fmt::format("kubeconfig {}: {}", file, message));
-  return fail(Reason::invalid, fmt::format("kubeconfig {}, line {}, column {}: {}", file, mark.line + 1,
-                                           mark.column + 1, message));
+  return fail(Reason::invalid,
+              fmt::format("kubeconfig {}, line {}, column {}: {}", file, mark.line + 1, mark.column + 1, message));
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ Result<ListPage> decode_list_page(std::string body, ItemSink* sink) {
   ondemand::document document;
   ListPage page;
   Result<void> refused;
-  auto error = parser.iterate(simdjson::padded_string_view(body.data(), body.size(), body.size() + kJsonPadding))
-                   .get(document);
+  auto error =
+      parser.iterate(simdjson::padded_string_view(body.data(), body.size(), body.size() + kJsonPadding)).get(document);
   if (error == simdjson::SUCCESS) error = read_page(document, sink, &page, &refused);
   if (!refused) return std::unexpected(refused.error());
   if (error != simdjson::SUCCESS) {

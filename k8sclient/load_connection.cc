@@ -42,8 +42,7 @@ Result<Connection> load_connection(const ConnectionRequest& request, const Envir
                 "no cluster is configured: give --kubeconfig, set KUBECONFIG, or run in a pod (HOME is not set "
                 "either)");
   }
-  Result<Connection> connection =
-      from_files({home + "/.kube/config"}, MissingFile::error, request.context, clock);
+  Result<Connection> connection = from_files({home + "/.kube/config"}, MissingFile::error, request.context, clock);
   if (connection) return connection;
   Error error = connection.error();
   error.message += " (tried because neither --kubeconfig nor KUBECONFIG is given and this is not a pod)";

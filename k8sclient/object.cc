@@ -4,7 +4,9 @@
 
 namespace k8s {
 
-std::string to_string(const ObjectKey& key) { return key.ns.empty() ? key.name : key.ns + "/" + key.name; }
+std::string to_string(const ObjectKey& key) {
+  return key.ns.empty() ? key.name : key.ns + "/" + key.name;
+}
 
 StringMap::StringMap(std::initializer_list<std::pair<std::string_view, std::string_view>> entries) {
   for (const auto& [key, value] : entries) set(key, value);

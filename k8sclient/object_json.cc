@@ -39,8 +39,8 @@ Result<ObjectKey> read_object_key(std::string_view json) {
   thread_local ondemand::parser parser;
   ondemand::document document;
   ObjectKey key;
-  auto error = parser.iterate(simdjson::padded_string_view(json.data(), json.size(), json.size() + kJsonPadding))
-                   .get(document);
+  auto error =
+      parser.iterate(simdjson::padded_string_view(json.data(), json.size(), json.size() + kJsonPadding)).get(document);
   if (error == simdjson::SUCCESS) error = read_object(document, &key);
   if (error != simdjson::SUCCESS) {
     return fail(Reason::decode, fmt::format("object metadata is not readable: {}", simdjson::error_message(error)));

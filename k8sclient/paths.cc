@@ -84,7 +84,9 @@ Query& Query::add(std::string_view key, std::string_view value) {
   return *this;
 }
 
-Query& Query::add(std::string_view key, std::int64_t value) { return add(key, std::to_string(value)); }
+Query& Query::add(std::string_view key, std::int64_t value) {
+  return add(key, std::to_string(value));
+}
 
 Query& Query::add_flag(std::string_view key, bool value) {
   return add(key, value ? std::string_view("true") : std::string_view());

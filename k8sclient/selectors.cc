@@ -10,7 +10,9 @@
 namespace k8s {
 namespace {
 
-bool alphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+bool alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
 
 // [A-Za-z0-9] ends, [A-Za-z0-9._-] between.
 bool name_characters(std::string_view text) {
@@ -35,10 +37,14 @@ std::string term_text(const LabelRequirement& requirement) {
   std::vector<std::string> values = requirement.values;
   std::sort(values.begin(), values.end());
   switch (requirement.op) {
-    case LabelOperator::in: return fmt::format("{} in ({})", requirement.key, fmt::join(values, ","));
-    case LabelOperator::not_in: return fmt::format("{} notin ({})", requirement.key, fmt::join(values, ","));
-    case LabelOperator::exists: return requirement.key;
-    case LabelOperator::does_not_exist: return "!" + requirement.key;
+    case LabelOperator::in:
+      return fmt::format("{} in ({})", requirement.key, fmt::join(values, ","));
+    case LabelOperator::not_in:
+      return fmt::format("{} notin ({})", requirement.key, fmt::join(values, ","));
+    case LabelOperator::exists:
+      return requirement.key;
+    case LabelOperator::does_not_exist:
+      return "!" + requirement.key;
   }
   return requirement.key;
 }
@@ -150,10 +156,14 @@ class Parser {
 
 std::string_view to_string(LabelOperator op) {
   switch (op) {
-    case LabelOperator::in: return "In";
-    case LabelOperator::not_in: return "NotIn";
-    case LabelOperator::exists: return "Exists";
-    case LabelOperator::does_not_exist: return "DoesNotExist";
+    case LabelOperator::in:
+      return "In";
+    case LabelOperator::not_in:
+      return "NotIn";
+    case LabelOperator::exists:
+      return "Exists";
+    case LabelOperator::does_not_exist:
+      return "DoesNotExist";
   }
   return "";
 }
@@ -170,10 +180,14 @@ bool LabelRequirement::matches(const StringMap& labels) const {
   const auto value = labels.get(key);
   const bool listed = value && std::find(values.begin(), values.end(), *value) != values.end();
   switch (op) {
-    case LabelOperator::in: return listed;
-    case LabelOperator::not_in: return !listed;
-    case LabelOperator::exists: return value.has_value();
-    case LabelOperator::does_not_exist: return !value.has_value();
+    case LabelOperator::in:
+      return listed;
+    case LabelOperator::not_in:
+      return !listed;
+    case LabelOperator::exists:
+      return value.has_value();
+    case LabelOperator::does_not_exist:
+      return !value.has_value();
   }
   return false;
 }
@@ -195,7 +209,9 @@ std::string LabelSelector::to_string() const {
   return out;
 }
 
-Result<LabelSelector> LabelSelector::parse(std::string_view text) { return Parser(text).run(); }
+Result<LabelSelector> LabelSelector::parse(std::string_view text) {
+  return Parser(text).run();
+}
 
 namespace {
 
@@ -243,8 +259,10 @@ std::optional<std::string> label_key_problem(std::string_view key) {
     return fmt::format("label key \"{}\": the name has {} characters, at most 63 are allowed", key, name.size());
   }
   if (!name_characters(name)) {
-    return fmt::format("label key \"{}\": the name must be letters, digits, '-', '_' or '.', and begin and end with a "
-                       "letter or digit", key);
+    return fmt::format(
+        "label key \"{}\": the name must be letters, digits, '-', '_' or '.', and begin and end with a "
+        "letter or digit",
+        key);
   }
   return std::nullopt;
 }
@@ -255,8 +273,10 @@ std::optional<std::string> label_value_problem(std::string_view value) {
     return fmt::format("label value \"{}\" has {} characters, at most 63 are allowed", value, value.size());
   }
   if (!name_characters(value)) {
-    return fmt::format("label value \"{}\" must be letters, digits, '-', '_' or '.', and begin and end with a letter "
-                       "or digit", value);
+    return fmt::format(
+        "label value \"{}\" must be letters, digits, '-', '_' or '.', and begin and end with a letter "
+        "or digit",
+        value);
   }
   return std::nullopt;
 }
@@ -323,7 +343,8 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
     auto term = parse_field_term(part);
     if (!term) {
       return fail(Reason::invalid, fmt::format("field selector \"{}\": \"{}\" is not path=value or path!=value (a "
-                                               "',', '=' or '\\' in the value is escaped by '\\')", text, part));
+                                               "',', '=' or '\\' in the value is escaped by '\\')",
+                                               text, part));
     }
     out.terms.push_back(*std::move(term));
   }

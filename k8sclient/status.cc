@@ -5,8 +5,8 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <optional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 namespace k8s {
@@ -40,15 +40,23 @@ constexpr std::array<std::pair<std::string_view, Reason>, 20> kStatusReasons{{
 
 Reason reason_of_code(int http_status) {
   switch (http_status) {
-    case 401: return Reason::unauthorized;
-    case 403: return Reason::forbidden;
-    case 404: return Reason::not_found;
+    case 401:
+      return Reason::unauthorized;
+    case 403:
+      return Reason::forbidden;
+    case 404:
+      return Reason::not_found;
     case 408:
-    case 504: return Reason::timeout;
-    case 409: return Reason::conflict;
-    case 410: return Reason::expired;
-    case 429: return Reason::too_many_requests;
-    default: return http_status >= 500 ? Reason::unavailable : Reason::invalid;
+    case 504:
+      return Reason::timeout;
+    case 409:
+      return Reason::conflict;
+    case 410:
+      return Reason::expired;
+    case 429:
+      return Reason::too_many_requests;
+    default:
+      return http_status >= 500 ? Reason::unavailable : Reason::invalid;
   }
 }
 

@@ -1,5 +1,6 @@
 // Store<T>: the projected objects of one watch, by key. The watcher writes it with five verbs (Init, InitApply,
-// InitDone, Apply, Delete); everybody else reads. A relist is swapped in at InitDone, so a reader never sees half of it.
+// InitDone, Apply, Delete); everybody else reads. A relist is swapped in at InitDone, so a reader never sees half of
+// it.
 #pragma once
 
 #include <functional>

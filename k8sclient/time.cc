@@ -85,16 +85,19 @@ std::string format_with(WallTime time, bool micro) {
   const auto day_point = floor<days>(time);
   const year_month_day date(day_point);
   const hh_mm_ss<milliseconds> clock(time - day_point);
-  const std::string base =
-      fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
-                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
-                  clock.minutes().count(), clock.seconds().count());
+  const std::string base = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
+                                       static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                                       clock.hours().count(), clock.minutes().count(), clock.seconds().count());
   return micro ? fmt::format("{}.{:03}000Z", base, clock.subseconds().count()) : base + "Z";
 }
 }  // namespace
 
-std::string format_time(WallTime time) { return format_with(time, false); }
-std::string format_micro_time(WallTime time) { return format_with(time, true); }
+std::string format_time(WallTime time) {
+  return format_with(time, false);
+}
+std::string format_micro_time(WallTime time) {
+  return format_with(time, true);
+}
 
 namespace {
 
@@ -102,8 +105,8 @@ struct Unit {
   std::string_view name;
   double nanos;
 };
-constexpr std::array<Unit, 8> kUnits{{{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"μs", 1e3}, {"ms", 1e6}, {"s", 1e9},
-                                      {"m", 60e9}, {"h", 3600e9}}};
+constexpr std::array<Unit, 8> kUnits{
+    {{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"μs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}};
 
 // One "<number><unit>" term in nanoseconds.
 std::optional<long double> take_term(std::string_view& text) {

@@ -110,8 +110,8 @@ std::expected<WatchEvent, std::string> decode(std::string_view line) {
   thread_local ondemand::parser parser;
   ondemand::document document;
   Line read;
-  auto error = parser.iterate(simdjson::padded_string_view(line.data(), line.size(), line.size() + kJsonPadding))
-                   .get(document);
+  auto error =
+      parser.iterate(simdjson::padded_string_view(line.data(), line.size(), line.size() + kJsonPadding)).get(document);
   if (error == simdjson::SUCCESS) error = read_line(document, &read);
   if (error != simdjson::SUCCESS) {
     return std::unexpected(

@@ -13,7 +13,9 @@ struct Overloaded : Arms... {
   using Arms::operator()...;
 };
 
-WatchStep stay(WatchState state) { return {.next = std::move(state)}; }
+WatchStep stay(WatchState state) {
+  return {.next = std::move(state)};
+}
 
 // A failure that leaves the watcher in `next`: what it is told, and how long it waits.
 WatchStep failed(WatchState next, Error error) {
@@ -47,9 +49,10 @@ WatchStep complete(WatchState next, const std::string& resource_version, const s
 // A watch from `resource_version` failed or brought nothing.
 WatchStep strike(const std::string& resource_version, int strikes, std::optional<Error> error) {
   if (strikes + 1 >= kMaxStrikes) {
-    return relist(resource_version,
-                  error.value_or(Error{Reason::timeout, 0, fmt::format("{} watches in a row brought neither event nor "
-                                                                       "bookmark", kMaxStrikes)}));
+    return relist(resource_version, error.value_or(Error{Reason::timeout, 0,
+                                                         fmt::format("{} watches in a row brought neither event nor "
+                                                                     "bookmark",
+                                                                     kMaxStrikes)}));
   }
   WatchStep out{.next = InitListed{resource_version, strikes + 1}, .pause = WatchPause::backoff};
   out.report = std::move(error);
@@ -80,8 +83,8 @@ WatchStep on(Listing state, const PageRead& input) {
 }
 WatchStep on(Listing state, const Failed& input) {
   switch (input.error.reason) {
-    case Reason::expired:    // The continue token is older than etcd's compaction.
-    case Reason::decode:     // Nobody knows what was missed.
+    case Reason::expired:  // The continue token is older than etcd's compaction.
+    case Reason::decode:   // Nobody knows what was missed.
     case Reason::invalid:
     case Reason::forbidden:
     case Reason::not_found:
@@ -159,8 +162,9 @@ WatchStep on(Watching state, const EventRead& input) {
   }
   if (older(input.resource_version, state.resource_version)) {
     return relist(state.resource_version,
-                  Error{Reason::expired, 0, fmt::format("the watch went back in time, from resourceVersion {} to {}",
-                                                        state.resource_version, input.resource_version)});
+                  Error{Reason::expired, 0,
+                        fmt::format("the watch went back in time, from resourceVersion {} to {}",
+                                    state.resource_version, input.resource_version)});
   }
   WatchStep out{.next = Watching{input.resource_version, 0, true}};
   if (input.type == WatchEventType::deleted) out.emit = WatchEmit::remove;

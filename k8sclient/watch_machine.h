@@ -62,8 +62,8 @@ struct EventRead {
   bool initial_events_end = false;
   std::optional<Error> error = std::nullopt;  // Of an ERROR event.
 };
-// The stream ended, or was silent for longer than its idle deadline (`idle`). `lived`: since it was opened. `stale`: the
-// last complete view is older than the driver wants one to be.
+// The stream ended, or was silent for longer than its idle deadline (`idle`). `lived`: since it was opened. `stale`:
+// the last complete view is older than the driver wants one to be.
 struct Ended {
   Duration lived{0};
   bool idle = false;
@@ -97,8 +97,8 @@ struct WatchStep {
   WatchEmit emit = WatchEmit::nothing;
   WatchPause pause = WatchPause::none;
   std::optional<Error> report = std::nullopt;  // For WatchSink::on_error.
-  bool relist = false;              // A complete view was reached before: what was known is no longer trusted.
-  bool maybe_absent = false;        // 404: ask discovery whether the API exists; if so, `report` is not for anybody.
+  bool relist = false;        // A complete view was reached before: what was known is no longer trusted.
+  bool maybe_absent = false;  // 404: ask discovery whether the API exists; if so, `report` is not for anybody.
   WatchListVerdict watch_list = WatchListVerdict::unchanged;
   friend bool operator==(const WatchStep&, const WatchStep&) = default;
 };

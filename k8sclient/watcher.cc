@@ -108,16 +108,22 @@ void Watcher::take(const WatchStep& outcome) {
 
 void Watcher::emit(WatchEmit what) {
   switch (what) {
-    case WatchEmit::nothing: return;
-    case WatchEmit::init: return sink_->init();
-    case WatchEmit::init_apply: return deliver(sink_->init_apply(current_object_));
-    case WatchEmit::init_remove: return deliver(sink_->init_remove(current_object_));
+    case WatchEmit::nothing:
+      return;
+    case WatchEmit::init:
+      return sink_->init();
+    case WatchEmit::init_apply:
+      return deliver(sink_->init_apply(current_object_));
+    case WatchEmit::init_remove:
+      return deliver(sink_->init_remove(current_object_));
     case WatchEmit::init_done:
       ++stats_.lists;
       listed_at_ = clock_->monotonic();
       return sink_->init_done();
-    case WatchEmit::apply: return deliver(sink_->apply(current_object_));
-    case WatchEmit::remove: return deliver(sink_->remove(current_object_));
+    case WatchEmit::apply:
+      return deliver(sink_->apply(current_object_));
+    case WatchEmit::remove:
+      return deliver(sink_->remove(current_object_));
   }
 }
 
@@ -147,11 +153,20 @@ asio::awaitable<void> Watcher::report(WatchStep outcome) {
 asio::awaitable<WatchInput> Watcher::perform(WatchAsk ask) {
   WatchInput input = Started{};
   switch (ask) {
-    case WatchAsk::start_list: break;
-    case WatchAsk::list_page: input = co_await list_page(); break;
-    case WatchAsk::open_watch_list: input = co_await open(true); break;
-    case WatchAsk::open_watch: input = co_await open(false); break;
-    case WatchAsk::read: input = co_await read(); break;
+    case WatchAsk::start_list:
+      break;
+    case WatchAsk::list_page:
+      input = co_await list_page();
+      break;
+    case WatchAsk::open_watch_list:
+      input = co_await open(true);
+      break;
+    case WatchAsk::open_watch:
+      input = co_await open(false);
+      break;
+    case WatchAsk::read:
+      input = co_await read();
+      break;
   }
   co_return input;
 }

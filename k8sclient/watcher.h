@@ -3,8 +3,8 @@
 // watch_machine.h, this is the driver: requests, idle deadlines, backoff.
 //
 // Guarantees: the sink sees init, (init_apply|init_remove)*, init_done before anything else, and again at every
-// relist; between an init and its init_done no other change (on_error may come at any time). After stop(), no call. Errors never end it. Several watchers of one resource
-// with different scopes may coexist.
+// relist; between an init and its init_done no other change (on_error may come at any time). After stop(), no call.
+// Errors never end it. Several watchers of one resource with different scopes may coexist.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -52,18 +52,18 @@ struct WatcherOptions {
   std::string ns;  // Empty: all namespaces, or a cluster-scoped resource.
   LabelSelector label_selector;
   FieldSelector field_selector;
-  bool watch_list = true;  // Try WatchList first; falls back by itself where the server refuses.
+  bool watch_list = true;                 // Try WatchList first; falls back by itself where the server refuses.
   std::chrono::seconds min_timeout{290};  // `timeoutSeconds` of each watch is random in [min, max].
   std::chrono::seconds max_timeout{580};
-  std::chrono::seconds timeout_margin{5};   // A watch that outlives its timeoutSeconds by this is dead.
-  std::chrono::seconds bookmark_gap{150};   // Bookmarks come about every minute: longer silence is a dead peer.
-  std::chrono::seconds initial_gap{30};     // Longest silence within a WatchList's initial events.
+  std::chrono::seconds timeout_margin{5};  // A watch that outlives its timeoutSeconds by this is dead.
+  std::chrono::seconds bookmark_gap{150};  // Bookmarks come about every minute: longer silence is a dead peer.
+  std::chrono::seconds initial_gap{30};    // Longest silence within a WatchList's initial events.
   Duration first_backoff = std::chrono::milliseconds(800);  // Doubled up to last_backoff; times 1..2 (jitter).
   Duration last_backoff = std::chrono::seconds(30);
   Duration backoff_reset = std::chrono::minutes(2);  // Without a failure for this long, backoff starts afresh.
   Duration slow_retry = std::chrono::seconds(60);    // After 403 and 404; times 1..1.5.
-  // A complete view is asked for again at the end of the first watch that ends this long after the last one: what a server
-  // has failed to send is then known. 0: only when the protocol wants it.
+  // A complete view is asked for again at the end of the first watch that ends this long after the last one: what a
+  // server has failed to send is then known. 0: only when the protocol wants it.
   Duration renew_after{0};
   std::size_t max_line = WatchDecoder::kDefaultMaxLine;
   std::uint64_t seed = 0;  // Of timeouts and jitter.

@@ -22,14 +22,14 @@ namespace gso {
 
 // Where a node stands, as far as objects tell. Draining, Restarting and Verifying are parts of `in_flight`.
 enum class Situation {
-  unmanaged,  // The plugin there runs without profiles.
-  first_seen, // No record of the fleet yet: the baseline comes first.
-  current,    // Loaded is what it should be, and recorded so.
-  to_record,  // Loaded by itself (reboot, label, template, new node): to be verified and recorded, not restarted.
-  following,  // The DaemonSet controller replaces its pods by a newer template: followed, never doubled.
-  change,     // Needs a change by us.
-  in_flight,  // Our annotations say that a change is under way.
-  failed,     // Did not verify; not tried again until its target changes.
+  unmanaged,   // The plugin there runs without profiles.
+  first_seen,  // No record of the fleet yet: the baseline comes first.
+  current,     // Loaded is what it should be, and recorded so.
+  to_record,   // Loaded by itself (reboot, label, template, new node): to be verified and recorded, not restarted.
+  following,   // The DaemonSet controller replaces its pods by a newer template: followed, never doubled.
+  change,      // Needs a change by us.
+  in_flight,   // Our annotations say that a change is under way.
+  failed,      // Did not verify; not tried again until its target changes.
   blocked,
 };
 [[nodiscard]] std::string_view to_string(Situation situation);
@@ -40,11 +40,11 @@ enum class Proof { none, fresh_pods, annotation, baseline };
 // What brought the difference in.
 enum class WayIn {
   none,
-  edited,    // The key's text changed in place: only new pods load it.
-  moved,     // Another key by label: plugin and GFD reload by themselves.
-  relabel,   // A policy wants another label: ours to write.
-  on_delete, // The template changed under updateStrategy OnDelete: pods go when we delete them.
-  joined,    // A node without a record.
+  edited,     // The key's text changed in place: only new pods load it.
+  moved,      // Another key by label: plugin and GFD reload by themselves.
+  relabel,    // A policy wants another label: ours to write.
+  on_delete,  // The template changed under updateStrategy OnDelete: pods go when we delete them.
+  joined,     // A node without a record.
 };
 [[nodiscard]] std::string_view to_string(WayIn way);
 
@@ -57,7 +57,8 @@ struct Loaded {
 // The annotations of a change under way.
 struct Flight {
   std::string target;
-  std::map<Component, std::set<std::string>> replace;  // Pods that must go, by component; an empty set: a new pod comes.
+  std::map<Component, std::set<std::string>>
+      replace;            // Pods that must go, by component; an empty set: a new pod comes.
   bool cordoned = false;  // By us.
   bool failed = false;
 };
@@ -70,40 +71,40 @@ struct NodePods {
 
 struct NodeAssessment {
   Situation situation = Situation::unmanaged;
-  std::size_t set = 0;        // Index into the operand sets.
-  Interned policy;            // The SharingPolicy that governs the node.
-  Interned key;               // Target profile's key.
+  std::size_t set = 0;  // Index into the operand sets.
+  Interned policy;      // The SharingPolicy that governs the node.
+  Interned key;         // Target profile's key.
   EffectiveKey::Source source = EffectiveKey::Source::error;
-  ProfilePtr profile;         // Target; null when nothing resolves.
-  Interned target;            // Its revision; empty when nothing resolves.
-  Interned profile_ref;       // "<configmap>/<key>" of the target.
+  ProfilePtr profile;                                  // Target; null when nothing resolves.
+  Interned target;                                     // Its revision; empty when nothing resolves.
+  Interned profile_ref;                                // "<configmap>/<key>" of the target.
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.
   Loaded loaded;
   Interned product;
   bool ready = false;
   bool held = false;
-  bool unavailable = false;   // NotReady, cordoned by whomever, or nothing allocatable where GPUs are expected.
-  bool gfd = false;           // A GFD DaemonSet selects the node: labels are verified, not written.
-  bool fresh_pods = false;    // Every pod that loads the profile was created after the content's last change.
-  bool pods_ready = false;    // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
-  Verification verified;      // Against the target.
-  bool matches = false;       // pods_ready and verified.ok
+  bool unavailable = false;  // NotReady, cordoned by whomever, or nothing allocatable where GPUs are expected.
+  bool gfd = false;          // A GFD DaemonSet selects the node: labels are verified, not written.
+  bool fresh_pods = false;   // Every pod that loads the profile was created after the content's last change.
+  bool pods_ready = false;   // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
+  Verification verified;     // Against the target.
+  bool matches = false;      // pods_ready and verified.ok
   std::int64_t measured_gpus = 0;  // Devices, as what is served tells; 0 where that proves nothing.
-  bool shrinks = false;       // The target advertises less of something than the node does now.
+  bool shrinks = false;            // The target advertises less of something than the node does now.
   // situation change, or to_record when that does not verify:
   WayIn way = WayIn::none;
   Transition transition = Transition::none;
   std::optional<std::string> label;  // nvidia.com/device-plugin.config to be written; empty text removes it.
   bool reverts = false;   // `label` is what stood before ours: the node has left a policy with deletionPolicy Revert.
   bool releases = false;  // Our label stays and is ours no longer: the node has left a policy with Retain.
-  bool rolled_back = false;  // The policy's inline profile failed: `label` is what was good before.
-  Interned label_by;      // The policy that wrote the node's label; empty when it is not ours.
+  bool rolled_back = false;      // The policy's inline profile failed: `label` is what was good before.
+  Interned label_by;             // The policy that wrote the node's label; empty when it is not ours.
   std::vector<Interned> losers;  // Policies that select the node as well, and lose.
   // situation blocked, or why `change` cannot start:
   std::string_view reason;
   std::string message;
-  bool wrong_key = false;     // The policy names a key that the ConfigMap does not have: blocked at what it has.
-  bool write_blocked = false; // The reason concerns this node: it is written to the node, once.
+  bool wrong_key = false;      // The policy names a key that the ConfigMap does not have: blocked at what it has.
+  bool write_blocked = false;  // The reason concerns this node: it is written to the node, once.
   std::optional<Flight> flight;
   // The node shows something that is ours to clean: a Blocked state or a cordon that has no reason any more.
   bool stale_state = false;
@@ -127,7 +128,7 @@ struct AssessContext {
   ExpectationCache& expectations;
   const std::vector<Operand>& strays;  // Discovery::strays
   SetupBook& setups;
-  const KaiIndex* kai = nullptr;                      // Null: KAI is not looked at.
+  const KaiIndex* kai = nullptr;  // Null: KAI is not looked at.
 };
 
 // nullopt: no device plugin selects the node, or it has no GPUs.
@@ -145,9 +146,11 @@ struct AssessContext {
 [[nodiscard]] bool is_serving(const Pod& pod);
 [[nodiscard]] std::optional<Flight> read_flight(const Node& node);
 [[nodiscard]] std::string print_replace(const std::map<Component, std::set<std::string>>& replace);
-// True when the pod was certainly created after that moment. Kubernetes' times have whole seconds: equal proves nothing.
+// True when the pod was certainly created after that moment. Kubernetes' times have whole seconds: equal proves
+// nothing.
 [[nodiscard]] bool created_after(const Pod& pod, WallTime moment);
-[[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node);
+[[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies,
+                                                    const Node& node);
 // Higher priority first, then older, then by name; the built-in `default` where the cluster has none.
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in);
 // Another actor holds the node: driver upgrade or MIG change under way. Empty: nobody.

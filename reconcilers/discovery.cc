@@ -14,9 +14,12 @@ namespace gso {
 
 std::string_view to_string(Component component) {
   switch (component) {
-    case Component::plugin: return "plugin";
-    case Component::gfd: return "gfd";
-    case Component::mps: return "mps";
+    case Component::plugin:
+      return "plugin";
+    case Component::gfd:
+      return "gfd";
+    case Component::mps:
+      return "mps";
   }
   return "plugin";
 }
@@ -30,9 +33,12 @@ std::optional<Component> parse_component(std::string_view text) {
 
 std::string_view to_string(Provider provider) {
   switch (provider) {
-    case Provider::gpu_operator: return "GPUOperator";
-    case Provider::device_plugin_chart: return "DevicePluginChart";
-    case Provider::manifest: return "Manifest";
+    case Provider::gpu_operator:
+      return "GPUOperator";
+    case Provider::device_plugin_chart:
+      return "DevicePluginChart";
+    case Provider::manifest:
+      return "Manifest";
   }
   return "Manifest";
 }
@@ -78,9 +84,13 @@ const Operand* OperandSet::find(Component component, const Node& node) const {
   for (const Operand& operand : operands) {
     if (operand.component != component) continue;
     switch (selects(operand, node, component == Component::mps)) {
-      case Selects::yes: return &operand;
-      case Selects::paused: paused = &operand; break;
-      case Selects::no: break;
+      case Selects::yes:
+        return &operand;
+      case Selects::paused:
+        paused = &operand;
+        break;
+      case Selects::no:
+        break;
     }
   }
   return paused;
@@ -99,9 +109,9 @@ struct MainContainer {
   Component component;
 };
 constexpr MainContainer kMainContainers[] = {
-    {"nvidia-device-plugin", Component::plugin},     {"nvidia-device-plugin-ctr", Component::plugin},
-    {"gpu-feature-discovery", Component::gfd},       {"gpu-feature-discovery-ctr", Component::gfd},
-    {"mps-control-daemon-ctr", Component::mps},      {"mps-control-daemon", Component::mps},
+    {"nvidia-device-plugin", Component::plugin}, {"nvidia-device-plugin-ctr", Component::plugin},
+    {"gpu-feature-discovery", Component::gfd},   {"gpu-feature-discovery-ctr", Component::gfd},
+    {"mps-control-daemon-ctr", Component::mps},  {"mps-control-daemon", Component::mps},
 };
 
 struct Main {
@@ -158,14 +168,13 @@ void read_config_manager(const DaemonSet& daemonset, Operand& out) {
 
 bool has_mps_root(const ContainerSpec& container) {
   return container.env_elsewhere || !value_of(container.env, "MPS_ROOT").empty() ||
-         std::ranges::any_of(container.command, [](const std::string& word) {
-           return word.find("--mps-root") != std::string::npos;
-         });
+         std::ranges::any_of(container.command,
+                             [](const std::string& word) { return word.find("--mps-root") != std::string::npos; });
 }
 
 // Variables that beat a field of the profile; the flag of that name beats the variable.
-constexpr std::string_view kOverriding[] = {"MIG_STRATEGY",       "MPS_ROOT",
-                                            "DEVICE_ID_STRATEGY", "DEVICE_DISCOVERY_STRATEGY",
+constexpr std::string_view kOverriding[] = {"MIG_STRATEGY",         "MPS_ROOT",
+                                            "DEVICE_ID_STRATEGY",   "DEVICE_DISCOVERY_STRATEGY",
                                             "DEVICE_LIST_STRATEGY", "SHARED_DEVICES_ALLOCATION_POLICY"};
 
 // MIG_STRATEGY -> --mig-strategy; "--mig-strategy=x" or "--mig-strategy", "x".

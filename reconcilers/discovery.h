@@ -45,7 +45,7 @@ struct Operand {
   std::vector<std::vector<NodeSelectorRequirement>> affinity_terms;
   std::vector<Toleration> tolerations;
   bool on_delete = false;
-  std::string newest_hash;     // controller-revision-hash of the newest ControllerRevision; empty: not known.
+  std::string newest_hash;  // controller-revision-hash of the newest ControllerRevision; empty: not known.
   std::int64_t generation = 0;
   // From the config-manager sidecar; config_map is empty where there is none.
   std::string config_map;

@@ -122,9 +122,8 @@ void add_mig_facts(const Node& node, GpuFacts& facts) {
     const auto count = label_number(node, key);
     if (count > 0) facts.mig_counts[std::string(key.substr(0, key.size() - kCount.size()))] = count;
   }
-  const bool served = std::ranges::any_of(node.capacity, [&](const auto& entry) {
-    return entry.first.view().starts_with(kMigPrefix) && entry.second > 0;
-  });
+  const bool served = std::ranges::any_of(
+      node.capacity, [&](const auto& entry) { return entry.first.view().starts_with(kMigPrefix) && entry.second > 0; });
   facts.mig_enabled = facts.mig_enabled || served || !facts.mig_counts.empty() || mig_configured(node) ||
                       facts.product.find("-MIG-") != std::string::npos;
 }
@@ -139,8 +138,8 @@ void add_family(const Node& node, GpuFacts& facts) {
     std::string_view name;
     int major, minor;
   };
-  constexpr Family kFamilies[] = {{"tesla", 1, 0},  {"fermi", 2, 0},  {"kepler", 3, 0}, {"maxwell", 5, 0},
-                                  {"pascal", 6, 0}, {"volta", 7, 0},  {"turing", 7, 5}, {"ampere", 8, 0},
+  constexpr Family kFamilies[] = {{"tesla", 1, 0},        {"fermi", 2, 0},  {"kepler", 3, 0},     {"maxwell", 5, 0},
+                                  {"pascal", 6, 0},       {"volta", 7, 0},  {"turing", 7, 5},     {"ampere", 8, 0},
                                   {"ada-lovelace", 8, 9}, {"hopper", 9, 0}, {"blackwell", 10, 0}, {"rubin", 13, 0}};
   const auto family = node.meta.labels.get("nvidia.com/gpu.family");
   for (const Family& known : kFamilies) {
@@ -184,11 +183,13 @@ GpuFacts facts_of(const Node& node, std::int64_t recorded) {
 bool has_gpus(const Node& node) {
   const bool capacity = std::ranges::any_of(node.capacity, [](const auto& entry) { return entry.second > 0; });
   return capacity || node.meta.annotations.contains(kDevicesAnnotation) || label_number(node, kGpuCount) > 0 ||
-         node.meta.labels.get("nvidia.com/gpu.present") == "true" || node.meta.annotations.contains(kRevisionAnnotation) ||
-         node.meta.annotations.contains(kTargetAnnotation);
+         node.meta.labels.get("nvidia.com/gpu.present") == "true" ||
+         node.meta.annotations.contains(kRevisionAnnotation) || node.meta.annotations.contains(kTargetAnnotation);
 }
 
-std::int64_t labelled_gpus(const Node& node) { return label_number(node, kGpuCount); }
+std::int64_t labelled_gpus(const Node& node) {
+  return label_number(node, kGpuCount);
+}
 
 std::int64_t measured_gpus(const Node& node, const Profile& profile) {
   const SharingSection* section = profile.active();
@@ -279,9 +280,10 @@ NodeExpectation expect_on_node(const Profile& original, const GpuFacts& facts, s
     out.error = "the profile enables MPS but shares no nvidia.com/gpu: the device plugin waits for a daemon for ever";
   } else if (mps && facts.compute_major > 0 &&
              profile.plugin_replicas(kGpuResource) > mps_max_clients(facts.compute_major, facts.compute_minor)) {
-    out.error = fmt::format("{} MPS replicas on GPUs of compute capability {}.{}, which take {} clients: the MPS daemon exits",
-                            profile.plugin_replicas(kGpuResource), facts.compute_major, facts.compute_minor,
-                            mps_max_clients(facts.compute_major, facts.compute_minor));
+    out.error =
+        fmt::format("{} MPS replicas on GPUs of compute capability {}.{}, which take {} clients: the MPS daemon exits",
+                    profile.plugin_replicas(kGpuResource), facts.compute_major, facts.compute_minor,
+                    mps_max_clients(facts.compute_major, facts.compute_minor));
   }
   if (!out.error) out.labels[std::string(kMpsCapable)] = mps ? "true" : "false";
   if (profile.mig_strategy == "mixed" && !facts.mig_counts.empty()) {
@@ -346,7 +348,8 @@ void verify_capacity(const NodeExpectation& expectation, const Node& node, Verif
     out.serving = out.serving || allocatable > 0;
     if (capacity > 0 && capacity % std::max<std::int64_t>(replicas, 1) == 0 && allocatable > 0) continue;
     only_short = only_more = false;
-    wrong(fmt::format("{}: capacity {}, allocatable {}; expected a multiple of {}", resource, capacity, allocatable, replicas));
+    wrong(fmt::format("{}: capacity {}, allocatable {}; expected a multiple of {}", resource, capacity, allocatable,
+                      replicas));
   }
   out.shortfall = !out.mismatch.empty() && only_short;
   out.surplus = !out.mismatch.empty() && only_more;
@@ -383,9 +386,9 @@ std::shared_ptr<const NodeExpectation> ExpectationCache::get(const ProfilePtr& p
   if (facts.devices) {
     return std::make_shared<const NodeExpectation>(expect_on_node(profile->profile(), facts, mig_strategy_env));
   }
-  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}.{}", profile->revision, facts.product, facts.count,
-                                facts.mig_enabled, facts.mig_strategy, mig_strategy_env, facts.compute_major,
-                                facts.compute_minor);
+  std::string key =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}.{}", profile->revision, facts.product, facts.count, facts.mig_enabled,
+                  facts.mig_strategy, mig_strategy_env, facts.compute_major, facts.compute_minor);
   for (const auto& [resource, count] : facts.mig_counts) key += fmt::format("|{}={}", resource, count);
   auto& slot = cache_[key];
   auto shared = slot.lock();

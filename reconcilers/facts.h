@@ -27,7 +27,7 @@ struct GpuFacts {
   int compute_major = 0;                       // Of GFD's labels; 0: unknown.
   int compute_minor = 0;
   bool mig_enabled = false;
-  std::string mig_strategy;                    // Label nvidia.com/mig.strategy; empty: none.
+  std::string mig_strategy;                        // Label nvidia.com/mig.strategy; empty: none.
   std::map<std::string, std::int64_t> mig_counts;  // migStrategy mixed: nvidia.com/mig-… -> devices.
 };
 // From annotation, labels and capacity. The annotation gpusharing.dev/gpu-count, where we left it, beats GFD's count:
@@ -45,14 +45,14 @@ struct GpuFacts {
 // What a profile must produce on a node with these facts: the sharing labels and the capacity, nothing else.
 struct NodeExpectation {
   Strategy strategy = Strategy::none;
-  std::map<std::string, std::string> labels;           // replicas, product, sharing-strategy by resource; mps.capable.
-  std::map<std::string, std::string> dropped_labels;   // What nobody can show: no valid label value.
-  std::map<std::string, std::int64_t> capacity;        // By registered name; 0: must serve nothing.
+  std::map<std::string, std::string> labels;          // replicas, product, sharing-strategy by resource; mps.capable.
+  std::map<std::string, std::string> dropped_labels;  // What nobody can show: no valid label value.
+  std::map<std::string, std::int64_t> capacity;       // By registered name; 0: must serve nothing.
   // Where the GPU count is unknown: resource -> replicas; its capacity must be positive and divisible.
   std::map<std::string, std::int64_t> divisible;
-  std::map<std::string, std::int64_t> replicas;        // Of each resource in `capacity` that serves something.
-  std::optional<std::string> error;                    // The node would be left without GPUs.
-  [[nodiscard]] std::int64_t total() const;            // Sum of capacity.
+  std::map<std::string, std::int64_t> replicas;  // Of each resource in `capacity` that serves something.
+  std::optional<std::string> error;              // The node would be left without GPUs.
+  [[nodiscard]] std::int64_t total() const;      // Sum of capacity.
 };
 // `mig_strategy_env`: the operand's MIG_STRATEGY, which overrides the profile; empty: not set.
 [[nodiscard]] NodeExpectation expect_on_node(const Profile& profile, const GpuFacts& facts,
@@ -60,13 +60,13 @@ struct NodeExpectation {
 
 struct Verification {
   bool ok = false;
-  std::string mismatch;        // The first thing that is wrong, for people: "nvidia.com/gpu: capacity 8, expected 16".
+  std::string mismatch;  // The first thing that is wrong, for people: "nvidia.com/gpu: capacity 8, expected 16".
   // Only whole devices are missing, and fewer than half of them: sick hardware, not a stale configuration.
   bool shortfall = false;
   // Only more whole devices than expected: GFD counts one model of several.
   bool surplus = false;
-  bool unhealthy = false;      // Fine, but allocatable is below capacity.
-  bool serving = false;        // Some expected resource is allocatable.
+  bool unhealthy = false;  // Fine, but allocatable is below capacity.
+  bool serving = false;    // Some expected resource is allocatable.
 };
 // `labels`: also compare the sharing labels (NFD owns them there).
 [[nodiscard]] Verification verify(const NodeExpectation& expectation, const Node& node, bool labels);

@@ -61,7 +61,8 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
     PatchNode patch;
     patch.name = name;
     add_to(patch, release_label(*node, config_label(pass, *node, *a)));
-    pass.add(std::move(patch), "Released", "the node has left its policy: its label stays, and is ours no longer", false, name);
+    pass.add(std::move(patch), "Released", "the node has left its policy: its label stays, and is ours no longer",
+             false, name);
   }
   return std::move(pass.plan);
 }
@@ -94,8 +95,9 @@ Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet) {
 }
 
 bool synced(const World& world, const PlannerSettings& settings) {
-  return world.nodes.synced() && world.daemonsets.synced() && world.configmaps.synced() && world.operand_pods.synced() &&
-         world.revisions.synced() && (world.clusterpolicies.synced() || world.clusterpolicies_forbidden) && world.policies.synced() &&
+  return world.nodes.synced() && world.daemonsets.synced() && world.configmaps.synced() &&
+         world.operand_pods.synced() && world.revisions.synced() &&
+         (world.clusterpolicies.synced() || world.clusterpolicies_forbidden) && world.policies.synced() &&
          world.rollouts.synced() && !world.unsynced_namespaces.contains(settings.operator_namespace);
 }
 
@@ -123,11 +125,13 @@ k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
 
 const std::vector<Reconciler>& reconcilers() {
   static const std::vector<Reconciler> list = {
-      {kNodeProfile, "Records what nodes run, verifies it by effect, says why a node is blocked.",
+      {kNodeProfile,
+       "Records what nodes run, verifies it by effect, says why a node is blocked.",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kPolicies},
        {{kNodes, {"patch"}}, {kEvents, {"create", "patch"}}},
        node_profile},
-      {kSharingRollout, "Takes nodes to their profile's present revision, within budgets, and verifies each.",
+      {kSharingRollout,
+       "Takes nodes to their profile's present revision, within budgets, and verifies each.",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kPolicies, kRollouts},
        {{kNodes, {"patch"}},
         {kPods, {"list", "delete"}},
@@ -139,26 +143,31 @@ const std::vector<Reconciler>& reconcilers() {
         {sub(kRollouts, "status"), {"patch"}},
         {kEvents, {"create", "patch"}}},
        sharing_rollout},
-      {kNodeLabels, "Writes the sharing labels of nodes that no GPU Feature Discovery serves.",
+      {kNodeLabels,
+       "Writes the sharing labels of nodes that no GPU Feature Discovery serves.",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kPolicies},
        {{kNodes, {"patch"}}},
        node_labels},
-      {kNodeMpsReady, "Marks nodes with an MPS control daemon for KAI's pods (nvidia.mps/enabled).",
+      {kNodeMpsReady,
+       "Marks nodes with an MPS control daemon for KAI's pods (nvidia.mps/enabled).",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kPolicies, kKaiConfigs, kBindRequests},
        {{kNodes, {"patch"}}},
        mps_ready},
-      {kPolicyStatus, "Creates the default policy and keeps the status of every policy.",
+      {kPolicyStatus,
+       "Creates the default policy and keeps the status of every policy.",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kClusterPolicies, kPolicies, kRollouts},
        {{kPolicies, {"create"}},
         {sub(kPolicies, "status"), {"patch"}},
         {kConfigMaps, {"create", "patch"}},
         {kEvents, {"create", "patch"}}},
        policy_status},
-      {kKaiConfig, "Says which sharing mode of KAI is in force, and what of kai-config cannot work.",
+      {kKaiConfig,
+       "Says which sharing mode of KAI is in force, and what of kai-config cannot work.",
        {kKaiConfigs, kPods, kConfigMaps, kRuntimeClasses, kCrds},
        {{kConfigMaps, {"create", "patch"}}, {kEvents, {"create", "patch"}}},
        kai_config},
-      {kReservationGc, "Collects KAI's reservation pods that hold a GPU for nobody; compares reservations with their consumers.",
+      {kReservationGc,
+       "Collects KAI's reservation pods that hold a GPU for nobody; compares reservations with their consumers.",
        {kNodes, kPods, kKaiConfigs, kBindRequests, kDeployments, kCrds},
        {{kPods, {"list", "delete"}},
         {kNodes, {"get"}},

@@ -18,7 +18,8 @@ void FleetIndex::attach(World& world) {
   world.nodes.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_node_changed(key.name); });
   world.operand_pods.add_listener(
       [this](const ObjectKey&, const auto& before, const auto& after) { note_pod_changed(before, after); });
-  world.configmaps.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_configmap_changed(key); });
+  world.configmaps.add_listener(
+      [this](const ObjectKey& key, const auto&, const auto&) { note_configmap_changed(key); });
   world.daemonsets.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
   world.revisions.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
   world.clusterpolicies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
@@ -37,16 +38,24 @@ void FleetIndex::note_pod_changed(const std::shared_ptr<const Pod>& before, cons
 void FleetIndex::note_configmap_changed(const ObjectKey& config_map) {
   if (!impl_->everything) impl_->dirty_config_maps.insert(config_map);
 }
-void FleetIndex::note_discovery_changed() { impl_->discovery_dirty = true; }
-void FleetIndex::note_policies_changed() { impl_->policies_dirty = true; }
+void FleetIndex::note_discovery_changed() {
+  impl_->discovery_dirty = true;
+}
+void FleetIndex::note_policies_changed() {
+  impl_->policies_dirty = true;
+}
 void FleetIndex::note_everything_changed() {
   impl_->everything = true;
   impl_->kai.note_everything_changed();
 }
 
-void FleetIndex::refresh(const World& world, const PlannerSettings& settings) { impl_->refresh(world, settings); }
+void FleetIndex::refresh(const World& world, const PlannerSettings& settings) {
+  impl_->refresh(world, settings);
+}
 
-const NodeAssessment* FleetIndex::assessment(std::string_view node) const { return impl_->find(node); }
+const NodeAssessment* FleetIndex::assessment(std::string_view node) const {
+  return impl_->find(node);
+}
 
 std::vector<std::string> FleetIndex::node_names() const {
   std::vector<std::string> out;
@@ -56,7 +65,9 @@ std::vector<std::string> FleetIndex::node_names() const {
   return out;
 }
 
-const std::vector<OperandSet>& FleetIndex::operand_sets() const { return impl_->discovery.sets; }
+const std::vector<OperandSet>& FleetIndex::operand_sets() const {
+  return impl_->discovery.sets;
+}
 
 const NodeAssessment* FleetIndex::Impl::find(std::string_view node) const {
   auto it = nodes.find(std::string(node));
@@ -88,8 +99,8 @@ void FleetIndex::Impl::reset() {
   shares_.clear();
   setups.clear();
   setups_.clear();
-  for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
-                      &breaking, &label_work, &unwritable, &releases}) {
+  for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
+                      &drifting, &breaking, &label_work, &unwritable, &releases}) {
     names->clear();
   }
   mps_work.clear();
@@ -130,9 +141,9 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
   if (!text.empty() && parsed) next = std::move(*parsed);
   // `verified` alone changes no node's assessment.
   const bool same = record.has_value() == next.has_value() &&
-                    (!next || (record->nodes == next->nodes && record->gpus == next->gpus && record->unproven == next->unproven &&
-                               record->failures == next->failures && record->good == next->good &&
-                               record->preexisting_drift == next->preexisting_drift));
+                    (!next || (record->nodes == next->nodes && record->gpus == next->gpus &&
+                               record->unproven == next->unproven && record->failures == next->failures &&
+                               record->good == next->good && record->preexisting_drift == next->preexisting_drift));
   record = std::move(next);
   if (!same) everything = true;
 }
@@ -197,8 +208,8 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
       }
     }
   }
-  const AssessContext context{world,           settings, discovery.sets, ordered_policies_, record ? &*record : nullptr,
-                              book,  expectations_, discovery.strays, setups_, &kai};
+  const AssessContext context{world, settings,      discovery.sets,   ordered_policies_, record ? &*record : nullptr,
+                              book,  expectations_, discovery.strays, setups_,           &kai};
   for (const std::string& name : dirty_nodes) assess(context, name);
   dirty_nodes.clear();
   dirty_config_maps.clear();
@@ -285,17 +296,30 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   if (share.held) ++unit.held;
   if (a.unavailable && !a.flight) unavailable.insert(name);
   switch (a.situation) {
-    case Situation::change: group.pending.emplace(!share.busy, name); break;
-    case Situation::in_flight: in_flight.insert(name); break;
-    case Situation::failed: failed.insert(name); break;
-    case Situation::to_record: to_record.insert(name); break;
-    case Situation::following: following.insert(name); break;
-    case Situation::blocked: unit.blocked[std::string(a.reason)].insert(name); break;
-    default: break;
+    case Situation::change:
+      group.pending.emplace(!share.busy, name);
+      break;
+    case Situation::in_flight:
+      in_flight.insert(name);
+      break;
+    case Situation::failed:
+      failed.insert(name);
+      break;
+    case Situation::to_record:
+      to_record.insert(name);
+      break;
+    case Situation::following:
+      following.insert(name);
+      break;
+    case Situation::blocked:
+      unit.blocked[std::string(a.reason)].insert(name);
+      break;
+    default:
+      break;
   }
   if (a.flight && a.flight->failed) unit.failed.insert(name);
-  const bool says_blocked = node.meta.labels.get(kStateLabel) == kStateBlocked &&
-                            node.meta.annotations.get(kMessageAnnotation) == a.message;
+  const bool says_blocked =
+      node.meta.labels.get(kStateLabel) == kStateBlocked && node.meta.annotations.get(kMessageAnnotation) == a.message;
   if (a.situation == Situation::blocked && a.write_blocked && !says_blocked) written_blocked.insert(name);
   const bool excused = !a.ready || a.held || a.drift_at_install || !foreign_holder(node, set_of(a)).empty();
   if (a.situation == Situation::current && !a.matches && !excused) drifting.insert(name);
@@ -308,8 +332,8 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
 }
 
 void FleetIndex::Impl::remove(const std::string& name) {
-  for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen, &drifting,
-                      &breaking, &label_work, &unwritable, &releases}) {
+  for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
+                      &drifting, &breaking, &label_work, &unwritable, &releases}) {
     names->erase(name);
   }
   mps_work.erase(name);

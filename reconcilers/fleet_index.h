@@ -44,9 +44,9 @@ struct Unit {
   std::map<Situation, std::int64_t> counts;
   std::int64_t total = 0;
   std::int64_t held = 0;
-  std::set<std::string> failed;                            // Failed on any target.
-  std::map<std::string, std::set<std::string>> blocked;    // Reason -> nodes.
-  std::map<std::string, std::int64_t> targets;             // Revision -> nodes; one, but in the moment of a change.
+  std::set<std::string> failed;                          // Failed on any target.
+  std::map<std::string, std::set<std::string>> blocked;  // Reason -> nodes.
+  std::map<std::string, std::int64_t> targets;           // Revision -> nodes; one, but in the moment of a change.
 };
 
 // What one assessed node adds to the sums, kept so that it can be taken out again.
@@ -89,7 +89,7 @@ class FleetIndex::Impl {
   Discovery discovery;
   std::vector<std::string> signatures;  // Of each set: changes when what pods would load changes. For `settled`.
   std::optional<FleetRecord> record;
-  std::string record_problem;           // Not empty: the record cannot be read; nothing is rolled by it.
+  std::string record_problem;  // Not empty: the record cannot be read; nothing is rolled by it.
   ProfileBook book;
   KaiIndex kai;
   std::unordered_map<std::string, NodeAssessment> nodes;
@@ -98,8 +98,8 @@ class FleetIndex::Impl {
   Sums cluster;
   // Active sets, sorted by name. unwritable: a label that is ours to write has no valid value.
   std::map<SetupBook::Answer, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
-  std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen, drifting, breaking,
-      label_work, unwritable, releases;
+  std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen,
+      drifting, breaking, label_work, unwritable, releases;
   std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI is not as their MPS daemon is.
   // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
   // nodes that both select.
@@ -108,7 +108,9 @@ class FleetIndex::Impl {
   SharingPolicy built_in_policy;
 
   [[nodiscard]] const NodeAssessment* find(std::string_view node) const;
-  [[nodiscard]] const OperandSet& set_of(const NodeAssessment& assessment) const { return discovery.sets[assessment.set]; }
+  [[nodiscard]] const OperandSet& set_of(const NodeAssessment& assessment) const {
+    return discovery.sets[assessment.set];
+  }
   // The policy object behind a name; the built-in one when the cluster has none of that name.
   [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;
   [[nodiscard]] std::vector<const Pod*> pods_of(std::string_view node) const;

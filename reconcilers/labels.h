@@ -38,10 +38,11 @@ inline constexpr std::string_view kLabelByAnnotation = "gpusharing.dev/config-la
 inline constexpr std::string_view kRestartedForAnnotation = "gpusharing.dev/restarted-for";
 // On a SharingPolicy with deletionPolicy Revert: its nodes go back before it goes.
 inline constexpr std::string_view kRevertFinalizer = "gpusharing.dev/revert";
-// On a SharingPolicy: another value than when a revision failed allows that revision another try (`rollout start`). On a
-// Node that failed: the policy's value at that time.
+// On a SharingPolicy: another value than when a revision failed allows that revision another try (`rollout start`). On
+// a Node that failed: the policy's value at that time.
 inline constexpr std::string_view kRetryAnnotation = "gpusharing.dev/retry";
-// On a SharingPolicy, "true": its nodes that had drifted before the operator came are rolled too (`rollout start --adopt`).
+// On a SharingPolicy, "true": its nodes that had drifted before the operator came are rolled too (`rollout start
+// --adopt`).
 inline constexpr std::string_view kAdoptAnnotation = "gpusharing.dev/adopt-drift";
 // On a SharingRollout of an inline profile, "true": its nodes go back to what was verified before (`rollout undo`).
 inline constexpr std::string_view kUndoAnnotation = "gpusharing.dev/undo";

@@ -85,8 +85,8 @@ k8s::Result<void> parse_field(std::string_view text, const Field& field, Set set
     const auto comma = rest.find(',');
     if (!add_item(rest.substr(0, comma), field, set)) {
       return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("{} \"{}\" must be values from {} to {} as in *, 2, 1-5, */15 or 1,3", field.name, text,
-                                   field.least, field.most));
+                       fmt::format("{} \"{}\" must be values from {} to {} as in *, 2, 1-5, */15 or 1,3", field.name,
+                                   text, field.least, field.most));
     }
     more = comma != std::string_view::npos;
     if (more) rest = rest.substr(comma + 1);
@@ -154,7 +154,8 @@ struct Opening {
   [[nodiscard]] std::optional<k8s::WallTime> closes(k8s::WallTime now) const {
     std::optional<k8s::WallTime> newest;
     const date::local_days today = day_of(now);
-    for (date::local_days day = day_of(now - std::chrono::ceil<seconds>(duration)); day <= today; day += date::days(1)) {
+    for (date::local_days day = day_of(now - std::chrono::ceil<seconds>(duration)); day <= today;
+         day += date::days(1)) {
       starts_of(day, [&](k8s::WallTime start) {
         if (start <= now) newest = start;
         return start > now;
@@ -194,7 +195,8 @@ k8s::Result<CronExpression> parse_cron(std::string_view text) {
   if (read) read = parse_field(fields[1], kHour, into(out.hours));
   if (read) read = parse_field(fields[2], kDay, into(out.days));
   if (read) read = parse_field(fields[3], kMonth, into(out.months));
-  if (read) read = parse_field(fields[4], kWeekday, [&](int value) { out.weekdays.set(static_cast<std::size_t>(value % 7)); });
+  if (read)
+    read = parse_field(fields[4], kWeekday, [&](int value) { out.weekdays.set(static_cast<std::size_t>(value % 7)); });
   if (!read) return std::unexpected(read.error());
   out.any_day = fields[2].starts_with('*');
   out.any_weekday = fields[4].starts_with('*');
@@ -207,7 +209,8 @@ std::string window_problem(const MaintenanceWindow& window) {
     return fmt::format("duration {} must be from 1m to 168h", k8s::format_go_duration(window.duration));
   }
   if (find_zone(window.time_zone) == nullptr) {
-    return fmt::format("time zone \"{}\" is not in the tz database; write it as in Europe/Berlin or UTC", window.time_zone);
+    return fmt::format("time zone \"{}\" is not in the tz database; write it as in Europe/Berlin or UTC",
+                       window.time_zone);
   }
   return {};
 }

@@ -1,8 +1,8 @@
 // Maintenance windows: five-field cron expressions in time zones of the tz database.
 //
 // Fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or JAN-DEC, day of week 0-7 or SUN-SAT (0 and 7 are
-// Sunday); `*`, `a-b`, `a,b`, `*/n`, `a-b/n`, `a/n` (from a to the end). As in POSIX: where day of month and day of week
-// are both restricted, a day that matches either one counts.
+// Sunday); `*`, `a-b`, `a,b`, `*/n`, `a-b/n`, `a/n` (from a to the end). As in POSIX: where day of month and day of
+// week are both restricted, a day that matches either one counts.
 #pragma once
 
 #include <bitset>
@@ -20,10 +20,10 @@ namespace gso {
 struct CronExpression {
   std::bitset<60> minutes;
   std::bitset<24> hours;
-  std::bitset<32> days;      // 1-31
-  std::bitset<13> months;    // 1-12
-  std::bitset<7> weekdays;   // 0 is Sunday.
-  bool any_day = true;       // Day of month is `*` (or `*/n`).
+  std::bitset<32> days;     // 1-31
+  std::bitset<13> months;   // 1-12
+  std::bitset<7> weekdays;  // 0 is Sunday.
+  bool any_day = true;      // Day of month is `*` (or `*/n`).
   bool any_weekday = true;
   friend bool operator==(const CronExpression&, const CronExpression&) = default;
 };

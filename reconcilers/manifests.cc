@@ -25,9 +25,12 @@ constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
 
 Json to_json(const DocumentValue& value) {
   switch (value.kind) {
-    case DocumentValue::Kind::null: return nullptr;
-    case DocumentValue::Kind::boolean: return value.boolean;
-    case DocumentValue::Kind::string: return value.text;
+    case DocumentValue::Kind::null:
+      return nullptr;
+    case DocumentValue::Kind::boolean:
+      return value.boolean;
+    case DocumentValue::Kind::string:
+      return value.text;
     case DocumentValue::Kind::number: {
       Json number = Json::parse(value.text, nullptr, false);
       return number.is_discarded() ? Json(value.text) : number;
@@ -57,7 +60,9 @@ k8s::Result<Json> document_to_json(const YamlDocument& document) {
   return to_json(value);
 }
 
-std::string text_of(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string text_of(const Json& object) {
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string string_at(const Json& object, const char* key) {
   auto it = object.find(key);
@@ -70,8 +75,10 @@ class Loader {
 
   k8s::Result<void> add_file(const ManifestFile& file) {
     // JSON is JSON: quicker, and YAML reads some escapes and characters otherwise.
-    if (const auto first = file.text.find_first_not_of(" \t\r\n"); first != std::string::npos && file.text[first] == '{') {
-      if (Json json = Json::parse(file.text, nullptr, false); !json.is_discarded()) return add_document(file.name + "#0", json);
+    if (const auto first = file.text.find_first_not_of(" \t\r\n");
+        first != std::string::npos && file.text[first] == '{') {
+      if (Json json = Json::parse(file.text, nullptr, false); !json.is_discarded())
+        return add_document(file.name + "#0", json);
     }
     YamlLimits limits;
     limits.bytes = kMaxBytes;
@@ -84,7 +91,8 @@ class Loader {
       if (auto added = add_document(where, *json); !added) return added;
     }
     if (const auto& error = stream.error()) {
-      return k8s::fail(k8s::Reason::decode, fmt::format("{}:{}:{}: {}", file.name, error->at.line, error->at.column, error->message));
+      return k8s::fail(k8s::Reason::decode,
+                       fmt::format("{}:{}:{}: {}", file.name, error->at.line, error->at.column, error->message));
     }
     return {};
   }
@@ -114,11 +122,13 @@ class Loader {
  private:
   k8s::Result<void> add_document(const std::string& where, Json& document) {
     if (document.is_null()) return {};
-    if (!document.is_object()) return k8s::fail(k8s::Reason::decode, where + ": a manifest must be an object with a kind");
+    if (!document.is_object())
+      return k8s::fail(k8s::Reason::decode, where + ": a manifest must be an object with a kind");
     const std::string kind = string_at(document, "kind");
     if (kind.empty()) return k8s::fail(k8s::Reason::decode, where + ": kind is missing");
     auto items = document.find("items");
-    if (!kind.ends_with("List") || items == document.end() || !items->is_array()) return add_object(where, kind, document);
+    if (!kind.ends_with("List") || items == document.end() || !items->is_array())
+      return add_object(where, kind, document);
     for (Json& item : *items) {
       if (!item.is_object()) return k8s::fail(k8s::Reason::decode, where + ": items must be objects");
       const std::string own = string_at(item, "kind");
@@ -158,8 +168,9 @@ class Loader {
 
   k8s::Result<void> add_object(const std::string& where, const std::string& kind, Json& object) {
     World& world = out_.world;
-    const bool cluster_scoped = kind == "Node" || kind == "ClusterPolicy" || kind == "SharingPolicy" || kind == "SharingRollout" ||
-                                kind == "Config" || kind == "RuntimeClass" || kind == "CustomResourceDefinition";
+    const bool cluster_scoped = kind == "Node" || kind == "ClusterPolicy" || kind == "SharingPolicy" ||
+                                kind == "SharingRollout" || kind == "Config" || kind == "RuntimeClass" ||
+                                kind == "CustomResourceDefinition";
     fill_meta(kind, !cluster_scoped, object);
     const std::string text = text_of(object);
     if (kind == "Node") return put(where, project_node(text), world.nodes);
@@ -200,7 +211,8 @@ class Loader {
   static bool is_kai_kind(const std::string& kind, const Json& object) {
     if (kind == "Config") return string_at(object, "apiVersion").starts_with("kai.scheduler/");
     if (kind == "Lease") return string_at(object["metadata"], "name") == kai::kBinderLease;
-    return kind == "BindRequest" || kind == "Deployment" || kind == "RuntimeClass" || kind == "CustomResourceDefinition";
+    return kind == "BindRequest" || kind == "Deployment" || kind == "RuntimeClass" ||
+           kind == "CustomResourceDefinition";
   }
 
   k8s::Result<void> add_kai_object(const std::string& where, const std::string& kind, const std::string& text) {
@@ -278,7 +290,9 @@ class Loader {
 
 }  // namespace
 
-std::string json_of(const DocumentValue& value) { return text_of(to_json(value)); }
+std::string json_of(const DocumentValue& value) {
+  return text_of(to_json(value));
+}
 
 LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
                                         std::vector<std::string>& problems) {
@@ -303,7 +317,8 @@ k8s::Result<std::string> yaml_to_json(std::string_view text) {
   YamlStream stream(text, limits);
   auto document = stream.next();
   if (const auto& error = stream.error()) {
-    return k8s::fail(k8s::Reason::decode, fmt::format("line {}, column {}: {}", error->at.line, error->at.column, error->message));
+    return k8s::fail(k8s::Reason::decode,
+                     fmt::format("line {}, column {}: {}", error->at.line, error->at.column, error->message));
   }
   if (!document) return std::string("null");
   auto json = document_to_json(*document);

@@ -41,7 +41,8 @@ void keep_owned(const Node& node, const Owned& owned, LabelChange& change) {
   if (text != node.meta.annotations.get(kOwnedAnnotation).value_or("")) change.owned = std::move(text);
 }
 
-void write_label(const Node& node, const std::string& key, const std::string& value, Owned& owned, LabelChange& change) {
+void write_label(const Node& node, const std::string& key, const std::string& value, Owned& owned,
+                 LabelChange& change) {
   const auto actual = node.meta.labels.get(key);
   if (actual == value) return;
   change.set[key] = value;
@@ -86,7 +87,8 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
 LabelChange label_change(const Node& node, const NodeAssessment& assessment, const PlannerSettings& settings) {
   if (assessment.situation != Situation::current || !assessment.expectation) return {};
   if (!assessment.matches) {
-    // Without the label the MPS daemon has no pod, and without that the plugin serves nothing: it cannot wait for a match.
+    // Without the label the MPS daemon has no pod, and without that the plugin serves nothing: it cannot wait for a
+    // match.
     const bool mps = assessment.expectation->strategy == Strategy::mps && !assessment.expectation->error;
     return mps ? mps_capable_change(node, true, assessment.gfd, settings) : LabelChange{};
   }

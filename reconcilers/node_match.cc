@@ -1,6 +1,6 @@
-// Whether a DaemonSet's template selects a node: the DaemonSet controller's rules as far as the NVIDIA operands use them.
-// Source: kubernetes pkg/controller/daemon (Predicates, AddOrUpdateDaemonPodTolerations) and component-helpers' node
-// affinity.
+// Whether a DaemonSet's template selects a node: the DaemonSet controller's rules as far as the NVIDIA operands use
+// them. Source: kubernetes pkg/controller/daemon (Predicates, AddOrUpdateDaemonPodTolerations) and component-helpers'
+// node affinity.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -54,8 +54,8 @@ bool affinity_matches(const Operand& operand, const Node& node) {
 
 // Tolerated by every DaemonSet pod.
 constexpr std::string_view kDaemonTaints[] = {
-    "node.kubernetes.io/not-ready",       "node.kubernetes.io/unreachable",  "node.kubernetes.io/disk-pressure",
-    "node.kubernetes.io/memory-pressure", "node.kubernetes.io/pid-pressure", "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/not-ready",           "node.kubernetes.io/unreachable",  "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/memory-pressure",     "node.kubernetes.io/pid-pressure", "node.kubernetes.io/unschedulable",
     "node.kubernetes.io/network-unavailable",
 };
 

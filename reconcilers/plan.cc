@@ -52,7 +52,9 @@ std::string path_of(const ObjectRef& object) {
   return fmt::format("{} {}", object.kind, k8s::to_string(k8s::ObjectKey{object.ns, object.name}));
 }
 
-std::string joined(const std::set<std::string>& items) { return fmt::format("{}", fmt::join(items, ",")); }
+std::string joined(const std::set<std::string>& items) {
+  return fmt::format("{}", fmt::join(items, ","));
+}
 
 std::string joined(const std::map<std::string, std::string>& items) {
   std::string out;
@@ -72,47 +74,48 @@ void field(std::string& line, std::string_view name, std::string_view value) {
 
 std::string describe(const Action& action) {
   std::string line;
-  std::visit(Overloaded{
-                 [&](const PatchNode& patch) {
-                   line = fmt::format("PatchNode {}", patch.name);
-                   field(line, "set", joined(patch.set));
-                   field(line, "remove", joined(patch.remove));
-                   field(line, "annotate", joined(patch.set_annotations));
-                   field(line, "unannotate", joined(patch.remove_annotations));
-                   if (patch.unschedulable) field(line, "unschedulable", *patch.unschedulable ? "true" : "false");
-                   field(line, "resourceVersion", patch.resource_version.value_or(""));
-                 },
-                 [&](const DeletePod& pod) {
-                   line = fmt::format("DeletePod {} uid={}", k8s::to_string(pod.pod), pod.uid);
-                   field(line, "resourceVersion", pod.resource_version.value_or(""));
-                   if (pod.grace_period_seconds) field(line, "grace", fmt::format("{}s", *pod.grace_period_seconds));
-                 },
-                 [&](const EvictPod& pod) { line = fmt::format("EvictPod {} uid={}", k8s::to_string(pod.pod), pod.uid); },
-                 [&](const WriteConfigMap& write) {
-                   line = fmt::format("WriteConfigMap {}", k8s::to_string(write.config_map));
-                   field(line, "set", keys_of(write.set));
-                   field(line, "remove", joined(write.remove));
-                 },
-                 [&](const CreateObject& create) { line = fmt::format("CreateObject {}", path_of(create.object)); },
-                 [&](const PatchStatus& status) {
-                   line = fmt::format("PatchStatus {} {}", path_of(status.object), status.status_json);
-                 },
-                 [&](const DeleteObject& gone) {
-                   line = fmt::format("DeleteObject {} uid={}", path_of(gone.object), gone.object.uid);
-                 },
-                 [&](const PatchFinalizers& patch) {
-                   line = fmt::format("PatchFinalizers {} to=[{}] resourceVersion={}", path_of(patch.object),
-                                      fmt::join(patch.finalizers, ","), patch.resource_version);
-                 },
-                 [&](const RestartDaemonSet& restart) {
-                   line = fmt::format("RestartDaemonSet {} for={}", k8s::to_string(restart.daemonset), restart.restarted_for);
-                 },
-                 [&](const RecordEvent& event) {
-                   line = fmt::format("RecordEvent {} {} {}/{}: {}", event.warning ? "Warning" : "Normal",
-                                      path_of(event.regarding), event.reason, event.action, event.note);
-                 },
-             },
-             action);
+  std::visit(
+      Overloaded{
+          [&](const PatchNode& patch) {
+            line = fmt::format("PatchNode {}", patch.name);
+            field(line, "set", joined(patch.set));
+            field(line, "remove", joined(patch.remove));
+            field(line, "annotate", joined(patch.set_annotations));
+            field(line, "unannotate", joined(patch.remove_annotations));
+            if (patch.unschedulable) field(line, "unschedulable", *patch.unschedulable ? "true" : "false");
+            field(line, "resourceVersion", patch.resource_version.value_or(""));
+          },
+          [&](const DeletePod& pod) {
+            line = fmt::format("DeletePod {} uid={}", k8s::to_string(pod.pod), pod.uid);
+            field(line, "resourceVersion", pod.resource_version.value_or(""));
+            if (pod.grace_period_seconds) field(line, "grace", fmt::format("{}s", *pod.grace_period_seconds));
+          },
+          [&](const EvictPod& pod) { line = fmt::format("EvictPod {} uid={}", k8s::to_string(pod.pod), pod.uid); },
+          [&](const WriteConfigMap& write) {
+            line = fmt::format("WriteConfigMap {}", k8s::to_string(write.config_map));
+            field(line, "set", keys_of(write.set));
+            field(line, "remove", joined(write.remove));
+          },
+          [&](const CreateObject& create) { line = fmt::format("CreateObject {}", path_of(create.object)); },
+          [&](const PatchStatus& status) {
+            line = fmt::format("PatchStatus {} {}", path_of(status.object), status.status_json);
+          },
+          [&](const DeleteObject& gone) {
+            line = fmt::format("DeleteObject {} uid={}", path_of(gone.object), gone.object.uid);
+          },
+          [&](const PatchFinalizers& patch) {
+            line = fmt::format("PatchFinalizers {} to=[{}] resourceVersion={}", path_of(patch.object),
+                               fmt::join(patch.finalizers, ","), patch.resource_version);
+          },
+          [&](const RestartDaemonSet& restart) {
+            line = fmt::format("RestartDaemonSet {} for={}", k8s::to_string(restart.daemonset), restart.restarted_for);
+          },
+          [&](const RecordEvent& event) {
+            line = fmt::format("RecordEvent {} {} {}/{}: {}", event.warning ? "Warning" : "Normal",
+                               path_of(event.regarding), event.reason, event.action, event.note);
+          },
+      },
+      action);
   return line;
 }
 
@@ -122,7 +125,9 @@ Json target(std::string_view kind, std::string_view ns, std::string_view name) {
   out["name"] = name;
   return out;
 }
-Json target(const ObjectRef& object) { return target(object.kind, object.ns, object.name); }
+Json target(const ObjectRef& object) {
+  return target(object.kind, object.ns, object.name);
+}
 
 void fill(Json& out, const PatchNode& patch) {
   out["action"] = "PatchNode";
@@ -205,9 +210,12 @@ void fill(Json& out, const RecordEvent& event) {
 
 std::string_view to_string(Severity severity) {
   switch (severity) {
-    case Severity::error: return "error";
-    case Severity::warning: return "warning";
-    case Severity::info: return "info";
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::info:
+      return "info";
   }
   return "info";
 }

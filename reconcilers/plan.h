@@ -32,12 +32,12 @@ struct ObjectRef {
 // merged into one patch by the executor: one writer per Node.
 struct PatchNode {
   std::string name;
-  std::map<std::string, std::string> set;               // labels
-  std::set<std::string> remove;                         // labels
+  std::map<std::string, std::string> set;  // labels
+  std::set<std::string> remove;            // labels
   std::map<std::string, std::string> set_annotations;
   std::set<std::string> remove_annotations;
   std::optional<bool> unschedulable;
-  std::optional<std::string> resource_version;          // Required when `unschedulable` is set (S7).
+  std::optional<std::string> resource_version;  // Required when `unschedulable` is set (S7).
   friend bool operator==(const PatchNode&, const PatchNode&) = default;
 };
 
@@ -56,7 +56,8 @@ struct EvictPod {
   friend bool operator==(const EvictPod&, const EvictPod&) = default;
 };
 
-// Data keys of a ConfigMap, by server-side apply with our field manager. Keys of ours that are not named stay as they are.
+// Data keys of a ConfigMap, by server-side apply with our field manager. Keys of ours that are not named stay as they
+// are.
 struct WriteConfigMap {
   k8s::ObjectKey config_map;
   std::map<std::string, std::string> set;
@@ -110,9 +111,8 @@ struct RecordEvent {
   friend bool operator==(const RecordEvent&, const RecordEvent&) = default;
 };
 
-using Action =
-    std::variant<PatchNode, DeletePod, EvictPod, WriteConfigMap, CreateObject, PatchStatus, DeleteObject, PatchFinalizers,
-                 RestartDaemonSet, RecordEvent>;
+using Action = std::variant<PatchNode, DeletePod, EvictPod, WriteConfigMap, CreateObject, PatchStatus, DeleteObject,
+                            PatchFinalizers, RestartDaemonSet, RecordEvent>;
 
 struct PlannedAction {
   std::string reconciler;  // "sharing.rollout", "node.labels", …
@@ -156,7 +156,8 @@ struct Plan {
   void append(Plan other);
 };
 
-// Stable printers. print() is one line for logs and golden files; to_json() is the `plan -o json` form (design: command line).
+// Stable printers. print() is one line for logs and golden files; to_json() is the `plan -o json` form (design: command
+// line).
 [[nodiscard]] std::string print(const PlannedAction& action);
 [[nodiscard]] std::string print(const Finding& finding);
 [[nodiscard]] nlohmann::ordered_json to_json(const PlannedAction& action);

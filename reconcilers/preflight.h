@@ -38,8 +38,8 @@ struct NodeSetup {
 // those of the profile's field, where one is to blame.
 [[nodiscard]] std::vector<Diagnostic> check_node_setup(const NodeSetup& setup);
 
-// Why the device plugin's release cannot run an MPS profile on a node that a label chose it for; empty when it can: up to
-// v0.18.1, and where the label names the default.
+// Why the device plugin's release cannot run an MPS profile on a node that a label chose it for; empty when it can: up
+// to v0.18.1, and where the label names the default.
 [[nodiscard]] std::string mps_by_label_refusal(const Operand& plugin, const EffectiveKey& key);
 
 // The same answers for nodes that are alike, kept and shared.

@@ -68,7 +68,8 @@ ProfilePtr ProfileBook::by_revision(std::string_view revision) const {
 }
 
 std::string ProfileBook::text_of(std::string_view revision) const {
-  const auto it = std::ranges::find_if(by_text_, [&](const auto& entry) { return entry.second.profile->revision == revision; });
+  const auto it =
+      std::ranges::find_if(by_text_, [&](const auto& entry) { return entry.second.profile->revision == revision; });
   return it == by_text_.end() ? std::string() : it->first.substr(0, it->first.find(kEndOfText));
 }
 
@@ -118,9 +119,8 @@ bool is_text_of_key(std::string_view text, std::string_view key) {
 bool is_managed_key(std::string_view key) {
   if (!key.starts_with("gso-") || key.size() < 5 + kHash + 1) return false;
   const std::string_view tail = key.substr(key.size() - kHash - 1);
-  return tail[0] == '-' && std::ranges::all_of(tail.substr(1), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return tail[0] == '-' &&
+         std::ranges::all_of(tail.substr(1), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 }  // namespace gso

@@ -61,8 +61,8 @@ bool read_outcome(const Json& entry, std::string_view list, FleetRecord& out) {
   }
   if (list == "good") {
     auto before = entry.find("before");
-    out.good[{read.policy, read.set}] = {read.key, read.revision,
-                                         before != entry.end() && before->is_string() ? before->get<std::string>() : ""};
+    out.good[{read.policy, read.set}] = {
+        read.key, read.revision, before != entry.end() && before->is_string() ? before->get<std::string>() : ""};
     return true;
   }
   if (!read_names(entry, "nodes", read.nodes)) return false;
@@ -76,7 +76,9 @@ std::string print_record(const FleetRecord& record) {
   Json profiles = Json::object();
   std::map<std::string_view, const FleetRecord::Entry*> sorted;
   for (const auto& [node, entry] : record.nodes) sorted.emplace(node, &entry);
-  for (const auto& [node, entry] : sorted) profiles[std::string(entry->set.view())][std::string(entry->key.view())][std::string(entry->revision.view())].push_back(node);
+  for (const auto& [node, entry] : sorted)
+    profiles[std::string(entry->set.view())][std::string(entry->key.view())][std::string(entry->revision.view())]
+        .push_back(node);
   Json root = {{"version", kVersion},
                {"recordedAt", k8s::format_time(record.recorded_at)},
                {"profiles", std::move(profiles)},
@@ -88,12 +90,17 @@ std::string print_record(const FleetRecord& record) {
   if (!record.previous.empty()) root["previous"] = record.previous;
   if (!record.texts.empty()) root["texts"] = record.texts;
   for (const FleetRecord::Failure& failure : record.failures) {
-    root["failures"].push_back({{"policy", failure.policy}, {"set", failure.set}, {"key", failure.key},
-                                {"revision", failure.revision}, {"retry", failure.retry}, {"nodes", failure.nodes},
+    root["failures"].push_back({{"policy", failure.policy},
+                                {"set", failure.set},
+                                {"key", failure.key},
+                                {"revision", failure.revision},
+                                {"retry", failure.retry},
+                                {"nodes", failure.nodes},
                                 {"rolledBack", failure.rolled_back}});
   }
   for (const auto& [where, good] : record.good) {
-    root["good"].push_back({{"policy", where.first}, {"set", where.second}, {"key", good.key}, {"revision", good.revision}});
+    root["good"].push_back(
+        {{"policy", where.first}, {"set", where.second}, {"key", good.key}, {"revision", good.revision}});
     if (!good.before.empty()) root["good"].back()["before"] = good.before;
   }
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -141,7 +148,8 @@ k8s::Result<FleetRecord> parse_record(std::string_view text) {
   if (auto profiles = root.find("profiles"); profiles != root.end() && !read_profiles(*profiles, out)) {
     return bad("profiles must map configmap, key and revision to lists of node names");
   }
-  if (!read_names(root, "preexistingDrift", out.preexisting_drift)) return bad("preexistingDrift must be a list of names");
+  if (!read_names(root, "preexistingDrift", out.preexisting_drift))
+    return bad("preexistingDrift must be a list of names");
   if (!read_names(root, "unproven", out.unproven)) return bad("unproven must be a list of names");
   if (auto gpus = root.find("gpus"); gpus != root.end()) {
     if (!gpus->is_object()) return bad("gpus must be an object");
@@ -166,7 +174,8 @@ k8s::Result<FleetRecord> parse_record(std::string_view text) {
     if (entries == root.end()) continue;
     if (!entries->is_array()) return bad(fmt::format("{} must be a list", list));
     for (const Json& entry : *entries) {
-      if (!read_outcome(entry, list, out)) return bad(fmt::format("each of {} must have texts policy, set, key and revision", list));
+      if (!read_outcome(entry, list, out))
+        return bad(fmt::format("each of {} must have texts policy, set, key and revision", list));
     }
   }
   return out;

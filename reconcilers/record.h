@@ -19,8 +19,8 @@ namespace gso {
 
 struct FleetRecord {
   struct Entry {
-    k8s::Interned set;       // "namespace/configmap"
-    k8s::Interned key;       // Empty: no sharing by the fallback `empty`.
+    k8s::Interned set;  // "namespace/configmap"
+    k8s::Interned key;  // Empty: no sharing by the fallback `empty`.
     k8s::Interned revision;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
@@ -28,13 +28,13 @@ struct FleetRecord {
   std::unordered_map<std::string, Entry> nodes;  // By node name.
   std::set<std::string> preexisting_drift;       // Did not match their profile when first seen.
   std::set<std::string> unproven;                // Pods older than the content's last change when first seen.
-  std::map<std::string, std::int64_t> gpus;       // By node: devices, where GFD's label does not say them.
+  std::map<std::string, std::int64_t> gpus;      // By node: devices, where GFD's label does not say them.
   std::map<std::string, std::string> verified;   // "namespace/configmap/key" -> revision last verified on a fleet.
   std::map<std::string, std::string> previous;   // The same, before that one.
   // Revision -> a text of it, for those two: what an undo puts back. A text that is too long is not kept.
   std::map<std::string, std::string> texts;
-  static constexpr std::size_t kMaxText = 16U << 10U;      // Bytes of one text,
-  static constexpr std::size_t kMaxTexts = 256U << 10U;    // and of all: a ConfigMap holds 1 MiB.
+  static constexpr std::size_t kMaxText = 16U << 10U;    // Bytes of one text,
+  static constexpr std::size_t kMaxTexts = 256U << 10U;  // and of all: a ConfigMap holds 1 MiB.
   // Revision `to` of `id` is verified; its text is kept, and those that nothing names any more go.
   void note_verified(const std::string& id, const std::string& to, std::string_view text);
   // A revision that failed too often or was undone: not tried again until the profile, or the policy's annotation

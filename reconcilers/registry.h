@@ -23,10 +23,10 @@ inline constexpr std::string_view kReservationGc = "pod.reservation-gc";
 inline constexpr std::string_view kKaiConfig = "kai.config";
 
 struct Reconciler {
-  std::string_view name;             // "sharing.rollout"
-  std::string_view purpose;          // One sentence.
-  std::vector<k8s::Gvr> watches;     // Stores that its planner reads.
-  std::vector<Access> writes;        // What its actions need, beyond get/list/watch of `watches`.
+  std::string_view name;          // "sharing.rollout"
+  std::string_view purpose;       // One sentence.
+  std::vector<k8s::Gvr> watches;  // Stores that its planner reads.
+  std::vector<Access> writes;     // What its actions need, beyond get/list/watch of `watches`.
   Plan (*plan)(const Snapshot& snapshot, FleetIndex& index);  // After index.refresh().
 };
 

@@ -10,12 +10,18 @@ namespace gso {
 
 std::string_view to_string(Transition transition) {
   switch (transition) {
-    case Transition::none: return "none";
-    case Transition::plugin_only: return "plugin-only";
-    case Transition::reshare: return "reshare";
-    case Transition::enter_mps: return "enter-mps";
-    case Transition::change_mps: return "change-mps";
-    case Transition::leave_mps: return "leave-mps";
+    case Transition::none:
+      return "none";
+    case Transition::plugin_only:
+      return "plugin-only";
+    case Transition::reshare:
+      return "reshare";
+    case Transition::enter_mps:
+      return "enter-mps";
+    case Transition::change_mps:
+      return "change-mps";
+    case Transition::leave_mps:
+      return "leave-mps";
   }
   return "none";
 }
@@ -43,9 +49,8 @@ Shape observed_shape(const Node& node, bool mps_pod) {
     if (std::from_chars(text.data(), text.data() + text.size(), replicas).ec != std::errc{} || replicas < 2) continue;
     out.replicas[std::string(key.substr(0, key.size() - kReplicas.size()))] = replicas;
   }
-  out.renamed = std::ranges::any_of(node.allocatable, [](const auto& entry) {
-    return entry.first.view().ends_with(".shared") && entry.second > 0;
-  });
+  out.renamed = std::ranges::any_of(
+      node.allocatable, [](const auto& entry) { return entry.first.view().ends_with(".shared") && entry.second > 0; });
   if (mps_pod) {
     out.strategy = Strategy::mps;
   } else if (!out.replicas.empty()) {
@@ -113,15 +118,21 @@ Steps steps_for(Transition transition) {
   using enum Component;
   using Wait = Steps::Wait;
   switch (transition) {
-    case Transition::none: return {};
-    case Transition::plugin_only: return {{plugin}, Wait::nothing, {}, false, false};
-    case Transition::reshare: return {{plugin, gfd}, Wait::nothing, {}, false, false};
+    case Transition::none:
+      return {};
+    case Transition::plugin_only:
+      return {{plugin}, Wait::nothing, {}, false, false};
+    case Transition::reshare:
+      return {{plugin, gfd}, Wait::nothing, {}, false, false};
     // The MPS pod exists only once GFD says mps.capable, and a plugin that starts before its daemon retries every 30 s.
-    case Transition::enter_mps: return {{gfd}, Wait::mps_ready, {plugin}, true, true};
+    case Transition::enter_mps:
+      return {{gfd}, Wait::mps_ready, {plugin}, true, true};
     // A plugin that starts after the daemon finds it, and mounts the new shm.
-    case Transition::change_mps: return {{mps, gfd}, Wait::mps_ready, {plugin}, true, true};
+    case Transition::change_mps:
+      return {{mps, gfd}, Wait::mps_ready, {plugin}, true, true};
     // GFD takes mps.capable away, the DaemonSet controller ends the MPS pod, which gives the GPUs back.
-    case Transition::leave_mps: return {{gfd}, Wait::mps_gone, {plugin}, true, true};
+    case Transition::leave_mps:
+      return {{gfd}, Wait::mps_gone, {plugin}, true, true};
   }
   return {};
 }

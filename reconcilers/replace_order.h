@@ -15,10 +15,10 @@ namespace gso {
 
 enum class Transition {
   none,
-  plugin_only,   // Nothing that a label or the MPS daemon shows: failRequestsGreaterThanOne, plugin flags.
-  reshare,       // Labels change, no MPS on either side.
+  plugin_only,  // Nothing that a label or the MPS daemon shows: failRequestsGreaterThanOne, plugin flags.
+  reshare,      // Labels change, no MPS on either side.
   enter_mps,
-  change_mps,    // Replicas, names or devices of a running MPS daemon.
+  change_mps,  // Replicas, names or devices of a running MPS daemon.
   leave_mps,
 };
 [[nodiscard]] std::string_view to_string(Transition transition);
@@ -38,8 +38,8 @@ struct Shape {
 // When the text before is unknown: no less than the truth (plugin and GFD always, MPS when its shape differs).
 [[nodiscard]] Transition transition_from(const Shape& before, const Profile& after);
 
-// For one node: by the text it loaded, where that is known, and by what it shows; the stronger of the two where the node
-// shows something else than that text (it was relabelled, or pods were restarted by others).
+// For one node: by the text it loaded, where that is known, and by what it shows; the stronger of the two where the
+// node shows something else than that text (it was relabelled, or pods were restarted by others).
 [[nodiscard]] Transition transition_on(const Node& node, bool mps_pod, const Profile* before, const Profile& after);
 
 struct Steps {
@@ -47,8 +47,8 @@ struct Steps {
   std::vector<Component> first;  // Deleted at once.
   Wait wait = Wait::nothing;     // Before `last`, besides the new pods of `first` being Ready.
   std::vector<Component> last;
-  bool disruptive = false;       // Running CUDA clients of MPS break.
-  bool touches_mps = false;      // The MPS pod comes, goes or is replaced.
+  bool disruptive = false;   // Running CUDA clients of MPS break.
+  bool touches_mps = false;  // The MPS pod comes, goes or is replaced.
   [[nodiscard]] bool replaces(Component component) const;
 };
 [[nodiscard]] Steps steps_for(Transition transition);

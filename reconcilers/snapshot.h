@@ -18,16 +18,16 @@ namespace gso {
 // The projected cluster. Written by watchers (or by a test, or by `plan` from manifests).
 struct World {
   k8s::Store<Node> nodes;
-  k8s::Store<DaemonSet> daemonsets;              // Cluster-wide.
-  k8s::Store<ConfigMap> configmaps;              // Those that discovered DaemonSets mount, plus our state ConfigMap.
-  k8s::Store<Pod> operand_pods;                  // Pods of discovered DaemonSets, by their selectors.
-  k8s::Store<ControllerRevision> revisions;      // In the namespaces of discovered DaemonSets.
+  k8s::Store<DaemonSet> daemonsets;          // Cluster-wide.
+  k8s::Store<ConfigMap> configmaps;          // Those that discovered DaemonSets mount, plus our state ConfigMap.
+  k8s::Store<Pod> operand_pods;              // Pods of discovered DaemonSets, by their selectors.
+  k8s::Store<ControllerRevision> revisions;  // In the namespaces of discovered DaemonSets.
   k8s::Store<ClusterPolicy> clusterpolicies;
   k8s::Store<SharingPolicy> policies;
   k8s::Store<SharingRollout> rollouts;
   KaiWorld kai;
-  // ClusterPolicies may not be read (403): what stands in their store is not to be trusted, and what the GPU Operator is
-  // about to do is not known. Everything goes on but what needs to know it (OperandSet::announcement_unknown).
+  // ClusterPolicies may not be read (403): what stands in their store is not to be trusted, and what the GPU Operator
+  // is about to do is not known. Everything goes on but what needs to know it (OperandSet::announcement_unknown).
   bool clusterpolicies_forbidden = false;
   bool policies_served = false;  // Our CRDs are there; else the record lives in the state ConfigMap alone.
   // Namespaces where a watch that wanted_scopes() asks for has not synced yet. Nothing is planned about operands
@@ -60,8 +60,8 @@ struct PlannerSettings {
   // What the SharingPolicy `default` starts with, and what holds where our CRDs are not served.
   PolicyMode mode = PolicyMode::enforce;
   RolloutSpec rollout;
-  // Upper limit over the mode of every policy. Under `observe` no Node or Pod is written but for sharing labels, and the
-  // record is kept in memory.
+  // Upper limit over the mode of every policy. Under `observe` no Node or Pod is written but for sharing labels, and
+  // the record is kept in memory.
   PolicyMode rollouts = PolicyMode::enforce;
   [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const { return std::max(policy.mode, rollouts); }
   KaiSettings kai;

@@ -271,8 +271,9 @@ class Collector {
     if (std::string trouble = binder_trouble(kai_, view_, pass_.s.now, view_.grace); !trouble.empty()) return trouble;
     if (std::string trouble = leader_trouble(); !trouble.empty()) return trouble;
     const Deployment* binder = kai_.deployments.find(ObjectKey{view_.ns, std::string(kBinder)});
-    const std::string condition = fmt::format("kai/stable/{}/{}/{}", view_.signature, binder ? binder->meta.uid.str() : "",
-                                              binder ? binder->meta.generation : 0);
+    const std::string condition =
+        fmt::format("kai/stable/{}/{}/{}", view_.signature, binder ? binder->meta.uid.str() : "",
+                    binder ? binder->meta.generation : 0);
     if (!pass_.held_for(condition, view_.grace))
       return "kai-config and the binder have not been seen unchanged for long enough";
     return {};

@@ -62,9 +62,10 @@ struct ClusterObject {
 // ClusterPolicy is among them.
 void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
 
-// Pods that ask KAI for a share of a GPU against the Nodes, the kai-config and the RuntimeClasses among the objects: what
-// can never be placed there. Nothing happens where no such object is among them.
-void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules, std::vector<LintedDocument>& documents);
+// Pods that ask KAI for a share of a GPU against the Nodes, the kai-config and the RuntimeClasses among the objects:
+// what can never be placed there. Nothing happens where no such object is among them.
+void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules,
+              std::vector<LintedDocument>& documents);
 
 // {"documents": […]}, stable: fields and their order are part of the contract.
 [[nodiscard]] std::string lint_json(const std::vector<LintedDocument>& documents);

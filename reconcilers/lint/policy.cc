@@ -286,7 +286,8 @@ class PolicyCheck {
       duration(item, "duration");
       MaintenanceWindow window;
       window.cron = item.string_at("cron");
-      if (const auto length = parse_go_duration(item.string_at("duration"))) window.duration = std::chrono::nanoseconds(*length);
+      if (const auto length = parse_go_duration(item.string_at("duration")))
+        window.duration = std::chrono::nanoseconds(*length);
       if (item.find("timeZone") != nullptr) window.time_zone = item.string_at("timeZone");
       if (std::string problem = window_problem(window); !problem.empty()) {
         error("InvalidWindow", item.at, std::move(problem));
@@ -306,8 +307,9 @@ class PolicyCheck {
     }
     const DocumentValue* canary = value.find("canary");
     const DocumentValue* nodes = canary != nullptr ? canary->find("nodesPerGroup") : nullptr;
- if (nodes == nullptr || nodes->text != "0") {
-      error("DaemonSetRestartHasNoCanary", nodes != nullptr ? nodes->at : mechanism.at, "mechanism DaemonSetRestart has no canary; set nodesPerGroup: 0");
+    if (nodes == nullptr || nodes->text != "0") {
+      error("DaemonSetRestartHasNoCanary", nodes != nullptr ? nodes->at : mechanism.at,
+            "mechanism DaemonSetRestart has no canary; set nodesPerGroup: 0");
     }
     if (const DocumentValue* windows = value.find("maintenanceWindows");
         windows != nullptr && !windows->items.empty()) {

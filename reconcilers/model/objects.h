@@ -53,11 +53,13 @@ struct Taint {
 };
 
 struct Node {
-  ObjectMeta meta;  // All labels (selectors may name any); annotations: ours, NFD's feature-labels, and nvidia/nos/kai ones.
+  ObjectMeta
+      meta;  // All labels (selectors may name any); annotations: ours, NFD's feature-labels, and nvidia/nos/kai ones.
   bool unschedulable = false;
   bool ready = false;  // Condition Ready is True.
   std::vector<Taint> taints;
-  // Extended resources `nvidia.com/*` only, as counts. A resource that was removed stays with 0 (kubelet never drops keys).
+  // Extended resources `nvidia.com/*` only, as counts. A resource that was removed stays with 0 (kubelet never drops
+  // keys).
   ResourceCounts capacity;
   ResourceCounts allocatable;
   friend bool operator==(const Node&, const Node&) = default;
@@ -73,7 +75,7 @@ struct ConfigMap {
   WallTime data_changed{};
   // Managers of f:data, newest last: tells GitOps and Helm ownership.
   std::vector<Interned> data_managers;
-  std::set<std::string> our_keys;  // Keys of data that our field manager owns.
+  std::set<std::string> our_keys;                                  // Keys of data that our field manager owns.
   friend bool operator==(const ConfigMap& a, const ConfigMap& b);  // Compares texts, not pointers.
 };
 
@@ -81,10 +83,10 @@ struct ConfigMap {
 struct ContainerSpec {
   std::string name;
   std::string image;
-  std::vector<std::string> command;                       // And arguments.
-  std::map<std::string, std::string> env;                 // Literal values only.
-  bool env_elsewhere = false;                             // Some variables come from ConfigMaps or Secrets.
-  std::map<std::string, std::string> volume_mounts;       // mountPath -> volume name.
+  std::vector<std::string> command;                  // And arguments.
+  std::map<std::string, std::string> env;            // Literal values only.
+  bool env_elsewhere = false;                        // Some variables come from ConfigMaps or Secrets.
+  std::map<std::string, std::string> volume_mounts;  // mountPath -> volume name.
   friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
 };
 
@@ -104,9 +106,10 @@ struct Toleration {
 
 struct DaemonSet {
   ObjectMeta meta;
-  std::map<std::string, std::string> match_labels;       // spec.selector.matchLabels
-  std::map<std::string, std::string> node_selector;      // template nodeSelector
-  std::vector<std::vector<NodeSelectorRequirement>> affinity_terms;  // Required node affinity: OR of ANDs; empty: any node.
+  std::map<std::string, std::string> match_labels;   // spec.selector.matchLabels
+  std::map<std::string, std::string> node_selector;  // template nodeSelector
+  std::vector<std::vector<NodeSelectorRequirement>>
+      affinity_terms;  // Required node affinity: OR of ANDs; empty: any node.
   std::vector<Toleration> tolerations;
   std::vector<ContainerSpec> init_containers;
   std::vector<ContainerSpec> containers;
@@ -129,9 +132,9 @@ struct ContainerStatus {
   bool ready = false;
   bool running = false;
   std::int64_t restarts = 0;
-  std::optional<WallTime> started_at;      // state.running.startedAt
-  Interned waiting_reason;                 // CrashLoopBackOff, ContainerCreating, …
-  Interned last_message;                   // terminated/waiting message, first 256 bytes.
+  std::optional<WallTime> started_at;  // state.running.startedAt
+  Interned waiting_reason;             // CrashLoopBackOff, ContainerCreating, …
+  Interned last_message;               // terminated/waiting message, first 256 bytes.
   std::int64_t last_exit_code = 0;
   friend bool operator==(const ContainerStatus&, const ContainerStatus&) = default;
 };
@@ -141,16 +144,16 @@ struct Pod {
   ObjectMeta meta;
   Interned node_name;
   Interned phase;
-  Interned reason;               // status.reason, e.g. UnexpectedAdmissionError
+  Interned reason;  // status.reason, e.g. UnexpectedAdmissionError
   Interned scheduler_name;
   Interned runtime_class;
   Interned priority_class;
   bool ready = false;
   std::vector<ContainerStatus> init_containers;  // Those that have not succeeded (or, as sidecars, are not ready).
   std::vector<ContainerStatus> containers;
-  ResourceCounts gpu_requests;  // nvidia.com/* limits summed over containers (init: the largest).
-  bool uses_mps_pipe = false;                     // Mounts /run/nvidia/mps or /mps by hostPath.
-  bool nvidia_visible_devices = false;            // Has NVIDIA_VISIBLE_DEVICES (not void/none) without a request.
+  ResourceCounts gpu_requests;          // nvidia.com/* limits summed over containers (init: the largest).
+  bool uses_mps_pipe = false;           // Mounts /run/nvidia/mps or /mps by hostPath.
+  bool nvidia_visible_devices = false;  // Has NVIDIA_VISIBLE_DEVICES (not void/none) without a request.
   bool dra_gpu_claim = false;
   friend bool operator==(const Pod&, const Pod&) = default;
 };
@@ -161,8 +164,8 @@ struct ClusterPolicy {
   std::string config_default;  // spec.devicePlugin.config.default
   std::string mig_strategy;
   bool device_plugin_enabled = true;
-  bool on_delete = false;      // spec.daemonsets.updateStrategy
-  Interned state;              // status.state
+  bool on_delete = false;  // spec.daemonsets.updateStrategy
+  Interned state;          // status.state
   std::string status_namespace;
   friend bool operator==(const ClusterPolicy&, const ClusterPolicy&) = default;
 };

@@ -24,6 +24,8 @@ std::optional<IntOrPercent> IntOrPercent::parse(std::string_view text) {
   return out;
 }
 
-std::string IntOrPercent::to_string() const { return fmt::format("{}{}", value, percent ? "%" : ""); }
+std::string IntOrPercent::to_string() const {
+  return fmt::format("{}{}", value, percent ? "%" : "");
+}
 
 }  // namespace gso

@@ -53,7 +53,7 @@ struct RolloutSpec {
   std::int64_t max_failures = 3;  // After the canary; in the canary one failure is enough.
   OnFailure on_failure = OnFailure::pause;
   std::vector<MaintenanceWindow> windows;  // Empty: always.
-  bool paused = false;  // Stops new rollouts only.
+  bool paused = false;                     // Stops new rollouts only.
   friend bool operator==(const RolloutSpec&, const RolloutSpec&) = default;
 };
 
@@ -93,8 +93,10 @@ struct SharingRollout {
   bool paused = false;
   bool approved = false;
   bool aborted = false;
-  std::string phase;  // AwaitingApproval, Progressing, Paused, Superseded, Completed, Failed, RolledBack; empty at first.
-  std::optional<k8s::WallTime> canary_verified_at;  // status.canaryVerifiedAt: a display value; the soak is measured by the runtime.
+  std::string
+      phase;  // AwaitingApproval, Progressing, Paused, Superseded, Completed, Failed, RolledBack; empty at first.
+  std::optional<k8s::WallTime>
+      canary_verified_at;  // status.canaryVerifiedAt: a display value; the soak is measured by the runtime.
   std::string status_json;
   friend bool operator==(const SharingRollout&, const SharingRollout&) = default;
 };

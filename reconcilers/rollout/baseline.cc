@@ -14,7 +14,8 @@ void add_node(FleetRecord& record, const Pass& pass, const std::string& name, co
   // What the node itself remembers counts more, and is newer.
   if (a.loaded.proof == Proof::annotation) return;
   const bool valid = a.profile && a.profile->valid;
-  record.nodes[name] = {k8s::Interned(pass.index.set_of(a).id()), a.key, valid ? a.target : k8s::Interned(kInvalidRevision)};
+  record.nodes[name] = {k8s::Interned(pass.index.set_of(a).id()), a.key,
+                        valid ? a.target : k8s::Interned(kInvalidRevision)};
   const Node* node = pass.s.world.nodes.find(name);
   const std::int64_t gpus = node ? gpus_to_remember(*node, a) : 0;
   if (gpus > 0) record.gpus[name] = gpus;
@@ -27,13 +28,15 @@ std::string text_of(Pass& pass, std::string_view id, std::string_view revision) 
   const std::size_t slash = id.rfind('/');
   const std::string_view map = id.substr(0, slash);
   const std::string key(id.substr(slash + 1));
-  const ConfigMap* config_map =
-      pass.s.world.configmaps.find(ObjectKey{std::string(map.substr(0, map.find('/'))), std::string(map.substr(map.find('/') + 1))});
+  const ConfigMap* config_map = pass.s.world.configmaps.find(
+      ObjectKey{std::string(map.substr(0, map.find('/'))), std::string(map.substr(map.find('/') + 1))});
   if (config_map == nullptr) return {};
   const auto text = config_map->data.find(key);
-  const bool same = text != config_map->data.end() && text->second && pass.index.book.compile(*text->second)->revision == revision;
+  const bool same =
+      text != config_map->data.end() && text->second && pass.index.book.compile(*text->second)->revision == revision;
   // Or it has that revision only where the DaemonSets override what is wrong in it.
-  const bool known = text != config_map->data.end() && text->second && pass.index.book.text_of(revision) == *text->second;
+  const bool known =
+      text != config_map->data.end() && text->second && pass.index.book.text_of(revision) == *text->second;
   return same || known ? *text->second : std::string();
 }
 
@@ -126,7 +129,8 @@ class Outcomes {
       if (!state.second) continue;
       auto known = pass_.index.record->verified.find(id);
       if (known != pass_.index.record->verified.end() && known->second == state.first) continue;
-      change("Verified", "every node of a key shows its revision").note_verified(id, state.first, text_of(pass_, id, state.first));
+      change("Verified", "every node of a key shows its revision")
+          .note_verified(id, state.first, text_of(pass_, id, state.first));
     }
   }
 
@@ -148,17 +152,22 @@ class Outcomes {
       if (unit.failed.empty()) continue;
       const std::string target = unit_target(unit);
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
-      if (pass_.s.settings.mode_of(policy) == PolicyMode::observe || remembered_failure(pass_.index, key, policy, target) != nullptr) continue;
+      if (pass_.s.settings.mode_of(policy) == PolicyMode::observe ||
+          remembered_failure(pass_.index, key, policy, target) != nullptr)
+        continue;
       const std::string why = too_many_failures(pass_, key, unit, target);
       if (why.empty()) continue;
-      const bool owned = policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
+      const bool owned =
+          policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
       const bool back = owned && policy.rollout.on_failure == OnFailure::rollback;
       FleetRecord& next = change(back ? kRolledBack : kMaxFailures, fmt::format("{}: {}", target, why));
       next.failures.push_back({key.policy, key.set, key.key, target,
-                               std::string(policy.meta.annotations.get(kRetryAnnotation).value_or("")), unit.failed, back});
+                               std::string(policy.meta.annotations.get(kRetryAnnotation).value_or("")), unit.failed,
+                               back});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       if (!back) continue;
-      const std::string note = fmt::format("{} of policy {}: {}; its nodes go back to what was verified before", target, key.policy, why);
+      const std::string note =
+          fmt::format("{} of policy {}: {}; its nodes go back to what was verified before", target, key.policy, why);
       pass_.event(rollout_ref(rollout_name(key, target)), true, kRolledBack, "Rollback", note);
     }
   }
@@ -175,12 +184,14 @@ class Outcomes {
       const std::string retry(policy.meta.annotations.get(kRetryAnnotation).value_or(""));
       const auto* known = remembered_failure(pass_.index, key, policy, rollout->to_revision);
       if (known != nullptr && known->rolled_back) continue;
-      FleetRecord& next = change(kUndone, fmt::format("{} of policy {} is taken back", rollout->to_revision, key.policy));
+      FleetRecord& next =
+          change(kUndone, fmt::format("{} of policy {} is taken back", rollout->to_revision, key.policy));
       if (known != nullptr) std::erase(next.failures, *known);
       next.failures.push_back({key.policy, key.set, key.key, rollout->to_revision, retry, {}, true});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       pass_.event(rollout_ref(name.name), false, kUndone, "Rollback",
-                  fmt::format("{} is taken back: the nodes of policy {} go to what was verified before", rollout->to_revision, key.policy));
+                  fmt::format("{} is taken back: the nodes of policy {} go to what was verified before",
+                              rollout->to_revision, key.policy));
     }
   }
 

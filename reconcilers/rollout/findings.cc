@@ -20,19 +20,21 @@ void plan_default_policy(Pass& pass) {
     return mode == WorkloadMode::evict ? "Evict" : mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
   };
   const PolicyMode mode = pass.s.settings.mode;
-  Json spec = {{"nodeSelector", Json::object()},
-               {"priority", -1000},
-               {"mode", mode == PolicyMode::observe ? "Observe" : mode == PolicyMode::approve ? "Approve" : "Enforce"},
-               {"rollout",
-                {{"maxUnavailable", count(rollout.max_unavailable)},
-                 {"maxUnavailablePerGroup", count(rollout.max_unavailable_per_group)},
-                 {"canary",
-                  {{"nodesPerGroup", rollout.canary_nodes_per_group},
-                   {"soak", k8s::format_go_duration(rollout.canary_soak)}}},
-                 {"workloads", workloads(rollout.workloads)},
-                 {"idleTimeout", k8s::format_go_duration(rollout.idle_timeout)},
-                 {"verifyTimeout", k8s::format_go_duration(rollout.verify_timeout)},
-                 {"maxFailures", rollout.max_failures}}}};
+  Json spec = {
+      {"nodeSelector", Json::object()},
+      {"priority", -1000},
+      {"mode", mode == PolicyMode::observe   ? "Observe"
+               : mode == PolicyMode::approve ? "Approve"
+                                             : "Enforce"},
+      {"rollout",
+       {{"maxUnavailable", count(rollout.max_unavailable)},
+        {"maxUnavailablePerGroup", count(rollout.max_unavailable_per_group)},
+        {"canary",
+         {{"nodesPerGroup", rollout.canary_nodes_per_group}, {"soak", k8s::format_go_duration(rollout.canary_soak)}}},
+        {"workloads", workloads(rollout.workloads)},
+        {"idleTimeout", k8s::format_go_duration(rollout.idle_timeout)},
+        {"verifyTimeout", k8s::format_go_duration(rollout.verify_timeout)},
+        {"maxFailures", rollout.max_failures}}}};
   if (rollout.cordon) spec["rollout"]["cordon"] = *rollout.cordon;
   if (rollout.paused) spec["rollout"]["paused"] = true;
   const Json object = {{"apiVersion", kApiVersion},
@@ -40,14 +42,16 @@ void plan_default_policy(Pass& pass) {
                        {"metadata", {{"name", kDefaultPolicy}}},
                        {"spec", std::move(spec)}};
   ObjectRef ref{std::string(kApiVersion), "SharingPolicy", "", std::string(kDefaultPolicy), ""};
-  pass.add(CreateObject{std::move(ref), object.dump(-1, ' ', false, Json::error_handler_t::replace)}, "DefaultPolicy", "there is always a policy to read, pause and tune");
+  pass.add(CreateObject{std::move(ref), object.dump(-1, ' ', false, Json::error_handler_t::replace)}, "DefaultPolicy",
+           "there is always a policy to read, pause and tune");
 }
 
 void plan_findings(Pass& pass) {
   constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
   const Index& index = pass.index;
   if (!index.record_problem.empty()) {
-    pass.finding(Severity::error, config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map}),
+    pass.finding(Severity::error,
+                 config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map}),
                  "RecordUnreadable", index.record_problem + ". Nothing is rolled until it is readable or removed");
   }
   std::size_t shown = 0;
@@ -60,7 +64,8 @@ void plan_findings(Pass& pass) {
   for (const std::string& name : index.first_seen) {
     const NodeAssessment& a = *index.find(name);
     if (!a.wrong_key || !pass.plannable(a) || !told.insert(a.policy.view()).second) continue;
-    pass.finding(Severity::error, policy_ref(index.policy(pass.s.world, std::string(a.policy.view()))), kConfigInvalid, a.message);
+    pass.finding(Severity::error, policy_ref(index.policy(pass.s.world, std::string(a.policy.view()))), kConfigInvalid,
+                 a.message);
   }
   for (const auto& [key, unit] : index.units) {
     for (const auto& [reason, nodes] : unit.blocked) {
@@ -68,9 +73,10 @@ void plan_findings(Pass& pass) {
         const OperandSet& set = index.discovery.sets[unit.set];
         const NodeAssessment& blocked = *index.find(*nodes.begin());
         const bool of_policy = blocked.wrong_key;
-        pass.finding(Severity::error,
-                     of_policy ? policy_ref(index.policy(pass.s.world, key.policy)) : config_map_ref(set.config_map_key()),
-                     kConfigInvalid, blocked.message);
+        pass.finding(
+            Severity::error,
+            of_policy ? policy_ref(index.policy(pass.s.world, key.policy)) : config_map_ref(set.config_map_key()),
+            kConfigInvalid, blocked.message);
         continue;
       }
       shown = 0;
@@ -93,7 +99,8 @@ void plan_findings(Pass& pass) {
       if (++shown > kMost) break;
       pass.finding(Severity::warning, node_ref(name), kLabelDropped,
                    fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); a shorter name in "
-                               "the annotation {} would be", label, value, kDevicesAnnotation));
+                               "the annotation {} would be",
+                               label, value, kDevicesAnnotation));
     }
   }
   for (const std::string& complaint : index.discovery.complaints) {

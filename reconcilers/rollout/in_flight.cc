@@ -67,10 +67,13 @@ class FlightPlan {
   void watch_mps_exit() {
     constexpr std::int64_t kKilled = 137;
     for (const Pod* pod : pods_.mps) {
-      const bool killed = std::ranges::any_of(pod->containers, [](const auto& c) { return c.last_exit_code == kKilled; });
+      const bool killed =
+          std::ranges::any_of(pod->containers, [](const auto& c) { return c.last_exit_code == kKilled; });
       if (!killed) continue;
-      const std::string message = fmt::format("MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left "
-                                              "in compute mode EXCLUSIVE_PROCESS", pod->meta.name);
+      const std::string message = fmt::format(
+          "MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left "
+          "in compute mode EXCLUSIVE_PROCESS",
+          pod->meta.name);
       pass_.finding(Severity::warning, node_ref(node()), kMpsUncleanExit, message);
       pass_.event(node_ref(node()), true, kMpsUncleanExit, "Restart", message);
     }
@@ -107,9 +110,7 @@ class FlightPlan {
     }
     return uids == 0 && !a_.label;
   }
-  [[nodiscard]] bool all_replaced() const {
-    return !any_left({Component::plugin, Component::gfd, Component::mps});
-  }
+  [[nodiscard]] bool all_replaced() const { return !any_left({Component::plugin, Component::gfd, Component::mps}); }
   [[nodiscard]] bool reloads_by_itself() const {
     return same_target_ && !a_.label && !flight_.replace.contains(Component::plugin);
   }
@@ -145,8 +146,8 @@ class FlightPlan {
         back_out(kRenameStrandsPods, strands_message(lost));
         return false;
       }
-      back_out(kWaitingForWorkloads, fmt::format("still in use after {}: {}",
-                                                 k8s::format_go_duration(rollout_.idle_timeout), use.names()));
+      back_out(kWaitingForWorkloads,
+               fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), use.names()));
       return false;
     }
     pass_.look_again_in(std::min<Duration>(std::chrono::seconds(10), rollout_.idle_timeout - waited));
@@ -165,9 +166,9 @@ class FlightPlan {
     NodeUse out;
     for (const Pod* pod : use.waiting) {
       const bool lost = a_.expectation && std::ranges::any_of(pod->gpu_requests, [&](const auto& request) {
-        auto after = a_.expectation->capacity.find(std::string(request.first.view()));
-        return request.second > 0 && (after == a_.expectation->capacity.end() || after->second == 0);
-      });
+                          auto after = a_.expectation->capacity.find(std::string(request.first.view()));
+                          return request.second > 0 && (after == a_.expectation->capacity.end() || after->second == 0);
+                        });
       if (lost) out.waiting.push_back(pod);
     }
     return out;
@@ -177,8 +178,10 @@ class FlightPlan {
     for (const auto& [resource, count] : a_.expectation->capacity) {
       if (count > 0) served += (served.empty() ? "" : ", ") + resource;
     }
-    return fmt::format("the node will serve {} only, and {} ask{} for something else: change what they request; they are waited "
-                       "for, and not evicted", served.empty() ? "nothing" : served, lost.names(), lost.waiting.size() == 1 ? "s" : "");
+    return fmt::format(
+        "the node will serve {} only, and {} ask{} for something else: change what they request; they are waited "
+        "for, and not evicted",
+        served.empty() ? "nothing" : served, lost.names(), lost.waiting.size() == 1 ? "s" : "");
   }
 
   void evict(const NodeUse& use) {
@@ -191,7 +194,8 @@ class FlightPlan {
       const bool strands = std::ranges::find(lost.waiting, pod) != lost.waiting.end();
       if (pod->meta.deletion_timestamp || refuses || strands) continue;
       pass_.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
-                fmt::format("{} uses the GPUs of node {}, whose sharing changes", pod->meta.name, node()), true, node());
+                fmt::format("{} uses the GPUs of node {}, whose sharing changes", pod->meta.name, node()), true,
+                node());
     }
   }
 
@@ -200,8 +204,8 @@ class FlightPlan {
     patch.name = node();
     patch.resource_version = node_.meta.resource_version;
     add_to(patch, policy_label(node_, config_label(pass_, node_, a_), a_));
-    pass_.add(std::move(patch), "Relabel", fmt::format("policy {} selects profile {}", a_.policy.view(), *a_.label), true,
-              node());
+    pass_.add(std::move(patch), "Relabel", fmt::format("policy {} selects profile {}", a_.policy.view(), *a_.label),
+              true, node());
   }
 
   // --- Between first and last.
@@ -215,8 +219,10 @@ class FlightPlan {
   [[nodiscard]] bool ready_for_last() const { return waiting_for().empty(); }
   [[nodiscard]] std::string waiting_for() const {
     const Steps steps = steps_for(transition_);
-    if (steps.wait == Steps::Wait::mps_ready && !serving(Component::mps)) return "the new MPS control daemon is not Ready";
-    if (steps.wait == Steps::Wait::mps_gone && count_left(Component::mps, true) > 0) return "the MPS control daemon is still there";
+    if (steps.wait == Steps::Wait::mps_ready && !serving(Component::mps))
+      return "the new MPS control daemon is not Ready";
+    if (steps.wait == Steps::Wait::mps_gone && count_left(Component::mps, true) > 0)
+      return "the MPS control daemon is still there";
     for (Component component : first_components(a_, transition_)) {
       const bool returns = component != Component::mps || steps.wait == Steps::Wait::mps_ready;
       if (returns && listed(component) != nullptr && !serving(component)) {
@@ -284,7 +290,8 @@ class FlightPlan {
     const Verification shown = verification();
     if (all_replaced() && a_.pods_ready && shown.shortfall) return finish("VerifiedDegraded");
     // The content was changed and changed back meanwhile: these pods have loaded what stood there between.
-    if (all_replaced() && same_target_ && !a_.fresh_pods && !shown.ok && !flight_.replace.empty()) return replace_again();
+    if (all_replaced() && same_target_ && !a_.fresh_pods && !shown.ok && !flight_.replace.empty())
+      return replace_again();
     if (all_replaced() && a_.pods_ready && shown.surplus && a_.measured_gpus > 0) return finish("Verified");
     std::string why = shown.ok ? "" : shown.mismatch;
     if (!a_.pods_ready) why = pods_problem();
@@ -337,8 +344,8 @@ class FlightPlan {
     if (next.transition == Transition::enter_mps && !pods_.mps.empty()) next.transition = Transition::change_mps;
     next.way = WayIn::edited;
     PatchNode patch = patch_into(pass_, node_, next, steps_for(next.transition).disruptive, false);
-    pass_.add(std::move(patch), "Superseded", fmt::format("half-way to {}; goes on to {}", flight_.target, a_.target.view()),
-              true, node());
+    pass_.add(std::move(patch), "Superseded",
+              fmt::format("half-way to {}; goes on to {}", flight_.target, a_.target.view()), true, node());
   }
 
   void replace_again() {
@@ -357,8 +364,8 @@ class FlightPlan {
     next.transition = transition_ == Transition::none ? Transition::reshare : transition_;
     PatchNode patch = patch_into(pass_, node_, next, false, false);
     pass_.add(std::move(patch), "ReloadFailed",
-              fmt::format("not reloaded within {}: {}", k8s::format_go_duration(kReloadGrace), a_.verified.mismatch), true,
-              node());
+              fmt::format("not reloaded within {}: {}", k8s::format_go_duration(kReloadGrace), a_.verified.mismatch),
+              true, node());
   }
 
   Pass& pass_;
@@ -393,7 +400,8 @@ void plan_nodes_to_record(Pass& pass) {
     const bool surplus = a->verified.surplus && a->measured_gpus > 0 && loading_expired(pass, name, *a);
     if (!a->matches && !surplus) {
       const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
-      const Duration grace = a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
+      const Duration grace =
+          a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
       // Afterwards it is a candidate for a restart (plan_starts asks the same condition).
       (void)pass.held_for(loading_condition(name, *a), grace);
       continue;
@@ -401,13 +409,16 @@ void plan_nodes_to_record(Pass& pass) {
     PatchNode patch = patch_out(pass, *node, *a);
     record_on(patch, *node, *a, std::string(a->target.view()));
     add_to(patch, label_change_to(*node, *a->expectation, a->gfd, pass.s.settings));
-    const bool restarted = pass.index.policy(pass.s.world, a->policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
+    const bool restarted =
+        pass.index.policy(pass.s.world, a->policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
     const bool ungated = a->way == WayIn::edited && !restarted;
-    pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false, name);
+    pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false,
+             name);
     if (ungated) {
-      pass.event(node_ref(name), true, kLoadedUngated, "Verify",
-                 fmt::format("pods were restarted by somebody else and loaded {} ({}) outside a rollout; it is verified",
-                             a->target.view(), a->profile_ref.view()));
+      pass.event(
+          node_ref(name), true, kLoadedUngated, "Verify",
+          fmt::format("pods were restarted by somebody else and loaded {} ({}) outside a rollout; it is verified",
+                      a->target.view(), a->profile_ref.view()));
     }
   }
 }
@@ -422,7 +433,8 @@ std::string loading_condition(const std::string& node, const NodeAssessment& ass
 
 bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& a) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  const Duration grace = a.way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
+  const Duration grace =
+      a.way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
   return pass.s.now - pass.since(loading_condition(node, a)) >= grace;
 }
 

@@ -31,7 +31,8 @@ class ManagedKeys {
       if (set.config_map.empty()) continue;
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, unit_key.policy);
       if (policy.inline_profile && pass_.s.settings.mode_of(policy) != PolicyMode::observe) {
-        want(set, inline_profile_key(policy.meta.name, *policy.inline_profile), inline_profile_text(*policy.inline_profile));
+        want(set, inline_profile_key(policy.meta.name, *policy.inline_profile),
+             inline_profile_text(*policy.inline_profile));
       }
       if (is_managed_key(unit_key.key)) want(set, unit_key.key, known_text(unit_key));
     }
@@ -50,7 +51,8 @@ class ManagedKeys {
   }
 
   void want(const OperandSet& set, const std::string& key, const std::string& text) {
-    if (text.empty() || !pass_.index.book.compile(text)->valid) return;  // Never written: nodes say why they are Blocked.
+    if (text.empty() || !pass_.index.book.compile(text)->valid)
+      return;  // Never written: nodes say why they are Blocked.
     wanted_[set.config_map_key()].emplace(key, text);
     // What the ClusterPolicy announces gets the key before its pods start.
     if (set.announced && !set.announced_config_map.empty()) {
@@ -87,13 +89,16 @@ class ManagedKeys {
     if (write.set.empty()) return;
     std::string message = "keys of inline profiles";
     if (!lost.empty()) {
-      message = fmt::format("{} lost or changed its key{} {}, which {} node{} run; put back. Last written by {}: let it leave "
-                            "keys that begin with gso- alone", k8s::to_string(where), lost.contains(',') ? "s" : "", lost,
-                            nodes, nodes == 1 ? "" : "s", last_writer(*config_map));
+      message = fmt::format(
+          "{} lost or changed its key{} {}, which {} node{} run; put back. Last written by {}: let it leave "
+          "keys that begin with gso- alone",
+          k8s::to_string(where), lost.contains(',') ? "s" : "", lost, nodes, nodes == 1 ? "" : "s",
+          last_writer(*config_map));
       pass_.finding(Severity::warning, config_map_ref(where), kConfigMapReplacedByGitOps, message);
       pass_.event(config_map_ref(where), true, kConfigMapReplacedByGitOps, "Restore", message);
     }
-    pass_.add(std::move(write), lost.empty() ? std::string_view("KeysWritten") : kConfigMapReplacedByGitOps, std::move(message));
+    pass_.add(std::move(write), lost.empty() ? std::string_view("KeysWritten") : kConfigMapReplacedByGitOps,
+              std::move(message));
   }
 
   static std::string last_writer(const ConfigMap& config_map) {
@@ -126,9 +131,8 @@ class ManagedKeys {
   [[nodiscard]] bool is_default(const ObjectKey& where, const std::string& key) const {
     return std::ranges::any_of(pass_.index.discovery.sets, [&](const OperandSet& set) {
       if (set.config_map_key() != where) return false;
-      return set.announced_default == key || std::ranges::any_of(set.operands, [&](const Operand& operand) {
-               return operand.default_key == key;
-             });
+      return set.announced_default == key ||
+             std::ranges::any_of(set.operands, [&](const Operand& operand) { return operand.default_key == key; });
     });
   }
 
@@ -148,22 +152,26 @@ bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key)
   if (config_map == nullptr || !config_map->data.contains(key)) return false;
   const bool shown = pass.held_for(fmt::format("projected/{}/{}", set.id(), key), pass.s.settings.projection);
   // Our own writes do not count as a change of the data.
-  return shown || (!config_map->our_keys.contains(key) && pass.s.now - config_map->data_changed >= pass.s.settings.projection);
+  return shown ||
+         (!config_map->our_keys.contains(key) && pass.s.now - config_map->data_changed >= pass.s.settings.projection);
 }
 
 void plan_finalizers(Pass& pass) {
-  const bool observes = pass.s.settings.rollouts == PolicyMode::observe;  // Then none is added; those that are there may go.
+  const bool observes =
+      pass.s.settings.rollouts == PolicyMode::observe;  // Then none is added; those that are there may go.
   for (const auto& [name, policy] : pass.s.world.policies.all()) {
     const bool has = std::ranges::find(policy->finalizers, kRevertFinalizer) != policy->finalizers.end();
     const bool labels = policy->config_map_key || policy->inline_profile;
     const bool used = pass.index.labelled.contains(name.name);
     const bool reverts = policy->deletion_policy == DeletionPolicy::revert;
     const bool deleted = policy->meta.deletion_timestamp.has_value();
-    const bool wanted = reverts && (deleted ? used : used || (labels && pass.s.settings.mode_of(*policy) != PolicyMode::observe));
+    const bool wanted =
+        reverts && (deleted ? used : used || (labels && pass.s.settings.mode_of(*policy) != PolicyMode::observe));
     if (has == wanted || (!has && (deleted || observes))) continue;
     if (!wanted && !pass.s.world.unsynced_namespaces.empty()) continue;
     PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", name.name, policy->meta.uid},
-                          policy->finalizers, policy->meta.resource_version};
+                          policy->finalizers,
+                          policy->meta.resource_version};
     std::erase(patch.finalizers, kRevertFinalizer);
     if (wanted) patch.finalizers.emplace_back(kRevertFinalizer);
     pass.add(std::move(patch), wanted ? "RevertFirst" : "Reverted",

@@ -52,7 +52,8 @@ void Pass::add(Action action, std::string_view reason, std::string message, bool
                           disruptive, std::move(node)});
 }
 
-void Pass::event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action, std::string note) {
+void Pass::event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action,
+                 std::string note) {
   RecordEvent event{std::move(regarding), warning, std::string(reason), std::string(action), std::move(note)};
   plan.actions.push_back({std::string(reconciler_), std::move(event), std::string(reason), {}, false, {}});
 }
@@ -65,8 +66,12 @@ bool Pass::plannable(const NodeAssessment& assessment) const {
   return !s.world.unsynced_namespaces.contains(index.set_of(assessment).ns);
 }
 
-ObjectRef node_ref(const std::string& name) { return {"v1", "Node", "", name, ""}; }
-ObjectRef config_map_ref(const ObjectKey& key) { return {"v1", "ConfigMap", key.ns, key.name, ""}; }
+ObjectRef node_ref(const std::string& name) {
+  return {"v1", "Node", "", name, ""};
+}
+ObjectRef config_map_ref(const ObjectKey& key) {
+  return {"v1", "ConfigMap", key.ns, key.name, ""};
+}
 ObjectRef policy_ref(const SharingPolicy& policy) {
   return {std::string(kApiVersion), "SharingPolicy", "", policy.meta.name, policy.meta.uid};
 }
@@ -120,9 +125,8 @@ bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment) 
   if (!use.fresh) return false;
   if (drain == Drain::idle) return use.waiting.empty();
   if (!assessment.expectation) return false;
-  return std::ranges::all_of(assessment.expectation->capacity, [&](const auto& entry) {
-    return use.requested(entry.first) <= entry.second;
-  });
+  return std::ranges::all_of(assessment.expectation->capacity,
+                             [&](const auto& entry) { return use.requested(entry.first) <= entry.second; });
 }
 
 std::vector<Component> first_components(const NodeAssessment& assessment, Transition transition) {
@@ -212,7 +216,8 @@ void record_on(PatchNode& patch, const Node& node, const NodeAssessment& a, cons
   patch.set_annotations[std::string(kProfileAnnotation)] = std::string(a.profile_ref.view());
   if (gpus_to_remember(node, a) > 0) {
     const std::string count = std::to_string(a.measured_gpus);
-    if (node.meta.annotations.get(kGpuCountAnnotation) != count) patch.set_annotations[std::string(kGpuCountAnnotation)] = count;
+    if (node.meta.annotations.get(kGpuCountAnnotation) != count)
+      patch.set_annotations[std::string(kGpuCountAnnotation)] = count;
   } else if (node.meta.labels.get(kGpuCount) == node.meta.annotations.get(kGpuCountAnnotation) &&
              node.meta.annotations.contains(kGpuCountAnnotation)) {
     patch.remove_annotations.insert(std::string(kGpuCountAnnotation));

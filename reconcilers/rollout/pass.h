@@ -19,7 +19,7 @@ using Index = FleetIndex::Impl;
 
 // Why a unit starts no node now; empty reason: it may.
 struct Gate {
-  std::string reason;   // CamelCase.
+  std::string reason;  // CamelCase.
   std::string message;
   [[nodiscard]] bool open() const { return reason.empty(); }
 };
@@ -57,11 +57,11 @@ class Pass {
 
 // The GPU consumers of a node as last listed.
 struct NodeUse {
-  bool fresh = false;                        // Listed at or after `needed_since`, and not long ago.
-  std::vector<const Pod*> waiting;           // Those that a disruption would break and that can leave.
-  std::vector<const Pod*> daemonset_owned;   // Reported, neither waited for nor evicted.
+  bool fresh = false;                       // Listed at or after `needed_since`, and not long ago.
+  std::vector<const Pod*> waiting;          // Those that a disruption would break and that can leave.
+  std::vector<const Pod*> daemonset_owned;  // Reported, neither waited for nor evicted.
   [[nodiscard]] std::int64_t requested(std::string_view resource) const;
-  [[nodiscard]] std::string names() const;   // "ns/a, ns/b and 3 more"
+  [[nodiscard]] std::string names() const;  // "ns/a, ns/b and 3 more"
 };
 [[nodiscard]] NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since);
 
@@ -105,7 +105,8 @@ void plan_finalizers(Pass& pass);    // Policies with deletionPolicy Revert wait
 [[nodiscard]] bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key);
 
 // Names how long the node has been verifying; a new list of pods to replace starts it anew.
-[[nodiscard]] std::string verifying_condition(const std::string& node, std::string_view target, std::string_view replace);
+[[nodiscard]] std::string verifying_condition(const std::string& node, std::string_view target,
+                                              std::string_view replace);
 // How long a node that loads by itself may take before its pods are replaced: the condition, and whether it is over.
 [[nodiscard]] std::string loading_condition(const std::string& node, const NodeAssessment& assessment);
 [[nodiscard]] bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& assessment);
@@ -115,16 +116,17 @@ void plan_finalizers(Pass& pass);    // Policies with deletionPolicy Revert wait
 [[nodiscard]] std::string unit_target(const Unit& unit);  // The revision of most of its nodes; empty when none.
 [[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
 // Why this revision is not taken further: failed nodes now, or the memory of them. Empty: it may be.
-[[nodiscard]] std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target);
-[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
-                                                             std::string_view target);
+[[nodiscard]] std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit,
+                                            const std::string& target);
+[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key,
+                                                             const SharingPolicy& policy, std::string_view target);
 [[nodiscard]] bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
                                  const std::string& target);
 // The first of the three budgets (cluster, policy, group) that has no room for one more node (S1), for people; empty
 // when all have. `…_taken`: what this pass has started already.
-[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
-                                           std::int64_t cluster_taken = 0, std::int64_t policy_taken = 0,
-                                           std::int64_t group_taken = 0);
+[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit,
+                                           const std::string& product, std::int64_t cluster_taken = 0,
+                                           std::int64_t policy_taken = 0, std::int64_t group_taken = 0);
 [[nodiscard]] std::string rollout_name(const UnitKey& key, std::string_view revision);
 [[nodiscard]] ObjectRef rollout_ref(const std::string& name);
 // These keys of the state ConfigMap; its others stay.

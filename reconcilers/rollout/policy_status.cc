@@ -13,7 +13,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 const Json* find_condition(const Json& status, std::string_view type) {
   auto list = status.find("conditions");
@@ -63,22 +65,22 @@ struct PolicySum {
   std::map<std::string, std::set<std::string>> blocked;
   std::set<std::string> targets;
   std::set<std::string> failed;
-  std::vector<std::string> unsettled;            // Nodes on their way, the first of those that wait after them.
-  std::vector<std::string> drifting;             // Nodes that do not show what they run, and what the first one shows.
+  std::vector<std::string> unsettled;  // Nodes on their way, the first of those that wait after them.
+  std::vector<std::string> drifting;   // Nodes that do not show what they run, and what the first one shows.
   std::string drift;
   std::vector<std::pair<UnitKey, Gate>> closed;  // Units with work and a closed gate.
   std::vector<std::string> invalid;              // Messages of profiles that do not parse.
-  std::vector<ObjectRef> invalid_objects;  // What each of `invalid` is about.
+  std::vector<ObjectRef> invalid_objects;        // What each of `invalid` is about.
   std::vector<std::string> breaking;             // Nodes that would break.
   std::string break_reason;
-  std::string unstaged;                          // Why a change goes round the waves.
-  std::string unread_owner;                      // ClusterPolicy that may not be read.
-  std::string unstaged_owner;                    // ClusterPolicy.
+  std::string unstaged;        // Why a change goes round the waves.
+  std::string unread_owner;    // ClusterPolicy that may not be read.
+  std::string unstaged_owner;  // ClusterPolicy.
   std::string rollout;
-  std::string exhausted;                         // Why no waiting node has a slot; empty when one has.
+  std::string exhausted;  // Why no waiting node has a slot; empty when one has.
   bool has_slot = false;
-  std::string rolled_back;                       // The policy's own profile failed and was taken back.
-  std::string failed_before;                     // A remembered failure whose nodes have gone.
+  std::string rolled_back;    // The policy's own profile failed and was taken back.
+  std::string failed_before;  // A remembered failure whose nodes have gone.
   OldestInFlight oldest;
   [[nodiscard]] std::int64_t count(Situation situation) const {
     auto it = counts.find(situation);
@@ -178,10 +180,14 @@ class PolicyStatuses {
     const std::string key = inline_profile_key(policy.meta.name, *policy.inline_profile);
     const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
     for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
-      if (!failure.rolled_back || failure.policy != policy.meta.name || failure.key != key || failure.retry != retry) continue;
-      const std::string where = failure.nodes.empty() ? "" : " failed on " + join_names({failure.nodes.begin(), failure.nodes.end()}) + " and";
-      sum.rolled_back = fmt::format("{}{} was taken back; it is not tried again until it changes, or by `rollout start`",
-                                    failure.revision, where);
+      if (!failure.rolled_back || failure.policy != policy.meta.name || failure.key != key || failure.retry != retry)
+        continue;
+      const std::string where = failure.nodes.empty()
+                                    ? ""
+                                    : " failed on " + join_names({failure.nodes.begin(), failure.nodes.end()}) + " and";
+      sum.rolled_back =
+          fmt::format("{}{} was taken back; it is not tried again until it changes, or by `rollout start`",
+                      failure.revision, where);
     }
   }
 
@@ -196,7 +202,8 @@ class PolicyStatuses {
     sum.targets.insert(target);
     const auto* failure = unit.failed.empty() ? remembered_failure(pass_.index, key, *sum.policy, target) : nullptr;
     if (failure != nullptr) {
-      sum.failed_before = fmt::format("{} failed on {}", target, join_names({failure->nodes.begin(), failure->nodes.end()}));
+      sum.failed_before =
+          fmt::format("{} failed on {}", target, join_names({failure->nodes.begin(), failure->nodes.end()}));
     }
     const OperandSet& set = pass_.index.discovery.sets[unit.set];
     if (auto invalid = unit.blocked.find(std::string(kConfigInvalid)); invalid != unit.blocked.end()) {
@@ -248,8 +255,8 @@ class PolicyStatuses {
   }
 
   [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
-    const std::int64_t moving = sum.count(Situation::in_flight) + sum.count(Situation::to_record) +
-                                sum.count(Situation::following);
+    const std::int64_t moving =
+        sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
     const std::int64_t waiting = sum.count(Situation::change);
     if (auto condition = reverting(pass_, *sum.policy)) return *condition;
     if (!sum.closed.empty()) {
@@ -277,7 +284,8 @@ class PolicyStatuses {
 
   static StatusCondition ready(const PolicySum& sum) {
     if (sum.total == 0) {
-      return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all that it selects"};
+      return {"Ready", true, "NoNodes",
+              "selects no GPU node, or policies of higher priority govern all that it selects"};
     }
     if (!sum.rolled_back.empty()) return {"Ready", false, std::string(kRolledBack), sum.rolled_back};
     if (sum.settled == sum.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
@@ -295,24 +303,27 @@ class PolicyStatuses {
               fmt::format("not up to date yet ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};
     }
     return {"Ready", false, std::string(kDrift),
-            fmt::format("nodes that do not show what they run: {}{}{}", join_names(sum.drifting), sum.drift.empty() ? "" : "; ",
-                        sum.drift)};
+            fmt::format("nodes that do not show what they run: {}{}{}", join_names(sum.drifting),
+                        sum.drift.empty() ? "" : "; ", sum.drift)};
   }
 
   static std::optional<StatusCondition> staged(const PolicySum& sum, std::string_view before) {
     if (!sum.breaking.empty()) {
-      return StatusCondition{"Staged", false, std::string(kNodesWouldBreak),
-                             fmt::format("{}; nodes that this will break: {}", sum.break_reason, join_names(sum.breaking))};
+      return StatusCondition{
+          "Staged", false, std::string(kNodesWouldBreak),
+          fmt::format("{}; nodes that this will break: {}", sum.break_reason, join_names(sum.breaking))};
     }
     if (!sum.unstaged.empty()) {
       return StatusCondition{"Staged", false, std::string(kUnstagedClusterPolicy),
                              sum.unstaged + ": it is followed and verified, not staged"};
     }
     if (!sum.unread_owner.empty()) {
-      return StatusCondition{"Staged", false, std::string(kClusterPolicyForbidden),
-                             fmt::format("ClusterPolicy {} may not be read: a change that it announces is seen only once its "
-                                         "DaemonSets have it, and nodes that it would break are not named beforehand; grant "
-                                         "get, list and watch on clusterpolicies.nvidia.com", sum.unread_owner)};
+      return StatusCondition{
+          "Staged", false, std::string(kClusterPolicyForbidden),
+          fmt::format("ClusterPolicy {} may not be read: a change that it announces is seen only once its "
+                      "DaemonSets have it, and nodes that it would break are not named beforehand; grant "
+                      "get, list and watch on clusterpolicies.nvidia.com",
+                      sum.unread_owner)};
     }
     if (before.find("\"Staged\"") == std::string_view::npos) return std::nullopt;
     return StatusCondition{"Staged", true, "Staged", "changes go through the policy's waves"};
@@ -327,8 +338,8 @@ class PolicyStatuses {
       if (loser != name) break;
       const SharingPolicy& other = pass_.index.policy(pass_.s.world, winner);
       const std::string_view why = other.priority > sum.policy->priority ? "its priority is higher" : "it is older";
-      message += fmt::format("{}{} of the nodes that it selects {} governed by {}: {}", message.empty() ? "" : "; ", it->second,
-                             it->second == 1 ? "is" : "are", winner, why);
+      message += fmt::format("{}{} of the nodes that it selects {} governed by {}: {}", message.empty() ? "" : "; ",
+                             it->second, it->second == 1 ? "is" : "are", winner, why);
     }
     if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};
     if (before.find("\"Overlapped\"") == std::string_view::npos) return std::nullopt;
@@ -344,16 +355,18 @@ class PolicyStatuses {
                  {{"total", sum.total},
                   {"upToDate", sum.settled},
                   {"pending", sum.count(Situation::change)},
-                  {"updating", sum.count(Situation::in_flight) + sum.count(Situation::to_record) +
-                                   sum.count(Situation::following)},
+                  {"updating",
+                   sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following)},
                   {"blocked", sum.count(Situation::blocked)},
                   {"failed", sum.count(Situation::failed)},
                   {"held", sum.held}}},
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
     if (generation > 0) out["observedGeneration"] = generation;
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
-    add_progress(pass_, *sum.policy, {sum.rollout, sum.settled, sum.count(Situation::in_flight), sum.oldest}, before, out);
-    if (sum.targets.size() == 1 && sum.settled == sum.total && sum.total > 0) out["verifiedRevision"] = *sum.targets.begin();
+    add_progress(pass_, *sum.policy, {sum.rollout, sum.settled, sum.count(Situation::in_flight), sum.oldest}, before,
+                 out);
+    if (sum.targets.size() == 1 && sum.settled == sum.total && sum.total > 0)
+      out["verifiedRevision"] = *sum.targets.begin();
     for (const auto& [reason, nodes] : sum.blocked) {
       constexpr std::size_t kNodes = 5;
       constexpr std::size_t kText = 1024;
@@ -384,11 +397,14 @@ class PolicyStatuses {
     if (unstaged.empty() || unstaged == false_condition(before, "Staged")) return;
     const bool unread = unstaged.starts_with(kClusterPolicyForbidden);
     const bool breaks = unstaged.starts_with(kNodesWouldBreak);
-    const std::string_view reason = unread ? kClusterPolicyForbidden : breaks ? kNodesWouldBreak : kUnstagedClusterPolicy;
+    const std::string_view reason = unread   ? kClusterPolicyForbidden
+                                    : breaks ? kNodesWouldBreak
+                                             : kUnstagedClusterPolicy;
     const std::string& owner_name = unread ? sum.unread_owner : sum.unstaged_owner;
     const std::string note = unstaged.substr(unstaged.find(": ") + 2);
-    ObjectRef about = owner_name.empty() ? config_map_ref({pass_.s.settings.operator_namespace, pass_.s.settings.state_config_map})
-                                                 : ObjectRef{"nvidia.com/v1", "ClusterPolicy", "", owner_name, ""};
+    ObjectRef about = owner_name.empty()
+                          ? config_map_ref({pass_.s.settings.operator_namespace, pass_.s.settings.state_config_map})
+                          : ObjectRef{"nvidia.com/v1", "ClusterPolicy", "", owner_name, ""};
     if (const ClusterPolicy* owner = pass_.s.world.clusterpolicies.find(owner_name)) about.uid = owner->meta.uid;
     pass_.event(std::move(about), breaks || unread, reason, unread ? "Watch" : "Verify", note);
   }
@@ -434,6 +450,8 @@ class PolicyStatuses {
 
 }  // namespace
 
-void plan_policy_statuses(Pass& pass) { PolicyStatuses(pass).run(); }
+void plan_policy_statuses(Pass& pass) {
+  PolicyStatuses(pass).run();
+}
 
 }  // namespace gso

@@ -41,14 +41,16 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
   const std::int64_t other = count_of(unit, Situation::to_record) + count_of(unit, Situation::following);
   if (pending + moving == 0 && unit.failed.empty()) {
     // A node that joined, or drifted, later does not open what was completed.
-    if (other == 0 || rollout.phase == "Completed") return {"Completed", "Completed", "every node that can be is at the revision"};
+    if (other == 0 || rollout.phase == "Completed")
+      return {"Completed", "Completed", "every node that can be is at the revision"};
   }
   const Gate gate = gate_of(pass, key, unit);
   if (gate.reason == "AwaitingApproval") return {"AwaitingApproval", gate.reason, gate.message};
   if (gate.reason == kMaxFailures || gate.reason == kUndone || gate.reason == "Paused" || gate.reason == "Observe") {
     return {"Paused", gate.reason, gate.message};
   }
-  if (pending + moving == 0 && !unit.failed.empty()) return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
+  if (pending + moving == 0 && !unit.failed.empty())
+    return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
   return {"Progressing", gate.open() ? "RollingOut" : gate.reason, gate.message};
 }
 
@@ -58,8 +60,8 @@ std::int64_t wave_of(Pass& pass, const UnitKey& key, const Unit& unit, const std
     if (!group.pending.empty() && !canary_passed(pass, key, unit, product, target)) return 0;
   }
   const auto& sums = pass.index.policies.at(key.policy);
-  const std::int64_t budget = std::max<std::int64_t>(
-      1, pass.index.policy(pass.s.world, key.policy).rollout.max_unavailable.of(sums.total));
+  const std::int64_t budget =
+      std::max<std::int64_t>(1, pass.index.policy(pass.s.world, key.policy).rollout.max_unavailable.of(sums.total));
   return 1 + settled_of(unit) / budget;
 }
 
@@ -84,7 +86,9 @@ Json nodes_of(const Pass& pass, const Unit& unit) {
   return out;
 }
 
-bool is_undone(const SharingRollout& rollout) { return rollout.meta.annotations.get(kUndoAnnotation) == "true"; }
+bool is_undone(const SharingRollout& rollout) {
+  return rollout.meta.annotations.get(kUndoAnnotation) == "true";
+}
 
 const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& rollout) {
   const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
@@ -125,10 +129,9 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   if (phase.name != "Completed") status.erase("completedAt");
   status["phase"] = phase.name;
   const bool done = phase.name == "Completed";
-  status["conditions"] = condition_list(
-      {{"Ready", done, phase.reason, phase.message},
-       {"Progressing", phase.name == "Progressing", phase.reason, phase.message}},
-      rollout.status_json, rollout.meta.generation, pass.s.now);
+  status["conditions"] = condition_list({{"Ready", done, phase.reason, phase.message},
+                                         {"Progressing", phase.name == "Progressing", phase.reason, phase.message}},
+                                        rollout.status_json, rollout.meta.generation, pass.s.now);
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
   std::string text = status.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text == rollout.status_json) return;
@@ -136,8 +139,9 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   ref.uid = rollout.meta.uid;
   if (phase.name != rollout.phase) {
     const bool bad = phase.name == "Failed" || phase.name == "RolledBack" || phase.reason == kMaxFailures;
-    pass.event(ref, bad, phase.reason, "Rollout", fmt::format("{} to {}: {}{}{}", rollout.key, rollout.to_revision,
-                                                             phase.name, phase.message.empty() ? "" : ": ", phase.message));
+    pass.event(ref, bad, phase.reason, "Rollout",
+               fmt::format("{} to {}: {}{}{}", rollout.key, rollout.to_revision, phase.name,
+                           phase.message.empty() ? "" : ": ", phase.message));
   }
   pass.add(PatchStatus{std::move(ref), std::move(text)}, phase.name, phase.message);
 }
@@ -146,7 +150,8 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
 void plan_history(Pass& pass) {
   std::map<std::string_view, std::vector<const SharingRollout*>> finished;
   for (const auto& [key, rollout] : pass.s.world.rollouts.all()) {
-    if (is_terminal(rollout->phase) && !rollout->meta.deletion_timestamp) finished[rollout->policy].push_back(rollout.get());
+    if (is_terminal(rollout->phase) && !rollout->meta.deletion_timestamp)
+      finished[rollout->policy].push_back(rollout.get());
   }
   for (auto& [policy, rollouts] : finished) {
     const std::int64_t wanted =

@@ -35,7 +35,9 @@ std::string rollout_name(const UnitKey& key, std::string_view revision) {
   return fmt::format("{}-{}", head, hash);
 }
 
-ObjectRef rollout_ref(const std::string& name) { return {std::string(kApiVersion), "SharingRollout", "", name, ""}; }
+ObjectRef rollout_ref(const std::string& name) {
+  return {std::string(kApiVersion), "SharingRollout", "", name, ""};
+}
 
 std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
   return std::ranges::count_if(unit.failed, [&](const std::string& name) {
@@ -65,7 +67,8 @@ std::string last_verified_text(const Index& index, const UnitKey& key, const Sha
   const bool owned = policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
   if (policy.rollout.on_failure != OnFailure::rollback || owned || !index.record) return {};
   auto verified = index.record->verified.find(key.set + "/" + key.key);
-  if (verified == index.record->verified.end()) return "; ConfigMap " + key.set + " is not ours to write, and nothing was verified before";
+  if (verified == index.record->verified.end())
+    return "; ConfigMap " + key.set + " is not ours to write, and nothing was verified before";
   const auto kept = index.record->texts.find(verified->second);
   const std::string text = kept == index.record->texts.end() ? index.book.text_of(verified->second) : kept->second;
   if (text.empty() || text.size() > kMost) {
@@ -78,22 +81,28 @@ std::string last_verified_text(const Index& index, const UnitKey& key, const Sha
 std::string restart_obstacle(const Pass& pass, const Unit& unit) {
   const OperandSet& set = pass.index.discovery.sets[unit.set];
   if (set.announcement_unknown) {
-    return fmt::format("ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
-                       "DaemonSets too: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism NodeByNode",
-                       set.owner);
+    return fmt::format(
+        "ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
+        "DaemonSets too: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism NodeByNode",
+        set.owner);
   }
   for (const Operand& operand : set.operands) {
     if (operand.on_delete) {
-      return fmt::format("DaemonSet {} has updateStrategy OnDelete, where a restart of the DaemonSet replaces no pod: use "
-                         "mechanism NodeByNode", k8s::to_string(operand.key));
+      return fmt::format(
+          "DaemonSet {} has updateStrategy OnDelete, where a restart of the DaemonSet replaces no pod: use "
+          "mechanism NodeByNode",
+          k8s::to_string(operand.key));
     }
   }
   for (const auto& [key, other] : pass.index.units) {
     if (other.set != unit.set) continue;
     const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
-    if (policy.rollout.mechanism == Mechanism::daemonset_restart && pass.s.settings.mode_of(policy) != PolicyMode::observe) continue;
-    return fmt::format("a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node",
-                       set.ns, key.policy);
+    if (policy.rollout.mechanism == Mechanism::daemonset_restart &&
+        pass.s.settings.mode_of(policy) != PolicyMode::observe)
+      continue;
+    return fmt::format(
+        "a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node", set.ns,
+        key.policy);
   }
   return {};
 }
@@ -124,15 +133,19 @@ std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, 
   const std::int64_t failures = failures_of(pass.index, unit, target);
   if (failures == 0 && known == nullptr) return {};
   if (failures == 0) {
-    return fmt::format("{} failed before and is not tried again until it changes; `rollout start` tries it again", target);
+    return fmt::format("{} failed before and is not tried again until it changes; `rollout start` tries it again",
+                       target);
   }
   // A failed node keeps its slot: when all slots are failed nodes, nothing can go on either.
-  const std::int64_t slots = std::max<std::int64_t>(1, policy.rollout.max_unavailable.of(pass.index.policies.at(key.policy).total));
+  const std::int64_t slots =
+      std::max<std::int64_t>(1, policy.rollout.max_unavailable.of(pass.index.policies.at(key.policy).total));
   const bool canary = !all_canaries_passed(pass, key, unit, target);
   const bool full = failures >= slots;
   if (!canary && !full && failures < policy.rollout.max_failures && known == nullptr) return {};
   return fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
-                     canary ? " in the canary" : full && failures < policy.rollout.max_failures ? ", which are all slots" : "");
+                     canary                                           ? " in the canary"
+                     : full && failures < policy.rollout.max_failures ? ", which are all slots"
+                                                                      : "");
 }
 
 const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
@@ -177,8 +190,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   }
   if (set.announced) {
     return {std::string(kGpuOperatorUpdating),
-            fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet", set.owner,
-                        set.announced_config_map, set.announced_default)};
+            fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet",
+                        set.owner, set.announced_config_map, set.announced_default)};
   }
   if (std::string why = too_many_failures(pass, key, unit, target); !why.empty()) {
     return {std::string(kMaxFailures), why + last_verified_text(pass.index, key, policy)};
@@ -187,7 +200,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
     if (std::string why = restart_obstacle(pass, unit); !why.empty()) return {"MechanismUnusable", std::move(why)};
   }
   if (relabels(pass, unit) && !key_is_projected(pass, set, key.key)) {
-    return {"KeyNotProjected", fmt::format("key {} is new in ConfigMap {}: kubelets have to project it first", key.key, set.id())};
+    return {"KeyNotProjected",
+            fmt::format("key {} is new in ConfigMap {}: kubelets have to project it first", key.key, set.id())};
   }
   const WindowState windows = windows_at(policy.rollout.windows, pass.s.now);
   if (windows.until) pass.look_again_in(*windows.until - pass.s.now);
@@ -197,7 +211,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
             : windows.problem.empty() ? "no maintenance window opens in the next five years"
                                       : "a maintenance window cannot be read: " + windows.problem};
   }
-  if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle)) return {"Settling", "the inputs changed a moment ago"};
+  if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle))
+    return {"Settling", "the inputs changed a moment ago"};
   return {};
 }
 
@@ -207,11 +222,14 @@ std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& u
   const Sums& policy = pass.index.policies.at(key.policy);
   const Group& group = unit.groups.at(product);
   auto full = [](std::string_view what, std::int64_t busy, std::int64_t budget) {
-    return busy + 1 <= budget ? std::string() : fmt::format("{}: {} of {} out of service or in flight", what, busy, budget);
+    return busy + 1 <= budget ? std::string()
+                              : fmt::format("{}: {} of {} out of service or in flight", what, busy, budget);
   };
   std::string out = full("cluster", pass.index.cluster.busy + cluster_taken,
                          pass.s.settings.cluster_max_unavailable.of(pass.index.cluster.total));
-  if (out.empty()) out = full(fmt::format("policy {}", key.policy), policy.busy + policy_taken, rollout.max_unavailable.of(policy.total));
+  if (out.empty())
+    out = full(fmt::format("policy {}", key.policy), policy.busy + policy_taken,
+               rollout.max_unavailable.of(policy.total));
   if (out.empty()) {
     out = full(fmt::format("group {}", product.empty() ? "of unknown product" : product), group.busy + group_taken,
                rollout.max_unavailable_per_group.of(group.total));
@@ -263,12 +281,14 @@ class Starter {
       if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
       reloads_[unit_of(*a)].insert(name);
     }
-    // Nodes that have stopped showing what they run, for longer than a start may take. A missing device is no such case.
+    // Nodes that have stopped showing what they run, for longer than a start may take. A missing device is no such
+    // case.
     for (const std::string& name : pass_.index.drifting) {
       const NodeAssessment* a = pass_.index.find(name);
       if (a == nullptr || a->verified.shortfall) continue;
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
-      if (pass_.held_for(fmt::format("drifting/{}/{}", name, a->target.view()), patience)) reloads_[unit_of(*a)].insert(name);
+      if (pass_.held_for(fmt::format("drifting/{}/{}", name, a->target.view()), patience))
+        reloads_[unit_of(*a)].insert(name);
     }
   }
 
@@ -284,9 +304,10 @@ class Starter {
 
   void start_unit(const UnitKey& key, const Unit& unit) {
     const auto reloads = reloads_.find(key);
-    const bool pending = std::ranges::any_of(unit.groups, [](const auto& group) { return !group.second.pending.empty(); });
-    if ((!pending && reloads == reloads_.end()) || pass_.s.world.unsynced_namespaces.contains(
-                                                       pass_.index.discovery.sets[unit.set].ns)) {
+    const bool pending =
+        std::ranges::any_of(unit.groups, [](const auto& group) { return !group.second.pending.empty(); });
+    if ((!pending && reloads == reloads_.end()) ||
+        pass_.s.world.unsynced_namespaces.contains(pass_.index.discovery.sets[unit.set].ns)) {
       return;
     }
     const std::string target = unit_target(unit);
@@ -329,7 +350,8 @@ class Starter {
     ensure_rollout(key, unit, target);
     for (const Operand& operand : pass_.index.discovery.sets[unit.set].operands) {
       const DaemonSet* daemonset = pass_.s.world.daemonsets.find(operand.key);
-      if (daemonset == nullptr || !components.contains(operand.component) || daemonset->restarted_for == restarted_for) continue;
+      if (daemonset == nullptr || !components.contains(operand.component) || daemonset->restarted_for == restarted_for)
+        continue;
       if (!restarted_.insert(operand.key).second) continue;
       pass_.add(RestartDaemonSet{operand.key, daemonset->meta.resource_version, restarted_for}, "Restart",
                 fmt::format("{} to {}, by its DaemonSet", key.key, target), true);
@@ -359,9 +381,8 @@ class Starter {
         if (outcome == Outcome::started) --may_start;
       }
       // Those who waited in vain come again only when nobody else is left.
-      if (!back_of_queue && std::ranges::any_of(group.pending, [&](const auto& entry) {
-            return !deferred_.contains(entry.second);
-          })) {
+      if (!back_of_queue &&
+          std::ranges::any_of(group.pending, [&](const auto& entry) { return !deferred_.contains(entry.second); })) {
         break;
       }
     }
@@ -378,8 +399,8 @@ class Starter {
 
   enum class Outcome { started, no_slot, skipped };
 
-  // S8, also for reloads, which are no change of the profile: no roll to replicas where KAI shares GPUs, nor before it is
-  // known whether it does.
+  // S8, also for reloads, which are no change of the profile: no roll to replicas where KAI shares GPUs, nor before it
+  // is known whether it does.
   bool kai_allows(const std::string& name, const NodeAssessment& a) {
     const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
     if (!replicas) return true;
@@ -399,7 +420,8 @@ class Starter {
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !node->ready) return Outcome::skipped;
     if (!kai_allows(name, *a)) return Outcome::skipped;
-    if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.set_of(*a), key.key)) return Outcome::no_slot;
+    if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.set_of(*a), key.key))
+      return Outcome::no_slot;
     if (!is_busy(*a) && !slot_is_free(key, unit, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
@@ -427,8 +449,8 @@ class Starter {
     // Clients of MPS break whether or not somebody waits for them: no new ones meanwhile.
     const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);
     pass_.add(patch_into(pass_, node, a, cordon, live), "Update",
-              fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(), a.target.view(),
-                          to_string(a.way), to_string(a.transition)),
+              fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
+                          a.target.view(), to_string(a.way), to_string(a.transition)),
               true, name);
     if (!live) {
       pass_.plan.consumers_wanted.insert(name);
@@ -461,7 +483,8 @@ class Starter {
   bool slot_is_free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) {
     const std::string product(a.product.view());
     return exhausted_budget(pass_, key, unit, product, taken_.cluster, taken_.policies[key.policy],
-                            taken_.groups[{key, product}]).empty();
+                            taken_.groups[{key, product}])
+        .empty();
   }
 
   void take_slot(const UnitKey& key, const NodeAssessment& a) {
@@ -478,19 +501,24 @@ class Starter {
 
   void ensure_rollout(const UnitKey& key, const Unit& unit, const std::string& target) {
     const std::string name = rollout_name(key, target);
-    if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(name) != nullptr || !made_.insert(name).second) return;
+    if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(name) != nullptr || !made_.insert(name).second)
+      return;
     constexpr std::size_t kMaxText = 64 << 10;
     nlohmann::ordered_json spec = {
         {"policy", key.policy}, {"configMap", key.set}, {"key", key.key}, {"toRevision", target}};
     const OperandSet& set = pass_.index.discovery.sets[unit.set];
     if (const ConfigMap* config_map = pass_.s.world.configmaps.find(set.config_map_key())) {
       auto text = config_map->data.find(key.key);
-      if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText) spec["profile"] = *text->second;
+      if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText)
+        spec["profile"] = *text->second;
     }
-    const nlohmann::ordered_json object = {
-        {"apiVersion", kApiVersion}, {"kind", "SharingRollout"}, {"metadata", {{"name", name}}}, {"spec", std::move(spec)}};
-    pass_.add(CreateObject{rollout_ref(name), object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)},
-              "RolloutStarted", fmt::format("policy {} takes {} key {} to {}", key.policy, key.set, key.key, target));
+    const nlohmann::ordered_json object = {{"apiVersion", kApiVersion},
+                                           {"kind", "SharingRollout"},
+                                           {"metadata", {{"name", name}}},
+                                           {"spec", std::move(spec)}};
+    pass_.add(
+        CreateObject{rollout_ref(name), object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)},
+        "RolloutStarted", fmt::format("policy {} takes {} key {} to {}", key.policy, key.set, key.key, target));
   }
 
   Pass& pass_;
@@ -504,6 +532,8 @@ class Starter {
 
 }  // namespace
 
-void plan_starts(Pass& pass) { Starter(pass).run(); }
+void plan_starts(Pass& pass) {
+  Starter(pass).run();
+}
 
 }  // namespace gso

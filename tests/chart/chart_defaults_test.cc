@@ -37,8 +37,8 @@ std::map<std::string, OptionSpec> options_by_name() {
 
 // Settings that the chart writes itself, or that have no meaning in a pod.
 const std::set<std::string> kNotInValues{
-    "kubeconfig", "context", "namespace", "identity", "metrics-bind-address", "health-probe-bind-address",
-    "rollouts", "kai-reservations"};  // Have values of their own: modes.rollouts, modes.reservations.
+    "kubeconfig", "context",         "namespace", "identity", "metrics-bind-address", "health-probe-bind-address",
+    "rollouts",   "kai-reservations"};  // Have values of their own: modes.rollouts, modes.reservations.
 
 std::string as_text(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();

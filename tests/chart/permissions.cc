@@ -9,8 +9,12 @@
 
 int main() {
   nlohmann::json needs = nlohmann::json::array();
-  const auto add = [&needs](const gso::Reconciler& reconciler, const k8s::Gvr& resource, const std::vector<std::string>& verbs) {
-    needs.push_back({{"reconciler", reconciler.name}, {"group", resource.group}, {"resource", resource.resource}, {"verbs", verbs}});
+  const auto add = [&needs](const gso::Reconciler& reconciler, const k8s::Gvr& resource,
+                            const std::vector<std::string>& verbs) {
+    needs.push_back({{"reconciler", reconciler.name},
+                     {"group", resource.group},
+                     {"resource", resource.resource},
+                     {"verbs", verbs}});
   };
   for (const gso::Reconciler& reconciler : gso::reconcilers()) {
     for (const k8s::Gvr& watched : reconciler.watches) add(reconciler, watched, {"list", "watch"});

@@ -68,8 +68,10 @@ asio::awaitable<void> work_together(Run* run, int jobs, std::size_t until) {
 asio::awaitable<void> play_all(Run* run) {
   std::size_t quiet = 0;
   for (std::size_t i = 0; i < run->sequences->size(); ++i) {
-    if (!(*run->sequences)[i].forgets_history()) run->order.insert(run->order.begin() + static_cast<std::ptrdiff_t>(quiet++), i);
-    else run->order.push_back(i);
+    if (!(*run->sequences)[i].forgets_history())
+      run->order.insert(run->order.begin() + static_cast<std::ptrdiff_t>(quiet++), i);
+    else
+      run->order.push_back(i);
   }
   if (quiet > 0) co_await work_together(run, run->server->jobs(), quiet);
   if (quiet < run->order.size()) co_await work_together(run, 1, run->order.size());
@@ -77,7 +79,11 @@ asio::awaitable<void> play_all(Run* run) {
 
 std::vector<Performance> play_on(Server& server, const std::vector<Sequence>& sequences,
                                  const std::vector<std::string>& namespaces) {
-  Run run{.server = &server, .sequences = &sequences, .namespaces = namespaces, .order = {}, .done = server.clock().make_signal(),
+  Run run{.server = &server,
+          .sequences = &sequences,
+          .namespaces = namespaces,
+          .order = {},
+          .done = server.clock().make_signal(),
           .performances = std::vector<Performance>(sequences.size())};
   server.run(play_all(&run));
   return std::move(run.performances);
@@ -122,11 +128,13 @@ bool judge(const Sequence& sequence, const Performance& a, const Performance& b,
   return good;
 }
 
-void write_record(const std::string& path, const std::vector<Sequence>& sequences, const std::vector<Performance>& performances) {
+void write_record(const std::string& path, const std::vector<Sequence>& sequences,
+                  const std::vector<Performance>& performances) {
   json record = json::object();
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     json answers = json::array();
-    for (const Answer& answer : performances[i].answers) answers.push_back({{"step", answer.title}, {"answer", answer.answer}});
+    for (const Answer& answer : performances[i].answers)
+      answers.push_back({{"step", answer.title}, {"answer", answer.answer}});
     record[sequences[i].file + ": " + sequences[i].name] = std::move(answers);
   }
   std::ofstream(path) << record.dump(1) << '\n';
@@ -150,7 +158,8 @@ int compare(const Arguments& arguments) {
   });
   RemoteServer at_a = arguments.server_b;
   at_a.kubeconfig = arguments.server_a;
-  k8s::Result<std::unique_ptr<Server>> a = arguments.server_a == "sim" ? make_simulated_server() : make_remote_server(at_a);
+  k8s::Result<std::unique_ptr<Server>> a =
+      arguments.server_a == "sim" ? make_simulated_server() : make_remote_server(at_a);
   k8s::Result<std::unique_ptr<Server>> b = make_remote_server(arguments.server_b);
   for (const auto* server : {&a, &b}) {
     if (*server) continue;
@@ -162,9 +171,11 @@ int compare(const Arguments& arguments) {
   const std::vector<Performance> on_a = play_on(**a, *sequences, namespaces);
   // Two plays on one server must not meet in their namespaces; names of equal length keep limits of length equal.
   const bool same = (*a)->name() == (*b)->name();
-  const std::vector<Performance> on_b = play_on(**b, *sequences, same ? make_namespaces(sequences->size()) : namespaces);
+  const std::vector<Performance> on_b =
+      play_on(**b, *sequences, same ? make_namespaces(sequences->size()) : namespaces);
   int passed = 0;
-  for (std::size_t i = 0; i < sequences->size(); ++i) passed += judge((*sequences)[i], on_a[i], on_b[i], arguments.show) ? 1 : 0;
+  for (std::size_t i = 0; i < sequences->size(); ++i)
+    passed += judge((*sequences)[i], on_a[i], on_b[i], arguments.show) ? 1 : 0;
   if (!arguments.record.empty()) write_record(arguments.record, *sequences, on_b);
   const int failed = static_cast<int>(sequences->size()) - passed;
   fmt::print("{} passed, {} failed\n", passed, failed);
@@ -178,9 +189,12 @@ int main(int argc, char** argv) {
   gso::conformance::Arguments arguments;
   CLI::App app("Plays request sequences on two Kubernetes API servers, a and b, and compares their answers.");
   app.add_option("--server-a", arguments.server_a, "sim, a kubeconfig, or an http:// address")->capture_default_str();
-  app.add_option("--kubeconfig", arguments.server_b.kubeconfig, "Of server b: a kubeconfig, or an http:// address")->required();
-  app.add_option("--etcd", arguments.server_b.etcd, "Address of server b's etcd, for sequences about forgotten versions");
-  app.add_option("--jobs", arguments.server_b.jobs, "Sequences played at the same time on a remote server")->capture_default_str();
+  app.add_option("--kubeconfig", arguments.server_b.kubeconfig, "Of server b: a kubeconfig, or an http:// address")
+      ->required();
+  app.add_option("--etcd", arguments.server_b.etcd,
+                 "Address of server b's etcd, for sequences about forgotten versions");
+  app.add_option("--jobs", arguments.server_b.jobs, "Sequences played at the same time on a remote server")
+      ->capture_default_str();
   app.add_option("--sequences", arguments.folder, "Folder of *.yaml files")->required();
   app.add_option("--root", arguments.root, "Folder that `file:` bodies are relative to")->required();
   app.add_option("--only", arguments.only, "Only sequences whose 'file: name' contains this");

@@ -40,7 +40,8 @@ bool has_field(const json& element, std::string_view field, std::string_view wan
     value = &*found;
     field = dot == std::string_view::npos ? std::string_view{} : field.substr(dot + 1);
   }
-  return wanted == "*" || (value->is_string() ? value->get_ref<const std::string&>() == wanted : value->dump() == wanted);
+  return wanted == "*" ||
+         (value->is_string() ? value->get_ref<const std::string&>() == wanted : value->dump() == wanted);
 }
 
 // Where a segment leads from here: several places when it has a "*".

@@ -11,7 +11,9 @@ namespace {
 
 using nlohmann::json;
 
-bool is_string(const json& object, const char* key) { return object.contains(key) && object[key].is_string(); }
+bool is_string(const json& object, const char* key) {
+  return object.contains(key) && object[key].is_string();
+}
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {

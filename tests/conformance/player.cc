@@ -41,7 +41,8 @@ std::string substitute(std::string text, const Variables& variables) {
   }
   for (const auto& [name, value] : variables) {
     const std::string placeholder = "{" + name + "}";
-    for (std::size_t at = text.find(placeholder); at != std::string::npos; at = text.find(placeholder, at + value.size())) {
+    for (std::size_t at = text.find(placeholder); at != std::string::npos;
+         at = text.find(placeholder, at + value.size())) {
       text.replace(at, placeholder.size(), value);
     }
   }
@@ -78,7 +79,9 @@ json to_json(const k8s::HttpResponse& response) {
   return answer;
 }
 
-json no_answer(std::string why, json body = nullptr) { return json{{"error", std::move(why)}, {"body", std::move(body)}}; }
+json no_answer(std::string why, json body = nullptr) {
+  return json{{"error", std::move(why)}, {"body", std::move(body)}};
+}
 
 // An open watch, read line by line.
 struct Watch {
@@ -181,7 +184,8 @@ class Player {
     request.path = substitute(step.target, variables_);
     request.accept = step.accept;
     request.timeout = kPatience;
-    const bool writes = step.method == k8s::Method::post || step.method == k8s::Method::put || step.method == k8s::Method::patch;
+    const bool writes =
+        step.method == k8s::Method::post || step.method == k8s::Method::put || step.method == k8s::Method::patch;
     const auto add = [&request](const char* parameter) {
       request.path += (request.path.find('?') == std::string::npos ? "?" : "&") + std::string(parameter);
     };
@@ -192,7 +196,8 @@ class Player {
     if (step.kind == Step::Kind::watch) add("watch=true");
     if (step.raw) request.body = substitute(*step.raw, variables_);
     if (step.body) request.body = substitute(*step.body, variables_).dump();
-    if (step.raw || step.body) request.content_type = step.content_type.empty() ? "application/json" : step.content_type;
+    if (step.raw || step.body)
+      request.content_type = step.content_type.empty() ? "application/json" : step.content_type;
     return request;
   }
 
@@ -262,9 +267,11 @@ class Player {
 
   // What is wrong with an answer, or "".
   [[nodiscard]] std::string compare_with_expectation(const Step& step, const json& answer) const {
-    if (answer.contains("error")) return answer["error"].get<std::string>() + ": " + answer.value("body", json()).dump();
+    if (answer.contains("error"))
+      return answer["error"].get<std::string>() + ": " + answer.value("body", json()).dump();
     const json body = answer.value("body", json());
-    if (!step.status.empty() && std::find(step.status.begin(), step.status.end(), answer["status"]) == step.status.end()) {
+    if (!step.status.empty() &&
+        std::find(step.status.begin(), step.status.end(), answer["status"]) == step.status.end()) {
       return fmt::format("status {}, not {}: {}", answer["status"].dump(), fmt::join(step.status, " or "), body.dump());
     }
     if (!step.reason.empty() && (!body.is_object() || body.value("reason", "") != step.reason)) {
@@ -273,7 +280,8 @@ class Player {
     if (step.kind == Step::Kind::events) {
       std::vector<std::string> types;
       for (const json& event : body) types.push_back(event.value("type", ""));
-      if (types != step.types) return fmt::format("events {}, not {}: {}", fmt::join(types, " "), fmt::join(step.types, " "), body.dump());
+      if (types != step.types)
+        return fmt::format("events {}, not {}: {}", fmt::join(types, " "), fmt::join(step.types, " "), body.dump());
     }
     for (const auto& [path, wanted_source] : step.expect) {
       const json* value = find(body, substitute(path, variables_));

@@ -12,8 +12,8 @@
 namespace gso::conformance {
 
 struct Answer {
-  std::string title;        // "step 3, GET /api/v1/…"
-  nlohmann::json answer;    // {status, contentType, warnings, retryAfter, body}, normalised; {events} for EVENTS.
+  std::string title;      // "step 3, GET /api/v1/…"
+  nlohmann::json answer;  // {status, contentType, warnings, retryAfter, body}, normalised; {events} for EVENTS.
 };
 
 struct Performance {

@@ -160,8 +160,9 @@ k8s::Result<void> read_file(const std::filesystem::path& path, const std::string
     for (const json& step_source : source.value("steps", json::array())) {
       k8s::Result<Step> step = read_step(step_source, root);
       if (!step) {
-        return k8s::fail(k8s::Reason::invalid, fmt::format("{}, sequence '{}': step {} {}", path.string(), sequence.name,
-                                                           sequence.steps.size() + 1, step.error().message));
+        return k8s::fail(k8s::Reason::invalid,
+                         fmt::format("{}, sequence '{}': step {} {}", path.string(), sequence.name,
+                                     sequence.steps.size() + 1, step.error().message));
       }
       sequence.steps.push_back(*std::move(step));
     }
@@ -174,10 +175,14 @@ k8s::Result<void> read_file(const std::filesystem::path& path, const std::string
 
 std::string Step::title() const {
   switch (kind) {
-    case Kind::request: return fmt::format("{} {}", k8s::to_string(method), target);
-    case Kind::watch: return "WATCH " + target;
-    case Kind::events: return "EVENTS " + target;
-    case Kind::forget_history: return "COMPACT " + target;
+    case Kind::request:
+      return fmt::format("{} {}", k8s::to_string(method), target);
+    case Kind::watch:
+      return "WATCH " + target;
+    case Kind::events:
+      return "EVENTS " + target;
+    case Kind::forget_history:
+      return "COMPACT " + target;
   }
   return target;
 }

@@ -31,10 +31,10 @@ struct Step {
   bool eventually = false;  // Repeated until it answers as expected, for at most half a minute.
 
   // Watches.
-  std::string as;                     // The name that `events` uses.
-  std::size_t count = 0;              // Events to read, bookmarks not counted and not kept…
-  std::string until;                  // …or all up to one of this type ("BOOKMARK"), or to the "end".
-  std::vector<std::string> types;     // What they must be.
+  std::string as;                  // The name that `events` uses.
+  std::size_t count = 0;           // Events to read, bookmarks not counted and not kept…
+  std::string until;               // …or all up to one of this type ("BOOKMARK"), or to the "end".
+  std::vector<std::string> types;  // What they must be.
 
   // What both servers must answer.
   std::vector<int> status;

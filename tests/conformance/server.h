@@ -25,8 +25,8 @@ class Server {
   virtual void run(boost::asio::awaitable<void> work) = 0;
 };
 
-// In process, on simulated time that begins now. Its collectors are as slow as if there were none, as in a control plane
-// of an API server alone.
+// In process, on simulated time that begins now. Its collectors are as slow as if there were none, as in a control
+// plane of an API server alone.
 [[nodiscard]] std::unique_ptr<Server> make_simulated_server();
 
 struct RemoteServer {

@@ -64,6 +64,8 @@ class Simulated final : public Server {
 
 }  // namespace
 
-std::unique_ptr<Server> make_simulated_server() { return std::make_unique<Simulated>(); }
+std::unique_ptr<Server> make_simulated_server() {
+  return std::make_unique<Simulated>();
+}
 
 }  // namespace gso::conformance

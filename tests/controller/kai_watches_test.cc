@@ -61,12 +61,12 @@ class KaiWatchesTest : public testing::Test {
   k8s::ApiClient client{&transport, &sim.clock, {}};
   World world;
   TaskGroup tasks{&sim.clock};
-  ClusterWatches cluster{&client,
-                         &sim.clock,
-                         &world,
-                         {},
-                         {.complete = [](const std::string&, std::size_t) {},
-                          .failed = [](const std::string&, const k8s::Error&) {}}};
+  ClusterWatches cluster{
+      &client,
+      &sim.clock,
+      &world,
+      {},
+      {.complete = [](const std::string&, std::size_t) {}, .failed = [](const std::string&, const k8s::Error&) {}}};
   KaiWatches watches{&client,
                      &world,
                      {},

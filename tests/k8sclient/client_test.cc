@@ -35,7 +35,7 @@ struct ClientTest : ClientFixture {
   ClientOptions options() {
     ClientOptions out;
     out.field_manager = "tester";
-    out.on_request = [this](const RequestRecord& record) { 
+    out.on_request = [this](const RequestRecord& record) {
       records.push_back({std::string(record.verb), std::string(record.resource), record.retry});
     };
     return out;
@@ -55,17 +55,28 @@ TEST(StatusErrors, give_the_reason_that_the_caller_acts_on) {
     const char* status_reason;
     Reason reason;
   } cases[] = {
-      {404, "NotFound", Reason::not_found},        {409, "AlreadyExists", Reason::already_exists},
-      {409, "Conflict", Reason::conflict},         {409, "", Reason::conflict},
-      {410, "Expired", Reason::expired},           {410, "Gone", Reason::expired},
-      {410, "", Reason::expired},                  {422, "Invalid", Reason::invalid},
-      {400, "BadRequest", Reason::invalid},        {405, "MethodNotAllowed", Reason::invalid},
-      {413, "RequestEntityTooLarge", Reason::invalid}, {415, "", Reason::invalid},
-      {403, "Forbidden", Reason::forbidden},       {401, "Unauthorized", Reason::unauthorized},
-      {429, "TooManyRequests", Reason::too_many_requests}, {504, "Timeout", Reason::timeout},
-      {500, "ServerTimeout", Reason::unavailable}, {500, "InternalError", Reason::unavailable},
-      {503, "ServiceUnavailable", Reason::unavailable}, {502, "", Reason::unavailable},
-      {504, "", Reason::timeout},                  {301, "", Reason::invalid},
+      {404, "NotFound", Reason::not_found},
+      {409, "AlreadyExists", Reason::already_exists},
+      {409, "Conflict", Reason::conflict},
+      {409, "", Reason::conflict},
+      {410, "Expired", Reason::expired},
+      {410, "Gone", Reason::expired},
+      {410, "", Reason::expired},
+      {422, "Invalid", Reason::invalid},
+      {400, "BadRequest", Reason::invalid},
+      {405, "MethodNotAllowed", Reason::invalid},
+      {413, "RequestEntityTooLarge", Reason::invalid},
+      {415, "", Reason::invalid},
+      {403, "Forbidden", Reason::forbidden},
+      {401, "Unauthorized", Reason::unauthorized},
+      {429, "TooManyRequests", Reason::too_many_requests},
+      {504, "Timeout", Reason::timeout},
+      {500, "ServerTimeout", Reason::unavailable},
+      {500, "InternalError", Reason::unavailable},
+      {503, "ServiceUnavailable", Reason::unavailable},
+      {502, "", Reason::unavailable},
+      {504, "", Reason::timeout},
+      {301, "", Reason::invalid},
   };
   for (const auto& c : cases) EXPECT_EQ(reason_of(c.code, c.status_reason), c.reason) << c.code << c.status_reason;
 }
@@ -74,7 +85,8 @@ TEST(StatusErrors, show_message_causes_and_retry_after) {
   const Error error = error_from_answer(
       422, R"({"kind":"Status","message":"Node \"n\" is invalid","reason":"Invalid","code":422,"details":{"causes":[
         {"reason":"FieldValueInvalid","message":"must be short","field":"metadata.labels"},
-        {"message":"Node \"n\" is invalid"}],"retryAfterSeconds":3}})", "", "patch nodes n");
+        {"message":"Node \"n\" is invalid"}],"retryAfterSeconds":3}})",
+      "", "patch nodes n");
   EXPECT_EQ(error.reason, Reason::invalid);
   EXPECT_EQ(error.http_status, 422);
   EXPECT_EQ(error.message, "patch nodes n: Node \"n\" is invalid (metadata.labels: must be short) (HTTP 422)");
@@ -235,7 +247,8 @@ TEST_F(ClientTest, retry_after_is_waited_for_and_backoff_grows_with_jitter) {
   using testing::DoubleEq;
   using testing::Ge;
   using testing::Le;
-  EXPECT_THAT(gaps, ElementsAre(DoubleEq(7), AllOf(Ge(0.4), Le(0.6)), AllOf(Ge(0.8), Le(1.2)), AllOf(Ge(1.6), Le(2.4))));
+  EXPECT_THAT(gaps,
+              ElementsAre(DoubleEq(7), AllOf(Ge(0.4), Le(0.6)), AllOf(Ge(0.8), Le(1.2)), AllOf(Ge(1.6), Le(2.4))));
   EXPECT_FALSE(records.front().retry);
   EXPECT_TRUE(records.back().retry);
 }
@@ -370,7 +383,8 @@ TEST_F(ClientTest, a_body_that_is_no_complete_list_is_a_decode_error) {
 
 TEST_F(ClientTest, an_empty_list_may_be_null_and_metadata_may_come_last) {
   transport.then(Answer::ok(R"({"items":null,"metadata":{"resourceVersion":"5"}})"));
-  transport.then(Answer::ok(R"({"items":[{"metadata":{"name":"a"}} , {"metadata":{"name":"b"}}],"metadata":{"resourceVersion":"6"}})"));
+  transport.then(Answer::ok(
+      R"({"items":[{"metadata":{"name":"a"}} , {"metadata":{"name":"b"}}],"metadata":{"resourceVersion":"6"}})"));
   Names names;
   EXPECT_EQ(await(client.list(kNodes, {}, &names)).value(), "5");
   EXPECT_EQ(await(client.list(kNodes, {}, &names)).value(), "6");
@@ -385,7 +399,8 @@ TEST_F(ClientTest, a_sink_can_end_a_list_with_its_own_error) {
 
 // --- Discovery ---
 
-constexpr const char* kAggregatedApis = R"({"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[
+constexpr const char* kAggregatedApis =
+    R"({"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[
   {"metadata":{"name":"apps"},"versions":[{"version":"v1","freshness":"Current","resources":[
     {"resource":"daemonsets","responseKind":{"group":"apps","version":"v1","kind":"DaemonSet"},"scope":"Namespaced",
      "verbs":["get","list"],"subresources":[{"subresource":"status"}]}]}]},
@@ -418,11 +433,13 @@ TEST_F(ClientTest, discovery_falls_back_to_single_documents_and_keeps_failures_a
     {"name":"apps","versions":[{"groupVersion":"apps/v1beta1"},{"groupVersion":"apps/v1"}],
      "preferredVersion":{"groupVersion":"apps/v1"}}]})"));
   transport.then(Answer::status_of(403, "Forbidden"));
-  transport.then(Answer::ok(R"({"kind":"APIResourceList","resources":[{"name":"daemonsets","kind":"DaemonSet","namespaced":true}]})"));
+  transport.then(Answer::ok(
+      R"({"kind":"APIResourceList","resources":[{"name":"daemonsets","kind":"DaemonSet","namespaced":true}]})"));
   transport.then(Answer::ok(R"({"kind":"APIResourceList","resources":null})"));
   const auto found = await(client.discover());
   ASSERT_TRUE(found) << found.error().message;
-  EXPECT_THAT(paths(), ElementsAre("/api", "/api/v1", "/apis", "/apis/broken.io/v1", "/apis/apps/v1", "/apis/apps/v1beta1"));
+  EXPECT_THAT(paths(),
+              ElementsAre("/api", "/api/v1", "/apis", "/apis/broken.io/v1", "/apis/apps/v1", "/apis/apps/v1beta1"));
   EXPECT_THAT(found->find(kNodes)->subresources, ElementsAre("status"));
   EXPECT_EQ(found->presence({"broken.io", "v1", "things"}), Presence::unknown);
   EXPECT_EQ(found->failed.at("broken.io/v1").reason, Reason::forbidden);
@@ -445,7 +462,8 @@ TEST_F(ClientTest, an_api_is_absent_only_when_discovery_documents_say_so) {
   transport.then(Answer::ok(groups));
   EXPECT_EQ(await(client.served(policies)).value(), false);
 
-  transport.then(Answer::ok(R"({"kind":"APIResourceList","resources":[{"name":"sharingpolicies","kind":"SharingPolicy"}]})"));
+  transport.then(
+      Answer::ok(R"({"kind":"APIResourceList","resources":[{"name":"sharingpolicies","kind":"SharingPolicy"}]})"));
   EXPECT_EQ(await(client.served(policies)).value(), true);
   transport.then(Answer::ok(R"({"kind":"APIResourceList","resources":[]})"));
   EXPECT_EQ(await(client.served(policies)).value(), false);

@@ -29,16 +29,18 @@ using testing::Not;
 
 const std::string kV1 = "client.authentication.k8s.io/v1";
 
-std::string plugin() { return std::getenv("K8SCLIENT_EXEC_PLUGIN"); }
+std::string plugin() {
+  return std::getenv("K8SCLIENT_EXEC_PLUGIN");
+}
 
 // Real processes need real waiting: the io_context runs with the real clock until the coroutine ends. Where simulated
 // time is used, it stands still while a process runs.
 struct ExecTest : testing::Test {
   boost::asio::io_context io;
   std::unique_ptr<Clock> clock = make_real_clock(io.get_executor());
-  std::filesystem::path folder = std::filesystem::temp_directory_path() /
-                                 ("k8sclient-exec-" + std::to_string(getpid()) + "-" +
-                                  testing::UnitTest::GetInstance()->current_test_info()->name());
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("k8sclient-exec-" + std::to_string(getpid()) + "-" +
+                                                testing::UnitTest::GetInstance()->current_test_info()->name());
   ExecTest() { std::filesystem::create_directories(folder); }
   ~ExecTest() override { std::filesystem::remove_all(folder); }
 
@@ -88,13 +90,15 @@ TEST_F(ExecTest, arguments_reach_the_plugin_untouched_by_any_shell) {
 
 TEST_F(ExecTest, the_plugin_sees_the_cluster_its_environment_and_nothing_of_ours) {
   const std::string file = (folder / "config").string();
-  std::ofstream(file) << "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\n"
-                         "clusters:\n- name: c\n  cluster:\n    server: https://c:1\n    certificate-authority-data: Q0E=\n"
-                         "    tls-server-name: kube\n    extensions:\n    - name: client.authentication.k8s.io/exec\n"
-                         "      extension: {audience: \"7\", retries: 3, deep: [true, null, x]}\n"
-                         "users:\n- name: u\n  user:\n    exec:\n      apiVersion: " + kV1 + "\n      command: " + plugin() +
-                         "\n      args: [environment, " + (folder / "seen").string() + "]\n      env: [{name: EXTRA, value: more}]\n"
-                         "      provideClusterInfo: true\n      interactiveMode: IfAvailable\n";
+  std::ofstream(file)
+      << "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\n"
+         "clusters:\n- name: c\n  cluster:\n    server: https://c:1\n    certificate-authority-data: Q0E=\n"
+         "    tls-server-name: kube\n    extensions:\n    - name: client.authentication.k8s.io/exec\n"
+         "      extension: {audience: \"7\", retries: 3, deep: [true, null, x]}\n"
+         "users:\n- name: u\n  user:\n    exec:\n      apiVersion: " +
+             kV1 + "\n      command: " + plugin() + "\n      args: [environment, " + (folder / "seen").string() +
+             "]\n      env: [{name: EXTRA, value: more}]\n"
+             "      provideClusterInfo: true\n      interactiveMode: IfAvailable\n";
   const auto config = load_kubeconfig({file}, MissingFile::error);
   ASSERT_TRUE(config) << config.error().message;
   const auto connection = connection_from(*config, "", clock.get());
@@ -114,8 +118,10 @@ TEST_F(ExecTest, the_plugin_sees_the_cluster_its_environment_and_nothing_of_ours
 TEST_F(ExecTest, a_relative_command_is_found_beside_its_kubeconfig) {
   std::filesystem::create_symlink(plugin(), folder / "plugin");
   const std::string file = (folder / "config").string();
-  std::ofstream(file) << "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\nclusters:\n- {name: c, cluster: {server: https://c}}\n"
-                         "users:\n- {name: u, user: {exec: {apiVersion: " + kV1 + ", command: ./plugin, args: [token, x], interactiveMode: Never}}}\n";
+  std::ofstream(file) << "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\nclusters:\n- "
+                         "{name: c, cluster: {server: https://c}}\n"
+                         "users:\n- {name: u, user: {exec: {apiVersion: " +
+                             kV1 + ", command: ./plugin, args: [token, x], interactiveMode: Never}}}\n";
   const auto config = load_kubeconfig({file}, MissingFile::error);
   const auto connection = connection_from(*config, "", clock.get());
   ASSERT_TRUE(connection) << connection.error().message;
@@ -123,15 +129,18 @@ TEST_F(ExecTest, a_relative_command_is_found_beside_its_kubeconfig) {
 }
 
 TEST_F(ExecTest, failures_say_what_the_plugin_said_and_never_what_it_printed) {
-  EXPECT_THAT(failure({"fail"}), AllOf(HasSubstr(plugin()), HasSubstr("exit code 3"), HasSubstr("your session has expired")));
+  EXPECT_THAT(failure({"fail"}),
+              AllOf(HasSubstr(plugin()), HasSubstr("exit code 3"), HasSubstr("your session has expired")));
   EXPECT_THAT(failure({"die"}), HasSubstr("was ended by signal 6"));
   EXPECT_THAT(failure({"flood"}), HasSubstr("printed too much"));
   EXPECT_THAT(failure({"print", "{\"secret-token\""}), AllOf(HasSubstr("not a JSON object"), Not(HasSubstr("secret"))));
   EXPECT_THAT(failure({}), HasSubstr("not a JSON object"));
   const auto missing = await(source({}, "/no/such/plugin")->token(MonoTime::never()));
   EXPECT_EQ(missing.error().reason, Reason::unauthorized);
-  EXPECT_THAT(missing.error().message, AllOf(HasSubstr("cannot run /no/such/plugin: No such file"), HasSubstr("Install it from the vendor")));
-  EXPECT_THAT(await(source({}, "/etc/passwd")->token(MonoTime::never())).error().message, HasSubstr("Permission denied"));
+  EXPECT_THAT(missing.error().message,
+              AllOf(HasSubstr("cannot run /no/such/plugin: No such file"), HasSubstr("Install it from the vendor")));
+  EXPECT_THAT(await(source({}, "/etc/passwd")->token(MonoTime::never())).error().message,
+              HasSubstr("Permission denied"));
 }
 
 TEST_F(ExecTest, a_bare_command_is_looked_up_in_path) {
@@ -151,10 +160,14 @@ TEST(ExecOutput, must_be_an_exec_credential_of_the_asked_version) {
       {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1"})", "the kubeconfig says"},
       {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"})", "has no status"},
       {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{}})", "neither token nor"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":1}})", "neither token nor"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"k"}})", "must have both"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a\r\nX: y"}})", "white space"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a","expirationTimestamp":"soon"}})", "\"soon\" is not an RFC 3339 time"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":1}})",
+       "neither token nor"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"k"}})",
+       "must have both"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a\r\nX: y"}})",
+       "white space"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a","expirationTimestamp":"soon"}})",
+       "\"soon\" is not an RFC 3339 time"},
       {"[]", "not a JSON object"},
   };
   for (const auto& c : cases) {
@@ -222,9 +235,8 @@ TEST_F(ExecTest, callers_that_waited_for_a_failing_run_fail_with_it) {
   int answered = 0;
   int failed = 0;
   for (int i = 0; i < 3; ++i) {
-    boost::asio::co_spawn(io, failing->token(MonoTime::never()), [&](std::exception_ptr, const Result<std::string>& token) {
-      ++(token ? answered : failed);
-    });
+    boost::asio::co_spawn(io, failing->token(MonoTime::never()),
+                          [&](std::exception_ptr, const Result<std::string>& token) { ++(token ? answered : failed); });
   }
   io.run();
   EXPECT_EQ(answered, 0);

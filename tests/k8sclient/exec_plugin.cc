@@ -11,11 +11,14 @@ namespace {
 
 // ExecCredential of v1 with these fields in status.
 void print_credential(const std::string& fields) {
-  std::printf(R"({"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{%s}})", fields.c_str());
+  std::printf(R"({"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{%s}})",
+              fields.c_str());
 }
 
 // Appends a line to the file, so that tests can count the runs.
-void note_run(const char* path) { std::ofstream(path, std::ios::app) << "run\n"; }
+void note_run(const char* path) {
+  std::ofstream(path, std::ios::app) << "run\n";
+}
 
 }  // namespace
 

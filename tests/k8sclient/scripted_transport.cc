@@ -47,17 +47,22 @@ class ScriptedStream final : public ByteStream {
 
 Answer Answer::status_of(int code, const std::string& reason, const std::string& message) {
   return Answer::code(code, fmt::format(R"({{"kind":"Status","apiVersion":"v1","status":"Failure","message":"{}",)"
-                                        R"("reason":"{}","code":{}}})", message, reason, code));
+                                        R"("reason":"{}","code":{}}})",
+                                        message, reason, code));
 }
 
 std::string event(const std::string& type, const std::string& name, int resource_version, const std::string& extra) {
   return fmt::format(R"({{"type":"{}","object":{{"kind":"Node","apiVersion":"v1","metadata":{{"name":"{}",)"
-                     R"("resourceVersion":"{}"}}{}}}}})" "\n", type, name, resource_version, extra);
+                     R"("resourceVersion":"{}"}}{}}}}})"
+                     "\n",
+                     type, name, resource_version, extra);
 }
 
 std::string bookmark(int resource_version, bool initial_events_end) {
   return fmt::format(R"({{"type":"BOOKMARK","object":{{"kind":"Node","apiVersion":"v1","metadata":{{)"
-                     R"("resourceVersion":"{}"{}}}}}}})" "\n", resource_version,
+                     R"("resourceVersion":"{}"{}}}}}}})"
+                     "\n",
+                     resource_version,
                      initial_events_end ? R"(,"annotations":{"k8s.io/initial-events-end":"true"})" : "");
 }
 
@@ -68,7 +73,8 @@ std::string page(int resource_version, const std::vector<std::string>& names, co
                          resource_version);
   }
   return fmt::format(R"({{"kind":"NodeList","apiVersion":"v1","metadata":{{"resourceVersion":"{}","continue":"{}"}},)"
-                     R"("items":[{}]}})", resource_version, continue_token, items);
+                     R"("items":[{}]}})",
+                     resource_version, continue_token, items);
 }
 
 Answer ScriptedTransport::next(const HttpRequest& request) {

@@ -22,7 +22,7 @@ namespace k8s::test {
 // One thing that happens on a stream, `after` the one before it.
 struct StreamAct {
   Duration after{0};
-  std::string bytes;           // Delivered as one chunk; empty with no error: the stream's end.
+  std::string bytes;                          // Delivered as one chunk; empty with no error: the stream's end.
   std::optional<Error> error = std::nullopt;  // The connection breaks.
 };
 
@@ -97,9 +97,7 @@ struct ClientFixture : testing::Test {
     return std::move(out).value_or(T{});
   }
   // Simulated seconds since the start.
-  [[nodiscard]] double seconds() const {
-    return std::chrono::duration<double>(clock.monotonic().since_boot).count();
-  }
+  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(clock.monotonic().since_boot).count(); }
 };
 
 }  // namespace k8s::test

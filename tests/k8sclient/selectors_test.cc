@@ -117,12 +117,14 @@ TEST(LabelSyntax, keys_and_values_follow_the_api_servers_rules) {
     EXPECT_TRUE(label_key_problem(key)) << key;
   }
   EXPECT_TRUE(label_key_problem(std::string(64, 'k')));
-  for (const char* value : {"", "a", "A100-SXM4-80GB-SHARED", "1g.5gb", "a_b"}) EXPECT_FALSE(label_value_problem(value));
+  for (const char* value : {"", "a", "A100-SXM4-80GB-SHARED", "1g.5gb", "a_b"})
+    EXPECT_FALSE(label_value_problem(value));
   for (const char* value : {"-a", "a-", "a b", "a/b", "a:b", "ä"}) EXPECT_TRUE(label_value_problem(value)) << value;
 }
 
 TEST(LabelOperators, round_trip_and_unknown_is_nothing) {
-  for (const auto op : {LabelOperator::in, LabelOperator::not_in, LabelOperator::exists, LabelOperator::does_not_exist}) {
+  for (const auto op :
+       {LabelOperator::in, LabelOperator::not_in, LabelOperator::exists, LabelOperator::does_not_exist}) {
     EXPECT_EQ(parse_label_operator(to_string(op)), op);
   }
   EXPECT_FALSE(parse_label_operator("Gt"));
@@ -156,7 +158,8 @@ TEST(FieldSelectors, match_print_and_read_back) {
     EXPECT_EQ(FieldSelector::parse(selector->to_string()), *selector) << c.text;
   }
   EXPECT_EQ(FieldSelector::equals("metadata.name", "a=b").to_string(), "metadata.name=a\\=b");
-  for (const char* text : {"a", "=x", "!=x", "a=b=c", "a=b\\x", "a=b\\"}) EXPECT_FALSE(FieldSelector::parse(text)) << text;
+  for (const char* text : {"a", "=x", "!=x", "a=b=c", "a=b\\x", "a=b\\"})
+    EXPECT_FALSE(FieldSelector::parse(text)) << text;
 }
 
 TEST(Paths, name_groups_namespaces_names_and_subresources) {
@@ -172,7 +175,11 @@ TEST(Paths, name_groups_namespaces_names_and_subresources) {
 
 TEST(Queries, encode_skip_empty_values_and_decode_again) {
   Query query;
-  query.add("labelSelector", "a in (x,y),!b=c&d").add("empty", "").add("limit", 100).add_flag("watch", true).add_flag("no", false);
+  query.add("labelSelector", "a in (x,y),!b=c&d")
+      .add("empty", "")
+      .add("limit", 100)
+      .add_flag("watch", true)
+      .add_flag("no", false);
   EXPECT_EQ(query.str(), "?labelSelector=a%20in%20%28x%2Cy%29%2C%21b%3Dc%26d&limit=100&watch=true");
   const auto read = parse_query(std::string_view(query.str()).substr(1));
   ASSERT_TRUE(read);

@@ -41,8 +41,9 @@ std::vector<std::string> decode_all(const std::string& bytes) {
 }
 
 const std::string kSample =
-    event("ADDED", "a", 1) + "\r\n" + event("MODIFIED", "a\\u00e9\\\"{}", 2, R"(,"spec":{"text":"}\n{ [","n":[1,{"x":null}]})") +
-    bookmark(3) + R"({"object":{"metadata":{"resourceVersion":"4","name":"late"}},"type":"DELETED"})" + "\n" + bookmark(5, true) +
+    event("ADDED", "a", 1) + "\r\n" +
+    event("MODIFIED", "a\\u00e9\\\"{}", 2, R"(,"spec":{"text":"}\n{ [","n":[1,{"x":null}]})") + bookmark(3) +
+    R"({"object":{"metadata":{"resourceVersion":"4","name":"late"}},"type":"DELETED"})" + "\n" + bookmark(5, true) +
     R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}})" + "\n";
 
 TEST(WatchDecoders, every_split_of_the_same_bytes_gives_the_same_events) {
@@ -80,9 +81,11 @@ TEST(WatchDecoders, a_last_line_without_newline_is_no_event) {
 }
 
 TEST(WatchDecoders, the_end_of_initial_events_is_marked_on_bookmarks_only) {
-  const std::string marked = R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}})";
+  const std::string marked =
+      R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}})";
   EXPECT_THAT(decode_all(marked + "\n").at(0), HasSubstr("ADDED 1|"));
-  const std::string no = R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"false"}}}})";
+  const std::string no =
+      R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"false"}}}})";
   EXPECT_THAT(decode_all(no + "\n").at(0), HasSubstr("BOOKMARK 1|"));
 }
 
@@ -147,19 +150,28 @@ TEST(ObjectKeysInJson, are_read_without_the_rest) {
     json.reserve(json.size() + kJsonPadding);
     return read_object_key(json);
   };
-  EXPECT_EQ(*key(R"({"kind":"Pod","spec":{"metadata":{"name":"no"}},"metadata":{"labels":{"name":"x"},"namespace":"ns","name":"p"}})"),
-            (ObjectKey{"ns", "p"}));
+  EXPECT_EQ(
+      *key(
+          R"({"kind":"Pod","spec":{"metadata":{"name":"no"}},"metadata":{"labels":{"name":"x"},"namespace":"ns","name":"p"}})"),
+      (ObjectKey{"ns", "p"}));
   EXPECT_EQ(*key(R"({"metadata":{"name":"n"}})"), (ObjectKey{"", "n"}));
-  for (const char* json : {"", "{}", "[]", R"({"metadata":{}})", R"({"metadata":{"name":1}})", R"({"metadata":{"name":"a)"}) {
+  for (const char* json :
+       {"", "{}", "[]", R"({"metadata":{}})", R"({"metadata":{"name":1}})", R"({"metadata":{"name":"a)"}) {
     EXPECT_EQ(key(json).error().reason, Reason::decode) << json;
   }
 }
 
 // --- The state machine ---
 
-Failed failure(Reason reason, int status = 0) { return Failed{Error{reason, status, "why"}}; }
-EventRead read(WatchEventType type, std::string rv, bool end = false) { return {type, std::move(rv), end, {}}; }
-EventRead error_event(Reason reason) { return {WatchEventType::error, "", false, Error{reason, 0, "why"}}; }
+Failed failure(Reason reason, int status = 0) {
+  return Failed{Error{reason, status, "why"}};
+}
+EventRead read(WatchEventType type, std::string rv, bool end = false) {
+  return {type, std::move(rv), end, {}};
+}
+EventRead error_event(Reason reason) {
+  return {WatchEventType::error, "", false, Error{reason, 0, "why"}};
+}
 
 struct StepCase {
   const char* sentence;
@@ -199,11 +211,15 @@ TEST(WatchMachine, starts_with_watch_list_or_pages) {
   check({
       {"a LIST begins", Empty{}, Started{}, Listing{}, WatchEmit::init},
       {"a WatchList opened", Empty{"9"}, Opened{}, InitialWatch{"9"}, WatchEmit::init},
-      {"the server refuses WatchList", Empty{}, failure(Reason::invalid, 422), Empty{}, kNothing, kNone, false, false, never},
-      {"forbidden is told and retried slowly", Empty{}, failure(Reason::forbidden, 403), Empty{}, kNothing, kSlow, true},
-      {"404 may mean absent", Empty{}, failure(Reason::not_found, 404), Empty{}, kNothing, kSlow, true, false, kUnchanged, true},
+      {"the server refuses WatchList", Empty{}, failure(Reason::invalid, 422), Empty{}, kNothing, kNone, false, false,
+       never},
+      {"forbidden is told and retried slowly", Empty{}, failure(Reason::forbidden, 403), Empty{}, kNothing, kSlow,
+       true},
+      {"404 may mean absent", Empty{}, failure(Reason::not_found, 404), Empty{}, kNothing, kSlow, true, false,
+       kUnchanged, true},
       {"unreachable backs off", Empty{}, failure(Reason::transport), Empty{}, kNothing, kBackoff, true},
-      {"too many requests back off", Empty{}, failure(Reason::too_many_requests, 429), Empty{}, kNothing, kBackoff, true},
+      {"too many requests back off", Empty{}, failure(Reason::too_many_requests, 429), Empty{}, kNothing, kBackoff,
+       true},
   });
 }
 
@@ -211,12 +227,17 @@ TEST(WatchMachine, lists_page_by_page) {
   check({
       {"a page with more to come", Listing{"", "3"}, PageRead{"10", "tok"}, Listing{"tok", "3"}},
       {"the last page", Listing{"tok", "3"}, PageRead{"10", ""}, InitListed{"10"}, WatchEmit::init_done},
-      {"a list behind what was seen is told", Listing{"", "11"}, PageRead{"10", ""}, InitListed{"10"}, WatchEmit::init_done, kNone, true},
-      {"an expired token starts over", Listing{"tok", "3"}, failure(Reason::expired, 410), Empty{"3"}, kNothing, kBackoff, true},
-      {"an unreadable page starts over", Listing{"tok", "3"}, failure(Reason::decode), Empty{"3"}, kNothing, kBackoff, true},
-      {"503 asks for the same page again", Listing{"tok", "3"}, failure(Reason::unavailable, 503), Listing{"tok", "3"}, kNothing, kBackoff, true},
+      {"a list behind what was seen is told", Listing{"", "11"}, PageRead{"10", ""}, InitListed{"10"},
+       WatchEmit::init_done, kNone, true},
+      {"an expired token starts over", Listing{"tok", "3"}, failure(Reason::expired, 410), Empty{"3"}, kNothing,
+       kBackoff, true},
+      {"an unreadable page starts over", Listing{"tok", "3"}, failure(Reason::decode), Empty{"3"}, kNothing, kBackoff,
+       true},
+      {"503 asks for the same page again", Listing{"tok", "3"}, failure(Reason::unavailable, 503), Listing{"tok", "3"},
+       kNothing, kBackoff, true},
       {"403 in the middle", Listing{"tok", "3"}, failure(Reason::forbidden, 403), Empty{"3"}, kNothing, kSlow, true},
-      {"404", Listing{"", "3"}, failure(Reason::not_found, 404), Empty{"3"}, kNothing, kSlow, true, false, kUnchanged, true},
+      {"404", Listing{"", "3"}, failure(Reason::not_found, 404), Empty{"3"}, kNothing, kSlow, true, false, kUnchanged,
+       true},
   });
 }
 
@@ -228,13 +249,20 @@ TEST(WatchMachine, streams_the_initial_view) {
       {"changed while streaming", InitialWatch{}, read(modified, "5"), InitialWatch{}, WatchEmit::init_apply},
       {"deleted while streaming", InitialWatch{}, read(deleted, "6"), InitialWatch{}, WatchEmit::init_remove},
       {"the end mark", InitialWatch{"3"}, read(bookmark, "7", true), Watching{"7", 0, true}, WatchEmit::init_done},
-      {"the end mark behind what was seen", InitialWatch{"30"}, read(bookmark, "7", true), Watching{"7", 0, true}, WatchEmit::init_done, kNone, true},
-      {"a server that ignores the request", InitialWatch{"3"}, read(bookmark, "7"), Empty{"3"}, kNothing, kNone, false, false, never},
-      {"silence before the mark", InitialWatch{"3"}, Ended{30s, true}, Empty{"3"}, kNothing, kBackoff, false, false, never},
-      {"the stream ends before the mark", InitialWatch{"3"}, Ended{1s, false}, Empty{"3"}, kNothing, kBackoff, false, false, not_now},
-      {"it breaks before the mark", InitialWatch{"3"}, failure(Reason::transport), Empty{"3"}, kNothing, kBackoff, true, false, not_now},
-      {"expired", InitialWatch{"3"}, error_event(Reason::expired), Empty{"3"}, kNothing, kBackoff, true, false, not_now},
-      {"refused in the stream", InitialWatch{"3"}, error_event(Reason::invalid), Empty{"3"}, kNothing, kBackoff, true, false, never},
+      {"the end mark behind what was seen", InitialWatch{"30"}, read(bookmark, "7", true), Watching{"7", 0, true},
+       WatchEmit::init_done, kNone, true},
+      {"a server that ignores the request", InitialWatch{"3"}, read(bookmark, "7"), Empty{"3"}, kNothing, kNone, false,
+       false, never},
+      {"silence before the mark", InitialWatch{"3"}, Ended{30s, true}, Empty{"3"}, kNothing, kBackoff, false, false,
+       never},
+      {"the stream ends before the mark", InitialWatch{"3"}, Ended{1s, false}, Empty{"3"}, kNothing, kBackoff, false,
+       false, not_now},
+      {"it breaks before the mark", InitialWatch{"3"}, failure(Reason::transport), Empty{"3"}, kNothing, kBackoff, true,
+       false, not_now},
+      {"expired", InitialWatch{"3"}, error_event(Reason::expired), Empty{"3"}, kNothing, kBackoff, true, false,
+       not_now},
+      {"refused in the stream", InitialWatch{"3"}, error_event(Reason::invalid), Empty{"3"}, kNothing, kBackoff, true,
+       false, never},
   });
 }
 
@@ -245,7 +273,8 @@ TEST(WatchMachine, watches_from_where_it_was) {
       {"added", Watching{"7", 2}, read(added, "8"), Watching{"8", 0, true}, WatchEmit::apply},
       {"modified", Watching{"7"}, read(modified, "8"), Watching{"8", 0, true}, WatchEmit::apply},
       {"deleted", Watching{"7"}, read(deleted, "8"), Watching{"8", 0, true}, WatchEmit::remove},
-      {"the same version twice is no travel in time", Watching{"7"}, read(modified, "7"), Watching{"7", 0, true}, WatchEmit::apply},
+      {"the same version twice is no travel in time", Watching{"7"}, read(modified, "7"), Watching{"7", 0, true},
+       WatchEmit::apply},
       {"bookmark", Watching{"7"}, read(bookmark, "80"), Watching{"80", 0, true}},
       {"the server's time is up", Watching{"8", 0, true}, Ended{300s, false}, InitListed{"8"}},
       {"an idle watch that had brought something", Watching{"8", 0, true}, Ended{300s, true}, InitListed{"8"}},
@@ -253,7 +282,8 @@ TEST(WatchMachine, watches_from_where_it_was) {
       {"the view is to be renewed", Watching{"8", 0, true}, Ended{300s, false, true}, Empty{"8"}},
       {"a silent watch whose view is to be renewed", Watching{"8", 2}, Ended{150s, true, true}, Empty{"8"}},
       {"a watch that brought nothing", Watching{"8", 0}, Ended{150s, true}, InitListed{"8", 1}, kNothing, kBackoff},
-      {"the connection broke", Watching{"8", 1}, failure(Reason::transport), InitListed{"8", 1}, kNothing, kBackoff, true},
+      {"the connection broke", Watching{"8", 1}, failure(Reason::transport), InitListed{"8", 1}, kNothing, kBackoff,
+       true},
   });
 }
 
@@ -265,19 +295,24 @@ TEST(WatchMachine, relists_when_it_must) {
       {"an unreadable line", Watching{"7"}, failure(Reason::decode), Empty{"7"}, kNothing, kBackoff, true, true},
       {"back in time", Watching{"10"}, read(modified, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
       {"a bookmark back in time", Watching{"10"}, read(bookmark, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
-      {"the API went away", InitListed{"7"}, failure(Reason::not_found, 404), Empty{"7"}, kNothing, kSlow, true, true, kUnchanged, true},
-      {"the last strike by silence", Watching{"7", kMaxStrikes - 1}, Ended{150s, true}, Empty{"7"}, kNothing, kBackoff, true, true},
-      {"the last strike by an HTTP error", InitListed{"7", kMaxStrikes - 1}, failure(Reason::timeout, 504), Empty{"7"}, kNothing, kBackoff, true, true},
+      {"the API went away", InitListed{"7"}, failure(Reason::not_found, 404), Empty{"7"}, kNothing, kSlow, true, true,
+       kUnchanged, true},
+      {"the last strike by silence", Watching{"7", kMaxStrikes - 1}, Ended{150s, true}, Empty{"7"}, kNothing, kBackoff,
+       true, true},
+      {"the last strike by an HTTP error", InitListed{"7", kMaxStrikes - 1}, failure(Reason::timeout, 504), Empty{"7"},
+       kNothing, kBackoff, true, true},
   });
 }
 
 TEST(WatchMachine, keeps_its_place_when_the_failure_says_nothing_about_it) {
   check({
       {"unreachable", InitListed{"7", 3}, failure(Reason::transport), InitListed{"7", 3}, kNothing, kBackoff, true},
-      {"429", InitListed{"7", 3}, failure(Reason::too_many_requests, 429), InitListed{"7", 3}, kNothing, kBackoff, true},
+      {"429", InitListed{"7", 3}, failure(Reason::too_many_requests, 429), InitListed{"7", 3}, kNothing, kBackoff,
+       true},
       {"403", InitListed{"7", 3}, failure(Reason::forbidden, 403), InitListed{"7", 3}, kNothing, kSlow, true},
       {"500 counts", InitListed{"7"}, failure(Reason::unavailable, 500), InitListed{"7", 1}, kNothing, kBackoff, true},
-      {"an ERROR event counts", Watching{"7", 1}, error_event(Reason::unavailable), InitListed{"7", 2}, kNothing, kBackoff, true},
+      {"an ERROR event counts", Watching{"7", 1}, error_event(Reason::unavailable), InitListed{"7", 2}, kNothing,
+       kBackoff, true},
       {"an input of another state changes nothing", Watching{"7"}, PageRead{"9", ""}, Watching{"7"}},
   });
 }

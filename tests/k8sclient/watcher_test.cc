@@ -89,8 +89,8 @@ TEST_F(WatcherTest, lists_by_pages_then_watches_from_the_lists_version) {
   options.field_selector = FieldSelector::equals("metadata.name", "x");
   transport.then(Answer::ok(page(10, {"a", "b"}, "more")));
   transport.then(Answer::ok(page(10, {"c"})));
-  transport.then(Answer::streaming({{1s, event("ADDED", "d", 11) + event("DELETED", "a", 12)},
-                                    {1s, event("MODIFIED", "b", 13)}}));
+  transport.then(
+      Answer::streaming({{1s, event("ADDED", "d", 11) + event("DELETED", "a", 12)}, {1s, event("MODIFIED", "b", 13)}}));
   start();
   EXPECT_TRUE(store.synced());
   EXPECT_THAT(names(), UnorderedElementsAre("a", "b", "c"));
@@ -181,7 +181,8 @@ TEST_F(WatcherTest, an_expired_version_relists_and_what_was_deleted_meanwhile_is
     transport.then(Answer::ok(page(10, {"a", "b"})));
     if (in_stream) {
       transport.then(Answer::streaming(
-          {{1s, R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})" "\n"}}));
+          {{1s, R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})"
+                "\n"}}));
     } else {
       transport.then(Answer::status_of(410, "Expired", "too old"));
     }
@@ -361,8 +362,8 @@ TEST_F(WatcherTest, a_malformed_object_is_counted_told_and_never_looks_like_a_de
   options.watch_list = false;
   const std::string bad_item = R"({"metadata":{"name":"b","resourceVersion":"21"},"bad":1})";
   transport.then(Answer::ok(page(10, {"a", "b"})));
-  transport.then(Answer::streaming({{1s, event("MODIFIED", "a", 11, R"(,"bad":1)") + event("ADDED", "c", 12)},
-                                    {1s, "garbage\n"}}));
+  transport.then(Answer::streaming(
+      {{1s, event("MODIFIED", "a", 11, R"(,"bad":1)") + event("ADDED", "c", 12)}, {1s, "garbage\n"}}));
   transport.then(Answer::ok(R"({"metadata":{"resourceVersion":"20"},"items":[)" + bad_item +
                             R"(,{"metadata":{"name":"c","resourceVersion":"12"}}]})"));
   transport.then(Answer::streaming({}));
@@ -398,7 +399,8 @@ TEST_F(WatcherTest, stop_ends_every_kind_of_wait_at_once) {
     Answer first;
   } cases[] = {
       {"while a stream is read", Answer::streaming({})},
-      {"while a request is under way", {.status = 200, .body = {}, .headers = {}, .error = {}, .takes = 25s, .stream = {}}},
+      {"while a request is under way",
+       {.status = 200, .body = {}, .headers = {}, .error = {}, .takes = 25s, .stream = {}}},
       {"while it backs off", Answer::broken()},
       {"while the client retries", Answer::retry_after(503, "20")},
   };
@@ -451,7 +453,8 @@ TEST_F(WatcherTest, a_sink_may_stop_its_watcher_from_any_call_and_hears_nothing_
     watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, &stopping);
     stopping.watcher = watcher.get();
     transport.then(Answer::ok(page(10, {"a", "b"})));
-    transport.then(Answer::streaming({{1s, event("ADDED", "c", 11) + event("DELETED", "c", 12) + event("ADDED", "d", 13)}}));
+    transport.then(
+        Answer::streaming({{1s, event("ADDED", "c", 11) + event("DELETED", "c", 12) + event("ADDED", "d", 13)}}));
     boost::asio::co_spawn(io, watcher->run(), [this](std::exception_ptr) { ended = true; });
     clock.run_for(5s);
     EXPECT_TRUE(ended);
@@ -460,14 +463,17 @@ TEST_F(WatcherTest, a_sink_may_stop_its_watcher_from_any_call_and_hears_nothing_
   }
 }
 
-boost::asio::awaitable<void> run_watcher(Watcher* watcher) { co_await watcher->run(); }
+boost::asio::awaitable<void> run_watcher(Watcher* watcher) {
+  co_await watcher->run();
+}
 
 TEST_F(WatcherTest, cancelling_the_coroutine_that_awaits_run_stops_it_too) {
   boost::asio::cancellation_signal cancel;
   transport.then(Answer::streaming({}));
   watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, &sink);
-  boost::asio::co_spawn(io, run_watcher(watcher.get()),
-                        boost::asio::bind_cancellation_slot(cancel.slot(), [this](std::exception_ptr) { ended = true; }));
+  boost::asio::co_spawn(
+      io, run_watcher(watcher.get()),
+      boost::asio::bind_cancellation_slot(cancel.slot(), [this](std::exception_ptr) { ended = true; }));
   clock.run_ready();
   cancel.emit(boost::asio::cancellation_type::terminal);
   clock.run_ready();

@@ -19,7 +19,9 @@ constexpr std::string_view kNamespace = "gpu-operator";
 constexpr std::string_view kConfigMap = "mps-config";
 constexpr std::string_view kComponents[] = {"plugin", "gfd", "mps"};
 
-std::string daemonset_uid(std::string_view component) { return fmt::format("ds-{}", component); }
+std::string daemonset_uid(std::string_view component) {
+  return fmt::format("ds-{}", component);
+}
 
 struct Template {
   std::string_view component, daemonset, container, deploy;
@@ -35,7 +37,8 @@ constexpr Template kTemplates[] = {
 std::string profile_text(std::string_view name) {
   if (name.find('\n') != std::string_view::npos) return std::string(name);
   if (name == "none") return "version: v1\n";
-  if (name == "broken") return "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 1\n";
+  if (name == "broken")
+    return "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 1\n";
   const bool mps = name.starts_with("mps-");
   if (!mps && !name.starts_with("ts-")) throw std::invalid_argument(fmt::format("no profile is called {}", name));
   std::string_view rest = name.substr(mps ? 4 : 3);
@@ -108,8 +111,8 @@ void FleetModel::make_daemonsets() {
     out.meta.uid = daemonset_uid(t.component);
     out.meta.generation = templates_.find(t.component)->second;
     out.meta.resource_version = std::to_string(++serial_);
-    out.meta.owners.push_back({k8s::Interned("ClusterPolicy"), k8s::Interned("cluster-policy"),
-                               k8s::Interned("cluster-policy-uid"), true});
+    out.meta.owners.push_back(
+        {k8s::Interned("ClusterPolicy"), k8s::Interned("cluster-policy"), k8s::Interned("cluster-policy-uid"), true});
     out.match_labels = {{"app", std::string(t.daemonset)}};
     out.node_selector = {{std::string(t.deploy), "true"}};
     if (t.component == "mps") out.node_selector[std::string(kMpsCapable)] = "true";
@@ -139,8 +142,8 @@ void FleetModel::put_revision(std::string_view component) {
   out.meta.ns = k8s::Interned(kNamespace);
   out.meta.uid = out.meta.name;
   out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", revision));
-  out.meta.owners.push_back({k8s::Interned("DaemonSet"), k8s::Interned(component),
-                             k8s::Interned(daemonset_uid(component)), true});
+  out.meta.owners.push_back(
+      {k8s::Interned("DaemonSet"), k8s::Interned(component), k8s::Interned(daemonset_uid(component)), true});
   out.revision = revision;
   world.revisions.apply(out);
 }
@@ -191,8 +194,8 @@ void FleetModel::make_pod(const std::string& node, std::string_view component) {
   out.meta.uid = fmt::format("uid-{}", serial_);
   out.meta.creation_timestamp = now;
   out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", templates_.find(component)->second));
-  out.meta.owners.push_back({k8s::Interned("DaemonSet"), k8s::Interned(component),
-                             k8s::Interned(daemonset_uid(component)), true});
+  out.meta.owners.push_back(
+      {k8s::Interned("DaemonSet"), k8s::Interned(component), k8s::Interned(daemonset_uid(component)), true});
   out.node_name = k8s::Interned(node);
   out.phase = k8s::Interned("Pending");
   world.operand_pods.apply(out);
@@ -211,7 +214,8 @@ std::string FleetModel::effective_text(const Node& node) const {
 const Profile* FleetModel::profile_of(const std::string& text) {
   if (text == "?") return nullptr;
   // MIG_STRATEGY beats the profile.
-  const BeatenErrors beaten = spec_.mig_strategy.empty() ? BeatenErrors{} : BeatenErrors{"UnknownMigStrategy", "MPSWithMixedMIG"};
+  const BeatenErrors beaten =
+      spec_.mig_strategy.empty() ? BeatenErrors{} : BeatenErrors{"UnknownMigStrategy", "MPSWithMixedMIG"};
   const ProfilePtr profile = book_.compile(text, beaten);
   return profile->valid ? &profile->profile() : nullptr;
 }
@@ -222,7 +226,8 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
   const bool wants_mps_pod = node(name).meta.labels.get(kMpsCapable) == "true";
   for (std::string_view component : kComponents) {
     const auto present = pods(name, component);
-    const bool due = component == "plugin" || (component == "gfd" && machine.spec.gfd) || (component == "mps" && wants_mps_pod);
+    const bool due =
+        component == "plugin" || (component == "gfd" && machine.spec.gfd) || (component == "mps" && wants_mps_pod);
     if (due && present.empty()) {
       make_pod(name, component);
       if (component == "plugin") machine.plugin_up = false;

@@ -28,8 +28,8 @@ struct NodeSpec {
   std::string product = "NVIDIA-A100-SXM4-40GB";
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
-  bool gfd = true;    // False: no GPU Feature Discovery there.
-  bool mig = false;   // MIG single: `gpus` MIG devices of profile 1g.5gb.
+  bool gfd = true;   // False: no GPU Feature Discovery there.
+  bool mig = false;  // MIG single: `gpus` MIG devices of profile 1g.5gb.
   bool ready = true;
   bool cordoned = false;
 };
@@ -84,10 +84,10 @@ class FleetModel {
   void label(const std::string& node, const std::string& key, std::optional<std::string> value);
   void annotate(const std::string& node, std::string_view key, std::optional<std::string> value);
   void annotate_config_map(std::string_view key, std::optional<std::string> value);
-  void announce_default(const std::string& key);   // kubectl patch clusterpolicy
-  void forbid_clusterpolicies(bool forbidden);     // 403 on them, as the manager tells it.
-  void roll_templates(const std::string& key);     // What the GPU Operator makes of it.
-  void policy(const std::string& yaml);            // kubectl apply
+  void announce_default(const std::string& key);  // kubectl patch clusterpolicy
+  void forbid_clusterpolicies(bool forbidden);    // 403 on them, as the manager tells it.
+  void roll_templates(const std::string& key);    // What the GPU Operator makes of it.
+  void policy(const std::string& yaml);           // kubectl apply
   void remove_policy(const std::string& name);
   void rollout_switch(const std::string& name, std::string_view field, bool value);
   void undo_newest_rollout(const std::string& policy);
@@ -97,7 +97,7 @@ class FleetModel {
   void set_ready(const std::string& node, bool ready);
   void add_node(const NodeSpec& node);
   void remove_node(const std::string& node);
-  void crash_pods(const std::string& node, bool crash);  // New plugin pods there crash-loop.
+  void crash_pods(const std::string& node, bool crash);      // New plugin pods there crash-loop.
   void stick_sidecars(const std::string& node, bool stuck);  // A label brings in nothing there, nor do new pods.
   void delete_pod_of(const std::string& node, std::string_view component);
   void restart_operator();  // A new index, nothing observed.
@@ -117,9 +117,9 @@ class FleetModel {
  private:
   struct Machine {
     NodeSpec spec;
-    std::string served;          // Text that the plugin serves; nothing while it is down.
+    std::string served;  // Text that the plugin serves; nothing while it is down.
     bool plugin_up = false;
-    std::string plugin_text;     // Loaded by the pod that runs now.
+    std::string plugin_text;  // Loaded by the pod that runs now.
     std::string gfd_text;
     bool crashes = false;
     bool stuck = false;

@@ -95,7 +95,8 @@ void FleetModel::apply(const PlannedAction& planned) {
             json["metadata"]["generation"] = 1;
             json["metadata"]["creationTimestamp"] = k8s::format_time(now);
             if (create.object.kind == "SharingPolicy") world.policies.apply(must(project_sharing_policy(json.dump())));
-            if (create.object.kind == "SharingRollout") world.rollouts.apply(must(project_sharing_rollout(json.dump())));
+            if (create.object.kind == "SharingRollout")
+              world.rollouts.apply(must(project_sharing_rollout(json.dump())));
           },
           [&](const PatchStatus& status) {
             if (status.object.kind == "SharingPolicy") {
@@ -313,13 +314,17 @@ void FleetModel::use(const std::string& name, const std::string& pod, const std:
   consumers[name].pods.push_back(std::move(out));
 }
 
-void FleetModel::release(const std::string& name) { consumers[name].pods.clear(); }
+void FleetModel::release(const std::string& name) {
+  consumers[name].pods.clear();
+}
 
 void FleetModel::set_ready(const std::string& name, bool ready) {
   change_node(name, [&](Node& out) { out.ready = ready; });
 }
 
-void FleetModel::add_node(const NodeSpec& node) { boot(node); }
+void FleetModel::add_node(const NodeSpec& node) {
+  boot(node);
+}
 
 void FleetModel::remove_node(const std::string& name) {
   for (std::string_view component : {"plugin", "gfd", "mps"}) {
@@ -329,7 +334,9 @@ void FleetModel::remove_node(const std::string& name) {
   world.nodes.erase({"", name});
 }
 
-void FleetModel::crash_pods(const std::string& name, bool crash) { machines_.at(name).crashes = crash; }
+void FleetModel::crash_pods(const std::string& name, bool crash) {
+  machines_.at(name).crashes = crash;
+}
 
 void FleetModel::stick_sidecars(const std::string& name, bool stuck) {
   Machine& machine = machines_.at(name);
@@ -371,7 +378,8 @@ std::string FleetModel::annotation_of(const std::string& name, std::string_view 
 std::vector<const Pod*> FleetModel::pods(const std::string& name, std::string_view component) const {
   std::vector<const Pod*> out;
   for (const auto& [key, pod] : world.operand_pods.all()) {
-    if (pod->node_name == name && pod->meta.controller()->uid == fmt::format("ds-{}", component)) out.push_back(pod.get());
+    if (pod->node_name == name && pod->meta.controller()->uid == fmt::format("ds-{}", component))
+      out.push_back(pod.get());
   }
   return out;
 }

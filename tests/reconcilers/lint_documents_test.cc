@@ -52,7 +52,8 @@ TEST(LintDocuments, AnErrorNeverPointsBehindTheEndOfTheText) {
   ASSERT_EQ(documents.size(), 1u);
   ASSERT_EQ(documents[0].diagnostics.size(), 1u);
   EXPECT_EQ(documents[0].diagnostics[0].line, 1);
-  EXPECT_EQ(documents[0].diagnostics[0].message.find("line 2"), std::string::npos) << documents[0].diagnostics[0].message;
+  EXPECT_EQ(documents[0].diagnostics[0].message.find("line 2"), std::string::npos)
+      << documents[0].diagnostics[0].message;
 }
 
 TEST(LintDocuments, WhatFollowsAProfileWithoutASeparatorIsIgnoredText) {

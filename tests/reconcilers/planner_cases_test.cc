@@ -90,7 +90,8 @@ class Script {
  public:
   explicit Script(const Json& spec) : fleet_(fleet_spec(spec.at("fleet"))) {
     const Json settings = spec.value("settings", Json::object());
-    if (settings.contains("settle")) fleet_.settings.settle = *k8s::parse_go_duration(settings["settle"].get<std::string>());
+    if (settings.contains("settle"))
+      fleet_.settings.settle = *k8s::parse_go_duration(settings["settle"].get<std::string>());
     if (settings.contains("cluster")) {
       fleet_.settings.cluster_max_unavailable = *IntOrPercent::parse(settings["cluster"].get<std::string>());
     } else {

@@ -33,17 +33,38 @@ constexpr Case kCases[] = {
     {"RequestsMIGDevices", [](Pod& p) { p.gpu_requests[Interned("nvidia.com/mig-1g.5gb")] = 1; }, true},
     {"RequestsNothing", [](Pod&) {}, false},
     {"RequestsZero", [](Pod& p) { p.gpu_requests[Interned("nvidia.com/gpu")] = 0; }, false},
-    {"HasFinished", [](Pod& p) { p.gpu_requests[Interned("nvidia.com/gpu")] = 1; p.phase = Interned("Succeeded"); }, false},
+    {"HasFinished",
+     [](Pod& p) {
+       p.gpu_requests[Interned("nvidia.com/gpu")] = 1;
+       p.phase = Interned("Succeeded");
+     },
+     false},
     {"RuntimeClassWithoutARequest", [](Pod& p) { p.runtime_class = Interned("nvidia"); }, true},
-    {"RuntimeClassOfADaemonSet", [](Pod& p) { p.runtime_class = Interned("nvidia"); own(p, "DaemonSet"); }, false},
-    {"VisibleDevicesWithoutARequest", [](Pod& p) { p.nvidia_visible_devices = true; own(p, "ReplicaSet"); }, true},
-    {"VisibleDevicesOfADaemonSet", [](Pod& p) { p.nvidia_visible_devices = true; own(p, "DaemonSet"); }, false},
+    {"RuntimeClassOfADaemonSet",
+     [](Pod& p) {
+       p.runtime_class = Interned("nvidia");
+       own(p, "DaemonSet");
+     },
+     false},
+    {"VisibleDevicesWithoutARequest",
+     [](Pod& p) {
+       p.nvidia_visible_devices = true;
+       own(p, "ReplicaSet");
+     },
+     true},
+    {"VisibleDevicesOfADaemonSet",
+     [](Pod& p) {
+       p.nvidia_visible_devices = true;
+       own(p, "DaemonSet");
+     },
+     false},
     {"MountsAnMPSPipe", [](Pod& p) { p.uses_mps_pipe = true; }, true},
     {"HasADRAClaim", [](Pod& p) { p.dra_gpu_claim = true; }, true},
     {"HasAKAIFraction", [](Pod& p) { p.meta.annotations.set("gpu-fraction", "0.5"); }, true},
     {"HasAKAIMemoryShare", [](Pod& p) { p.meta.annotations.set("gpu-memory", "2000"); }, true},
 };
-INSTANTIATE_TEST_SUITE_P(Pods, Consumer, testing::ValuesIn(kCases), [](const auto& entry) { return std::string(entry.param.name); });
+INSTANTIATE_TEST_SUITE_P(Pods, Consumer, testing::ValuesIn(kCases),
+                         [](const auto& entry) { return std::string(entry.param.name); });
 
 }  // namespace
 }  // namespace gso::test

@@ -81,7 +81,8 @@ void check_budgets(const FleetModel& fleet, const Plan& plan) {  // S1
     EXPECT_LE(sum.busy + sum.started, limit.of(sum.total)) << "S1: policy " << name;
   }
   if (cluster.started > 0) {
-    EXPECT_LE(cluster.busy + cluster.started, fleet.settings.cluster_max_unavailable.of(cluster.total)) << "S1: cluster";
+    EXPECT_LE(cluster.busy + cluster.started, fleet.settings.cluster_max_unavailable.of(cluster.total))
+        << "S1: cluster";
   }
 }
 
@@ -97,7 +98,8 @@ void check_actions(const FleetModel& fleet, const Plan& plan) {
       EXPECT_FALSE(a->held) << "a held node is restarted: " << print(planned);
     }
     EXPECT_FALSE(std::holds_alternative<EvictPod>(planned.action)) << "S2: eviction without Evict";
-    if (const auto* write = std::get_if<WriteConfigMap>(&planned.action); write && write->config_map.name == "mps-config") {
+    if (const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+        write && write->config_map.name == "mps-config") {
       const ConfigMap& present = *fleet.world.configmaps.find(write->config_map);
       for (const auto& [key, text] : write->set) EXPECT_TRUE(is_text_of_key(text, key)) << "not a key of ours: " << key;
       for (const std::string& key : write->remove) {
@@ -111,7 +113,8 @@ void check_actions(const FleetModel& fleet, const Plan& plan) {
     if (patch == nullptr) continue;
     if (patch->set.contains(std::string(kConfigLabel)) || patch->remove.contains(std::string(kConfigLabel))) {
       const Node& before = fleet.node(patch->name);
-      EXPECT_TRUE(!before.meta.labels.contains(kConfigLabel) || label_writer(before, kConfigLabel)) << "S3: " << print(planned);
+      EXPECT_TRUE(!before.meta.labels.contains(kConfigLabel) || label_writer(before, kConfigLabel))
+          << "S3: " << print(planned);
     }
     const Node& node = fleet.node(patch->name);
     const auto theirs = nfd_owned(node);
@@ -175,7 +178,8 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
     check_same(plan, again);
     if (std::getenv("GSO_SHOW_STORY") != nullptr) {
       for (const PlannedAction& action : plan.actions) {
-        if (!std::holds_alternative<PatchStatus>(action.action)) fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
+        if (!std::holds_alternative<PatchStatus>(action.action))
+          fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
       }
     }
     if (pick(25) == 0) {
@@ -191,36 +195,71 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   for (int i = 0; i < 5; ++i) checked_tick();
   for (const NodeSpec& node : spec.nodes) EXPECT_EQ(fleet.restarts(node.name, "plugin"), 0) << "S9";
 
-  const char* const profiles[] = {"mps-4", "mps-8", "mps-8-many", "mps-6-renamed", "ts-4", "ts-8", "ts-2-renamed", "none", "broken"};
+  const char* const profiles[] = {"mps-4", "mps-8",        "mps-8-many", "mps-6-renamed", "ts-4",
+                                  "ts-8",  "ts-2-renamed", "none",       "broken"};
   const char* const nodes[] = {"a01", "a02", "a03", "t01", "mig", "bare", "z-cordoned"};
   for (int event = 0; event < 12; ++event) {
     const std::string node = nodes[pick(7)];
     const int what = pick(18);
-    if (std::getenv("GSO_SHOW_STORY") != nullptr) fmt::print("{} event {} at {}\n", k8s::format_time(fleet.now), what, node);
+    if (std::getenv("GSO_SHOW_STORY") != nullptr)
+      fmt::print("{} event {} at {}\n", k8s::format_time(fleet.now), what, node);
     switch (what) {
-      case 0: case 1: case 2: fleet.edit("any", profiles[pick(9)]); break;
-      case 3: fleet.edit("ts", profiles[4 + pick(3)]); break;
-      case 4: fleet.label(node, std::string(kConfigLabel), pick(2) == 0 ? std::optional<std::string>("ts") : std::nullopt); break;
-      case 5: fleet.set_ready(node, pick(2) == 0); break;
-      case 6: fleet.restart_operator(); break;
-      case 7: fleet.use(node, fmt::format("job{}", event), "nvidia.com/gpu", 1); break;
-      case 8: fleet.annotate(node, kHoldAnnotation, pick(2) == 0 ? std::optional<std::string>("true") : std::nullopt); break;
-      case 9: fleet.delete_pod_of(node, pick(2) == 0 ? "plugin" : "gfd"); break;
-      case 10: fleet.roll_templates(pick(2) == 0 ? "any" : "more"); break;
-      case 11: fleet.crash_pods(node, pick(2) == 0); break;
-      case 12:
-        if (spec.crds) fleet.policy(fmt::format(kKeyPolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB", pick(2) == 0 ? "ts" : "more"));
+      case 0:
+      case 1:
+      case 2:
+        fleet.edit("any", profiles[pick(9)]);
         break;
-      case 13: fleet.remove_policy("by-key"); break;
-      case 14: case 15:
+      case 3:
+        fleet.edit("ts", profiles[4 + pick(3)]);
+        break;
+      case 4:
+        fleet.label(node, std::string(kConfigLabel), pick(2) == 0 ? std::optional<std::string>("ts") : std::nullopt);
+        break;
+      case 5:
+        fleet.set_ready(node, pick(2) == 0);
+        break;
+      case 6:
+        fleet.restart_operator();
+        break;
+      case 7:
+        fleet.use(node, fmt::format("job{}", event), "nvidia.com/gpu", 1);
+        break;
+      case 8:
+        fleet.annotate(node, kHoldAnnotation, pick(2) == 0 ? std::optional<std::string>("true") : std::nullopt);
+        break;
+      case 9:
+        fleet.delete_pod_of(node, pick(2) == 0 ? "plugin" : "gfd");
+        break;
+      case 10:
+        fleet.roll_templates(pick(2) == 0 ? "any" : "more");
+        break;
+      case 11:
+        fleet.crash_pods(node, pick(2) == 0);
+        break;
+      case 12:
+        if (spec.crds)
+          fleet.policy(fmt::format(kKeyPolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB",
+                                   pick(2) == 0 ? "ts" : "more"));
+        break;
+      case 13:
+        fleet.remove_policy("by-key");
+        break;
+      case 14:
+      case 15:
         if (spec.crds) {
-          fleet.policy(fmt::format(kInlinePolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB", pick(2) == 0 ? 3 : 5,
-                                   pick(2) == 0 ? "Revert" : "Retain", pick(2) == 0 ? "Rollback" : "Pause"));
+          fleet.policy(fmt::format(kInlinePolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB",
+                                   pick(2) == 0 ? 3 : 5, pick(2) == 0 ? "Revert" : "Retain",
+                                   pick(2) == 0 ? "Rollback" : "Pause"));
         }
         break;
-      case 17: fleet.stick_sidecars(node, pick(3) != 0); break;
-      case 16: fleet.replace_config_map({{"any", "mps-4"}, {"ts", "ts-2"}, {"more", "ts-4"}}); break;
-      default: break;
+      case 17:
+        fleet.stick_sidecars(node, pick(3) != 0);
+        break;
+      case 16:
+        fleet.replace_config_map({{"any", "mps-4"}, {"ts", "ts-2"}, {"more", "ts-4"}});
+        break;
+      default:
+        break;
     }
     for (int i = pick(14); i > 0 && !HasFatalFailure(); --i) checked_tick();
     if (HasFailure()) return;
@@ -236,20 +275,24 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   }
   if (std::getenv("GSO_SHOW_STORY") != nullptr) {
     fleet.on_plan = [&](const Plan& plan) {
-      for (const PlannedAction& action : plan.actions) fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
+      for (const PlannedAction& action : plan.actions)
+        fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
     };
   }
   EXPECT_TRUE(fleet.settle(3000)) << "L1: did not come to rest";
   fleet.on_plan = nullptr;
   const Plan rest = fleet.plan();
   for (const PlannedAction& action : rest.actions) ADD_FAILURE() << "S6: " << print(action);
-  const bool no_slot = (fleet.policy_status("default") + fleet.policy_status("by-key")).find("\"BudgetExhausted\"") != std::string::npos;
+  const bool no_slot =
+      (fleet.policy_status("default") + fleet.policy_status("by-key")).find("\"BudgetExhausted\"") != std::string::npos;
   for (const auto& [key, node] : fleet.world.nodes.all()) {
     const NodeAssessment* a = fleet.index.assessment(key.name);
     ASSERT_NE(a, nullptr);
-    const bool told = (no_slot && a->situation == Situation::change) || std::ranges::any_of(rest.findings, [&](const Finding& finding) { return finding.object.name == key.name; });
+    const bool told =
+        (no_slot && a->situation == Situation::change) ||
+        std::ranges::any_of(rest.findings, [&](const Finding& finding) { return finding.object.name == key.name; });
     const bool named = told || a->situation == Situation::blocked || a->situation == Situation::failed;
-    EXPECT_TRUE(a->situation == Situation::current || named) 
+    EXPECT_TRUE(a->situation == Situation::current || named)
         << "L1: " << key.name << " " << to_string(a->situation) << " " << fleet.policy_status("default");
     EXPECT_TRUE(a->situation != Situation::current || a->matches) << key.name << ": " << a->verified.mismatch;
     EXPECT_TRUE(named || node->unschedulable == (key.name == "z-cordoned")) << "S7: " << key.name;

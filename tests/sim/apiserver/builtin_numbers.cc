@@ -1,6 +1,6 @@
 // Protobuf field numbers of the built-in types.
-// Facts of the Kubernetes API v1.36 (generated.proto of k8s.io/api, apimachinery and apiextensions-apiserver). One type a
-// line, continued on indented lines: FIELD=NUMBER; NUMBER(…) is a message whose fields JSON has inline.
+// Facts of the Kubernetes API v1.36 (generated.proto of k8s.io/api, apimachinery and apiextensions-apiserver). One type
+// a line, continued on indented lines: FIELD=NUMBER; NUMBER(…) is a message whose fields JSON has inline.
 #include "tests/sim/apiserver/builtin_types.h"
 
 namespace gso::sim {

@@ -1,7 +1,8 @@
 // The types of the other groups, and of metadata.
-// Facts of the Kubernetes API v1.36 (k8s.io/api and apimachinery: names, types, omitempty, merge keys; OpenAPI: list types
-// and keys). One type a line: NAME FIELD:TYPE…, continued on indented lines. After a type: * pointer, ? omitempty,
-// ~ omitzero, + required, @k1,k2 list of type map with its keys, @= list of type set, %key strategic merge by that key
+// Facts of the Kubernetes API v1.36 (k8s.io/api and apimachinery: names, types, omitempty, merge keys; OpenAPI: list
+// types and keys). One type a line: NAME FIELD:TYPE…, continued on indented lines. After a type: * pointer, ?
+// omitempty, ~ omitzero, + required, @k1,k2 list of type map with its keys, @= list of type set, %key strategic merge
+// by that key
 // (% alone: merged as a set), & retainKeys, ! atomic (after the name: wherever the type is used).
 #include "tests/sim/apiserver/builtin_types.h"
 

@@ -8,7 +8,9 @@ namespace {
 constexpr const char* kNull = "/dev/null";
 }  // namespace
 
-bool ConfigManager::oneshot() const { return host().env("ONESHOT") == "true"; }
+bool ConfigManager::oneshot() const {
+  return host().env("ONESHOT") == "true";
+}
 
 void ConfigManager::start() {
   if (host().version().default_first()) {
@@ -31,8 +33,9 @@ void ConfigManager::node_changed() {
 void ConfigManager::observe() {
   const std::string label = host().node_label(host().env("NODE_LABEL"));
   // From v0.18.2 the default was applied already, as label "".
-  const std::optional<std::string> last =
-      applied_ ? applied_ : host().version().default_first() ? std::optional<std::string>("") : std::nullopt;
+  const std::optional<std::string> last = applied_                           ? applied_
+                                          : host().version().default_first() ? std::optional<std::string>("")
+                                                                             : std::nullopt;
   if (last == label) return;
   apply(label);
 }
@@ -71,8 +74,8 @@ void ConfigManager::apply(const std::string& label) {
     // os.Stat follows the link: with its target gone it says "no such file", and the symlink then fails on the link
     // that is there. Only a new pod (a new emptyDir) gets out of this.
     if (!host().readable(*link)) {
-      return host().exit(1, "error creating symlink: symlink " + target + " " + host().env("CONFIG_FILE_DST") +
-                                ": file exists");
+      return host().exit(
+          1, "error creating symlink: symlink " + target + " " + host().env("CONFIG_FILE_DST") + ": file exists");
     }
     if (*link == target) {
       host().log("Already configured. Skipping update...");

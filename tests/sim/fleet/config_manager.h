@@ -22,7 +22,7 @@ class ConfigManager final : public Program {
   [[nodiscard]] std::expected<std::string, std::string> choose(const std::string& label) const;
   [[nodiscard]] bool oneshot() const;
 
-  bool informed_ = false;              // The informer has listed the node.
+  bool informed_ = false;               // The informer has listed the node.
   std::optional<std::string> applied_;  // The label value that was handled last.
 };
 

@@ -29,7 +29,9 @@ bool owned_by(const json& object, const std::string& uid) {
   return owner != nullptr && text(*owner, "uid") == uid;
 }
 
-const std::string& hash_of_pod(const json& pod) { return text(labels(pod), kHashLabel); }
+const std::string& hash_of_pod(const json& pod) {
+  return text(labels(pod), kHashLabel);
+}
 
 bool pod_ready(const json& pod) {
   if (being_deleted(pod)) return false;
@@ -39,7 +41,9 @@ bool pod_ready(const json& pod) {
   return false;
 }
 
-const std::string& phase_of(const json& pod) { return text(member(pod, "status"), "phase"); }
+const std::string& phase_of(const json& pod) {
+  return text(member(pod, "status"), "phase");
+}
 
 json owner_reference(const json& daemonset) {
   return json::array({{{"apiVersion", "apps/v1"},
@@ -56,7 +60,8 @@ std::int64_t max_unavailable(const json& daemonset, std::int64_t desired) {
   if (value == rolling.end()) return 1;
   if (value->is_number_integer()) return std::max<std::int64_t>(value->get<std::int64_t>(), 1);
   const double percent = std::strtod(text(rolling, "maxUnavailable").c_str(), nullptr);
-  return std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(percent * static_cast<double>(desired) / 100.0)), 1);
+  return std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(percent * static_cast<double>(desired) / 100.0)),
+                                1);
 }
 
 // What decides whether a DaemonSet selects the node; heartbeats and allocatable do not.
@@ -137,11 +142,10 @@ void DaemonSetController::ensure_revision(const json& daemonset, const std::stri
   if (same != nullptr && same->value("revision", std::int64_t{0}) == newest) return;
   const k8s::ObjectKey key{namespace_of(daemonset), name_of(daemonset) + "-" + hash};
   if (!revising_.insert(key.name).second) return;
-  auto done = [this, key](const k8s::Result<std::string>&) {
-    revising_.erase(key.name);
-  };
+  auto done = [this, key](const k8s::Result<std::string>&) { revising_.erase(key.name); };
   if (same != nullptr) {  // A template that came back: its revision becomes the newest.
-    outbox_.push({.gvr = kControllerRevisions, .key = key, .body = json{{"revision", newest + 1}}.dump(), .done = done});
+    outbox_.push(
+        {.gvr = kControllerRevisions, .key = key, .body = json{{"revision", newest + 1}}.dump(), .done = done});
     return;
   }
   json all_labels = labels(daemonset["spec"]["template"]);
@@ -149,10 +153,14 @@ void DaemonSetController::ensure_revision(const json& daemonset, const std::stri
   const json revision{{"apiVersion", "apps/v1"},
                       {"kind", "ControllerRevision"},
                       {"metadata",
-                       {{"name", key.name}, {"namespace", key.ns}, {"labels", all_labels}, {"ownerReferences", owner_reference(daemonset)}}},
+                       {{"name", key.name},
+                        {"namespace", key.ns},
+                        {"labels", all_labels},
+                        {"ownerReferences", owner_reference(daemonset)}}},
                       {"data", {{"spec", {{"template", daemonset["spec"]["template"]}}}}},
                       {"revision", newest + 1}};
-  outbox_.push({.verb = Write::Verb::create, .gvr = kControllerRevisions, .key = key, .body = revision.dump(), .done = done});
+  outbox_.push(
+      {.verb = Write::Verb::create, .gvr = kControllerRevisions, .key = key, .body = revision.dump(), .done = done});
 }
 
 DaemonSetController::PodsByNode DaemonSetController::pods_of(const json& daemonset) const {
@@ -239,8 +247,10 @@ void DaemonSetController::publish_status(const json& daemonset, const std::strin
   bool differs = false;
   for (const auto& [name, value] : status.items()) differs = differs || live.value(name, std::int64_t{0}) != value;
   if (!differs) return;
-  outbox_.push({.gvr = kDaemonSets, .key = {namespace_of(daemonset), name_of(daemonset)},
-                .body = json{{"status", status}}.dump(), .subresource = "status"});
+  outbox_.push({.gvr = kDaemonSets,
+                .key = {namespace_of(daemonset), name_of(daemonset)},
+                .body = json{{"status", status}}.dump(),
+                .subresource = "status"});
 }
 
 void DaemonSetController::create_pod(const json& daemonset, const std::string& hash, const std::string& node) {
@@ -261,7 +271,10 @@ void DaemonSetController::create_pod(const json& daemonset, const std::string& h
   pod["metadata"].erase("creationTimestamp");
   pod["spec"]["nodeName"] = node;
   const k8s::ObjectKey key{namespace_of(daemonset), name_of(daemonset)};
-  outbox_.push({.verb = Write::Verb::create, .gvr = kPods, .key = {key.ns, pod["metadata"]["name"]}, .body = pod.dump(),
+  outbox_.push({.verb = Write::Verb::create,
+                .gvr = kPods,
+                .key = {key.ns, pod["metadata"]["name"]},
+                .body = pod.dump(),
                 .done = [this, ticket, key](const k8s::Result<std::string>& answer) {
                   if (answer) return;
                   creating_.erase(ticket);

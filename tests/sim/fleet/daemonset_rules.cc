@@ -20,7 +20,8 @@ bool expression_holds(const json& expression, const json& labels) {
   if (op == "Exists") return has;
   if (op == "DoesNotExist") return !has;
   const std::string& value = text(labels, key);
-  const bool in = has && std::ranges::any_of(items(expression, "values"), [&value](const json& one) { return one == value; });
+  const bool in =
+      has && std::ranges::any_of(items(expression, "values"), [&value](const json& one) { return one == value; });
   return op == "In" ? in : op == "NotIn" ? !in : false;
 }
 
@@ -37,8 +38,8 @@ bool affinity_holds(const json& pod_spec, const json& labels) {
 // The controller lets its pods tolerate what kubelet and the node lifecycle controller put on a node.
 bool always_tolerated(const std::string& key) {
   static constexpr std::array<std::string_view, 7> kKeys{
-      "node.kubernetes.io/not-ready",       "node.kubernetes.io/unreachable",  "node.kubernetes.io/disk-pressure",
-      "node.kubernetes.io/memory-pressure", "node.kubernetes.io/pid-pressure", "node.kubernetes.io/unschedulable",
+      "node.kubernetes.io/not-ready",          "node.kubernetes.io/unreachable",  "node.kubernetes.io/disk-pressure",
+      "node.kubernetes.io/memory-pressure",    "node.kubernetes.io/pid-pressure", "node.kubernetes.io/unschedulable",
       "node.kubernetes.io/network-unavailable"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }

@@ -9,7 +9,8 @@ void FeatureDiscovery::load() {
   const auto config = load_config(host());
   if (!config) return host().exit(1, "unable to load config: " + config.error());
   config_ = *config;
-  timestamp_ = std::to_string(std::chrono::duration_cast<std::chrono::seconds>(host().now().time_since_epoch()).count());
+  timestamp_ =
+      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(host().now().time_since_epoch()).count());
   host().after(host().timing().discovery_init, [this, generation = generation_] {
     if (generation == generation_) publish();
   });

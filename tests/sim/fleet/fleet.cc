@@ -152,7 +152,9 @@ asio::awaitable<void> Fleet::run() {
   }
 }
 
-void Fleet::stop() { parts_->stop->notify(); }
+void Fleet::stop() {
+  parts_->stop->notify();
+}
 
 bool Fleet::crash(std::string_view node_name, std::string_view daemonset, std::string_view container, int code) {
   NodeAgent* agent = node(node_name);
@@ -165,7 +167,9 @@ NodeAgent* Fleet::node(std::string_view name) {
   return it == parts_->nodes.end() ? nullptr : it->second.get();
 }
 
-Workload& Fleet::workload() { return parts_->workload; }
+Workload& Fleet::workload() {
+  return parts_->workload;
+}
 
 std::map<std::string, std::size_t> Fleet::pods_run(const std::string& daemonset) const {
   std::map<std::string, std::size_t> counts;

@@ -15,11 +15,15 @@ const std::string kGpu = "nvidia.com/gpu";
 const std::string kNode = "gpu-01";
 
 std::string profile(const std::string& section, int replicas, const std::string& fields = "") {
-  return "version: v1\nsharing:\n  " + section + ":\n" + fields + "    resources:\n    - name: nvidia.com/gpu\n      replicas: " +
-         std::to_string(replicas) + "\n";
+  return "version: v1\nsharing:\n  " + section + ":\n" + fields +
+         "    resources:\n    - name: nvidia.com/gpu\n      replicas: " + std::to_string(replicas) + "\n";
 }
-std::string mps(int replicas) { return profile("mps", replicas); }
-std::string slices(int replicas) { return profile("timeSlicing", replicas); }
+std::string mps(int replicas) {
+  return profile("mps", replicas);
+}
+std::string slices(int replicas) {
+  return profile("timeSlicing", replicas);
+}
 
 FleetOptions one_node(std::vector<Gpu> gpus = {t4(), t4()}) {
   FleetOptions options;
@@ -40,7 +44,8 @@ class OneNode : public TestCluster {
     pass(1min);
   }
   bool operands_ready() const {
-    return !container(kNode, kPluginSet, "nvidia-device-plugin").is_null() && server.get(kNodes, {"", kNode}).has_value();
+    return !container(kNode, kPluginSet, "nvidia-device-plugin").is_null() &&
+           server.get(kNodes, {"", kNode}).has_value();
   }
   std::int64_t restarts(const char* daemonset, const char* name) const {
     const json status = container(kNode, daemonset, name);
@@ -80,7 +85,8 @@ TEST(ConfigMapEdits, AreNotPickedUpWithoutARestart) {
     EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 16; })) << version;
     EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/gpu.replicas"), "4") << "feature discovery was not restarted";
     cluster.delete_pods(kNode, kDiscoverySet);
-    EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, "nvidia.com/gpu.replicas") == "8"; })) << version;
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, "nvidia.com/gpu.replicas") == "8"; }))
+        << version;
   }
 }
 
@@ -89,7 +95,8 @@ TEST(ConfigMapEdits, LeaveTheDaemonOnTheOldReplicasWhenOnlyThePluginRestarts) {
   cluster.edit_key("any", mps(8));
   cluster.delete_pods(kNode, kPluginSet);
   EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 16; }));
-  EXPECT_EQ(cluster.fleet.node(kNode)->machine().mps().at(kGpu).replicas, 4) << "the plugin does not look at its limits";
+  EXPECT_EQ(cluster.fleet.node(kNode)->machine().mps().at(kGpu).replicas, 4)
+      << "the plugin does not look at its limits";
 }
 
 TEST(ConfigMapEdits, ThatDoNotParseTakeANodesGpusAway) {
@@ -119,7 +126,8 @@ TEST(NodeLabel, MovesPluginAndDiscoveryWithoutNewPods) {
 }
 
 TEST(NodeLabel, IsPrecededByTheDefaultOnEveryStartFromV18_2) {
-  for (const auto& [version, default_first] : {std::pair{"v0.17.0", false}, {"v0.18.1", false}, {"v0.18.2", true}, {"v0.20.0", true}}) {
+  for (const auto& [version, default_first] :
+       {std::pair{"v0.17.0", false}, {"v0.18.1", false}, {"v0.18.2", true}, {"v0.20.0", true}}) {
     OneNode cluster(version, {{"any", slices(4)}, {"ten", slices(10)}}, "any", 8);
     cluster.label(kNode, kConfigLabel, "ten");
     EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; })) << version;
@@ -134,7 +142,8 @@ TEST(NodeLabel, IsPrecededByTheDefaultOnEveryStartFromV18_2) {
       return true;
     })) << version;
     EXPECT_EQ(first, default_first ? "/available-configs/any" : "/available-configs/ten") << version;
-    EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; })) << "it ends up there anyway";
+    EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; }))
+        << "it ends up there anyway";
   }
 }
 
@@ -169,7 +178,8 @@ TEST(NodeLabel, IsSafeOnceTheKeyIsProjectedAndAPodAnnotationMakesThatPrompt) {
   cluster.edit_key("ten", slices(10));
   for (const char* daemonset : {kPluginSet, kDiscoverySet}) {
     const json pod = cluster.pod(kNode, daemonset);
-    cluster.patch(kPods, {"gpu-operator", pod["metadata"]["name"]}, {{"metadata", {{"annotations", {{"touched", "1"}}}}}});
+    cluster.patch(kPods, {"gpu-operator", pod["metadata"]["name"]},
+                  {{"metadata", {{"annotations", {{"touched", "1"}}}}}});
   }
   cluster.pass(5s);
   cluster.label(kNode, kConfigLabel, "ten");
@@ -188,7 +198,8 @@ TEST(KeyInUse, WhenDeletedLeavesTheSidecarCrashLoopingUntilThePodIsDeleted) {
     cluster.label(kNode, kConfigLabel, "any");
     EXPECT_TRUE(cluster.eventually([&] { return cluster.restarts(kPluginSet, "config-manager") >= 4; })) << version;
     cluster.pass(20min);
-    EXPECT_NE(cluster.fleet.node(kNode)->pod_of(kPluginSet)->last_log("config-manager").find("file exists"), std::string::npos);
+    EXPECT_NE(cluster.fleet.node(kNode)->pod_of(kPluginSet)->last_log("config-manager").find("file exists"),
+              std::string::npos);
     EXPECT_EQ(cluster.allocatable(kNode, kGpu), 20) << version << ": relabelling does not help";
     cluster.delete_pods(kNode, kPluginSet);
     EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 8; })) << version;
@@ -196,24 +207,30 @@ TEST(KeyInUse, WhenDeletedLeavesTheSidecarCrashLoopingUntilThePodIsDeleted) {
 }
 
 TEST(MpsByLabel, WorksOnFreshPodsUpToV18_1AndNeverAfter) {
-  for (const auto& [version, works] : {std::pair{"v0.17.0", true}, {"v0.18.1", true}, {"v0.18.2", false}, {"v0.19.3", false}, {"v0.20.0", false}}) {
+  for (const auto& [version, works] :
+       {std::pair{"v0.17.0", true}, {"v0.18.1", true}, {"v0.18.2", false}, {"v0.19.3", false}, {"v0.20.0", false}}) {
     OneNode cluster(version, {{"any", slices(4)}, {"mps", mps(10)}}, "any", 8);
     cluster.label(kNode, kConfigLabel, "mps");
     EXPECT_EQ(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; }, 30min), works) << version;
-    EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/mps.capable"), "true") << version << ": follows the config, not the daemon";
+    EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/mps.capable"), "true")
+        << version << ": follows the config, not the daemon";
     if (works) continue;
-    EXPECT_EQ(cluster.allocatable(kNode, kGpu), 0) << version << ": the plugin waits for a daemon on the default config";
+    EXPECT_EQ(cluster.allocatable(kNode, kGpu), 0)
+        << version << ": the plugin waits for a daemon on the default config";
     EXPECT_GE(cluster.restarts(kMpsSet, "config-manager"), 3) << version;
-    EXPECT_EQ(cluster.container(kNode, kMpsSet, "mps-control-daemon-ctr")["ready"], true) << version << ": ready proves nothing";
+    EXPECT_EQ(cluster.container(kNode, kMpsSet, "mps-control-daemon-ctr")["ready"], true)
+        << version << ": ready proves nothing";
   }
 }
 
 TEST(MpsSidecar, FailsToSignalByPanicOrByName) {
-  for (const auto& [version, message] : {std::pair{"v0.17.0", "no process found"}, {"v0.18.1", "index out of range"}, {"v0.20.0", "no process found"}}) {
+  for (const auto& [version, message] :
+       {std::pair{"v0.17.0", "no process found"}, {"v0.18.1", "index out of range"}, {"v0.20.0", "no process found"}}) {
     OneNode cluster(version, {{"any", mps(4)}, {"other", mps(8)}}, "any", 8);
     cluster.label(kNode, kConfigLabel, "other");
     EXPECT_TRUE(cluster.eventually([&] { return cluster.restarts(kMpsSet, "config-manager") >= 1; })) << version;
-    EXPECT_EQ(cluster.fleet.node(kNode)->machine().mps().at(kGpu).replicas, 4) << version << ": the daemon keeps its config";
+    EXPECT_EQ(cluster.fleet.node(kNode)->machine().mps().at(kGpu).replicas, 4)
+        << version << ": the daemon keeps its config";
   }
 }
 
@@ -291,11 +308,15 @@ TEST(Kubelet, RejectsConsumersThatItCannotServe) {
   cluster.create(kPods, consumer_pod({.node = kNode, .name = "greedy", .count = 2}));
   for (int i = 0; i < 9; ++i) cluster.create(kPods, consumer_pod({.node = kNode, .name = "one-" + std::to_string(i)}));
   cluster.pass(1min);
-  const auto status = [&](const std::string& name) { return (*cluster.server.get(kPods, {"default", name}))["status"]; };
+  const auto status = [&](const std::string& name) {
+    return (*cluster.server.get(kPods, {"default", name}))["status"];
+  };
   EXPECT_EQ(status("greedy").value("reason", ""), "UnexpectedAdmissionError");
-  EXPECT_NE(status("greedy").value("message", "").find("maximum request size for shared resources is 1; found 2"), std::string::npos);
+  EXPECT_NE(status("greedy").value("message", "").find("maximum request size for shared resources is 1; found 2"),
+            std::string::npos);
   EXPECT_EQ(status("one-7").value("phase", ""), "Running");
-  EXPECT_NE(status("one-8").value("message", "").find("Requested: 1, Available: 0"), std::string::npos) << status("one-8");
+  EXPECT_NE(status("one-8").value("message", "").find("Requested: 1, Available: 0"), std::string::npos)
+      << status("one-8");
 }
 
 TEST(DaemonSets, RollWithinMaxUnavailableAfterATemplateChange) {
@@ -311,7 +332,8 @@ TEST(DaemonSets, RollWithinMaxUnavailableAfterATemplateChange) {
     return true;
   };
   EXPECT_TRUE(cluster.eventually([&] { return all_at(16); }));
-  cluster.patch(kClusterPolicies, {"", "cluster-policy"}, {{"spec", {{"devicePlugin", {{"config", {{"default", "other"}}}}}}}});
+  cluster.patch(kClusterPolicies, {"", "cluster-policy"},
+                {{"spec", {{"devicePlugin", {{"config", {{"default", "other"}}}}}}}});
   std::size_t most_missing = 0;
   EXPECT_TRUE(cluster.eventually([&] {
     std::size_t missing = 0;
@@ -323,13 +345,16 @@ TEST(DaemonSets, RollWithinMaxUnavailableAfterATemplateChange) {
     return all_at(32);
   }));
   EXPECT_EQ(most_missing, 1U);
-  EXPECT_EQ(cluster.fleet.pods_run(kPluginSet), (std::map<std::string, std::size_t>{{"gpu-01", 2}, {"gpu-02", 2}, {"gpu-03", 2}, {"gpu-04", 2}}));
+  EXPECT_EQ(cluster.fleet.pods_run(kPluginSet),
+            (std::map<std::string, std::size_t>{{"gpu-01", 2}, {"gpu-02", 2}, {"gpu-03", 2}, {"gpu-04", 2}}));
 }
 
 TEST(DaemonSets, UnderOnDeleteWaitForTheirPodsToBeDeleted) {
   OneNode cluster("v0.20.0", {{"any", slices(4)}, {"ten", slices(10)}}, "any", 8);
-  cluster.patch(kClusterPolicies, {"", "cluster-policy"},
-                {{"spec", {{"daemonsets", {{"updateStrategy", "OnDelete"}}}, {"devicePlugin", {{"config", {{"default", "ten"}}}}}}}});
+  cluster.patch(
+      kClusterPolicies, {"", "cluster-policy"},
+      {{"spec",
+        {{"daemonsets", {{"updateStrategy", "OnDelete"}}}, {"devicePlugin", {{"config", {{"default", "ten"}}}}}}}});
   cluster.pass(10min);
   EXPECT_EQ(cluster.allocatable(kNode, kGpu), 8);
   cluster.delete_pods(kNode, kPluginSet);
@@ -342,11 +367,13 @@ TEST(GpuOperatorActor, LeavesAnEditedDaemonSetAloneUntilItsOwnHashChanges) {
   cluster.patch(kDaemonSets, {"gpu-operator", kPluginSet}, touched);
   cluster.pass(5min);
   const auto annotations = [&] {
-    return (*cluster.server.get(kDaemonSets, {"gpu-operator", kPluginSet}))["spec"]["template"]["metadata"].value("annotations", json::object());
+    return (*cluster.server.get(kDaemonSets, {"gpu-operator", kPluginSet}))["spec"]["template"]["metadata"].value(
+        "annotations", json::object());
   };
   EXPECT_EQ(annotations().value("restartedAt", ""), "now");
   EXPECT_EQ(cluster.fleet.pods_run(kPluginSet).at(kNode), 2U) << "the template's change was rolled";
-  cluster.patch(kClusterPolicies, {"", "cluster-policy"}, {{"spec", {{"devicePlugin", {{"config", {{"default", "ten"}}}}}}}});
+  cluster.patch(kClusterPolicies, {"", "cluster-policy"},
+                {{"spec", {{"devicePlugin", {{"config", {{"default", "ten"}}}}}}}});
   EXPECT_TRUE(cluster.eventually([&] { return annotations().empty(); }));
 }
 
@@ -363,7 +390,8 @@ TEST(Nfd, RemovesOnlyKeysItListedAndOverwritesForeignValues) {
 
 TEST(Nfd, TakesNodeFeaturesWhereTheKindIsServed) {
   TestCluster cluster(one_node());
-  cluster.create(kCustomResourceDefinitions, open_definition("nfd.k8s-sigs.io", "nodefeatures", "NodeFeature", "v1alpha1", true));
+  cluster.create(kCustomResourceDefinitions,
+                 open_definition("nfd.k8s-sigs.io", "nodefeatures", "NodeFeature", "v1alpha1", true));
   cluster.pass(10s);
   cluster.install({}, {{"any", slices(4)}});
   EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, "nvidia.com/gpu.replicas") == "4"; }));
@@ -374,7 +402,9 @@ TEST(Nfd, TakesNodeFeaturesWhereTheKindIsServed) {
 
 TEST(Faults, ALostNodeIsUnknownAfterAWhileAndComesBack) {
   OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
-  const auto ready = [&] { return (*cluster.server.get(kNodes, {"", kNode}))["status"]["conditions"][0].value("status", ""); };
+  const auto ready = [&] {
+    return (*cluster.server.get(kNodes, {"", kNode}))["status"]["conditions"][0].value("status", "");
+  };
   EXPECT_EQ(ready(), "True");
   cluster.fleet.node(kNode)->lose();
   EXPECT_TRUE(cluster.eventually([&] { return ready() == "Unknown"; }, 1min));
@@ -394,7 +424,8 @@ TEST(Faults, ARebootRunsTheSamePodsAgainWithTodaysConfig) {
   cluster.edit_key("any", mps(8));
   cluster.pass(2min);
   cluster.fleet.node(kNode)->reboot(2min);
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 16; })) << cluster.allocatable(kNode, kGpu);
+  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 16; }))
+      << cluster.allocatable(kNode, kGpu);
   EXPECT_EQ(cluster.pod(kNode, kPluginSet)["metadata"]["uid"], uid);
   EXPECT_GE(cluster.restarts(kPluginSet, "nvidia-device-plugin"), 1);
 }

@@ -18,12 +18,16 @@ using nlohmann::json;
 constexpr PluginVersion kV17{0, 17, 0};
 constexpr PluginVersion kV20{0, 20, 0};
 
-std::string sharing(const std::string& section) { return "version: v1\nsharing:\n" + section; }
+std::string sharing(const std::string& section) {
+  return "version: v1\nsharing:\n" + section;
+}
 std::string mps(const std::string& fields, const std::string& replicas = "4") {
-  return sharing("  mps:\n" + fields + "    resources:\n    - name: nvidia.com/gpu\n      replicas: " + replicas + "\n");
+  return sharing("  mps:\n" + fields + "    resources:\n    - name: nvidia.com/gpu\n      replicas: " + replicas +
+                 "\n");
 }
 std::string slicing(const std::string& resource, int replicas) {
-  return sharing("  timeSlicing:\n    resources:\n    - name: " + resource + "\n      replicas: " + std::to_string(replicas) + "\n");
+  return sharing("  timeSlicing:\n    resources:\n    - name: " + resource +
+                 "\n      replicas: " + std::to_string(replicas) + "\n");
 }
 
 TEST(PluginVersionOfImage, ReadsTheTagAndTakesTheNewestBehaviourWithoutOne) {
@@ -33,7 +37,11 @@ TEST(PluginVersionOfImage, ReadsTheTagAndTakesTheNewestBehaviourWithoutOne) {
 }
 
 TEST(PluginVersionDefects, FollowTheReleases) {
-  struct Case { PluginVersion version; bool default_first; bool panics; };
+  struct Case {
+    PluginVersion version;
+    bool default_first;
+    bool panics;
+  };
   for (const Case& c : {Case{{0, 17, 0}, false, false}, Case{{0, 18, 0}, false, true}, Case{{0, 18, 1}, false, true},
                         Case{{0, 18, 2}, true, true}, Case{{0, 19, 3}, true, true}, Case{{0, 20, 0}, true, false}}) {
     EXPECT_EQ(c.version.default_first(), c.default_first) << c.version.minor << "." << c.version.patch;
@@ -70,8 +78,8 @@ TEST(PluginConfigReading, TakesNothingForNoSharing) {
 }
 
 TEST(PluginConfigReading, LetsMpsWinOverTimeSlicing) {
-  const auto config = read_plugin_config(
-      slicing("nvidia.com/gpu", 4) + "  mps:\n    resources: [{name: gpu, replicas: 8}]\n", kV20);
+  const auto config =
+      read_plugin_config(slicing("nvidia.com/gpu", 4) + "  mps:\n    resources: [{name: gpu, replicas: 8}]\n", kV20);
   ASSERT_TRUE(config.has_value()) << config.error();
   EXPECT_TRUE(config->mps);
   EXPECT_EQ(config->replicas_first("nvidia.com/gpu"), 8);
@@ -92,7 +100,12 @@ std::map<std::string, std::string> labels(const std::string& config, const std::
 }
 
 TEST(FeatureDiscoveryLabels, FollowTheSharingRules) {
-  struct Case { std::string config; std::vector<Gpu> gpus; std::string mig; std::string count, replicas, strategy, product, mps; };
+  struct Case {
+    std::string config;
+    std::vector<Gpu> gpus;
+    std::string mig;
+    std::string count, replicas, strategy, product, mps;
+  };
   const std::vector<Gpu> eight(8, a100());
   const Case cases[] = {
       {"", eight, "none", "8", "1", "none", "NVIDIA-A100-SXM4-40GB", "false"},
@@ -100,8 +113,14 @@ TEST(FeatureDiscoveryLabels, FollowTheSharingRules) {
       {mps("", "10"), eight, "none", "8", "10", "mps", "NVIDIA-A100-SXM4-40GB-SHARED", "true"},
       {mps("    renameByDefault: true\n"), {t4()}, "none", "1", "4", "mps", "Tesla-T4", "true"},
       {slicing("nvidia.com/not-gpu", 4), {t4()}, "none", "1", "1", "none", "Tesla-T4", "false"},
-      {slicing("nvidia.com/gpu", 4), {a100_mig_1g(), a100_mig_1g()}, "single", "14", "4", "time-slicing",
-       "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED", "false"},
+      {slicing("nvidia.com/gpu", 4),
+       {a100_mig_1g(), a100_mig_1g()},
+       "single",
+       "14",
+       "4",
+       "time-slicing",
+       "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED",
+       "false"},
       {slicing("nvidia.com/gpu", 4), {a100_mig_1g()}, "none", "1", "0", "none", "NVIDIA-A100-SXM4-40GB", "false"},
       {"", {a100_mig_1g(), a100()}, "single", "0", "0", "", "NVIDIA-A100-SXM4-40GB-MIG-INVALID", "false"},
   };
@@ -121,12 +140,19 @@ TEST(FeatureDiscoveryLabels, AreNotMadeForMpsWithMig) {
 }
 
 TEST(PluginDevices, AreCountedByRegisteredName) {
-  struct Case { std::string config; std::vector<Gpu> gpus; std::string mig; std::map<std::string, std::int64_t> devices; };
+  struct Case {
+    std::string config;
+    std::vector<Gpu> gpus;
+    std::string mig;
+    std::map<std::string, std::int64_t> devices;
+  };
   const Case cases[] = {
       {"", {t4(), t4()}, "none", {{"nvidia.com/gpu", 2}}},
       {mps("    renameByDefault: true\n"), {t4(), t4()}, "none", {{"nvidia.com/gpu.shared", 8}}},
       {slicing("nvidia.com/gpu", 4), {a100_mig_1g(), a100_mig_1g()}, "single", {{"nvidia.com/gpu", 56}}},
-      {slicing("nvidia.com/mig-1g.5gb", 2), {a100_mig_1g(), a100()}, "mixed",
+      {slicing("nvidia.com/mig-1g.5gb", 2),
+       {a100_mig_1g(), a100()},
+       "mixed",
        {{"nvidia.com/gpu", 1}, {"nvidia.com/mig-1g.5gb", 14}}},
   };
   for (const Case& c : cases) {

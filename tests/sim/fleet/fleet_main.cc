@@ -50,7 +50,8 @@ int print_manifests(const Settings& settings) {
   json items = json::array();
   items.push_back({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", install.ns}}}});
   items.push_back(gso::sim::open_definition("nvidia.com", "clusterpolicies", "ClusterPolicy", "v1", false));
-  items.push_back(gso::sim::config_map(install.ns, install.config_map, {{install.default_key, any}, {"slices", slices}}));
+  items.push_back(
+      gso::sim::config_map(install.ns, install.config_map, {{install.default_key, any}, {"slices", slices}}));
   items.push_back(gso::sim::cluster_policy(install));
   for (json& daemonset : gso::sim::standalone_daemonsets(install, "edge")) items.push_back(std::move(daemonset));
   const json list{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
@@ -100,14 +101,17 @@ int main(int argc, char** argv) {
   Settings settings;
   app.add_option("--kubeconfig", settings.kubeconfig, "File that says where the server is");
   app.add_option("--context", settings.context, "Of the kubeconfig; its current-context when absent");
-  app.add_option("--topology", settings.topology, "Which nodes: " + std::string(gso::sim::kTopologies))->capture_default_str();
+  app.add_option("--topology", settings.topology, "Which nodes: " + std::string(gso::sim::kTopologies))
+      ->capture_default_str();
   app.add_option("--time-scale", settings.time_scale, "Factor on every delay of the fleet")
       ->check(CLI::Range(0.0001, 1000.0))
       ->capture_default_str();
   app.add_option("--seed", settings.seed, "Of the jitter of the delays")->capture_default_str();
-  app.add_flag("--controllers", settings.controllers,
-               "Be the DaemonSet controller and the node lifecycle controller, for a server without kube-controller-manager");
-  app.add_option("--gpu-operator-namespace", settings.gpu_operator_namespace, "Where the GPU Operator lives; empty: there is none")
+  app.add_flag(
+      "--controllers", settings.controllers,
+      "Be the DaemonSet controller and the node lifecycle controller, for a server without kube-controller-manager");
+  app.add_option("--gpu-operator-namespace", settings.gpu_operator_namespace,
+                 "Where the GPU Operator lives; empty: there is none")
       ->capture_default_str();
   app.add_flag("--print-manifests", settings.print_manifests,
                "Print what makes the demo fleet share its GPUs, as a List for kubectl apply, and end");

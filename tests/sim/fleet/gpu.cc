@@ -30,18 +30,29 @@ std::string product_label(const std::string& name) {
 
 std::string family(int major, int minor) {
   switch (major) {
-    case 1: return "tesla";
-    case 2: return "fermi";
-    case 3: return "kepler";
-    case 5: return "maxwell";
-    case 6: return "pascal";
-    case 7: return minor < 5 ? "volta" : "turing";
-    case 8: return minor < 9 ? "ampere" : "ada-lovelace";
-    case 9: return "hopper";
+    case 1:
+      return "tesla";
+    case 2:
+      return "fermi";
+    case 3:
+      return "kepler";
+    case 5:
+      return "maxwell";
+    case 6:
+      return "pascal";
+    case 7:
+      return minor < 5 ? "volta" : "turing";
+    case 8:
+      return minor < 9 ? "ampere" : "ada-lovelace";
+    case 9:
+      return "hopper";
     case 10:
-    case 12: return "blackwell";
-    case 13: return "rubin";
-    default: return "undefined";
+    case 12:
+      return "blackwell";
+    case 13:
+      return "rubin";
+    default:
+      return "undefined";
   }
 }
 
@@ -51,7 +62,9 @@ std::string dotted(std::string profile) {
   return profile;
 }
 
-std::string mig_resource(const std::string& profile) { return "nvidia.com/mig-" + dotted(profile); }
+std::string mig_resource(const std::string& profile) {
+  return "nvidia.com/mig-" + dotted(profile);
+}
 
 // product, count, replicas and sharing-strategy of one resource.
 void put_resource(Labels& labels, const PluginConfig& config, const std::string& resource, const std::string& product,
@@ -78,8 +91,7 @@ void put_full_gpu(Labels& labels, const PluginConfig& config, const std::vector<
 
 void put_slice(Labels& labels, const PluginConfig& config, const std::string& resource, const Gpu& gpu,
                const MigSlice& slice, std::int64_t count) {
-  put_resource(labels, config, resource, product_label(gpu.product) + "-MIG-" + dotted(slice.profile), count,
-               false);
+  put_resource(labels, config, resource, product_label(gpu.product) + "-MIG-" + dotted(slice.profile), count, false);
   labels[resource + ".memory"] = std::to_string(slice.memory_mib);
   labels[resource + ".multiprocessors"] = std::to_string(slice.multiprocessors);
   labels[resource + ".slices.gi"] = std::to_string(slice.gpu_slices);
@@ -94,7 +106,9 @@ std::map<std::string, std::int64_t> slices_by_profile(const std::vector<Gpu>& gp
   return count;
 }
 
-bool any_mig(const std::vector<Gpu>& gpus) { return std::ranges::any_of(gpus, &Gpu::mig_enabled); }
+bool any_mig(const std::vector<Gpu>& gpus) {
+  return std::ranges::any_of(gpus, &Gpu::mig_enabled);
+}
 
 // MIG strategy single needs every GPU cut alike.
 bool single_is_valid(const std::vector<Gpu>& gpus) {
@@ -125,7 +139,10 @@ void put_mixed(Labels& labels, const PluginConfig& config, const std::vector<Gpu
 }  // namespace
 
 Gpu a100() {
-  return {.product = "NVIDIA A100-SXM4-40GB", .memory_mib = 40960, .compute_major = 8, .compute_minor = 0,
+  return {.product = "NVIDIA A100-SXM4-40GB",
+          .memory_mib = 40960,
+          .compute_major = 8,
+          .compute_minor = 0,
           .mig_capable = true};
 }
 
@@ -137,7 +154,9 @@ Gpu a100_mig_1g(int slices) {
   return gpu;
 }
 
-Gpu t4() { return {.product = "Tesla T4", .memory_mib = 15360, .compute_major = 7, .compute_minor = 5}; }
+Gpu t4() {
+  return {.product = "Tesla T4", .memory_mib = 15360, .compute_major = 7, .compute_minor = 5};
+}
 
 std::string devices_json(const std::vector<Gpu>& gpus) {
   auto list = nlohmann::json::array();
@@ -162,7 +181,8 @@ std::expected<std::map<std::string, std::int64_t>, std::string> plugin_devices(c
   if (config.mig_strategy != "none" && config.mig_strategy != "single" && config.mig_strategy != "mixed") {
     return Error("unknown MIG strategy: " + config.mig_strategy);
   }
-  if (config.mps && config.mig_strategy == "mixed") return Error("using --mig-strategy=mixed is not supported with MPS");
+  if (config.mps && config.mig_strategy == "mixed")
+    return Error("using --mig-strategy=mixed is not supported with MPS");
   std::map<std::string, std::int64_t> found;  // By original name.
   const bool single = config.mig_strategy == "single" && any_mig(gpus);
   if (single && !single_is_valid(gpus)) {

@@ -31,9 +31,9 @@ struct Gpu {
   std::vector<MigSlice> slices = {};
 };
 
-[[nodiscard]] Gpu a100();                      // NVIDIA-A100-SXM4-40GB
+[[nodiscard]] Gpu a100();                       // NVIDIA-A100-SXM4-40GB
 [[nodiscard]] Gpu a100_mig_1g(int slices = 7);  // The same, MIG enabled, cut into 1g.5gb.
-[[nodiscard]] Gpu t4();                        // Tesla-T4
+[[nodiscard]] Gpu t4();                         // Tesla-T4
 
 // The JSON of the node annotation gpusharing.dev/devices.
 [[nodiscard]] std::string devices_json(const std::vector<Gpu>& gpus);

@@ -16,8 +16,8 @@ namespace {
 constexpr const char* kHash = "nvidia.com/last-applied-hash";
 constexpr const char* kPresent = "nvidia.com/gpu.present";
 constexpr std::array<const char*, 5> kDeployLabels{
-    "nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.gpu-feature-discovery", "nvidia.com/gpu.deploy.driver",
-    "nvidia.com/gpu.deploy.container-toolkit", "nvidia.com/gpu.deploy.mig-manager"};
+    "nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.gpu-feature-discovery",
+    "nvidia.com/gpu.deploy.driver", "nvidia.com/gpu.deploy.container-toolkit", "nvidia.com/gpu.deploy.mig-manager"};
 constexpr std::array kOperands{Operand::device_plugin, Operand::mps_control_daemon, Operand::feature_discovery};
 
 }  // namespace
@@ -66,7 +66,9 @@ void GpuOperator::label_node(const json& node) {
     return;
   }
   if (!labelling_.insert(name).second) return;
-  outbox_.push({.gvr = kNodes, .key = {"", name}, .body = json{{"metadata", {{"labels", wanted}}}}.dump(),
+  outbox_.push({.gvr = kNodes,
+                .key = {"", name},
+                .body = json{{"metadata", {{"labels", wanted}}}}.dump(),
                 .done = [this, name](const k8s::Result<std::string>&) { labelling_.erase(name); }});
 }
 
@@ -133,7 +135,8 @@ void GpuOperator::update_status() {
     }
     const json& status = member(*daemonset, "status");
     const auto count = [&status](const char* field) { return status.value(field, std::int64_t{0}); };
-    ready = ready && count("numberUnavailable") == 0 && count("updatedNumberScheduled") == count("desiredNumberScheduled") &&
+    ready = ready && count("numberUnavailable") == 0 &&
+            count("updatedNumberScheduled") == count("desiredNumberScheduled") &&
             count("observedGeneration") >= (*daemonset)["metadata"].value("generation", std::int64_t{0});
   }
   const std::string state = ready ? "ready" : "notReady";

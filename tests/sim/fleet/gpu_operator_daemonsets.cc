@@ -33,9 +33,15 @@ OperandFacts facts_of(Operand operand) {
           "gpu-feature-discovery", "gpu-feature-discovery"};
 }
 
-json env(const char* name, const std::string& value) { return {{"name", name}, {"value", value}}; }
-json mount(const std::string& volume, const char* path) { return {{"name", volume}, {"mountPath", path}}; }
-json host_path(const char* name, const char* path) { return {{"name", name}, {"hostPath", {{"path", path}}}}; }
+json env(const char* name, const std::string& value) {
+  return {{"name", name}, {"value", value}};
+}
+json mount(const std::string& volume, const char* path) {
+  return {{"name", volume}, {"mountPath", path}};
+}
+json host_path(const char* name, const char* path) {
+  return {{"name", name}, {"hostPath", {{"path", path}}}};
+}
 
 json config_manager(const OperandFacts& facts, const std::string& image, const std::string& config_map,
                     const std::string& fallback_key, bool sidecar) {
@@ -52,7 +58,10 @@ json config_manager(const OperandFacts& facts, const std::string& image, const s
 }
 
 json main_container(Operand operand, const OperandFacts& facts, const std::string& image, const json& policy) {
-  json container{{"name", facts.container}, {"image", image}, {"command", {facts.command}}, {"env", json::array()},
+  json container{{"name", facts.container},
+                 {"image", image},
+                 {"command", {facts.command}},
+                 {"env", json::array()},
                  {"volumeMounts", json::array()}};
   const std::string mig = policy["spec"].value("mig", json::object()).value("strategy", "");
   if (!mig.empty() && operand != Operand::mps_control_daemon) container["env"].push_back(env("MIG_STRATEGY", mig));
@@ -86,7 +95,8 @@ json pod_spec(Operand operand, const OperandFacts& facts, const std::string& ima
   if (operand == Operand::mps_control_daemon) {
     spec["nodeSelector"]["nvidia.com/mps.capable"] = "true";
     spec["hostPID"] = true;
-    json mounts{{"name", "mps-control-daemon-mounts"}, {"image", image}, {"command", {"mps-control-daemon", "mount-shm"}}};
+    json mounts{
+        {"name", "mps-control-daemon-mounts"}, {"image", image}, {"command", {"mps-control-daemon", "mount-shm"}}};
     spec["initContainers"].push_back(mounts);
   }
   json main = main_container(operand, facts, image, policy);
@@ -138,24 +148,24 @@ json operand_daemonset(Operand operand, const json& policy, const std::string& n
       repository + "/" + plugin.value("image", "k8s-device-plugin") + ":" + plugin.value("version", "v0.20.0");
   json labels{{"app", facts.daemonset}};
   if (operand == Operand::feature_discovery) labels["app.kubernetes.io/part-of"] = "nvidia-gpu";
-  json daemonset{{"apiVersion", "apps/v1"},
-                 {"kind", "DaemonSet"},
-                 {"metadata",
-                  {{"name", facts.daemonset},
-                   {"namespace", ns},
-                   {"labels", labels},
-                   {"annotations", json::object()},
-                   {"ownerReferences",
-                    json::array({{{"apiVersion", "nvidia.com/v1"},
-                                  {"kind", "ClusterPolicy"},
-                                  {"name", policy["metadata"].value("name", "")},
-                                  {"uid", policy["metadata"].value("uid", "")},
-                                  {"controller", true},
-                                  {"blockOwnerDeletion", true}}})}}},
-                 {"spec",
-                  {{"selector", {{"matchLabels", labels}}},
-                   {"updateStrategy", update_strategy(policy)},
-                   {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod_spec(operand, facts, image, policy)}}}}}};
+  json daemonset{
+      {"apiVersion", "apps/v1"},
+      {"kind", "DaemonSet"},
+      {"metadata",
+       {{"name", facts.daemonset},
+        {"namespace", ns},
+        {"labels", labels},
+        {"annotations", json::object()},
+        {"ownerReferences", json::array({{{"apiVersion", "nvidia.com/v1"},
+                                          {"kind", "ClusterPolicy"},
+                                          {"name", policy["metadata"].value("name", "")},
+                                          {"uid", policy["metadata"].value("uid", "")},
+                                          {"controller", true},
+                                          {"blockOwnerDeletion", true}}})}}},
+      {"spec",
+       {{"selector", {{"matchLabels", labels}}},
+        {"updateStrategy", update_strategy(policy)},
+        {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod_spec(operand, facts, image, policy)}}}}}};
   daemonset["metadata"]["annotations"]["nvidia.com/last-applied-hash"] = fingerprint(daemonset);
   return daemonset;
 }

@@ -30,20 +30,30 @@ namespace gso::sim {
   return it == object.end() || !it->is_string() ? kNone : it->get_ref<const std::string&>();
 }
 
-[[nodiscard]] inline const nlohmann::json& metadata(const nlohmann::json& object) { return member(object, "metadata"); }
-[[nodiscard]] inline const nlohmann::json& labels(const nlohmann::json& object) { return member(metadata(object), "labels"); }
+[[nodiscard]] inline const nlohmann::json& metadata(const nlohmann::json& object) {
+  return member(object, "metadata");
+}
+[[nodiscard]] inline const nlohmann::json& labels(const nlohmann::json& object) {
+  return member(metadata(object), "labels");
+}
 [[nodiscard]] inline const nlohmann::json& annotations(const nlohmann::json& object) {
   return member(metadata(object), "annotations");
 }
-[[nodiscard]] inline const std::string& name_of(const nlohmann::json& object) { return text(metadata(object), "name"); }
+[[nodiscard]] inline const std::string& name_of(const nlohmann::json& object) {
+  return text(metadata(object), "name");
+}
 [[nodiscard]] inline const std::string& namespace_of(const nlohmann::json& object) {
   return text(metadata(object), "namespace");
 }
-[[nodiscard]] inline const std::string& uid_of(const nlohmann::json& object) { return text(metadata(object), "uid"); }
+[[nodiscard]] inline const std::string& uid_of(const nlohmann::json& object) {
+  return text(metadata(object), "uid");
+}
 [[nodiscard]] inline bool being_deleted(const nlohmann::json& object) {
   return metadata(object).contains("deletionTimestamp");
 }
 // Where a pod is bound; empty when it is not.
-[[nodiscard]] inline const std::string& node_of(const nlohmann::json& pod) { return text(member(pod, "spec"), "nodeName"); }
+[[nodiscard]] inline const std::string& node_of(const nlohmann::json& pod) {
+  return text(member(pod, "spec"), "nodeName");
+}
 
 }  // namespace gso::sim

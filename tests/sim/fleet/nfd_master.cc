@@ -63,17 +63,21 @@ void NfdMaster::write_node_feature(const std::string& node, const PodSpec& pod, 
   written_[key] = text;
   json owners = json::array();
   if (!pod.owner_daemonset.empty()) {
-    owners.push_back({{"apiVersion", "apps/v1"}, {"kind", "DaemonSet"}, {"name", pod.owner_daemonset},
-                      {"uid", pod.owner_daemonset_uid}, {"controller", true}});
+    owners.push_back({{"apiVersion", "apps/v1"},
+                      {"kind", "DaemonSet"},
+                      {"name", pod.owner_daemonset},
+                      {"uid", pod.owner_daemonset_uid},
+                      {"controller", true}});
   }
   owners.push_back({{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod.key.name}, {"uid", pod.uid}});
-  const json feature{{"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
-                     {"kind", "NodeFeature"},
-                     {"metadata",
-                      {{"name", key.name}, {"namespace", key.ns}, {"labels", {{kNodeName, node}}}, {"ownerReferences", owners}}},
-                     {"spec",
-                      {{"features", {{"flags", json::object()}, {"attributes", json::object()}, {"instances", json::object()}}},
-                       {"labels", labels}}}};
+  const json feature{
+      {"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
+      {"kind", "NodeFeature"},
+      {"metadata",
+       {{"name", key.name}, {"namespace", key.ns}, {"labels", {{kNodeName, node}}}, {"ownerReferences", owners}}},
+      {"spec",
+       {{"features", {{"flags", json::object()}, {"attributes", json::object()}, {"instances", json::object()}}},
+        {"labels", labels}}}};
   // Created, or (labels replaced as a whole) patched where it exists.
   json patch = feature;
   if (JsonPtr live = site_->nodefeatures.find(key)) {
@@ -84,7 +88,10 @@ void NfdMaster::write_node_feature(const std::string& node, const PodSpec& pod, 
     outbox_.push({.gvr = kNodeFeatures, .key = key, .body = patch.dump()});
     return;
   }
-  outbox_.push({.verb = Write::Verb::create, .gvr = kNodeFeatures, .key = key, .body = feature.dump(),
+  outbox_.push({.verb = Write::Verb::create,
+                .gvr = kNodeFeatures,
+                .key = key,
+                .body = feature.dump(),
                 .done = [this, key, body = patch.dump()](const k8s::Result<std::string>& answer) {
                   if (answer || answer.error().reason != k8s::Reason::already_exists) return;
                   outbox_.push({.gvr = kNodeFeatures, .key = key, .body = body});

@@ -94,9 +94,8 @@ void NodeAgent::adopt_pod(const json& pod) {
       .node_label = [this](std::string_view key) { return label(key); },
       .status_changed = [this, uid] { site_->agenda.after({}, pods_.at(uid).life, [this, uid] { publish_pod(uid); }); },
       .ended = [this, uid] { site_->agenda.after({}, pods_.at(uid).life, [this, uid] { remove_pod(uid); }); },
-      .publish_features = [this](const PodSpec& from, std::map<std::string, std::string> labels) {
-        features_(from, std::move(labels));
-      }};
+      .publish_features = [this](const PodSpec& from,
+                                 std::map<std::string, std::string> labels) { features_(from, std::move(labels)); }};
   entry.runner = std::make_unique<PodRunner>(std::move(environment), std::move(spec));
   admit(*entry.runner);
 }
@@ -116,14 +115,14 @@ void NodeAgent::admit(PodRunner& runner) {
     if (wanted > free) {
       return runner.reject("UnexpectedAdmissionError",
                            "Allocate failed due to requested number of devices unavailable for " + resource +
-                               ". Requested: " + std::to_string(wanted) +
-                               ", Available: " + std::to_string(std::max<std::int64_t>(free, 0)) +
-                               ", which is unexpected");
+                               ". Requested: " + std::to_string(wanted) + ", Available: " +
+                               std::to_string(std::max<std::int64_t>(free, 0)) + ", which is unexpected");
     }
     if (known->second.at_most_one && wanted > 1) {
       return runner.reject("UnexpectedAdmissionError",
                            "Allocate failed due to rpc error: code = Unknown desc = invalid allocation request for \"" +
-                               resource + "\": invalid request: maximum request size for shared resources is 1; found " +
+                               resource +
+                               "\": invalid request: maximum request size for shared resources is 1; found " +
                                std::to_string(wanted) + ", which is unexpected");
     }
     uses_mps = uses_mps || known->second.mps;
@@ -162,7 +161,9 @@ void NodeAgent::remove_pod(const std::string& uid) {
   outbox_.push(std::move(write));
 }
 
-void NodeAgent::forget_pod(const std::string& uid) { pods_.erase(uid); }
+void NodeAgent::forget_pod(const std::string& uid) {
+  pods_.erase(uid);
+}
 
 PodRunner* NodeAgent::pod_of(std::string_view name) {
   PodRunner* found = nullptr;
@@ -184,7 +185,8 @@ void NodeAgent::lose() {
     status["conditions"][0]["reason"] = "NodeStatusUnknown";
     status["conditions"][0]["message"] = "Kubelet stopped posting node status.";
     published_.clear();
-    outbox_.push({.gvr = kNodes, .key = {"", spec_.name}, .body = json{{"status", status}}.dump(), .subresource = "status"});
+    outbox_.push(
+        {.gvr = kNodes, .key = {"", spec_.name}, .body = json{{"status", status}}.dump(), .subresource = "status"});
   });
 }
 

@@ -89,7 +89,9 @@ void NodeAgent::heartbeat() {
                               {{"holderIdentity", spec_.name},
                                {"leaseDurationSeconds", 40},
                                {"renewTime", k8s::format_micro_time(site_->clock->now())}}}};
-                  outbox_.push({.verb = Write::Verb::create, .gvr = kLeases, .key = {"kube-node-lease", spec_.name},
+                  outbox_.push({.verb = Write::Verb::create,
+                                .gvr = kLeases,
+                                .key = {"kube-node-lease", spec_.name},
                                 .body = lease.dump()});
                 }});
   heartbeats_ = std::make_shared<int>();

@@ -19,7 +19,8 @@ std::expected<PluginConfig::Resource, std::string> read_resource(const YAML::Nod
   if (!node["replicas"]) return Error("no replicas specified");
   if (node["replicas"].IsNull()) return Error("number of replicas must be >= 2");
   std::int64_t replicas = 0;
-  if (!YAML::convert<std::int64_t>::decode(node["replicas"], replicas) || node["replicas"].Tag() == "!") return Error("cannot unmarshal replicas into a value of type int");
+  if (!YAML::convert<std::int64_t>::decode(node["replicas"], replicas) || node["replicas"].Tag() == "!")
+    return Error("cannot unmarshal replicas into a value of type int");
   if (replicas < 2) return Error("number of replicas must be >= 2");
   resource.replicas = replicas;
   return resource;

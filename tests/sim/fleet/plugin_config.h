@@ -48,7 +48,6 @@ struct PluginConfig {
 };
 
 // The error is the text that the program prints before it exits with 1.
-[[nodiscard]] std::expected<PluginConfig, std::string> read_plugin_config(std::string_view text,
-                                                                          PluginVersion version);
+[[nodiscard]] std::expected<PluginConfig, std::string> read_plugin_config(std::string_view text, PluginVersion version);
 
 }  // namespace gso::sim

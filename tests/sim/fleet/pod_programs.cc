@@ -49,8 +49,8 @@ class GpuWorkload final : public Program {
 
 std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s::Duration run_for, bool uses_mps,
                                       const FleetFaults& faults, ProgramHost* host) {
-  const bool config_manager = spec.env.contains("CONFIG_FILE_SRCDIR") ||
-                              (!spec.command.empty() && spec.command.front() == "config-manager");
+  const bool config_manager =
+      spec.env.contains("CONFIG_FILE_SRCDIR") || (!spec.command.empty() && spec.command.front() == "config-manager");
   if (config_manager) {
     const bool waits = !PluginVersion::of_image(spec.image).default_first();
     if (init && waits && faults.init_hangs_unlabelled && host->node_label(host->env("NODE_LABEL")).empty()) {
@@ -59,7 +59,9 @@ std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s:
     return std::make_unique<ConfigManager>(host);
   }
   if (init) return std::make_unique<Check>(host);
-  const auto is = [&spec](std::string_view name) { return spec.name == name || spec.name == std::string(name) + "-ctr"; };
+  const auto is = [&spec](std::string_view name) {
+    return spec.name == name || spec.name == std::string(name) + "-ctr";
+  };
   if (is("nvidia-device-plugin")) return std::make_unique<DevicePlugin>(host);
   if (is("gpu-feature-discovery")) return std::make_unique<FeatureDiscovery>(host);
   if (is("mps-control-daemon")) return std::make_unique<MpsDaemon>(host);

@@ -21,7 +21,9 @@ PodRunner::~PodRunner() {
   for (auto& container : main_) container->process_life.reset();
 }
 
-void PodRunner::after(k8s::Duration real, Agenda::Task task) { env_.site->after(real, life_, std::move(task)); }
+void PodRunner::after(k8s::Duration real, Agenda::Task task) {
+  env_.site->after(real, life_, std::move(task));
+}
 
 void PodRunner::begin() {
   stage_ = Stage::setup;
@@ -108,7 +110,8 @@ void PodRunner::start(Container& container) {
   container.started_at = env_.site->clock->now();
   container.process_life = std::make_shared<int>();
   container.last_line.clear();
-  container.program = make_program(container.spec, container.init, spec_.run_for, uses_mps_, env_.site->faults, &container);
+  container.program =
+      make_program(container.spec, container.init, spec_.run_for, uses_mps_, env_.site->faults, &container);
   env_.status_changed();
   container.program->start();
 }
@@ -156,8 +159,9 @@ void PodRunner::restart_later(Container& container) {
   if (wait == k8s::Duration::zero()) return again();
   container.state = Container::State::waiting;
   container.waiting_reason = "CrashLoopBackOff";
-  container.waiting_message = "back-off " + k8s::format_go_duration(wait) + " restarting failed container=" +
-                              container.spec.name + " pod=" + spec_.key.name + "_" + spec_.key.ns + "(" + spec_.uid + ")";
+  container.waiting_message = "back-off " + k8s::format_go_duration(wait) +
+                              " restarting failed container=" + container.spec.name + " pod=" + spec_.key.name + "_" +
+                              spec_.key.ns + "(" + spec_.uid + ")";
   env_.site->agenda.after(env_.site->pace.exact(wait), life_, std::move(again));
 }
 
@@ -177,7 +181,8 @@ void PodRunner::terminate(k8s::Duration grace) {
   for (auto* list : {&init_, &main_}) {
     for (auto& container : *list) {
       if (container->state != Container::State::running) continue;
-      const bool unclean = env_.site->faults.mps_unclean_exit && container->program->process_name() == "mps-control-daemon";
+      const bool unclean =
+          env_.site->faults.mps_unclean_exit && container->program->process_name() == "mps-control-daemon";
       if (!unclean && grace > k8s::Duration::zero()) container->program->terminate();
     }
   }

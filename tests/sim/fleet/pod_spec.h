@@ -20,7 +20,7 @@ struct ContainerSpec {
   std::map<std::string, std::string> env = {};     // Literal values.
   std::map<std::string, std::string> mounts = {};  // mountPath -> volume.
   std::map<std::string, std::int64_t> gpus = {};   // Limits of nvidia.com/*.
-  bool message_from_log = false;              // terminationMessagePolicy: FallbackToLogsOnError.
+  bool message_from_log = false;                   // terminationMessagePolicy: FallbackToLogsOnError.
 };
 
 struct PodSpec {

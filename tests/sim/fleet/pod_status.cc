@@ -55,7 +55,8 @@ json PodRunner::status() const {
   if (stage_ == Stage::finished && !reason_.empty()) {
     return {{"phase", "Failed"}, {"reason", reason_}, {"message", message_}};
   }
-  bool failed = stage_ == Stage::finished && !init_.empty() && init_.back()->last_end && init_.back()->last_end->code != 0;
+  bool failed =
+      stage_ == Stage::finished && !init_.empty() && init_.back()->last_end && init_.back()->last_end->code != 0;
   for (const auto& container : main_) failed = failed || (container->last_end && container->last_end->code != 0);
   status["phase"] = stage_ == Stage::finished ? (failed ? "Failed" : "Succeeded") : main_begun_ ? "Running" : "Pending";
   // Ready changed when the last container started, or when the last one ended.

@@ -50,7 +50,8 @@ asio::awaitable<void> prepare(k8s::ApiClient* client, Settings settings) {
   const nlohmann::json ns{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", install.ns}}}};
   auto made = co_await client->create(kNamespaces, "", ns.dump());
   if (!made) std::fprintf(stderr, "gso-sim: %s\n", made.error().message.c_str());
-  const std::string profile = "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n";
+  const std::string profile =
+      "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n";
   const nlohmann::json map = config_map(install.ns, install.config_map, {{"any", profile}});
   auto stored = co_await client->create(kConfigMaps, install.ns, map.dump());
   if (!stored) std::fprintf(stderr, "gso-sim: %s\n", stored.error().message.c_str());
@@ -104,13 +105,15 @@ int main(int argc, char** argv) {
   CLI::App app("A simulated Kubernetes API server with a GPU fleet, over loopback HTTP.");
   Settings settings;
   app.add_option("--kubeconfig", settings.kubeconfig, "File to write, for kubectl and the operator")->required();
-  app.add_option("--topology", settings.topology, "Which nodes: " + std::string(gso::sim::kTopologies))->capture_default_str();
+  app.add_option("--topology", settings.topology, "Which nodes: " + std::string(gso::sim::kTopologies))
+      ->capture_default_str();
   app.add_option("--time-scale", settings.time_scale, "Factor on every delay of the fleet")
       ->check(CLI::Range(0.0001, 1000.0))
       ->capture_default_str();
   app.add_option("--seed", settings.seed, "Of the jitter of the delays")->capture_default_str();
   app.add_option("--port", settings.port, "To listen on, on 127.0.0.1; 0 takes any free one")->capture_default_str();
-  app.add_flag("--install", settings.install, "Also apply a ConfigMap mps-config and a ClusterPolicy, as an administrator would");
+  app.add_flag("--install", settings.install,
+               "Also apply a ConfigMap mps-config and a ClusterPolicy, as an administrator would");
   app.add_option("--plugin-version", settings.plugin_version, "Device plugin of --install")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {

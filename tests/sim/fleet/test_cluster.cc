@@ -106,7 +106,8 @@ std::int64_t TestCluster::capacity(const std::string& node, const std::string& r
 
 json TestCluster::pod(const std::string& node, const std::string& daemonset) const {
   for (const json& candidate : server.list(kPods)) {
-    if (candidate["spec"].value("nodeName", "") != node || candidate["metadata"].contains("deletionTimestamp")) continue;
+    if (candidate["spec"].value("nodeName", "") != node || candidate["metadata"].contains("deletionTimestamp"))
+      continue;
     for (const json& owner : candidate["metadata"].value("ownerReferences", json::array())) {
       if (owner.value("name", "") == daemonset) return candidate;
     }

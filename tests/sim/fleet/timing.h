@@ -11,40 +11,40 @@
 namespace gso::sim {
 
 struct FleetTiming {
-  double scale = 1.0;  // Factor on every delay but the heartbeat's; > 0.
+  double scale = 1.0;   // Factor on every delay but the heartbeat's; > 0.
   double jitter = 0.2;  // Each delay is multiplied by a random 1..1+jitter.
   std::uint64_t seed = 1;
 
   // kubelet
-  k8s::Duration pod_setup = std::chrono::milliseconds(500);         // Sandbox and volumes.
-  k8s::Duration container_start = std::chrono::milliseconds(300);   // Each container after the one before it.
-  k8s::Duration container_relist = std::chrono::seconds(1);         // Until an ended container is noticed.
-  k8s::Duration crash_backoff = std::chrono::seconds(10);           // After the second end; doubled each time.
+  k8s::Duration pod_setup = std::chrono::milliseconds(500);        // Sandbox and volumes.
+  k8s::Duration container_start = std::chrono::milliseconds(300);  // Each container after the one before it.
+  k8s::Duration container_relist = std::chrono::seconds(1);        // Until an ended container is noticed.
+  k8s::Duration crash_backoff = std::chrono::seconds(10);          // After the second end; doubled each time.
   k8s::Duration crash_backoff_limit = std::chrono::minutes(5);
-  k8s::Duration crash_backoff_reset = std::chrono::minutes(10);     // Running this long forgets the backoff.
-  k8s::Duration mount_retry = std::chrono::seconds(2);              // A volume whose ConfigMap is missing.
-  k8s::Duration volume_sync = std::chrono::seconds(60);             // Of a running pod, times 1..1.5.
-  k8s::Duration pod_change_sync = std::chrono::seconds(1);          // After an annotation or label of the pod changed.
-  k8s::Duration node_status = std::chrono::seconds(10);             // Capacity and allocatable are published this often.
-  k8s::Duration stopped_plugin_grace = std::chrono::minutes(5);     // Until the capacity of a stopped plugin is 0.
-  k8s::Duration heartbeat = std::chrono::seconds(10);               // Lease renewal; not scaled. 0: none.
-  k8s::Duration node_lost = std::chrono::seconds(40);               // Until a silent node's Ready is Unknown.
+  k8s::Duration crash_backoff_reset = std::chrono::minutes(10);  // Running this long forgets the backoff.
+  k8s::Duration mount_retry = std::chrono::seconds(2);           // A volume whose ConfigMap is missing.
+  k8s::Duration volume_sync = std::chrono::seconds(60);          // Of a running pod, times 1..1.5.
+  k8s::Duration pod_change_sync = std::chrono::seconds(1);       // After an annotation or label of the pod changed.
+  k8s::Duration node_status = std::chrono::seconds(10);          // Capacity and allocatable are published this often.
+  k8s::Duration stopped_plugin_grace = std::chrono::minutes(5);  // Until the capacity of a stopped plugin is 0.
+  k8s::Duration heartbeat = std::chrono::seconds(10);            // Lease renewal; not scaled. 0: none.
+  k8s::Duration node_lost = std::chrono::seconds(40);            // Until a silent node's Ready is Unknown.
 
   // NVIDIA's programs
-  k8s::Duration validation = std::chrono::milliseconds(500);        // toolkit-validation, mount-shm.
-  k8s::Duration informer = std::chrono::milliseconds(500);          // config-manager learns its node's label.
-  k8s::Duration plugin_init = std::chrono::milliseconds(1500);      // NVML, between reading the config and serving.
-  k8s::Duration plugin_retry = std::chrono::seconds(30);            // After "Failed to start one or more plugins".
+  k8s::Duration validation = std::chrono::milliseconds(500);    // toolkit-validation, mount-shm.
+  k8s::Duration informer = std::chrono::milliseconds(500);      // config-manager learns its node's label.
+  k8s::Duration plugin_init = std::chrono::milliseconds(1500);  // NVML, between reading the config and serving.
+  k8s::Duration plugin_retry = std::chrono::seconds(30);        // After "Failed to start one or more plugins".
   k8s::Duration discovery_init = std::chrono::milliseconds(1000);
   k8s::Duration discovery_loop = std::chrono::seconds(60);
   k8s::Duration mps_init = std::chrono::seconds(2);
   k8s::Duration mps_retry = std::chrono::seconds(30);
-  k8s::Duration stop = std::chrono::seconds(1);                     // From SIGTERM to a program's end.
+  k8s::Duration stop = std::chrono::seconds(1);  // From SIGTERM to a program's end.
   k8s::Duration nfd_batch = std::chrono::seconds(1);
 
   // Controllers
   k8s::Duration daemonset_sync = std::chrono::milliseconds(200);
-  k8s::Duration operator_state = std::chrono::milliseconds(700);    // GPU Operator: from one DaemonSet to the next.
+  k8s::Duration operator_state = std::chrono::milliseconds(700);  // GPU Operator: from one DaemonSet to the next.
 };
 
 // Draws the delays. One per fleet: the same seed gives the same run on a simulated clock.

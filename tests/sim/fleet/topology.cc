@@ -18,7 +18,9 @@ std::string numbered(const char* prefix, int number) {
   return name;
 }
 
-std::vector<Gpu> several(std::size_t count, const Gpu& gpu) { return std::vector<Gpu>(count, gpu); }
+std::vector<Gpu> several(std::size_t count, const Gpu& gpu) {
+  return std::vector<Gpu>(count, gpu);
+}
 
 std::vector<NodeSpec> demo() {
   std::vector<NodeSpec> nodes;
@@ -38,8 +40,12 @@ std::vector<NodeSpec> demo() {
   return nodes;
 }
 
-json env(const char* name, const std::string& value) { return {{"name", name}, {"value", value}}; }
-json mount(const char* volume, const char* path) { return {{"name", volume}, {"mountPath", path}}; }
+json env(const char* name, const std::string& value) {
+  return {{"name", name}, {"value", value}};
+}
+json mount(const char* volume, const char* path) {
+  return {{"name", volume}, {"mountPath", path}};
+}
 
 json manager(const std::string& name, const std::string& image, const PluginInstall& install,
              const std::string& process, bool sidecar) {
@@ -59,12 +65,13 @@ json standalone(const PluginInstall& install, const std::string& pool, bool mps)
   const std::string image = "nvidia/k8s-device-plugin:" + install.plugin_version;
   const std::string base = mps ? "mps-control-daemon" : "nvidia-device-plugin";
   const json labels{{"app.kubernetes.io/name", "nvidia-device-plugin"}, {"app.kubernetes.io/instance", "nvdp"}};
-  json main{{"name", base + "-ctr"},
-            {"image", image},
-            {"command", {base}},
-            {"env", {env("CONFIG_FILE", "/config/config.yaml"), env("MPS_ROOT", "/run/nvidia/mps")}},
-            {"volumeMounts", {mount("available-configs", "/available-configs"), mount("config", "/config"),
-                              mount("mps-root", "/mps")}}};
+  json main{
+      {"name", base + "-ctr"},
+      {"image", image},
+      {"command", {base}},
+      {"env", {env("CONFIG_FILE", "/config/config.yaml"), env("MPS_ROOT", "/run/nvidia/mps")}},
+      {"volumeMounts",
+       {mount("available-configs", "/available-configs"), mount("config", "/config"), mount("mps-root", "/mps")}}};
   const std::string process = mps ? "/usr/bin/mps-control-daemon" : "nvidia-device-plugin";
   json spec{{"nodeSelector", {{kPoolLabel, pool}}},
             {"tolerations", {{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}, {"effect", "NoSchedule"}}}},
@@ -155,16 +162,16 @@ json open_definition(const std::string& group, const std::string& plural, const 
            {{"group", group},
             {"scope", namespaced ? "Namespaced" : "Cluster"},
             {"names", {{"plural", plural}, {"singular", singular}, {"kind", kind}, {"listKind", kind + "List"}}},
-            {"versions",
-             json::array({{{"name", version},
-                           {"served", true},
-                           {"storage", true},
-                           {"subresources", {{"status", json::object()}}},
-                           {"schema", {{"openAPIV3Schema", schema}}}}})}}}};
+            {"versions", json::array({{{"name", version},
+                                       {"served", true},
+                                       {"storage", true},
+                                       {"subresources", {{"status", json::object()}}},
+                                       {"schema", {{"openAPIV3Schema", schema}}}}})}}}};
 }
 
 json config_map(const std::string& ns, const std::string& name, const std::map<std::string, std::string>& data) {
-  return {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}, {"namespace", ns}}}, {"data", data}};
+  return {
+      {"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}, {"namespace", ns}}}, {"data", data}};
 }
 
 }  // namespace gso::sim

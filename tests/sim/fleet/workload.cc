@@ -26,7 +26,8 @@ json consumer_pod(const ConsumerPod& pod) {
                 {"containers",
                  json::array({{{"name", "cuda"},
                                {"image", "example/cuda-app:1"},
-                               {"resources", {{"limits", {{pod.resource, count}}}, {"requests", {{pod.resource, count}}}}}}})}}}};
+                               {"resources",
+                                {{"limits", {{pod.resource, count}}}, {"requests", {{pod.resource, count}}}}}}})}}}};
   if (!pod.node.empty()) object["spec"]["nodeName"] = pod.node;
   if (pod.run_for > k8s::Duration::zero()) {
     object["metadata"]["annotations"]["sim.gpusharing.dev/run-for"] = k8s::format_go_duration(pod.run_for);
@@ -37,7 +38,9 @@ json consumer_pod(const ConsumerPod& pod) {
 Workload::Workload(Site* site, WorkloadOptions options)
     : site_(site), options_(std::move(options)), outbox_(site->client, site->clock), active_(options_.per_node > 0) {}
 
-void Workload::begin() { tick(); }
+void Workload::begin() {
+  tick();
+}
 
 void Workload::set_per_node(std::int64_t per_node) {
   options_.per_node = per_node;
@@ -67,7 +70,8 @@ void Workload::fill(const std::string& name) {
     if (mine) ++ours;
     for (const json& container : items(member(*pod, "spec"), "containers")) {
       for (const auto& [resource, count] : member(member(container, "resources"), "limits").items()) {
-        if (count.is_string()) requested[resource] += std::strtoll(count.get_ref<const std::string&>().c_str(), nullptr, 10);
+        if (count.is_string())
+          requested[resource] += std::strtoll(count.get_ref<const std::string&>().c_str(), nullptr, 10);
       }
     }
   }
@@ -76,9 +80,14 @@ void Workload::fill(const std::string& name) {
   for (const char* resource : {"nvidia.com/gpu.shared", "nvidia.com/gpu"}) {
     const std::int64_t all = std::strtoll(text(allocatable, resource).c_str(), nullptr, 10);
     if (all <= requested[resource]) continue;
-    const ConsumerPod pod{.node = name, .name = "work-" + name + "-" + std::to_string(++names_), .ns = options_.ns,
-                          .resource = resource, .run_for = options_.run_for, .labels = {{kWorkloadLabel, "true"}}};
-    outbox_.push({.verb = Write::Verb::create, .gvr = kPods, .key = {pod.ns, pod.name}, .body = consumer_pod(pod).dump()});
+    const ConsumerPod pod{.node = name,
+                          .name = "work-" + name + "-" + std::to_string(++names_),
+                          .ns = options_.ns,
+                          .resource = resource,
+                          .run_for = options_.run_for,
+                          .labels = {{kWorkloadLabel, "true"}}};
+    outbox_.push(
+        {.verb = Write::Verb::create, .gvr = kPods, .key = {pod.ns, pod.name}, .body = consumer_pod(pod).dump()});
     return;
   }
 }

@@ -20,13 +20,23 @@ namespace gso::sim {
 ChildOperator::ChildOperator(k8s::Clock* clock, std::string binary, std::string kubeconfig, std::string log_file)
     : clock_(clock), binary_(std::move(binary)), kubeconfig_(std::move(kubeconfig)), log_file_(std::move(log_file)) {}
 
-ChildOperator::~ChildOperator() { end(); }
+ChildOperator::~ChildOperator() {
+  end();
+}
 
 k8s::Result<void> ChildOperator::start(const OperatorSettings& settings) {
   end();
   ended_.clear();
-  std::vector<std::string> words{binary_, "run", "--kubeconfig", kubeconfig_, "--metrics-bind-address", "0",
-                                 "--health-probe-bind-address", "0", "--log-format", "text"};
+  std::vector<std::string> words{binary_,
+                                 "run",
+                                 "--kubeconfig",
+                                 kubeconfig_,
+                                 "--metrics-bind-address",
+                                 "0",
+                                 "--health-probe-bind-address",
+                                 "0",
+                                 "--log-format",
+                                 "text"};
   for (const auto& [name, value] : settings) words.push_back("--" + name + "=" + value);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

@@ -110,11 +110,12 @@ asio::awaitable<void> ClusterView::run() {
   }
 }
 
-void ClusterView::stop() { stop_->notify(); }
+void ClusterView::stop() {
+  stop_->notify();
+}
 
 bool ClusterView::synced() const {
-  return !watched_.empty() &&
-         std::ranges::all_of(watched_, [](const auto& entry) { return entry.second->synced(); });
+  return !watched_.empty() && std::ranges::all_of(watched_, [](const auto& entry) { return entry.second->synced(); });
 }
 
 std::string ClusterView::trouble() const {
@@ -148,7 +149,8 @@ std::map<std::string, std::int64_t> ClusterView::allocatable(const std::string& 
 
 bool ClusterView::schedulable(const std::string& node) const {
   const JsonPtr object = nodes.find({"", node});
-  return object != nullptr && !member(*object, "spec").value("unschedulable", false) && condition_true(*object, "Ready");
+  return object != nullptr && !member(*object, "spec").value("unschedulable", false) &&
+         condition_true(*object, "Ready");
 }
 
 void ClusterView::on_node(const k8s::ObjectKey& key, const JsonPtr& after) {
@@ -209,7 +211,8 @@ std::vector<std::string> ClusterView::event_notes(const std::string& reason, k8s
     if (event->value("reason", "") != reason) continue;
     // A repeated Event is a series; its last time counts.
     std::string text = member(*event, "series").value("lastObservedTime", "");
-    if (text.empty()) text = event->contains("eventTime") && (*event)["eventTime"].is_string() ? event->value("eventTime", "") : "";
+    if (text.empty())
+      text = event->contains("eventTime") && (*event)["eventTime"].is_string() ? event->value("eventTime", "") : "";
     if (text.empty()) text = (*event)["metadata"].value("creationTimestamp", "");
     const auto time = k8s::parse_rfc3339(text).value_or(k8s::WallTime{});
     if (time + std::chrono::seconds(1) >= since) found.emplace_back(time, event->value("note", ""));

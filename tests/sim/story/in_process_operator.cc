@@ -64,7 +64,8 @@ k8s::Result<void> InProcessOperator::start(const OperatorSettings& settings) {
   runtime.stop = run_->stop.get();
   runtime.kill = run_->kill.get();
   runtime.view = run_->view;
-  runtime.log = std::make_shared<Logger>(LogFormat::text, options->log_level, [clock = clock_] { return clock->now(); }, keep);
+  runtime.log =
+      std::make_shared<Logger>(LogFormat::text, options->log_level, [clock = clock_] { return clock->now(); }, keep);
   runtime.hooks = hooks;
   runtime.seed = ++starts_;
   asio::co_spawn(executor_, live(run_, std::move(runtime), *std::move(options)), asio::detached);
@@ -96,7 +97,9 @@ std::string InProcessOperator::trouble() {
   return "the operator has ended" + (run_->why.empty() ? std::string() : ": " + run_->why);
 }
 
-std::shared_ptr<const RuntimeView> InProcessOperator::view() const { return run_ == nullptr ? nullptr : run_->view; }
+std::shared_ptr<const RuntimeView> InProcessOperator::view() const {
+  return run_ == nullptr ? nullptr : run_->view;
+}
 
 std::string InProcessOperator::recent_log() const {
   std::string text;

@@ -19,8 +19,12 @@ const json& member(const json& object, const char* name) {
   return it == object.end() || it->is_null() ? kEmpty : *it;
 }
 
-const json& labels_of(const json& object) { return member(member(object, "metadata"), "labels"); }
-const json& annotations_of(const json& object) { return member(member(object, "metadata"), "annotations"); }
+const json& labels_of(const json& object) {
+  return member(member(object, "metadata"), "labels");
+}
+const json& annotations_of(const json& object) {
+  return member(member(object, "metadata"), "annotations");
+}
 
 // Keys whose value differs between two string maps.
 std::vector<std::string> differing(const json& before, const json& after) {
@@ -40,9 +44,9 @@ bool nfd_owns(const json& node, const std::string& key) {
 }
 
 bool is_operand(const json& pod) {
-  static constexpr std::array<std::string_view, 6> kContainers{
-      "nvidia-device-plugin",  "nvidia-device-plugin-ctr",  "gpu-feature-discovery", "gpu-feature-discovery-ctr",
-      "mps-control-daemon-ctr", "mps-control-daemon"};
+  static constexpr std::array<std::string_view, 6> kContainers{"nvidia-device-plugin",   "nvidia-device-plugin-ctr",
+                                                               "gpu-feature-discovery",  "gpu-feature-discovery-ctr",
+                                                               "mps-control-daemon-ctr", "mps-control-daemon"};
   for (const json& container : member(pod, "spec").value("containers", json::array())) {
     if (std::ranges::find(kContainers, container.value("name", "")) != kContainers.end()) return true;
   }
@@ -63,7 +67,8 @@ void Invariants::on_write(const AuditEntry& entry) {
   if (entry.user != options_.operator_user || entry.dry_run || entry.status >= 300) return;
   if (entry.gvr.resource == "leases") return;
   ++writes_;
-  last_write_ = entry.verb + " " + entry.gvr.resource + " " + k8s::to_string(entry.key) + ": " + entry.body.substr(0, 400);
+  last_write_ =
+      entry.verb + " " + entry.gvr.resource + " " + k8s::to_string(entry.key) + ": " + entry.body.substr(0, 400);
   if (entry.gvr.resource == "pods") judge_pod_deletion(entry);
   if (entry.gvr.resource == "nodes") judge_node_patch(entry);
   if (entry.gvr.resource == "daemonsets" || entry.gvr.resource == "clusterpolicies") {
@@ -92,11 +97,13 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
   for (const std::string& key : differing(labels_of(*entry.before), labels_of(*entry.after))) {
     if (key.starts_with("gpusharing.dev/")) continue;
     if (nfd_owns(*entry.before, key)) violated("S3: label " + key + " of " + entry.key.name + " is NFD's");
-    if (key.starts_with("nvidia.com/gpu.deploy.")) violated("S3: label " + key + " of " + entry.key.name + " is the GPU Operator's");
+    if (key.starts_with("nvidia.com/gpu.deploy."))
+      violated("S3: label " + key + " of " + entry.key.name + " is the GPU Operator's");
     if (!key.starts_with("nvidia.com/")) violated("S3: label " + key + " of " + entry.key.name + " is none of ours");
   }
   for (const std::string& key : differing(annotations_of(*entry.before), annotations_of(*entry.after))) {
-    if (!key.starts_with("gpusharing.dev/")) violated("S3: annotation " + key + " of " + entry.key.name + " is not ours");
+    if (!key.starts_with("gpusharing.dev/"))
+      violated("S3: annotation " + key + " of " + entry.key.name + " is not ours");
   }
   const bool was = member(*entry.before, "spec").value("unschedulable", false);
   const bool is = member(*entry.after, "spec").value("unschedulable", false);

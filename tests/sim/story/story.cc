@@ -19,7 +19,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-std::unexpected<k8s::Error> broken(std::string why) { return k8s::fail(k8s::Reason::invalid, std::move(why)); }
+std::unexpected<k8s::Error> broken(std::string why) {
+  return k8s::fail(k8s::Reason::invalid, std::move(why));
+}
 
 std::string seconds(k8s::Duration duration) {
   char text[32];
@@ -32,7 +34,8 @@ std::string seconds(k8s::Duration duration) {
 std::string mps_profile(int replicas, bool rename, std::optional<bool> fail_above_one) {
   std::string text = "version: v1\nsharing:\n  mps:\n";
   if (rename) text += "    renameByDefault: true\n";
-  if (fail_above_one) text += std::string("    failRequestsGreaterThanOne: ") + (*fail_above_one ? "true" : "false") + "\n";
+  if (fail_above_one)
+    text += std::string("    failRequestsGreaterThanOne: ") + (*fail_above_one ? "true" : "false") + "\n";
   return text + "    resources:\n    - name: nvidia.com/gpu\n      replicas: " + std::to_string(replicas) + "\n";
 }
 
@@ -55,7 +58,9 @@ k8s::Duration Story::scaled(k8s::Duration real) const {
   return std::chrono::duration_cast<k8s::Duration>(std::chrono::duration<double>(real) * options_.time_scale);
 }
 
-bool Story::default_first() const { return PluginVersion::of_image(options_.plugin_version).default_first(); }
+bool Story::default_first() const {
+  return PluginVersion::of_image(options_.plugin_version).default_first();
+}
 
 asio::awaitable<std::vector<StoryStep>> Story::run() {
   const auto executor = co_await asio::this_coro::executor;
@@ -87,7 +92,8 @@ asio::awaitable<std::vector<StoryStep>> Story::run() {
     step.took = clock_->monotonic() - begun;
     step.held = held.has_value();
     if (!held) step.why = held.error().message;
-    say((step.held ? "✓ " : "✗ ") + step.title + " (" + seconds(step.took) + ")" + (step.held ? "" : "\n  " + step.why));
+    say((step.held ? "✓ " : "✗ ") + step.title + " (" + seconds(step.took) + ")" +
+        (step.held ? "" : "\n  " + step.why));
     steps.push_back(step);
     if (!step.held) break;
   }
@@ -131,15 +137,16 @@ asio::awaitable<Story::Held> Story::start_operator() {
   const auto text = [this](k8s::Duration real) {
     return k8s::format_go_duration(std::max<k8s::Duration>(scaled(real), std::chrono::milliseconds(20)));
   };
-  OperatorSettings settings{{"settle", text(std::chrono::seconds(10))},
-                            {"status-lag", text(std::chrono::seconds(15))},
-                            {"projection", text(std::chrono::seconds(100))},
-                            {"status-interval", text(std::chrono::seconds(1))},
-                            {"canary-soak", text(std::chrono::seconds(60))},
-                            {"verify-timeout", k8s::format_go_duration(scaled(std::chrono::minutes(10)) + options_.slack)},
-                            {"max-unavailable", std::to_string(options_.max_unavailable)},
-                            {"max-unavailable-per-group", std::to_string(options_.max_unavailable)},
-                            {"cluster-max-unavailable", std::to_string(options_.max_unavailable)}};
+  OperatorSettings settings{
+      {"settle", text(std::chrono::seconds(10))},
+      {"status-lag", text(std::chrono::seconds(15))},
+      {"projection", text(std::chrono::seconds(100))},
+      {"status-interval", text(std::chrono::seconds(1))},
+      {"canary-soak", text(std::chrono::seconds(60))},
+      {"verify-timeout", k8s::format_go_duration(scaled(std::chrono::minutes(10)) + options_.slack)},
+      {"max-unavailable", std::to_string(options_.max_unavailable)},
+      {"max-unavailable-per-group", std::to_string(options_.max_unavailable)},
+      {"cluster-max-unavailable", std::to_string(options_.max_unavailable)}};
   settings.insert(settings.end(), options_.operator_settings.begin(), options_.operator_settings.end());
   running_ = true;
   co_return operator_->start(settings);
@@ -256,11 +263,12 @@ Story::Seen Story::seen() const {
 
 // Nobody but `nodes` got new pods, and these got exactly one plugin pod each (and one MPS pod, if `mps`).
 std::string Story::restarts_problem(const Seen& before, const std::set<std::string>& nodes, bool mps) const {
-  for (const auto& [component, old] : {std::pair{"nvidia-device-plugin", &before.plugin},
-                                       std::pair{"gpu-feature-discovery", &before.gfd},
-                                       std::pair{"mps-control-daemon", &before.mps}}) {
+  for (const auto& [component, old] :
+       {std::pair{"nvidia-device-plugin", &before.plugin}, std::pair{"gpu-feature-discovery", &before.gfd},
+        std::pair{"mps-control-daemon", &before.mps}}) {
     for (const auto& [node, count] : view_.restarted(component, *old)) {
-      if (!nodes.contains(node)) return std::string(component) + " was restarted on " + node + ", which is not concerned";
+      if (!nodes.contains(node))
+        return std::string(component) + " was restarted on " + node + ", which is not concerned";
       if (count > 1) {
         return std::string(component) + " was restarted " + std::to_string(count) + " times on " + node + ", not once";
       }

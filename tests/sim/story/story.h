@@ -26,7 +26,7 @@ struct StoryOptions {
   double time_scale = 1.0;
   // Added to every bound: what the machines that run this take. 0 in virtual time.
   k8s::Duration slack{0};
-  int max_unavailable = 3;  // The budget of the default policy.
+  int max_unavailable = 3;                    // The budget of the default policy.
   std::vector<std::string> custom_resources;  // CustomResourceDefinitions to install, as JSON.
   bool install_definitions = true;            // Also small ones of the GPU Operator's kinds where they are not served.
   OperatorSettings operator_settings;         // Beside those that the story needs.
@@ -58,7 +58,7 @@ class Story {
   // Empty: holds; else what is missing. Always a named value before it is awaited: g++ 12 copies the captures of a
   // lambda that stands in a co_await expression bitwise, and frees them twice.
   using Check = std::function<std::string()>;
-  struct Seen {                                // Pods so far, to see what a step restarted.
+  struct Seen {  // Pods so far, to see what a step restarted.
     ClusterView::Pods plugin, gfd, mps;
   };
 

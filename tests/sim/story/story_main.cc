@@ -92,12 +92,14 @@ k8s::Result<std::vector<std::string>> read_definitions(const std::string& folder
     if (!json) return std::unexpected(json.error());
     definitions.push_back(*std::move(json));
   }
-  if (definitions.empty()) return k8s::fail(k8s::Reason::invalid, "there are no definitions in folder '" + folder + "'");
+  if (definitions.empty())
+    return k8s::fail(k8s::Reason::invalid, "there are no definitions in folder '" + folder + "'");
   return definitions;
 }
 
 void print_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::vector<std::string>> all{{"NODE", "PROFILE", "STRATEGY", "REPLICAS", "PRODUCT", "ALLOCATABLE", "STATE"}};
+  std::vector<std::vector<std::string>> all{
+      {"NODE", "PROFILE", "STRATEGY", "REPLICAS", "PRODUCT", "ALLOCATABLE", "STATE"}};
   all.insert(all.end(), rows.begin(), rows.end());
   std::vector<std::size_t> width(all.front().size(), 0);
   for (const auto& row : all) {
@@ -132,8 +134,8 @@ gso::sim::StoryOptions story_options(const Settings& settings, std::vector<std::
   options.slack = std::chrono::seconds(60);
   options.custom_resources = std::move(definitions);
   // One identity over all restarts, so that a new process need not wait for the lease of the one that was killed.
-  options.operator_settings = {{"identity", "story"}, {"namespace", "gpu-sharing-operator"}, {"log-level", "debug"},
-                               {"discovery-period", "1s"}};
+  options.operator_settings = {
+      {"identity", "story"}, {"namespace", "gpu-sharing-operator"}, {"log-level", "debug"}, {"discovery-period", "1s"}};
   options.progress = [](const std::string& line) {
     std::printf("%s\n", in_colour(line).c_str());
     std::fflush(stdout);
@@ -158,13 +160,14 @@ int tell(const Settings& settings) {
   std::unique_ptr<SimulatedServer> simulated;
   std::unique_ptr<k8s::Transport> curl;
   k8s::Transport* transport = nullptr;
-  std::string operator_kubeconfig = settings.operator_kubeconfig.empty() ? settings.kubeconfig : settings.operator_kubeconfig;
+  std::string operator_kubeconfig =
+      settings.operator_kubeconfig.empty() ? settings.kubeconfig : settings.operator_kubeconfig;
   if (settings.serve_sim) {
     simulated = std::make_unique<SimulatedServer>(io, *clock);
     transport = &simulated->transport;
     operator_kubeconfig = scratch.file("kubeconfig");
-    std::ofstream(operator_kubeconfig)
-        << simulated->frontend.kubeconfig("system:serviceaccount:gpu-sharing-operator:gpu-sharing-operator");
+    std::ofstream(operator_kubeconfig) << simulated->frontend.kubeconfig(
+        "system:serviceaccount:gpu-sharing-operator:gpu-sharing-operator");
     std::printf("simulated API server at %s, plugin %s, time x%g\n", simulated->frontend.url().c_str(),
                 settings.plugin_version.c_str(), 1.0 / settings.time_scale);
   } else {
@@ -185,7 +188,8 @@ int tell(const Settings& settings) {
   fleet_options.act_as_controllers = settings.serve_sim;
   if (settings.no_fleet) fleet_options.gpu_operator_namespace.clear();
   gso::sim::Fleet fleet(&client, clock.get(), std::move(fleet_options));
-  gso::sim::ChildOperator child(clock.get(), settings.operator_binary, operator_kubeconfig, scratch.file("operator.log"));
+  gso::sim::ChildOperator child(clock.get(), settings.operator_binary, operator_kubeconfig,
+                                scratch.file("operator.log"));
   Story story(&client, clock.get(), &child, story_options(settings, *std::move(definitions)));
 
   std::optional<std::vector<gso::sim::StoryStep>> steps;
@@ -224,12 +228,16 @@ int tell(const Settings& settings) {
 int main(int argc, char** argv) {
   CLI::App app("Tells the story of a GPU fleet and its operator, and checks each step of it.");
   Settings settings;
-  auto* sim = app.add_flag("--serve-sim", settings.serve_sim, "Serve a simulated API server over loopback HTTP, with a fleet");
-  auto* kubeconfig = app.add_option("--kubeconfig", settings.kubeconfig, "API server to use instead, as its administrator");
+  auto* sim =
+      app.add_flag("--serve-sim", settings.serve_sim, "Serve a simulated API server over loopback HTTP, with a fleet");
+  auto* kubeconfig =
+      app.add_option("--kubeconfig", settings.kubeconfig, "API server to use instead, as its administrator");
   sim->excludes(kubeconfig);
   app.add_option("--operator", settings.operator_binary, "The operator's binary")->required()->check(CLI::ExistingFile);
-  app.add_option("--operator-kubeconfig", settings.operator_kubeconfig, "What the operator connects with; default: --kubeconfig");
-  app.add_option("--plugin-version", settings.plugin_version, "Device plugin that the fleet runs")->capture_default_str();
+  app.add_option("--operator-kubeconfig", settings.operator_kubeconfig,
+                 "What the operator connects with; default: --kubeconfig");
+  app.add_option("--plugin-version", settings.plugin_version, "Device plugin that the fleet runs")
+      ->capture_default_str();
   app.add_option("--crds", settings.definitions, "Folder with our CustomResourceDefinitions")->capture_default_str();
   app.add_option("--time-scale", settings.time_scale, "Factor on every delay of the fleet and the operator")
       ->check(CLI::Range(0.001, 1.0))

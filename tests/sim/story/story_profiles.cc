@@ -25,9 +25,7 @@ asio::awaitable<Story::Held> Story::roll(std::string what, std::string text, boo
   const auto budget = static_cast<std::size_t>(options_.max_unavailable);
   const Held rolled = co_await await_fleet(what, 40min);
   if (!rolled) co_return rolled;
-  const Check is_replaced = [=, this] {
-    return restarts_problem(before, concerned, mps_pods_too);
-  };
+  const Check is_replaced = [=, this] { return restarts_problem(before, concerned, mps_pods_too); };
   const Held replaced = co_await await("new pods everywhere", 20min, is_replaced);
   if (!replaced) co_return replaced;
   const Held settled = co_await await_settled(5min);
@@ -61,8 +59,8 @@ asio::awaitable<Story::Held> Story::more_replicas() {
   const Held canary = co_await await("a canary that shows the new state", 15min, is_canary);
   if (!canary) co_return canary;
   if (before_first > 3) {
-    co_return k8s::fail(k8s::Reason::invalid, std::to_string(before_first) +
-                                                  " nodes were restarted before a canary had shown the new state");
+    co_return k8s::fail(k8s::Reason::invalid,
+                        std::to_string(before_first) + " nodes were restarted before a canary had shown the new state");
   }
   const Held rolled = co_await await_fleet("8 replicas on every node that uses the profile", 40min);
   if (!rolled) co_return rolled;
@@ -71,7 +69,8 @@ asio::awaitable<Story::Held> Story::more_replicas() {
   const std::string wrong = restarts_problem(before, nodes_on("any"), true);
   if (!wrong.empty()) co_return k8s::fail(k8s::Reason::invalid, wrong);
   if (view_.peak_unavailable() > static_cast<std::size_t>(options_.max_unavailable)) {
-    co_return k8s::fail(k8s::Reason::invalid, std::to_string(view_.peak_unavailable()) + " nodes were out of service at once");
+    co_return k8s::fail(k8s::Reason::invalid,
+                        std::to_string(view_.peak_unavailable()) + " nodes were out of service at once");
   }
   co_return Held{};
 }
@@ -123,7 +122,8 @@ asio::awaitable<Story::Held> Story::killed_in_between() {
   const std::string wrong = restarts_problem(before, concerned, false);
   if (!wrong.empty()) co_return k8s::fail(k8s::Reason::invalid, wrong);
   if (view_.peak_unavailable() > static_cast<std::size_t>(options_.max_unavailable)) {
-    co_return k8s::fail(k8s::Reason::invalid, std::to_string(view_.peak_unavailable()) + " nodes were out of service at once");
+    co_return k8s::fail(k8s::Reason::invalid,
+                        std::to_string(view_.peak_unavailable()) + " nodes were out of service at once");
   }
   co_return Held{};
 }

@@ -19,13 +19,17 @@ constexpr const char* kSlices = "slices-4";
 constexpr const char* kOtherMps = "mps-2";
 const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
 
-json status_of(const JsonPtr& object) { return object == nullptr ? json::object() : object->value("status", json::object()); }
+json status_of(const JsonPtr& object) {
+  return object == nullptr ? json::object() : object->value("status", json::object());
+}
 
 std::string namespace_object(const std::string& name) {
   return json{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}}.dump();
 }
 
-bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -166,9 +170,7 @@ asio::awaitable<Story::Held> Story::broken_edit() {
   };
   const Held refused = co_await await("a refusal with line and reason", 2min, is_refused);
   if (!refused) co_return refused;
-  const Check still_nothing = [=, this] {
-    return restarts_problem(before, {}, false);
-  };
+  const Check still_nothing = [=, this] { return restarts_problem(before, {}, false); };
   const Held nothing = co_await holds_for("nothing is restarted", 2min, still_nothing);
   if (!nothing) co_return nothing;
   const Held repaired = co_await roll("6 replicas", mps_profile(6), true);
@@ -205,7 +207,7 @@ asio::awaitable<Story::Held> Story::mps_by_label() {
       const std::string label = view_.label("a100-04", kConfigLabel);
       return label.empty() ? restarts_problem(before, {}, false) : "its label is '" + label + "'";
     };
-  const Held left_alone = co_await holds_for("a100-04 is left alone", 30s, still_left_alone);
+    const Held left_alone = co_await holds_for("a100-04 is left alone", 30s, still_left_alone);
     if (!left_alone) co_return left_alone;
   } else {
     node_labels_["a100-04"] = kOtherMps;
@@ -245,7 +247,7 @@ asio::awaitable<Story::Held> Story::new_default() {
       if (notes.empty()) return std::string("there is no Event NodesWouldBreak");
       return mentions(notes.back(), "a100-05") ? std::string() : "the Event says: " + notes.back();
     };
-  const Held named = co_await await("a100-05 named as a node that will break", 2min, is_named);
+    const Held named = co_await await("a100-05 named as a node that will break", 2min, is_named);
     if (!named) co_return named;
     const Held unpinned = co_await label_node("a100-05", kConfigLabel, std::nullopt);
     if (!unpinned) co_return unpinned;

@@ -78,7 +78,8 @@ struct StoryWorld {
     options.custom_resources = our_definitions();
     options.progress = [this](const std::string& line) {
       lines += k8s::format_time(clock.now()) + " " + line + "\n";
-      if (std::getenv("GSO_STORY_VERBOSE") != nullptr) std::printf("%s %s\n", k8s::format_time(clock.now()).c_str(), line.c_str());
+      if (std::getenv("GSO_STORY_VERBOSE") != nullptr)
+        std::printf("%s %s\n", k8s::format_time(clock.now()).c_str(), line.c_str());
     };
     return options;
   }
@@ -98,13 +99,17 @@ struct StoryWorld {
 void tell(const std::string& plugin_version) {
   StoryWorld world(plugin_version);
   std::optional<std::vector<StoryStep>> steps;
-  boost::asio::co_spawn(world.io, world.story.run(), [&steps](const std::exception_ptr& error, std::vector<StoryStep> told) {
-    if (error) std::rethrow_exception(error);
-    steps = std::move(told);
-  });
-  ASSERT_TRUE(world.clock.run_until([&steps] { return steps.has_value(); }, 24h)) << "the story does not end\n" << world.lines;
+  boost::asio::co_spawn(world.io, world.story.run(),
+                        [&steps](const std::exception_ptr& error, std::vector<StoryStep> told) {
+                          if (error) std::rethrow_exception(error);
+                          steps = std::move(told);
+                        });
+  ASSERT_TRUE(world.clock.run_until([&steps] { return steps.has_value(); }, 24h)) << "the story does not end\n"
+                                                                                  << world.lines;
   for (const StoryStep& step : *steps) {
-    ASSERT_TRUE(step.held) << step.title << "\n" << step.why << "\n\n" << world.lines << "\nThe operator's log:\n"
+    ASSERT_TRUE(step.held) << step.title << "\n"
+                           << step.why << "\n\n"
+                           << world.lines << "\nThe operator's log:\n"
                            << world.op.recent_log();
   }
   EXPECT_EQ(steps->size(), 11U);
@@ -114,11 +119,16 @@ void tell(const std::string& plugin_version) {
   world.clock.run_for(1min);
   const std::uint64_t writes = world.invariants.writes();
   world.clock.run_for(10min);
-  EXPECT_EQ(world.invariants.writes(), writes) << "wrote after everything had converged: " << world.invariants.last_write();
+  EXPECT_EQ(world.invariants.writes(), writes)
+      << "wrote after everything had converged: " << world.invariants.last_write();
 }
 
-TEST(Story, HoldsWithPluginVersion17) { tell("v0.17.0"); }
-TEST(Story, HoldsWithPluginVersion20) { tell("v0.20.0"); }
+TEST(Story, HoldsWithPluginVersion17) {
+  tell("v0.17.0");
+}
+TEST(Story, HoldsWithPluginVersion20) {
+  tell("v0.20.0");
+}
 
 }  // namespace
 }  // namespace gso::sim
