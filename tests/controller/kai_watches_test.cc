@@ -10,6 +10,7 @@
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
+#include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/kai/kai_objects.h"
 
 namespace gso {
@@ -38,12 +39,7 @@ class KaiWatchesTest : public testing::Test {
     EXPECT_TRUE(sim.clock.run_until([&] { return tasks.size() == 0; }, 1min));
   }
   int send(k8s::Method method, const std::string& path, const std::string& body) {
-    k8s::HttpRequest request;
-    request.method = method;
-    request.path = path;
-    request.body = body;
-    request.content_type = "application/json";
-    return server.handle(request, {}).status;
+    return server.handle(sim::local_request(method, path, body), {}).status;
   }
   void post(const std::string& path, const std::string& body) {
     ASSERT_EQ(send(k8s::Method::post, path, body), 201) << path;

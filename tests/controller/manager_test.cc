@@ -22,6 +22,7 @@
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
+#include "tests/sim/apiserver/local_request.h"
 
 namespace gso {
 namespace {
@@ -114,12 +115,8 @@ class ManagerTest : public testing::Test {
   }
 
   k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body) {
-    k8s::HttpRequest request;
-    request.method = method;
-    request.path = path;
-    request.body = body;
-    request.content_type = method == k8s::Method::patch ? "application/merge-patch+json" : "application/json";
-    return server.handle(request, {});
+    const char* type = method == k8s::Method::patch ? "application/merge-patch+json" : "application/json";
+    return server.handle(sim::local_request(method, path, body, type), {});
   }
   void create(const std::string& path, const std::string& json) {
     const k8s::HttpResponse answer = send(k8s::Method::post, path, json);

@@ -15,6 +15,7 @@
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
+#include "tests/sim/apiserver/local_request.h"
 
 namespace gso {
 
@@ -48,12 +49,7 @@ class OurClusterWithoutCrds : public testing::Test {
 
   k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body,
                          const std::string& type) {
-    k8s::HttpRequest request;
-    request.method = method;
-    request.path = path;
-    request.body = body;
-    request.content_type = type;
-    return server.handle(request, {});
+    return server.handle(sim::local_request(method, path, body, type), {});
   }
   void post(const std::string& path, const std::string& body) {
     const k8s::HttpResponse answer = send(k8s::Method::post, path, body, "application/json");

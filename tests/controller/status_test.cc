@@ -16,6 +16,7 @@
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
+#include "tests/sim/apiserver/local_request.h"
 
 namespace gso {
 namespace {
@@ -50,19 +51,11 @@ class StatusTest : public testing::Test {
     sim.clock.run_for(std::chrono::seconds(1));
   }
   void post(const std::string& path, const std::string& body) {
-    k8s::HttpRequest request;
-    request.method = k8s::Method::post;
-    request.path = path;
-    request.body = body;
-    request.content_type = "application/json";
-    const k8s::HttpResponse answer = server.handle(request, {});
+    const k8s::HttpResponse answer = server.handle(sim::local_request(k8s::Method::post, path, body), {});
     ASSERT_EQ(answer.status, 201) << answer.body;
   }
   void remove(const std::string& path) {
-    k8s::HttpRequest request;
-    request.method = k8s::Method::del;
-    request.path = path;
-    ASSERT_EQ(server.handle(request, {}).status, 200);
+    ASSERT_EQ(server.handle(sim::local_request(k8s::Method::del, path), {}).status, 200);
   }
   k8s::Result<void> read() { return sim.run(read_world(&client, PlannerSettings(), &world, &incomplete)); }
   std::string print(bool json, TerminalWidth width = 0) {

@@ -11,6 +11,7 @@
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
+#include "tests/sim/apiserver/local_request.h"
 
 namespace gso {
 namespace {
@@ -44,12 +45,7 @@ class WatchesTest : public testing::Test {
     EXPECT_TRUE(sim.clock.run_until([&] { return tasks.size() == 0; }, 1min));
   }
   k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body) {
-    k8s::HttpRequest request;
-    request.method = method;
-    request.path = path;
-    request.body = body;
-    request.content_type = "application/json";
-    return server.handle(request, {});
+    return server.handle(sim::local_request(method, path, body), {});
   }
   void post(const std::string& path, const std::string& body) {
     const k8s::HttpResponse answer = send(k8s::Method::post, path, body);

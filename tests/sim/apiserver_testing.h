@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tests/sim/apiserver/api_server.h"
+#include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/sim_clock.h"
 
 namespace gso::sim {
@@ -35,11 +36,7 @@ struct Api {
   }
   Answer send_text(k8s::Method method, std::string_view path, std::string body,
                    std::string_view content_type = "application/json", std::string_view accept = "application/json") {
-    k8s::HttpRequest request;
-    request.method = method;
-    request.path = path;
-    request.body = std::move(body);
-    if (!request.body.empty()) request.content_type = content_type;
+    k8s::HttpRequest request = local_request(method, path, std::move(body), content_type);
     request.accept = accept;
     const k8s::HttpResponse response = server.handle(request, context);
     return {response.status, nlohmann::json::parse(response.body, nullptr, false), response.body};

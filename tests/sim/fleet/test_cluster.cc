@@ -45,12 +45,8 @@ TestCluster::~TestCluster() {
 
 k8s::HttpResponse TestCluster::send(k8s::Method method, const std::string& path, const std::string& body,
                                     const std::string& content_type) {
-  k8s::HttpRequest request;
-  request.method = method;
-  request.path = path;
-  request.body = body;
-  request.content_type = body.empty() ? "" : content_type;
-  k8s::HttpResponse response = server.handle(request, {.user = "kubectl", .user_agent = "kubectl"});
+  k8s::HttpResponse response =
+      server.handle(local_request(method, path, body, content_type), {.user = "kubectl", .user_agent = "kubectl"});
   EXPECT_LT(response.status, 300) << path << ": " << response.body;
   return response;
 }

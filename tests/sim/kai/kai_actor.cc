@@ -1,5 +1,6 @@
 // The actors. Each reads the server as it is at that moment, and waits between its steps.
 #include "tests/sim/kai/kai_actor.h"
+#include "tests/sim/apiserver/local_request.h"
 
 #include <fmt/format.h>
 
@@ -82,12 +83,8 @@ KaiActor::KaiActor(asio::io_context& io, SimClock& clock, ApiServer& server, Kai
     : io_(io), clock_(clock), server_(server), options_(std::move(options)), random_(options_.seed) {}
 
 int KaiActor::send(k8s::Method method, const std::string& path, const Json& body, const std::string& type) {
-  k8s::HttpRequest request;
-  request.method = method;
-  request.path = path;
-  request.content_type = type;
-  if (!body.is_null()) request.body = body.dump();
-  return server_.handle(request, {.user = "kai", .user_agent = "kai"}).status;
+  const std::string text = body.is_null() ? std::string() : body.dump();
+  return server_.handle(local_request(method, path, text, type), {.user = "kai", .user_agent = "kai"}).status;
 }
 
 void KaiActor::patch_pod(const std::string& ns, const std::string& name, const Json& patch, const std::string& sub) {

@@ -15,6 +15,7 @@
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
+#include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/kai/kai_objects.h"
 
 namespace gso::sim {
@@ -49,12 +50,9 @@ class KaiChecksTest : public ::testing::Test {
   }
   int send(k8s::Method method, const std::string& path, const Json& body,
            const std::string& type = "application/json") {
-    k8s::HttpRequest request;
-    request.method = method;
-    request.path = path;
-    request.content_type = type;
-    if (!body.is_null()) request.body = body.dump();
-    const k8s::HttpResponse answer = server.handle(request, {.user = "kai", .user_agent = "kai"});
+    const std::string text = body.is_null() ? std::string() : body.dump();
+    const k8s::HttpResponse answer =
+        server.handle(local_request(method, path, text, type), {.user = "kai", .user_agent = "kai"});
     EXPECT_LT(answer.status, 300) << path << ": " << answer.body;
     return answer.status;
   }
