@@ -16,9 +16,6 @@ struct ClusterWatches::Watch {
   std::unique_ptr<ReportingSink> sink;
   std::unique_ptr<k8s::Watcher> watcher;
   std::function<Status()> status;
-  std::optional<std::uint64_t> failed_at;  // What had been opened when it failed last.
-
-  [[nodiscard]] std::uint64_t opened() const { return watcher->stats().watches + watcher->stats().lists; }
 };
 
 template <class T>
@@ -32,14 +29,8 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   watch->objects = std::move(objects);
   ReportingSink::Reports reports;
   Watch* raw = watch.get();  // Owns the sink that holds these functions.
-  reports.complete = [this, raw, store] {
-    raw->failed_at.reset();
-    reports_.complete(raw->gvr.resource, store->size());
-  };
-  reports.failed = [this, raw](const k8s::Error& error) {
-    raw->failed_at = raw->opened();
-    reports_.failed(raw->gvr.resource, error);
-  };
+  reports.complete = [this, raw, store] { reports_.complete(raw->gvr.resource, store->size()); };
+  reports.failed = [this, raw](const k8s::Error& error) { reports_.failed(raw->gvr.resource, error); };
   watch->sink = std::make_unique<ReportingSink>(watch->objects.get(), std::move(reports));
   k8s::WatcherOptions options = defaults_;
   options.seed += std::hash<std::string>{}(gvr.resource);
@@ -116,7 +107,7 @@ bool ClusterWatches::synced(const k8s::Gvr& gvr) const {
 
 bool ClusterWatches::failing(const k8s::Gvr& gvr) const {
   const Watch* watch = find(gvr);
-  return watch != nullptr && watch->failed_at && *watch->failed_at == watch->opened();
+  return watch != nullptr && watch->watcher->failing();
 }
 
 std::optional<k8s::Error> ClusterWatches::forbidden(const k8s::Gvr& gvr) const {

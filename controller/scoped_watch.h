@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -147,13 +146,10 @@ class ScopedWatch {
     ReportingSink::Reports inner;  // Held by the sink, which `self` owns.
     inner.complete = [raw = self.get(), complete = std::move(reports.complete)] {
       raw->synced_ = true;
-      raw->error_.reset();
       raw->refusal_.reset();
       complete();
     };
     inner.failed = [raw = self.get(), failed = std::move(reports.failed)](const k8s::Error& error) {
-      raw->error_ = error;
-      raw->error_at_ = raw->opened();
       if (error.reason == k8s::Reason::forbidden) raw->refusal_ = error;
       failed(error);
     };
@@ -166,24 +162,20 @@ class ScopedWatch {
   [[nodiscard]] bool synced() const { return synced_; }
   // The server forbade it since, whatever else has gone wrong.
   [[nodiscard]] const std::optional<k8s::Error>& refusal() const { return refusal_; }
-  // The last thing seen is an error: a stream opened since means recovered.
-  [[nodiscard]] bool failing() const { return error_ && opened() == error_at_; }
+  [[nodiscard]] bool failing() const { return watcher_->failing(); }
   void stop() { watcher_->stop(); }
   // Takes this scope's objects out of the store.
   void release() { release_(); }
 
  private:
   static boost::asio::awaitable<void> run(std::shared_ptr<ScopedWatch> self) { co_await self->watcher_->run(); }
-  [[nodiscard]] std::uint64_t opened() const { return watcher_->stats().watches + watcher_->stats().lists; }
 
   std::unique_ptr<k8s::WatchSink> objects_;
   std::function<void()> release_;
   std::unique_ptr<ReportingSink> sink_;
   std::unique_ptr<k8s::Watcher> watcher_;
   bool synced_ = false;
-  std::optional<k8s::Error> error_;
   std::optional<k8s::Error> refusal_;
-  std::uint64_t error_at_ = 0;  // What had been opened by then.
 };
 
 // The wanted scopes and their watches, in the order of Scope.

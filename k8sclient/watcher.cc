@@ -119,6 +119,7 @@ void Watcher::emit(WatchEmit what) {
     case WatchEmit::init_done:
       ++stats_.lists;
       listed_at_ = clock_->monotonic();
+      failed_at_.reset();
       return sink_->init_done();
     case WatchEmit::apply:
       return deliver(sink_->apply(current_object_));
@@ -133,6 +134,11 @@ void Watcher::deliver(const Result<void>& result) {
   if (stopping_) return;
   Error error = result.error();
   error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
+  tell(error);
+}
+
+void Watcher::tell(const Error& error) {
+  failed_at_ = opened();
   sink_->on_error(error);
 }
 
@@ -143,11 +149,12 @@ asio::awaitable<void> Watcher::report(WatchStep outcome) {
     const Result<bool> served = co_await client_->served(gvr_);
     if (stopping_) co_return;
     if (served && !*served) {
+      failed_at_.reset();
       sink_->absent();
       co_return;
     }
   }
-  sink_->on_error(*outcome.report);
+  tell(*outcome.report);
 }
 
 asio::awaitable<WatchInput> Watcher::perform(WatchAsk ask) {

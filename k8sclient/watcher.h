@@ -98,6 +98,8 @@ class Watcher {
   [[nodiscard]] const WatcherOptions& options() const { return options_; }
   [[nodiscard]] const WatcherStats& stats() const { return stats_; }
   [[nodiscard]] const WatchState& state() const { return state_; }
+  // The last thing seen was an error, told through on_error: no list has come whole and no stream was opened since.
+  [[nodiscard]] bool failing() const { return failed_at_ == opened(); }
 
  private:
   class PageSink;
@@ -112,6 +114,8 @@ class Watcher {
   void take(const WatchStep& outcome);
   void emit(WatchEmit what);
   void deliver(const Result<void>& result);
+  void tell(const Error& error);
+  [[nodiscard]] std::uint64_t opened() const { return stats_.watches + stats_.lists; }
   void count(const WatchInput& input);
   Duration next_backoff();
   Duration jittered(Duration base, double most);
@@ -125,6 +129,7 @@ class Watcher {
   WatchRules rules_;
   WatchState state_;
   WatcherStats stats_;
+  std::optional<std::uint64_t> failed_at_;  // What had been opened by then.
   std::mt19937_64 random_;
   std::unique_ptr<Signal> wake_;
   boost::asio::cancellation_signal cancel_;
