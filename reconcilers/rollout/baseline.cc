@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/pass.h"
 
 namespace gso {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "reconcilers/labels.h"
 
@@ -244,6 +245,28 @@ void delete_pods(Pass& pass, const std::string& node, const NodePods& pods, cons
 
 WriteConfigMap write_state(const Snapshot& snapshot, std::map<std::string, std::string> keys) {
   return {{snapshot.settings.operator_namespace, snapshot.settings.state_config_map}, std::move(keys), {}};
+}
+
+std::string rollout_name(const UnitKey& key, std::string_view revision) {
+  constexpr std::size_t kMaxName = 63;
+  auto sanitised = [](std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      out += std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-';
+    }
+    return out;
+  };
+  // The set is part of the identity (two ConfigMaps may have equal keys), so it goes into the hash.
+  const std::string hash = short_hash(fmt::format("{}|{}|{}|{}", key.policy, key.set, key.key, revision)).substr(0, 10);
+  std::string head = fmt::format("{}-{}", sanitised(key.policy), sanitised(key.key.empty() ? "unshared" : key.key));
+  head = head.substr(0, kMaxName - hash.size() - 1);
+  while (head.ends_with('-')) head.pop_back();
+  return fmt::format("{}-{}", head, hash);
+}
+
+ObjectRef rollout_ref(const std::string& name) {
+  return {std::string(kApiVersion), "SharingRollout", "", name, ""};
 }
 
 }  // namespace gso

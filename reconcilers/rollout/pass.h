@@ -17,13 +17,6 @@ namespace gso {
 
 using Index = FleetIndex::Impl;
 
-// Why a unit starts no node now; empty reason: it may.
-struct Gate {
-  std::string reason;  // CamelCase.
-  std::string message;
-  [[nodiscard]] bool open() const { return reason.empty(); }
-};
-
 class Pass {
  public:
   Pass(const Snapshot& snapshot, Index& fleet, std::string_view reconciler)
@@ -111,22 +104,6 @@ void plan_finalizers(Pass& pass);    // Policies with deletionPolicy Revert wait
 [[nodiscard]] std::string loading_condition(const std::string& node, const NodeAssessment& assessment);
 [[nodiscard]] bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& assessment);
 
-// Shared with policy.status.
-[[nodiscard]] Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit);
-[[nodiscard]] std::string unit_target(const Unit& unit);  // The revision of most of its nodes; empty when none.
-[[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
-// Why this revision is not taken further: failed nodes now, or the memory of them. Empty: it may be.
-[[nodiscard]] std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit,
-                                            const std::string& target);
-[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key,
-                                                             const SharingPolicy& policy, std::string_view target);
-[[nodiscard]] bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
-                                 const std::string& target);
-// The first of the three budgets (cluster, policy, group) that has no room for one more node (S1), for people; empty
-// when all have. `…_taken`: what this pass has started already.
-[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit,
-                                           const std::string& product, std::int64_t cluster_taken = 0,
-                                           std::int64_t policy_taken = 0, std::int64_t group_taken = 0);
 [[nodiscard]] std::string rollout_name(const UnitKey& key, std::string_view revision);
 [[nodiscard]] ObjectRef rollout_ref(const std::string& name);
 // These keys of the state ConfigMap; its others stay.

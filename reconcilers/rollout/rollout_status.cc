@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/status.h"
 
 namespace gso {

@@ -1,0 +1,196 @@
+#include "reconcilers/rollout/gates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/maintenance_window.h"
+
+namespace gso {
+
+std::string unit_target(const Unit& unit) {
+  const auto most = std::ranges::max_element(unit.targets, {}, [](const auto& entry) { return entry.second; });
+  return most == unit.targets.end() ? std::string() : most->first;
+}
+
+std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
+  return std::ranges::count_if(unit.failed, [&](const std::string& name) {
+    const NodeAssessment* a = index.find(name);
+    return a != nullptr && a->situation == Situation::failed && a->flight && a->flight->target == target;
+  });
+}
+
+namespace {
+
+// The last verified revision of the key is known good: going (back) to it needs no canary.
+bool is_verified(const Index& index, const UnitKey& key, std::string_view target) {
+  if (!index.record) return false;
+  auto it = index.record->verified.find(key.set + "/" + key.key);
+  return it != index.record->verified.end() && it->second == target;
+}
+
+bool all_canaries_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
+  return std::ranges::all_of(unit.groups, [&](const auto& group) {
+    return group.second.pending.empty() || canary_passed(pass, key, unit, group.first, target);
+  });
+}
+
+// What onFailure: Rollback can do for a profile that is not ours: say what was verified last.
+std::string last_verified_text(const Index& index, const UnitKey& key, const SharingPolicy& policy) {
+  constexpr std::size_t kMost = 2048;
+  const bool owned = policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
+  if (policy.rollout.on_failure != OnFailure::rollback || owned || !index.record) return {};
+  auto verified = index.record->verified.find(key.set + "/" + key.key);
+  if (verified == index.record->verified.end()) return "; ConfigMap " + key.set + " is not ours to write, and nothing was verified before";
+  const auto kept = index.record->texts.find(verified->second);
+  const std::string text = kept == index.record->texts.end() ? index.book.text_of(verified->second) : kept->second;
+  if (text.empty() || text.size() > kMost) {
+    return fmt::format("; ConfigMap {} is not ours to write: put revision {} back there", key.set, verified->second);
+  }
+  return fmt::format("; ConfigMap {} is not ours to write: put the last verified text back there:\n{}", key.set, text);
+}
+
+// A restart of DaemonSets concerns every node of the set.
+std::string restart_obstacle(const Pass& pass, const Unit& unit) {
+  const OperandSet& set = pass.index.discovery.sets[unit.set];
+  if (set.announcement_unknown) {
+    return fmt::format("ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
+                       "DaemonSets too: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism NodeByNode",
+                       set.owner);
+  }
+  for (const Operand& operand : set.operands) {
+    if (operand.on_delete) {
+      return fmt::format("DaemonSet {} has updateStrategy OnDelete, where a restart of the DaemonSet replaces no pod: use "
+                         "mechanism NodeByNode", k8s::to_string(operand.key));
+    }
+  }
+  for (const auto& [key, other] : pass.index.units) {
+    if (other.set != unit.set) continue;
+    const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
+    if (policy.rollout.mechanism == Mechanism::daemonset_restart && pass.s.settings.mode_of(policy) != PolicyMode::observe) continue;
+    return fmt::format("a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node",
+                       set.ns, key.policy);
+  }
+  return {};
+}
+
+// Some of the nodes that would go next need another label.
+bool relabels(const Pass& pass, const Unit& unit) {
+  return std::ranges::any_of(unit.groups, [&](const auto& entry) {
+    const auto& pending = entry.second.pending;
+    const NodeAssessment* a = pending.empty() ? nullptr : pass.index.find(pending.begin()->second);
+    return a != nullptr && a->label && !a->label->empty();
+  });
+}
+
+}  // namespace
+
+bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+                   const std::string& target) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
+  if (rollout.canary_nodes_per_group <= 0 || is_verified(pass.index, key, target)) return true;
+  const Group& group = unit.groups.at(product);
+  if (group.settled < std::min(rollout.canary_nodes_per_group, group.total)) return false;
+  return pass.held_for(fmt::format("soaking/{}/{}", rollout_name(key, target), product), rollout.canary_soak);
+}
+
+std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
+  const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
+  const auto* known = remembered_failure(pass.index, key, policy, target);
+  const std::int64_t failures = failures_of(pass.index, unit, target);
+  if (failures == 0 && known == nullptr) return {};
+  if (failures == 0) {
+    return fmt::format("{} failed before and is not tried again until it changes; `rollout start` tries it again", target);
+  }
+  // A failed node keeps its slot: when all slots are failed nodes, nothing can go on either.
+  const std::int64_t slots = std::max<std::int64_t>(1, policy.rollout.max_unavailable.of(pass.index.policies.at(key.policy).total));
+  const bool canary = !all_canaries_passed(pass, key, unit, target);
+  const bool full = failures >= slots;
+  if (!canary && !full && failures < policy.rollout.max_failures && known == nullptr) return {};
+  return fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
+                     canary ? " in the canary" : full && failures < policy.rollout.max_failures ? ", which are all slots" : "");
+}
+
+const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
+                                               std::string_view target) {
+  if (!index.record) return nullptr;
+  return index.record->failure(key.policy, key.set, key.key, target,
+                               policy.meta.annotations.get(kRetryAnnotation).value_or(""));
+}
+
+std::string settled_condition(const Pass& pass, std::size_t set) {
+  return fmt::format("settled/{}/{}", pass.index.discovery.sets[set].id(), pass.index.signatures[set]);
+}
+
+Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
+  const Snapshot& s = pass.s;
+  const SharingPolicy& policy = pass.index.policy(s.world, key.policy);
+  const OperandSet& set = pass.index.discovery.sets[unit.set];
+  const std::string target = unit_target(unit);
+  const PolicyMode mode = s.settings.mode_of(policy);
+  if (mode == PolicyMode::observe) {
+    const bool limit = policy.mode != mode;
+    return {"Observe", limit ? "the operator runs with rollouts: Observe: nothing is changed"
+                             : "the policy's mode is Observe: nothing is changed"};
+  }
+  if (policy.rollout.paused) return {"Paused", "spec.rollout.paused of the policy is set"};
+  const ConfigMap* config_map = s.world.configmaps.find(set.config_map_key());
+  if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
+    return {"Paused", fmt::format("ConfigMap {} carries {}=true", set.id(), kPausedAnnotation)};
+  }
+  if (const SharingRollout* rollout = s.world.rollouts.find(rollout_name(key, target))) {
+    if (rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};
+    if (rollout->meta.annotations.get(kUndoAnnotation) == "true") {
+      return {std::string(kUndone), "taken back by a person; `rollout start` tries it again"};
+    }
+    if (rollout->paused) return {"Paused", "spec.paused of the rollout is set"};
+    if (mode == PolicyMode::approve && !rollout->approved) return {"AwaitingApproval", "waits for spec.approved"};
+  } else if (mode == PolicyMode::approve) {
+    return {"AwaitingApproval", "waits for spec.approved of its SharingRollout"};
+  }
+  if (set.announced) {
+    return {std::string(kGpuOperatorUpdating),
+            fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet", set.owner,
+                        set.announced_config_map, set.announced_default)};
+  }
+  if (std::string why = too_many_failures(pass, key, unit, target); !why.empty()) {
+    return {std::string(kMaxFailures), why + last_verified_text(pass.index, key, policy)};
+  }
+  if (policy.rollout.mechanism == Mechanism::daemonset_restart) {
+    if (std::string why = restart_obstacle(pass, unit); !why.empty()) return {"MechanismUnusable", std::move(why)};
+  }
+  if (relabels(pass, unit) && !key_is_projected(pass, set, key.key)) {
+    return {"KeyNotProjected", fmt::format("key {} is new in ConfigMap {}: kubelets have to project it first", key.key, set.id())};
+  }
+  const WindowState windows = windows_at(policy.rollout.windows, pass.s.now);
+  if (windows.until) pass.look_again_in(*windows.until - pass.s.now);
+  if (!windows.open) {
+    return {std::string(kOutsideWindow),
+            windows.until ? fmt::format("the next maintenance window opens at {}", k8s::format_time(*windows.until))
+            : windows.problem.empty() ? "no maintenance window opens in the next five years"
+                                      : "a maintenance window cannot be read: " + windows.problem};
+  }
+  if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle)) return {"Settling", "the inputs changed a moment ago"};
+  return {};
+}
+
+std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+                             std::int64_t cluster_taken, std::int64_t policy_taken, std::int64_t group_taken) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
+  const Sums& policy = pass.index.policies.at(key.policy);
+  const Group& group = unit.groups.at(product);
+  auto full = [](std::string_view what, std::int64_t busy, std::int64_t budget) {
+    return busy + 1 <= budget ? std::string() : fmt::format("{}: {} of {} out of service or in flight", what, busy, budget);
+  };
+  std::string out = full("cluster", pass.index.cluster.busy + cluster_taken,
+                         pass.s.settings.cluster_max_unavailable.of(pass.index.cluster.total));
+  if (out.empty()) out = full(fmt::format("policy {}", key.policy), policy.busy + policy_taken, rollout.max_unavailable.of(policy.total));
+  if (out.empty()) {
+    out = full(fmt::format("group {}", product.empty() ? "of unknown product" : product), group.busy + group_taken,
+               rollout.max_unavailable_per_group.of(group.total));
+  }
+  return out;
+}
+
+}  // namespace gso
