@@ -1,6 +1,7 @@
 // SharingPolicy, field by field, as the CRD's schema and rules have it.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,7 +22,15 @@
 namespace gso {
 namespace {
 
+using namespace std::chrono_literals;
 using Words = std::span<const std::string_view>;
+
+// As the CRD has them.
+struct DurationBounds {
+  std::chrono::nanoseconds least{0};
+  std::chrono::nanoseconds most = std::chrono::nanoseconds::max();
+  std::string_view text;  // "from 1s to 24h"
+};
 
 // Every field of a SharingPolicy's spec, and the one place to add one: "[]" stands for the items of a list. What has no
 // field below it here may hold anything.
@@ -188,11 +197,13 @@ class PolicyCheck {
     });
   }
 
-  void duration(const DocumentValue& parent, std::string_view name) {
+  void duration(const DocumentValue& parent, std::string_view name, DurationBounds bounds = {}) {
     member(parent, name, [&](const DocumentValue& value) {
       const auto parsed = value.is_string() ? parse_go_duration(value.text) : std::nullopt;
       if (!parsed || *parsed < 0 || value.text.front() == '+' || value.text.front() == '-' || value.text == "0") {
         error("InvalidDuration", value.at, "a duration like \"90s\" or \"1h30m\" must stand here");
+      } else if (*parsed < bounds.least.count() || *parsed > bounds.most.count()) {
+        error("OutOfRange", value.at, fmt::format("a duration {} must stand here", bounds.text));
       }
     });
   }
@@ -256,8 +267,8 @@ class PolicyCheck {
     word(value, "workloads", kWorkloads);
     boolean(value, "cordon");
     boolean(value, "paused");
-    duration(value, "idleTimeout");
-    duration(value, "verifyTimeout");
+    duration(value, "idleTimeout", {1s, 720h, "from 1s to 720h"});
+    duration(value, "verifyTimeout", {1s, 24h, "from 1s to 24h"});
     integer(value, "maxFailures", 1, 10000);
     word(value, "onFailure", kOnFailure);
     member(value, "maintenanceWindows", [this](const DocumentValue& v) { windows(v); });
