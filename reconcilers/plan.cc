@@ -208,18 +208,6 @@ void fill(Json& out, const RecordEvent& event) {
 
 }  // namespace
 
-std::string_view to_string(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::warning:
-      return "warning";
-    case Severity::info:
-      return "info";
-  }
-  return "info";
-}
-
 std::string print(const PlannedAction& action) {
   std::string line = fmt::format("[{}] {}", action.reconciler, describe(action.action));
   if (!action.reason.empty()) line += fmt::format(" ({})", action.reason);

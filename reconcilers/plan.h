@@ -16,6 +16,7 @@
 
 #include "k8sclient/object.h"
 #include "reconcilers/kai/wants.h"
+#include "reconcilers/severity.h"
 
 namespace gso {
 
@@ -126,9 +127,6 @@ struct PlannedAction {
   std::string node;  // The node this action concerns, or empty.
   friend bool operator==(const PlannedAction&, const PlannedAction&) = default;
 };
-
-enum class Severity { error, warning, info };
-[[nodiscard]] std::string_view to_string(Severity severity);
 
 struct Finding {
   Severity severity = Severity::warning;

@@ -151,18 +151,6 @@ class ClusterCheck {
   std::set<ObjectKey> seen_;
 };
 
-Severity severity_of(Diagnostic::Severity severity) {
-  switch (severity) {
-    case Diagnostic::Severity::error:
-      return Severity::error;
-    case Diagnostic::Severity::warning:
-      return Severity::warning;
-    case Diagnostic::Severity::info:
-      break;
-  }
-  return Severity::info;
-}
-
 }  // namespace
 
 std::vector<Finding> check_operand_setup(const World& world, const Discovery& discovery) {
@@ -197,7 +185,7 @@ std::vector<Finding> check_cluster(const World& world, const PlannerSettings& se
     }
     for (const Diagnostic& d : *assessment->setup) {
       const std::string where = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
-      found.push_back({severity_of(d.severity), {"v1", "Node", "", name, ""}, d.code, where});
+      found.push_back({d.severity, {"v1", "Node", "", name, ""}, d.code, where});
     }
   }
   return found;

@@ -13,18 +13,6 @@ namespace {
 
 using Name = std::tuple<std::string, std::string, std::string>;  // Kind, namespace, name.
 
-Diagnostic::Severity severity_of(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return Diagnostic::Severity::error;
-    case Severity::warning:
-      return Diagnostic::Severity::warning;
-    case Severity::info:
-      break;
-  }
-  return Diagnostic::Severity::info;
-}
-
 // Said already, with a line, where the ConfigMap stands.
 bool is_said_of_the_config_map(const Finding& found) {
   return found.object.kind == "ConfigMap" && (found.reason == "KeyNoLabelValue" || found.reason == "NoProfiles");
@@ -80,7 +68,7 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
     }
     const ClusterObject& at = *object->second;
     document_of(at, documents)
-        .diagnostics.push_back({severity_of(found.severity), found.reason, "", at.line, at.column, found.message});
+        .diagnostics.push_back({found.severity, found.reason, "", at.line, at.column, found.message});
   }
 }
 

@@ -69,18 +69,6 @@ std::string_view to_string(Strategy strategy) {
   return "none";
 }
 
-std::string_view to_string(Diagnostic::Severity severity) {
-  switch (severity) {
-    case Diagnostic::Severity::error:
-      return "error";
-    case Diagnostic::Severity::warning:
-      return "warning";
-    case Diagnostic::Severity::info:
-      break;
-  }
-  return "info";
-}
-
 Strategy Profile::strategy() const {
   const auto shares = [](const SharingSection& section) {
     return std::any_of(section.resources.begin(), section.resources.end(),

@@ -11,10 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/severity.h"
+
 namespace gso {
 
 struct Diagnostic {
-  enum class Severity { error, warning, info } severity = Severity::error;
+  using Severity = gso::Severity;
+  Severity severity = Severity::error;
   std::string code;  // Stable, CamelCase: ReplicasBelowMinimum, UnknownField, …
   std::string path;  // sharing.mps.resources[0].replicas
   int line = 0;      // From 1; 0 when there is no position.
@@ -22,8 +25,6 @@ struct Diagnostic {
   std::string message;
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
-
-[[nodiscard]] std::string_view to_string(Diagnostic::Severity severity);  // "error", "warning", "info"
 
 enum class Strategy { none, mps, time_slicing };
 [[nodiscard]] std::string_view to_string(Strategy strategy);  // "none", "mps", "time-slicing": GFD's label values.

@@ -26,12 +26,6 @@ struct Told {
   std::vector<std::string> nodes;
 };
 
-Severity severity_of(const Diagnostic& diagnostic) {
-  return diagnostic.severity == Diagnostic::Severity::error     ? Severity::error
-         : diagnostic.severity == Diagnostic::Severity::warning ? Severity::warning
-                                                                : Severity::info;
-}
-
 ObjectKey plugin_of(const OperandSet& set) {
   const auto plugin = std::find_if(set.operands.begin(), set.operands.end(),
                                    [](const Operand& operand) { return operand.component == Component::plugin; });
@@ -45,7 +39,7 @@ std::map<std::pair<std::string, std::string>, Told> collect(const Pass& pass) {
     for (const Diagnostic& d : *answer) {
       const std::string message = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
       Told& entry = told[{d.code, message}];
-      entry.severity = severity_of(d);
+      entry.severity = d.severity;
       entry.code = d.code;
       entry.message = message;
       for (const std::string& name : nodes) {
