@@ -5,22 +5,12 @@
 #   chart_test.sh CLUSTER_DIR BUILD_DIR     a running cluster (tests/conformance/controlplane/cluster.sh), a built tree
 #
 # It leaves no release behind. Prints one line for each check and closes with "N passed, N failed".
-set -euo pipefail
-shopt -s inherit_errexit
+# shellcheck source=tests/conformance/beside_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../conformance/beside_cluster.sh" "$@"
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=tests/conformance/checks.sh
-source "$here/../conformance/checks.sh"
-cluster=$1 build=$2
-chart=$here/../../charts/gpu-sharing-operator
-release=gpu-sharing-operator namespace=gpu-sharing-operator
+chart=$project/charts/gpu-sharing-operator release=gpu-sharing-operator
+# shellcheck disable=SC2154  # $namespace and $work come from the sourced scripts.
 account=system:serviceaccount:$namespace:$release
-export KUBECONFIG=$cluster/admin.kubeconfig
-export HELM_CACHE_HOME=$work/helm/cache HELM_CONFIG_HOME=$work/helm/config HELM_DATA_HOME=$work/helm/data
-
-# helm warns of the chart's link to the project's crds/ each time; the link is meant.
-helm() { "$cluster/bin/helm" "$@" 2> >(grep -v 'found symbolic link in path' >&2); }
-kubectl() { "$cluster/bin/kubectl" --request-timeout=20s "$@"; }
 
 tidy() {
   uninstall --ignore-not-found || true
@@ -39,11 +29,11 @@ everything=(--set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={
 
 lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }
 
-readme_lists_the_values() { python3 "$here/../../charts/values_table.py" --check; }
+readme_lists_the_values() { python3 "$project/charts/values_table.py" --check; }
 
 alerts_fire() {
   "$cluster/bin/promtool" check rules "$chart/files/alerts.yaml"
-  (cd "$here" && "$cluster/bin/promtool" test rules alerts_test.yaml)
+  (cd "$project/tests/chart" && "$cluster/bin/promtool" test rules alerts_test.yaml)
   render "${everything[@]}" --set metrics.prometheusRule.runbooks=https://wiki.example/gpu | python3 -c '
 import sys, yaml
 for o in yaml.safe_load_all(sys.stdin):
@@ -123,7 +113,7 @@ wrong_values_are_refused() {
 roles_agree_with_the_registry() {
   render "${everything[@]}" >"$work/rendered.yaml"
   "$build/tests/chart/gso-permissions" >"$work/permissions.json"
-  python3 "$here/rbac_test.py" "$work/rendered.yaml" "$work/permissions.json" "$namespace"
+  python3 "$project/tests/chart/rbac_test.py" "$work/rendered.yaml" "$work/permissions.json" "$namespace"
 }
 
 # writes_of ARGS...: what the roles let write, of the cluster's own objects: "patch nodes", one a line.
@@ -165,7 +155,7 @@ for o in yaml.safe_load_all(sys.stdin):
 }
 
 publishes_every_kind() {
-  kubectl get --raw /openapi/v2 | "$here/openapi_schemas.py" "$work/schemas"
+  kubectl get --raw /openapi/v2 | "$project/tests/chart/openapi_schemas.py" "$work/schemas"
   [[ -s $work/schemas/servicemonitor-monitoring-v1.json && -s $work/schemas/prometheusrule-monitoring-v1.json ]]
 }
 
@@ -301,7 +291,7 @@ installs_over_the_kept_crds() {
 # CRDs that kubectl or Argo CD applied belong to them: helm would refuse to touch them, so the chart leaves them out.
 installs_beside_crds_of_another_owner() {
   kubectl delete crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev
-  kubectl apply --server-side -f "$here/../../crds"
+  kubectl apply --server-side -f "$project/crds"
   install
   uninstall --wait
   kubectl get crd sharingpolicies.gpusharing.dev

@@ -5,16 +5,8 @@
 #   rollout_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet, a built tree
 #
 # Prints one line for each check and closes with "N passed, N failed".
-set -euo pipefail
-shopt -s inherit_errexit
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-project=$(cd "$here/../.." && pwd)
-cluster=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
-# shellcheck source=tests/conformance/checks.sh
-source "$here/checks.sh"
-# shellcheck source=tests/conformance/operator_process.sh
-source "$here/operator_process.sh"
+# shellcheck source=tests/conformance/beside_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 
 kubeconfig_for "token: \"$(<"$cluster/admin.token")\"" >"$work/admin.kubeconfig"
 rollout() { "$build/controller/gpu-sharing-operator" rollout "$@" --kubeconfig "$work/admin.kubeconfig" --namespace "$namespace"; }
