@@ -27,6 +27,10 @@ bool is_list(const json& object) {
   return is_string(object, "kind") && object["kind"].get_ref<const std::string&>().ends_with("List");
 }
 
+void sort_by_text(json& list) {
+  std::sort(list.begin(), list.end(), [](const json& a, const json& b) { return a.dump() < b.dump(); });
+}
+
 }  // namespace
 
 const std::string& Normalizer::remember(std::map<std::string, std::string>& known, const char* what,
@@ -88,7 +92,7 @@ void Normalizer::replace_ages(json& table) {
 void Normalizer::sort_causes(json& status) {
   json& causes = status["details"]["causes"];
   if (!causes.is_array() || causes.size() < 2) return;
-  std::sort(causes.begin(), causes.end(), [](const json& a, const json& b) { return a.dump() < b.dump(); });
+  sort_by_text(causes);
   // The message lists the same causes, in brackets.
   if (!is_string(status, "message")) return;
   auto& message = status["message"].get_ref<std::string&>();
@@ -115,6 +119,7 @@ void Normalizer::replace(json& value, const std::string& key, bool in_list_meta)
     }
   } else if (value.is_array()) {
     for (json& element : value) replace(element, "", false);
+    if (key == "managedFields") sort_by_text(value);
   } else if (value.is_string()) {
     auto& text = value.get_ref<std::string&>();
     if (key == "resourceVersion" && !text.empty() && text != "0") {

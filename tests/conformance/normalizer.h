@@ -13,8 +13,8 @@ namespace gso::conformance {
 
 // One for each sequence and server. Replaced: uids, resourceVersions of objects (those of lists and bookmarks are all
 // one: other writers move them), the sequence's namespace, names made from generateName, continue tokens, times near
-// `now`, ages in tables.
-// Times that the sequence itself wrote (long ago) stay.
+// `now`, ages in tables. Sorted: managedFields, which servers order by second, so that a slow machine shows other
+// orders. Times that the sequence itself wrote (long ago) stay.
 class Normalizer {
  public:
   // `ns` is the sequence's own namespace.
