@@ -332,21 +332,21 @@ TEST_F(WatcherTest, forbidden_is_reported_as_such_leaves_the_store_unsynced_and_
 
 TEST_F(WatcherTest, it_is_failing_until_a_list_comes_whole_or_a_stream_opens_again) {
   options.watch_list = false;
-  transport.then(Answer::status_of(500, "InternalError", "etcd"));
+  transport.then(Answer::status_of(403, "Forbidden", "no"));
   transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::status_of(500, "InternalError", "etcd"));
+  transport.then(Answer::streaming({{30s, bookmark(11)}, {1s, ""}}));
+  transport.then(Answer::status_of(403, "Forbidden", "no"));
   transport.then(Answer::streaming({}));
   start();
-  clock.run_until([&] { return transport.requests.size() == 1; }, 1s);
-  clock.run_for(100ms);
+  clock.run_for(1s);
   EXPECT_TRUE(watcher->failing());
-  clock.run_until([&] { return store.synced(); }, 10s);
+  clock.run_until([&] { return store.synced(); }, 100s);
   EXPECT_FALSE(watcher->failing()) << "the list came whole";
-  clock.run_until([&] { return watcher->failing(); }, 10s);
-  EXPECT_TRUE(watcher->failing()) << "the stream is refused";
-  clock.run_for(10s);
-  EXPECT_EQ(watcher->stats().watches, 1U);
-  EXPECT_FALSE(watcher->failing()) << "the stream is open";
+  clock.run_for(40s);
+  EXPECT_TRUE(watcher->failing()) << "the next stream is refused";
+  clock.run_for(100s);
+  EXPECT_EQ(watcher->stats().watches, 2U);
+  EXPECT_FALSE(watcher->failing()) << "a stream is open";
 }
 
 TEST_F(WatcherTest, an_api_that_discovery_does_not_know_is_absent_until_somebody_installs_it) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "k8sclient/paths.h"
+#include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
