@@ -246,8 +246,11 @@ void describe(Commands& c, Invocation& out) {
   c.plan->add_option("--assume-observed-for", c.assume_observed_for, "Conditions count as having held for this long")
       ->type_name("DURATION");
   c.plan->add_option("--only", out.plan.only, "Limit the plan to one reconciler")->type_name("RECONCILER");
-  c.plan->footer(kExitStatus +
-                 "\nFiles without any manifest are unreadable; an empty List is a cluster without such objects.");
+  c.plan->footer(
+      kExitStatus +
+      "\nA node that cannot be changed now (blocked, drifted, busy) is a warning and leaves the status 0; a mistake "
+      "that would\nleave a node without GPUs is an error.\nFiles without any manifest are unreadable; an empty List is "
+      "a cluster without such objects.");
   add_output(c.plan, c.output);
   c.plan_settings.add_config_to(c.plan);
   c.plan_settings.add_to(c.plan, is_planning);
