@@ -29,10 +29,11 @@ struct Given {
   std::string invalid;          // Of a text that no plugin would take.
 };
 
-k8s::Result<Given> read_config_map(const World& world, const Json& document) {
-  const Json metadata = document.value("metadata", Json::object());
-  const std::string name = metadata.value("name", "");
-  const std::string ns = metadata.value("namespace", "");
+k8s::Result<Given> read_config_map(const World& world, const std::string& json) {
+  const k8s::Result<ConfigMap> read = project_configmap(json);
+  if (!read) return std::unexpected(read.error());
+  const std::string& name = read->meta.name;
+  const std::string ns(read->meta.ns.view());
   GivenText text;
   text.whole = true;
   for (const auto& [key, present] : world.configmaps.all()) {
@@ -42,10 +43,7 @@ k8s::Result<Given> read_config_map(const World& world, const Json& document) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("no device plugin mounts a ConfigMap {}{}{}", ns, ns.empty() ? "" : "/", name));
   }
-  const Json data = document.value("data", Json::object());
-  for (const auto& [key, value] : data.items()) {
-    if (value.is_string()) text.keys[key] = value.get<std::string>();
-  }
+  for (const auto& [key, value] : read->data) text.keys[key] = value ? *value : std::string();
   Given out;
   out.maps.push_back(std::move(text));
   return out;
@@ -81,10 +79,11 @@ k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<Operand
   if (!json) return std::unexpected(json.error());
   const Json document = Json::parse(*json, nullptr, false);
   if (!document.is_object()) return k8s::fail(k8s::Reason::invalid, "a ConfigMap or a profile document is wanted");
-  const std::string kind = document.value("kind", "");
+  const auto said = document.find("kind");
+  const std::string kind = said != document.end() && said->is_string() ? said->get<std::string>() : std::string();
   if (!kind.empty() && kind != "ConfigMap")
     return k8s::fail(k8s::Reason::invalid, fmt::format("kind {} is neither a ConfigMap nor a profile", kind));
-  k8s::Result<Given> out = kind.empty() ? read_profile(call, sets) : read_config_map(call.world, document);
+  k8s::Result<Given> out = kind.empty() ? read_profile(call, sets) : read_config_map(call.world, *json);
   if (!out) return out;
   for (const GivenText& map : out->maps) {
     for (const auto& [key, text] : map.keys) {

@@ -82,6 +82,11 @@ std::string short_hash(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
+bool reads_like_profile(std::string_view text) {
+  constexpr std::string_view kSigns[] = {"timeSlicing", "migStrategy", "mps:", "\"mps\"", "sharing:"};
+  return std::ranges::any_of(kSigns, [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
+}
+
 std::string inline_profile_text(const InlineProfile& profile) {
   if (profile.strategy == "none") return "version: v1\n";
   std::string out = "version: v1\nsharing:\n";

@@ -54,6 +54,9 @@ class ProfileBook {
   std::uint64_t tick_ = 0;
 };
 
+// Whether a value of some ConfigMap looks like a profile.
+[[nodiscard]] bool reads_like_profile(std::string_view text);
+
 // The document that an inline profile stands for, and the key that it is kept under ("gso-<policy>-<hash>", at most 63
 // characters, a valid label value).
 [[nodiscard]] std::string inline_profile_text(const InlineProfile& profile);

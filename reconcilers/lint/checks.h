@@ -21,6 +21,17 @@ void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnost
 // The fields below a SharingPolicy's spec that lint knows, as paths: "rollout.canary.soak".
 [[nodiscard]] std::span<const std::string_view> policy_fields();
 
+// One key of a ConfigMap. The kubelet makes a file of each, those of binaryData too.
+struct ConfigMapEntry {
+  const DocumentMember* member = nullptr;
+  bool binary = false;   // Of binaryData.
+  bool readable = true;  // False: its base64 cannot be decoded.
+  std::string text;      // What is in the file.
+};
+
+// data's, then binaryData's.
+[[nodiscard]] std::vector<ConfigMapEntry> entries_of(const DocumentValue& config_map);
+
 // A ConfigMap with profiles, apart from the profiles themselves: keys that no node label can name.
 void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics);
 

@@ -1,22 +1,43 @@
 // ConfigMaps that hold profiles.
 #include <algorithm>
-#include <array>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "k8sclient/base64.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/profile/expected.h"
+#include "reconcilers/profile_book.h"
 
 namespace gso {
 
 bool holds_profiles(const DocumentValue& config_map) {
-  static constexpr std::array<std::string_view, 5> kSigns{"timeSlicing", "migStrategy", "mps:", "\"mps\"", "sharing:"};
-  const DocumentValue* data = config_map.find("data");
-  return data != nullptr && std::any_of(data->members.begin(), data->members.end(), [](const DocumentMember& member) {
-           return std::any_of(kSigns.begin(), kSigns.end(),
-                              [&](std::string_view sign) { return member.value.text.find(sign) != std::string::npos; });
-         });
+  const std::vector<ConfigMapEntry> entries = entries_of(config_map);
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const ConfigMapEntry& entry) { return reads_like_profile(entry.text); });
+}
+
+std::vector<ConfigMapEntry> entries_of(const DocumentValue& config_map) {
+  std::vector<ConfigMapEntry> out;
+  for (const bool binary : {false, true}) {
+    const DocumentValue* data = config_map.find(binary ? "binaryData" : "data");
+    if (data == nullptr) {
+      continue;
+    }
+    for (const DocumentMember& member : data->members) {
+      ConfigMapEntry& entry = out.emplace_back();
+      entry.member = &member;
+      entry.binary = binary;
+      entry.text = member.value.text;
+      if (binary) {
+        auto decoded = k8s::base64_decode(entry.text);
+        entry.readable = decoded.has_value();
+        entry.text = decoded ? std::move(*decoded) : std::string();
+      }
+    }
+  }
+  return out;
 }
 
 void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics) {
@@ -24,22 +45,34 @@ void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& 
                        std::string message) {
     diagnostics.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
   };
-  const DocumentValue* data = config_map.find("data");
-  if (data != nullptr && !data->is_object() && !data->is_null()) {
-    add(Diagnostic::Severity::error, "WrongType", "data", data->at,
-        fmt::format("{} stands where a mapping from keys to profiles must stand", kind_name(data->kind)));
-  } else if (data == nullptr || data->members.empty()) {
+  bool mappings = true;
+  for (const std::string_view field : {"data", "binaryData"}) {
+    const DocumentValue* data = config_map.find(field);
+    if (data != nullptr && !data->is_object() && !data->is_null()) {
+      mappings = false;
+      add(Diagnostic::Severity::error, "WrongType", std::string(field), data->at,
+          fmt::format("{} stands where a mapping from keys to profiles must stand", kind_name(data->kind)));
+    }
+  }
+  const std::vector<ConfigMapEntry> entries = entries_of(config_map);
+  if (entries.empty() && mappings) {
     add(Diagnostic::Severity::warning, "NoProfiles", "data", config_map.at,
         "there is no key here: config-manager exits when the ConfigMap it mounts is empty");
-  } else {
-    for (const DocumentMember& member : data->members) {
-      if (!is_label_value(member.key)) {
-        add(Diagnostic::Severity::warning, "KeyNoLabelValue", "data." + member.key, member.key_at,
-            fmt::format("the key \"{}\" cannot be chosen by a node label: at most 63 letters, digits, '-', '_' and "
-                        "'.', a letter "
-                        "or digit at both ends",
-                        member.key));
-      }
+  }
+  const DocumentValue* data = config_map.find("data");
+  for (const ConfigMapEntry& entry : entries) {
+    const std::string& key = entry.member->key;
+    if (entry.binary && data != nullptr && data->find(key) != nullptr) {
+      add(Diagnostic::Severity::error, "KeyTwice", "binaryData." + key, entry.member->key_at,
+          fmt::format("data has the key \"{}\" too, and the API server refuses the ConfigMap; keep one", key));
+    }
+    if (!is_label_value(key)) {
+      add(Diagnostic::Severity::warning, "KeyNoLabelValue", (entry.binary ? "binaryData." : "data.") + key,
+          entry.member->key_at,
+          fmt::format(
+              "the key \"{}\" cannot be chosen by a node label: at most 63 letters, digits, '-', '_' and '.', a "
+              "letter or digit at both ends",
+              key));
     }
   }
   const DocumentValue* metadata = config_map.find("metadata");

@@ -90,12 +90,13 @@ class Linter {
       return text.size();
     }
     const YamlError& error = *stream.error();
-    if (follows_the_profile(text, error.at.line)) {
-      documents_.front().diagnostics.push_back(
-          {Diagnostic::Severity::warning, "FurtherTextIgnored", "", error.at.line, error.at.column,
-           fmt::format("only the first YAML document counts; what follows it is ignored, and does not parse: {}",
-                       error.message)});
-    } else if (!last_error_ || !(*last_error_ == error.at)) {  // Else it was taken up again at the broken document.
+    const bool again = last_error_ == error.at;  // It was taken up again at the broken document.
+    const bool ignored = follows_the_profile(text, error.at.line);
+    if (!documents_.empty() && (ignored || !again)) {
+      first_counts("FurtherTextIgnored", error.at,
+                   fmt::format("what follows it is ignored, and does not parse: {}", error.message));
+    }
+    if (!ignored && !again) {
       add_diagnostics(error, add("Profile").diagnostics);
     }
     last_error_ = error.at;
@@ -151,9 +152,23 @@ class Linter {
            "here is ignored: remove the \"---\" before it"});
     } else if (documents_.empty()) {
       profile_line_ = root.at.line;
+    } else {
+      first_counts("FurtherDocumentIgnored", root.at, "what begins here is ignored");
     }
     LintedDocument& linted = add("Profile");
     profile(parse_profile_node(root), linted);
+  }
+
+  // Every document of a file is judged, but of a file that begins with a profile the plugin reads no other. Once.
+  void first_counts(std::string code, Position at, const std::string& rest) {
+    const auto further = [](const Diagnostic& d) {
+      return d.code == "FurtherDocumentIgnored" || d.code == "FurtherTextIgnored";
+    };
+    std::vector<Diagnostic>& found = documents_.front().diagnostics;
+    if (profile_line_ != 0 && std::none_of(found.begin(), found.end(), further)) {
+      found.push_back({Diagnostic::Severity::warning, std::move(code), "", at.line, at.column,
+                       fmt::format("only the first YAML document counts for the plugin; {}", rest)});
+    }
   }
 
   static void profile(ParsedProfile parsed, LintedDocument& linted) {
@@ -202,8 +217,12 @@ class Linter {
     if (objects_ == nullptr || name == nullptr || std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
       return;
     }
+    const DocumentValue* spec = kind == "SharingPolicy" ? value.find("spec") : nullptr;
+    const DocumentValue* profile = spec != nullptr ? spec->find("profile") : nullptr;
+    const DocumentValue* key = profile != nullptr ? profile->find("configMapKey") : nullptr;
+    const Position at = key != nullptr ? key->at : name->at;
     objects_->push_back({fmt::format("{}#{}", source_, index_), std::string(kind),
-                         std::string(metadata->string_at("namespace")), name->text, name->at.line, name->at.column,
+                         std::string(metadata->string_at("namespace")), name->text, at.line, at.column,
                          json_of(value)});
   }
 
@@ -223,36 +242,44 @@ class Linter {
     if (checked) {
       check_config_map(value, found);
     }
-    const DocumentValue* data = checked ? value.find("data") : nullptr;
-    if (!found.empty() || data == nullptr || data->members.empty()) {
+    const std::vector<ConfigMapEntry> entries = checked ? entries_of(value) : std::vector<ConfigMapEntry>();
+    if (!found.empty() || entries.empty()) {
       LintedDocument& whole = add("ConfigMap");
       whole.name = name;
       whole.diagnostics = std::move(found);
     }
-    if (data != nullptr) {
-      for (const DocumentMember& member : data->members) {
-        index_ = index;  // All keys belong to one document of the file.
-        key_of(member, name);
-      }
+    for (const ConfigMapEntry& entry : entries) {
+      index_ = index;  // All keys belong to one document of the file.
+      key_of(entry, name);
     }
     index_ = index + 1;
   }
 
-  void key_of(const DocumentMember& member, const std::string& name) {
+  void key_of(const ConfigMapEntry& entry, const std::string& name) {
+    const DocumentMember& member = *entry.member;
     LintedDocument& linted = add("Profile");
     linted.name = name;
     linted.key = member.key;
     if (!member.value.is_string()) {
       linted.diagnostics.push_back(
-          {Diagnostic::Severity::error, "WrongType", "data." + member.key, member.value.at.line, member.value.at.column,
+          {Diagnostic::Severity::error, "WrongType", (entry.binary ? "binaryData." : "data.") + member.key,
+           member.value.at.line, member.value.at.column,
            fmt::format("a value of a ConfigMap is a string, {} stands here; begin it with \"|\"",
                        kind_name(member.value.kind))});
       return;
     }
-    profile(parse_profile(member.value.text), linted);
-    linted.value = member.value.text;
+    if (!entry.readable) {
+      linted.diagnostics.push_back(
+          {Diagnostic::Severity::error, "BinaryDataInvalid", "binaryData." + member.key, member.value.at.line,
+           member.value.at.column,
+           "a value of binaryData is base64, and the API server refuses this one; encode it, or "
+           "write the profile below data"});
+      return;
+    }
+    profile(parse_profile(entry.text), linted);
+    linted.value = entry.text;
     linted.placement = std::nullopt;
-    if (member.value.literal_block) {
+    if (member.value.literal_block && !entry.binary) {
       linted.placement = LintedDocument::Placement{member.value.at.line, 0};
     }
   }

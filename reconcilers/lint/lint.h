@@ -45,7 +45,7 @@ struct ClusterObject {
   std::string kind;
   std::string ns;
   std::string name;
-  int line = 0;  // Of its name.
+  int line = 0;  // Of its name; of a SharingPolicy's configMapKey where it has one.
   int column = 0;
   std::string json;
 };
@@ -58,8 +58,8 @@ struct ClusterObject {
                                                     std::vector<ClusterObject>* objects = nullptr);
 
 // Checks the objects of all files together, as the operator does before it touches a node: adds what is wrong to the
-// documents of Nodes, DaemonSets, ConfigMaps and ClusterPolicies. Nothing happens where neither a DaemonSet nor a
-// ClusterPolicy is among them.
+// documents of Nodes, DaemonSets, ConfigMaps, ClusterPolicies and SharingPolicies. Nothing happens where no DaemonSet,
+// ClusterPolicy or SharingPolicy is among them.
 void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
 
 // Pods that ask KAI for a share of a GPU against the Nodes, the kai-config and the RuntimeClasses among the objects:

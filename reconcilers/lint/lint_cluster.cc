@@ -42,7 +42,9 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
   const bool whole = std::any_of(objects.begin(), objects.end(), [](const ClusterObject& object) {
     return object.kind == "DaemonSet" || object.kind == "ClusterPolicy";
   });
-  if (!whole) {
+  const bool policies = std::any_of(objects.begin(), objects.end(),
+                                    [](const ClusterObject& object) { return object.kind == "SharingPolicy"; });
+  if (!whole && !policies) {
     return;
   }
   std::vector<ManifestFile> files;
@@ -55,7 +57,7 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
     by_name.emplace(Name{object.kind, object.ns, object.name}, &object);
   }
   for (LintedDocument& document : documents) {
-    if (document.kind == "Node" || document.kind == "DaemonSet" || document.kind == "ClusterPolicy") {
+    if (whole && (document.kind == "Node" || document.kind == "DaemonSet" || document.kind == "ClusterPolicy")) {
       std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.code == kNotChecked; });
     }
   }

@@ -1,6 +1,10 @@
 // Lint's answers: JSON for programs, source lines with a caret for people.
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include <fmt/format.h>
@@ -12,6 +16,8 @@ namespace gso {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 ordered_json section_json(const SharingSection& section, bool mps) {
   ordered_json out = ordered_json::object();
@@ -37,28 +43,108 @@ ordered_json section_json(const SharingSection& section, bool mps) {
 // The given line of the text, from 1, without its end; shortened where it is very long.
 std::string_view line_of(std::string_view text, int line) {
   for (int i = 1; i < line; ++i) {
-    const auto end = text.find('\n');
+    const auto end = text.find_first_of("\r\n");
     if (end == std::string_view::npos) {
       return {};
     }
-    text.remove_prefix(end + 1);
+    text.remove_prefix(end + (text.substr(end).starts_with("\r\n") ? 2 : 1));
   }
-  text = text.substr(0, text.find('\n'));
-  while (!text.empty() && text.back() == '\r') {
-    text.remove_suffix(1);
+  text = text.substr(0, text.find_first_of("\r\n"));
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;  // Nor has it a column.
+}
+
+// The code point that begins at `at`, which moves behind it. Bytes that are no UTF-8 count one each.
+std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
+  const auto first = static_cast<unsigned char>(text[at++]);
+  std::uint32_t code = first < 0xc0 ? first : first & (first < 0xe0 ? 0x1fU : first < 0xf0 ? 0x0fU : 0x07U);
+  while (at < text.size() && first >= 0xc0 && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) {
+    code = code << 6 | (static_cast<unsigned char>(text[at++]) & 0x3fU);
   }
-  return text;
+  return code;
+}
+
+struct CodePoints {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+
+bool among(std::uint32_t code, std::span<const CodePoints> ranges) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [&](const CodePoints& r) { return code >= r.first && code <= r.last; });
+}
+
+// Columns that a terminal gives a character: 2 for East Asian wide ones and emoji, 0 for marks that combine. Source:
+// Unicode's EastAsianWidth.txt, by blocks.
+int width_of(std::uint32_t code) {
+  static constexpr std::array<CodePoints, 13> kWide{{{0x1100, 0x115f},
+                                                     {0x2e80, 0x303e},
+                                                     {0x3041, 0x33ff},
+                                                     {0x3400, 0x4dbf},
+                                                     {0x4e00, 0xa4cf},
+                                                     {0xa960, 0xa97f},
+                                                     {0xac00, 0xd7a3},
+                                                     {0xf900, 0xfaff},
+                                                     {0xfe30, 0xfe6f},
+                                                     {0xff00, 0xff60},
+                                                     {0xffe0, 0xffe6},
+                                                     {0x1f300, 0x1faff},
+                                                     {0x20000, 0x3fffd}}};
+  static constexpr std::array<CodePoints, 6> kNone{
+      {{0x300, 0x36f}, {0x1ab0, 0x1aff}, {0x200b, 0x200f}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}}};
+  return among(code, kWide) ? 2 : among(code, kNone) || code == 0xfeff ? 0 : 1;
 }
 
 // Blanks as wide as the line up to the column (code points from 1), tabs kept.
 std::string padding(std::string_view line, int column) {
   std::string out;
-  int at = 1;
-  for (std::size_t i = 0; i < line.size() && at < column; ++i) {
-    if ((static_cast<unsigned char>(line[i]) & 0xc0) != 0x80) {
-      out += line[i] == '\t' ? '\t' : ' ';
-      ++at;
+  for (std::size_t at = 0; at < line.size() && column > 1; --column) {
+    const std::uint32_t code = next_code_point(line, at);
+    out += code == '\t' ? "\t" : std::string(static_cast<std::size_t>(width_of(code)), ' ');
+  }
+  return out;
+}
+
+void append_utf8(std::string& out, std::uint32_t code) {
+  const auto continued = [&](int shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xc0 | code >> 6);
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xe0 | code >> 12);
+    continued(6);
+  } else {
+    out += static_cast<char>(0xf0 | code >> 18);
+    continued(12);
+    continued(6);
+  }
+  if (code >= 0x80) {
+    continued(0);
+  }
+}
+
+// A text in UTF-16, as Windows' shells write one, in UTF-8; nullopt for any other. A lone surrogate becomes U+FFFD.
+std::optional<std::string> from_utf16(std::string_view text) {
+  const bool little = text.starts_with("\xff\xfe");
+  if (!little && !text.starts_with("\xfe\xff")) {
+    return std::nullopt;
+  }
+  const auto unit = [&](std::size_t at) -> std::uint32_t {
+    const auto first = static_cast<unsigned char>(text[at]);
+    const auto second = static_cast<unsigned char>(text[at + 1]);
+    return little ? static_cast<std::uint32_t>(second << 8 | first) : static_cast<std::uint32_t>(first << 8 | second);
+  };
+  std::string out;
+  for (std::size_t at = 2; at + 1 < text.size(); at += 2) {
+    std::uint32_t code = unit(at);
+    const std::uint32_t low = at + 3 < text.size() ? unit(at + 2) : 0;
+    if (code >= 0xd800 && code < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
+      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+      at += 2;
+    } else if (code >= 0xd800 && code < 0xe000) {
+      code = 0xfffd;
     }
+    append_utf8(out, code);
   }
   return out;
 }
@@ -72,7 +158,9 @@ struct Shown {
   int column = 0;
 };
 
-Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, std::string_view text) {
+// `text` is that of the file, `value` that of the ConfigMap's key.
+Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, std::string_view text,
+               std::string_view value) {
   Shown shown;
   const std::string file = document.source.substr(0, document.source.rfind('#'));
   shown.number = diagnostic.line;
@@ -83,11 +171,11 @@ Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, std
     shown.line = line_of(text, shown.number);
     if (!document.key.empty() && diagnostic.line != 0) {
       // A literal block is indented; how far shows where its line stands in the file.
-      const std::string_view inside = line_of(document.value, diagnostic.line);
+      const std::string_view inside = line_of(value, diagnostic.line);
       shown.column += static_cast<int>(shown.line.size()) - static_cast<int>(inside.size());
     }
   } else {
-    shown.line = line_of(document.value, diagnostic.line);
+    shown.line = line_of(value, diagnostic.line);
   }
   const std::string where = document.key.empty() ? file : fmt::format("{}[{}]", file, document.key);
   if (diagnostic.line == 0) {
@@ -140,8 +228,10 @@ std::string lint_json(const std::vector<LintedDocument>& documents) {
 
 std::string lint_report(const LintedDocument& document, std::string_view text) {
   std::string out;
+  const std::optional<std::string> file = from_utf16(text);
+  const std::optional<std::string> value = from_utf16(document.value);
   for (const Diagnostic& d : document.diagnostics) {
-    const Shown shown = shown_at(document, d, text);
+    const Shown shown = shown_at(document, d, file ? *file : text, value ? *value : document.value);
     out += fmt::format("{}: {}: {}{} [{}]\n", shown.place, to_string(d.severity), d.path.empty() ? "" : d.path + ": ",
                        d.message, d.code);
     if (!shown.line.empty()) {

@@ -171,8 +171,8 @@ k8s::Result<ConfigMap> project_configmap(std::string_view text) {
         std::string entry(name);
         if (!fields.text(inner, "binaryData." + entry, encoded)) return false;
         auto content = k8s::base64_decode(encoded);
-        config_map.data[std::move(entry)] =
-            std::make_shared<const std::string>(content ? std::move(*content) : std::string());
+        if (!content) return fields.fail("binaryData." + entry, "base64");
+        config_map.data[std::move(entry)] = std::make_shared<const std::string>(std::move(*content));
         return true;
       });
     }

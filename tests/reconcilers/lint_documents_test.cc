@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/lint/checks.h"
@@ -56,6 +58,24 @@ TEST(LintDocuments, AnErrorNeverPointsBehindTheEndOfTheText) {
       << documents[0].diagnostics[0].message;
 }
 
+// The verdict is the plugin's, and each thing is said once.
+TEST(LintDocuments, TextBehindAnEmptyFirstDocumentIsIgnored) {
+  for (const auto& [text, line, column] :
+       std::vector<std::tuple<std::string, int, int>>{{"---\n---\n@", 3, 1},
+                                                      {"---\n--- @", 2, 5},
+                                                      {"---\n---\nfoo: [", 3, 7},
+                                                      {"---\n# c\n---\n]\n", 4, 1},
+                                                      {"---\n---\n  a: b: c", 3, 7}}) {
+    SCOPED_TRACE(text);
+    const auto documents = lint(text);
+    ASSERT_EQ(documents.size(), 1u);
+    EXPECT_TRUE(documents[0].valid() && documents[0].profile);
+    ASSERT_EQ(codes(documents[0]), Codes{"FurtherTextIgnored"});
+    EXPECT_EQ(documents[0].diagnostics[0].line, line);
+    EXPECT_EQ(documents[0].diagnostics[0].column, column);
+  }
+}
+
 TEST(LintDocuments, WhatFollowsAProfileWithoutASeparatorIsIgnoredText) {
   for (const std::string text : {" version: v1\nsharing:\n  mps: {}\n", "version: v1\n...\nsharing:\n  mps: {}\n",
                                  "---\n version: v1\nsharing:\n  mps: {}\n"}) {
@@ -82,6 +102,8 @@ TEST(LintDocuments, EveryDocumentOfAFileIsReadAndEmptyOnesAreNot) {
   const auto documents = lint("---\n" + kGood + "---\n---\n# only a comment\n---\nversion: v2\n");
   ASSERT_EQ(documents.size(), 2u);
   EXPECT_TRUE(documents[0].valid());
+  EXPECT_EQ(codes(documents[0]), Codes{"FurtherDocumentIgnored"});  // By the plugin.
+  EXPECT_EQ(documents[0].diagnostics[0].line, 8);
   EXPECT_EQ(codes(documents[1]), Codes{"UnknownVersion"});
   EXPECT_EQ(documents[1].source, "f.yaml#1");
   EXPECT_EQ(documents[1].diagnostics[0].line, 8);
@@ -93,6 +115,8 @@ TEST(LintDocuments, ABrokenDocumentDoesNotHideTheOthers) {
   EXPECT_EQ(codes(documents[1]), Codes{"SyntaxError"});
   EXPECT_EQ(codes(documents[2]), Codes{"UnknownVersion"});
   EXPECT_EQ(documents[2].diagnostics[0].line, 6);
+  EXPECT_TRUE(documents[0].valid());
+  EXPECT_EQ(codes(documents[0]), Codes{"FurtherTextIgnored"});
   EXPECT_EQ(codes(documents[3]), Codes{"SyntaxError"});
   EXPECT_EQ(documents[3].diagnostics[0].line, 8);
   EXPECT_TRUE(documents[4].valid());
@@ -117,6 +141,59 @@ TEST(LintDocuments, EveryKeyOfAConfigMapIsAProfile) {
   EXPECT_TRUE(documents[2].valid());
   EXPECT_EQ(documents[5].key, "number");
   EXPECT_EQ(codes(documents[5]), Codes{"WrongType"});
+}
+
+TEST(LintDocuments, APolicysKeyIsLookedForInTheConfigMapsThatStandBeside) {
+  const std::string map =
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: 'sharing: {}', b: ''}\n---\n";
+  const auto found = [&](const std::string& text) {
+    std::vector<ClusterObject> objects;
+    std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
+    lint_cluster(objects, documents);
+    std::vector<std::string> out;
+    for (const LintedDocument& document : documents) {
+      for (const Diagnostic& d : document.diagnostics) {
+        out.push_back(fmt::format("{}:{}:{} {}", document.kind, d.line, d.column, d.code));
+      }
+    }
+    return out;
+  };
+  const auto policy = [](const std::string& key) {
+    return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec:\n  profile:\n    "
+           "configMapKey: " +
+           key + "\n";
+  };
+  EXPECT_EQ(found(map + policy("b")), std::vector<std::string>{});
+  EXPECT_EQ(found(map + policy("c")), std::vector<std::string>{"SharingPolicy:11:19 ConfigInvalid"});
+  EXPECT_EQ(found(policy("c")), std::vector<std::string>{});
+  // A ConfigMap of something else says nothing about it.
+  EXPECT_EQ(found("kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: x}, data: {ca: x}}\n---\n" +
+                  policy("c")),
+            std::vector<std::string>{});
+}
+
+// The kubelet makes files of binaryData's keys too.
+TEST(LintDocuments, AKeyOfBinaryDataIsAProfile) {
+  const auto documents = lint(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\nbinaryData:\n  bad: dmVyc2lvbjogdjIK\n  good: |\n"
+      "    dmVyc2lv\n    bjogdjEK\n  odd: '%'\n  number: 4\n");
+  ASSERT_EQ(documents.size(), 4u);
+  EXPECT_EQ(documents[0].key, "bad");
+  EXPECT_EQ(codes(documents[0]), Codes{"UnknownVersion"});
+  EXPECT_EQ(documents[1].key, "good");
+  EXPECT_TRUE(documents[1].valid());
+  ASSERT_EQ(codes(documents[2]), Codes{"WrongType"});
+  EXPECT_EQ(documents[2].diagnostics[0].path, "binaryData.number");
+  ASSERT_EQ(codes(documents[3]), Codes{"BinaryDataInvalid"});
+  EXPECT_EQ(documents[3].diagnostics[0].line, 9);
+  // Of a List, where it looks like a profile; and twice is once too often.
+  const auto listed = lint(
+      "apiVersion: v1\nkind: List\nitems:\n- kind: ConfigMap\n  metadata: {name: a}\n  data: {k: ''}\n"
+      "  binaryData: {k: c2hhcmluZzoge21wczoge319Cg==, '-': ''}\n");
+  ASSERT_EQ(listed.size(), 4u);
+  EXPECT_EQ(codes(listed[0]), (Codes{"KeyNoLabelValue", "KeyTwice"}));
+  EXPECT_EQ(listed[3].key, "k");
+  EXPECT_EQ(codes(listed[3]), Codes{"NoResources"});
 }
 
 // Programs write JSON with escapes and characters that YAML reads otherwise.
@@ -210,6 +287,36 @@ TEST(LintDocuments, TextShowsTheLineAndACaret) {
             "the sharing section out) [ReplicasBelowMinimum]\n"
             "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
             "      |                                                         ^\n");
+}
+
+// The two lines under a diagnostic of a text: the source line, and the caret.
+std::string shown(const std::string& text) {
+  const std::string report = lint_report(lint(text)[0], text);
+  return report.substr(std::min(report.find('\n') + 1, report.size()));
+}
+
+TEST(LintDocuments, TheCaretStandsUnderTheCharacterInATerminal) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"version:\tv2\n", "    1 | version:\tv2\n      |         \t^\n"},
+      {"# \u65e5\n\"v\": [\u65e5\U0001f600e\u0301, {version: 1}, *a]\n",  // Wide ones, and a mark that combines.
+       "    2 | \"v\": [\u65e5\U0001f600e\u0301, {version: 1}, *a]\n      |                            ^\n"},
+      {"{flags: {migStrategy: none}, version: v2}\r\n",
+       "    1 | {flags: {migStrategy: none}, version: v2}\n      |                                       ^\n"},
+      {"\ufeffversion: v2\n", "    1 | version: v2\n      |          ^\n"},
+      {"version:\r  v2\r", "    2 |   v2\n      |   ^\n"}};
+  for (const auto& [text, expected] : table) {
+    EXPECT_EQ(shown(text), expected);
+  }
+  // As Windows' shells write files.
+  const std::string narrow = "# \n version: v2\n";
+  std::string little = "\xff\xfe";
+  std::string big = "\xfe\xff";
+  for (const char c : narrow) {
+    little += {c, '\0'};
+    big += {'\0', c};
+  }
+  EXPECT_EQ(shown(little), "    2 |  version: v2\n      |           ^\n");
+  EXPECT_EQ(shown(big), shown(little));
 }
 
 TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
