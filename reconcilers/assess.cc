@@ -26,6 +26,7 @@ NodeAssessment Assessor::run() {
   out_.ready = node_.ready;
   out_.held = node_.meta.annotations.get(kHoldAnnotation) == "true";
   out_.gfd = gfd_ != nullptr;
+  out_.gfd_elsewhere = !out_.gfd && find_stray(context_.strays, Component::gfd, node_) != nullptr;
   out_.flight = read_flight(node_);
   policy_ = governing_policy(context_.policies, node_);
   out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);

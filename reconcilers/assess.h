@@ -85,10 +85,13 @@ struct NodeAssessment {
   bool held = false;
   bool unavailable = false;  // NotReady, cordoned by whomever, or nothing allocatable where GPUs are expected.
   bool gfd = false;          // A GFD DaemonSet selects the node: labels are verified, not written.
-  bool fresh_pods = false;   // Every pod that loads the profile was created after the content's last change.
-  bool pods_ready = false;   // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
-  Verification verified;     // Against the target.
-  bool matches = false;      // pods_ready and verified.ok
+  // One that is none of the node's set does, which loads what it likes: labels are its own, and prove nothing.
+  bool gfd_elsewhere = false;
+  [[nodiscard]] bool has_labeller() const { return gfd || gfd_elsewhere; }
+  bool fresh_pods = false;  // Every pod that loads the profile was created after the content's last change.
+  bool pods_ready = false;  // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
+  Verification verified;    // Against the target.
+  bool matches = false;     // pods_ready and verified.ok
   std::int64_t measured_gpus = 0;  // Devices, as what is served tells; 0 where that proves nothing.
   bool shrinks = false;            // The target advertises less of something than the node does now.
   // situation change, or to_record when that does not verify:
@@ -110,6 +113,7 @@ struct NodeAssessment {
   bool stale_state = false;
   // Why the node would break under what the ClusterPolicy announces, or under the new templates once its pods restart.
   std::string would_break;
+  bool announced_map_missing = false;  // It is that the announced ConfigMap does not exist.
   // As recorded in the baseline.
   bool drift_at_install = false;
   // What preflight finds; null where the plugin runs without profiles.
@@ -141,6 +145,8 @@ struct AssessContext {
 // How a node that does not match differs from what it should show: never empty.
 [[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
 [[nodiscard]] NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods);
+// Why a policy's configMapKey leads nowhere; `id` names the ConfigMap ("namespace/name") that does not have it.
+[[nodiscard]] std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map);
 [[nodiscard]] bool is_crash_looping(const Pod& pod);
 // Running, Ready, not being deleted, no container in back-off.
 [[nodiscard]] bool is_serving(const Pod& pod);

@@ -6,6 +6,7 @@
 #include "reconcilers/assessor.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/labels.h"
+#include "reconcilers/node_labels.h"
 #include "reconcilers/overrides.h"
 #include "reconcilers/preflight.h"
 
@@ -45,10 +46,15 @@ void Assessor::find_obstacle() {
   }
   if (std::string why = mig_obstacle(); !why.empty()) return block(kMigEnabled, std::move(why), true);
   if (std::string why = kai_obstacle(); !why.empty()) return block(kKaiReservations, std::move(why), true);
+  if (const auto wrong = wrong_settings(*plugin_); !wrong.empty()) {
+    return block(kProviderUnsupported, fmt::format("DaemonSet {}: {}", k8s::to_string(plugin_->key), wrong.front()),
+                 true);
+  }
   if (wants_mps() && mps_ == nullptr) {
     return block(kProviderUnsupported,
                  "no MPS control daemon DaemonSet selects the node: MPS would leave it without GPUs", true);
   }
+  if (std::string why = mps_capable_obstacle(); !why.empty()) return block(kProviderUnsupported, std::move(why), true);
   if (wants_mps() && !has_mps_root(*plugin_, out_.profile->profile())) {
     return block(kProviderUnsupported,
                  fmt::format("DaemonSet {} sets no --mps-root (MPS_ROOT): the plugin exits with an MPS profile",
@@ -86,6 +92,18 @@ std::string Assessor::kai_obstacle() const {
       use, out_.key.view());
 }
 
+// A GFD that loads something else writes nvidia.com/mps.capable by that, and nobody else may.
+std::string Assessor::mps_capable_obstacle() const {
+  if (!wants_mps() || !out_.gfd_elsewhere || labels_are_ours(true, context_.settings)) return {};
+  const auto wanted = mps_->node_selector.find(std::string(kMpsCapable));
+  const bool there = wanted == mps_->node_selector.end() || node_.meta.labels.get(kMpsCapable) == wanted->second;
+  const Operand* gfd = find_stray(context_.strays, Component::gfd, node_);
+  const std::string difference = there ? std::string() : config_difference(*gfd, *plugin_);
+  if (difference.empty()) return {};
+  return fmt::format("DaemonSet {} (GPU Feature Discovery) {}: it will not write {}, which the MPS daemon's pods need",
+                     k8s::to_string(gfd->key), difference, kMpsCapable);
+}
+
 // From v0.18.2 the config-manager applies the default first, and then cannot signal the MPS daemon.
 std::string Assessor::mps_label_obstacle() const {
   return wants_mps() ? mps_by_label_refusal(*plugin_, effective_) : std::string();
@@ -108,9 +126,20 @@ void Assessor::find_pinned_break() {
 // A labelled node starts with the default from v0.18.2 on: one that is announced and not there stops it.
 void Assessor::find_announced_default() {
   if (!start_ || !set_.announced || set_.announced_config_map.empty()) return;
-  const auto* config_map = context_.world.configmaps.find({set_.ns, set_.announced_config_map});
+  const ConfigMap* config_map = find_announced_map();
+  if (config_map == nullptr) return;
   const EffectiveKey key = resolve("", set_.announced_default, config_map);
   if (key.source == EffectiveKey::Source::error) out_.would_break = key.error;
+}
+
+// Null where it is missing, which is what will break the node then.
+const ConfigMap* Assessor::find_announced_map() {
+  const auto* config_map = context_.world.configmaps.find({set_.ns, set_.announced_config_map});
+  if (config_map == nullptr) {
+    out_.would_break = fmt::format("ConfigMap {}/{} does not exist", set_.ns, set_.announced_config_map);
+    out_.announced_map_missing = true;
+  }
+  return config_map;
 }
 
 // What the ClusterPolicy announces (or the new templates say) would leave the node without GPUs.
@@ -124,13 +153,9 @@ void Assessor::find_announced_break() {
     out_.would_break = effective_.error;  // The templates have it already; the pods that still run do not.
     return;
   }
-  if (!set_.announced) return;
-  const auto* config_map = context_.world.configmaps.find({set_.ns, set_.announced_config_map});
-  if (set_.announced_config_map.empty()) return;
-  if (config_map == nullptr) {
-    out_.would_break = fmt::format("ConfigMap {}/{} does not exist", set_.ns, set_.announced_config_map);
-    return;
-  }
+  if (!set_.announced || set_.announced_config_map.empty()) return;
+  const ConfigMap* config_map = find_announced_map();
+  if (config_map == nullptr) return;
   const EffectiveKey key = resolve("", set_.announced_default, config_map);
   if (key.source == EffectiveKey::Source::error) {
     out_.would_break = key.error;

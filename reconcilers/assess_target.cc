@@ -109,6 +109,14 @@ void Assessor::resolve_target() {
   out_.expectation = context_.expectations.get(out_.profile, facts_, mig_env());
 }
 
+std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map) {
+  std::vector<std::string_view> keys;
+  for (const auto& [key, text] : config_map.data) keys.push_back(key);
+  return fmt::format(
+      "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have; it has {}",
+      policy.meta.name, *policy.config_map_key, id, fmt::join(keys, ", "));
+}
+
 // The policy names a key that the ConfigMap does not have. Until it does, the node stays with what it has.
 void Assessor::refuse_wrong_key() {
   const bool ours =
@@ -117,12 +125,8 @@ void Assessor::refuse_wrong_key() {
       config_map_->data.contains(*policy_->config_map_key)) {
     return;
   }
-  std::vector<std::string_view> keys;
-  for (const auto& [key, text] : config_map_->data) keys.push_back(key);
   out_.wrong_key = true;
-  wrong_key_ = fmt::format(
-      "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have; it has {}",
-      out_.policy.view(), *policy_->config_map_key, set_.id(), fmt::join(keys, ", "));
+  wrong_key_ = missing_key(*policy_, set_.id(), *config_map_);
   if (out_.label && !out_.flight) {
     out_.label.reset();
     effective_ = resolve(label_now(), plugin_->default_key, config_map_);

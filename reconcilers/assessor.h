@@ -67,9 +67,11 @@ class Assessor {
   void find_obstacle();
   [[nodiscard]] std::string mig_obstacle() const;
   [[nodiscard]] std::string kai_obstacle() const;
+  [[nodiscard]] std::string mps_capable_obstacle() const;
   [[nodiscard]] std::string mps_label_obstacle() const;
   void find_pinned_break();
   void find_announced_default();
+  const ConfigMap* find_announced_map();
   void find_announced_break();
 
   const AssessContext& context_;

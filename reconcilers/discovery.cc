@@ -172,33 +172,71 @@ bool has_mps_root(const ContainerSpec& container) {
                              [](const std::string& word) { return word.find("--mps-root") != std::string::npos; });
 }
 
-// Variables that beat a field of the profile; the flag of that name beats the variable.
-constexpr std::string_view kOverriding[] = {"MIG_STRATEGY",         "MPS_ROOT",
-                                            "DEVICE_ID_STRATEGY",   "DEVICE_DISCOVERY_STRATEGY",
-                                            "DEVICE_LIST_STRATEGY", "SHARED_DEVICES_ALLOCATION_POLICY"};
+// Variables that beat a field of the profile, or that the component exits on when they make no sense; the flag of that
+// name beats the variable. Source: the flags of the device plugin and of GFD (v0.20.0).
+struct Overriding {
+  std::string_view variable;
+  bool boolean = false;  // The flag needs no value.
+  bool list = false;     // Repeated flags add up.
+};
+constexpr Overriding kOverriding[] = {{"MIG_STRATEGY"},
+                                      {"MPS_ROOT"},
+                                      {"DEVICE_ID_STRATEGY"},
+                                      {"DEVICE_DISCOVERY_STRATEGY"},
+                                      {"DEVICE_LIST_STRATEGY", false, true},
+                                      {"SHARED_DEVICES_ALLOCATION_POLICY"},
+                                      {"IMEX_CHANNEL_IDS", false, true},
+                                      {"IMEX_REQUIRED", true},
+                                      {"FAIL_ON_INIT_ERROR", true},
+                                      {"PASS_DEVICE_SPECS", true},
+                                      {"GDRCOPY_ENABLED", true},
+                                      {"GDS_ENABLED", true},
+                                      {"MOFED_ENABLED", true}};
 
-// MIG_STRATEGY -> --mig-strategy; "--mig-strategy=x" or "--mig-strategy", "x".
-std::optional<std::string> flag_of(const ContainerSpec& container, std::string_view variable) {
+std::string flag_name(std::string_view variable) {
   std::string flag = "--";
   for (const char c : variable) flag += c == '_' ? '-' : static_cast<char>(c - 'A' + 'a');
+  return flag;
+}
+
+// "--mig-strategy=x", or "--mig-strategy", "x"; one dash does as well as two.
+std::optional<std::string> flag_of(const ContainerSpec& container, const Overriding& setting,
+                                   std::string_view two_dashes) {
   std::optional<std::string> out;
+  const auto take = [&](std::string value) {
+    out = setting.list && out ? fmt::format("{},{}", *out, value) : std::move(value);
+  };
   for (std::size_t i = 0; i < container.command.size(); ++i) {
-    const std::string& word = container.command[i];
-    if (word == flag && i + 1 < container.command.size()) out = container.command[i + 1];
-    if (word.starts_with(flag + "=")) out = word.substr(flag.size() + 1);
+    std::string_view word = container.command[i];
+    const bool one_dash = word.starts_with("-") && !word.starts_with("--");
+    const std::string_view flag = one_dash ? two_dashes.substr(1) : two_dashes;
+    if (word == flag && setting.boolean) take("true");
+    if (word == flag && !setting.boolean && i + 1 < container.command.size()) take(container.command[i + 1]);
+    if (word.starts_with(flag) && word.substr(flag.size()).starts_with("="))
+      take(std::string(word.substr(flag.size() + 1)));
   }
   return out;
 }
 
-std::map<std::string, std::string> overrides_of(const ContainerSpec& container) {
-  std::map<std::string, std::string> out;
-  for (const std::string_view variable : kOverriding) {
-    const std::string name(variable);
-    if (auto flag = flag_of(container, variable)) {
-      out[name] = std::move(*flag);
-    } else if (const auto set = container.env.find(name); set != container.env.end()) {
-      out[name] = set->second;
-    }
+// The kubelet puts another variable's value there.
+bool refers(std::string_view value) {
+  return value.find("$(") != std::string_view::npos;
+}
+
+std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& container, Component component) {
+  std::map<std::string, Operand::Override> out;
+  for (const Overriding& setting : kOverriding) {
+    const std::string name(setting.variable);
+    const std::string flag = flag_name(setting.variable);
+    std::optional<Operand::Override> found;
+    const auto from_environment = [&](const std::string& variable) {
+      const auto set = container.env.find(variable);
+      if (!found && set != container.env.end()) found = {set->second, variable};
+    };
+    if (auto value = flag_of(container, setting, flag)) found = {std::move(*value), flag};
+    if (component == Component::gfd) from_environment("GFD_" + name);
+    from_environment(name);
+    if (found && !refers(found->value)) out.emplace(name, std::move(*found));
   }
   return out;
 }
@@ -216,8 +254,10 @@ std::optional<Operand> operand_of(const DaemonSet& daemonset) {
   out.tolerations = daemonset.tolerations;
   out.on_delete = daemonset.on_delete;
   out.generation = daemonset.meta.generation;
-  out.overrides = overrides_of(*main->container);
-  out.mig_strategy = value_of(out.overrides, "MIG_STRATEGY");
+  out.overrides = overrides_of(*main->container, out.component);
+  if (const auto mig = out.overrides.find("MIG_STRATEGY"); mig != out.overrides.end()) {
+    out.mig_strategy = mig->second.value;
+  }
   out.mps_root = has_mps_root(*main->container);
   out.version = PluginVersion::of_image(main->container->image);
   read_config_manager(daemonset, out);
@@ -295,7 +335,8 @@ Discovery discover(const World& world) {
                                            k8s::to_string(operands.front().key)));
     }
     for (const Operand& operand : operands) {
-      if (!config_maps.empty() && !operand.config_map.empty() && !config_maps.contains(operand.config_map)) {
+      const bool alone = config_maps.empty() && operand.component == Component::gfd;
+      if (alone || (!config_maps.empty() && !operand.config_map.empty() && !config_maps.contains(operand.config_map))) {
         out.strays.push_back(operand);
       }
     }
@@ -311,6 +352,31 @@ Discovery discover(const World& world) {
     }
   }
   return out;
+}
+
+const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node) {
+  const auto found = std::ranges::find_if(strays, [&](const Operand& stray) {
+    return stray.component == component && selects(stray, node, true) != Selects::no;
+  });
+  return found == strays.end() ? nullptr : &*found;
+}
+
+std::string config_difference(const Operand& operand, const Operand& plugin) {
+  if (operand.config_map.empty()) {
+    return fmt::format("mounts no ConfigMap, the plugin mounts {}", plugin.config_map);
+  }
+  if (operand.config_map != plugin.config_map || operand.key.ns != plugin.key.ns) {
+    return fmt::format("mounts the ConfigMap {}/{}, the plugin mounts {}/{}", operand.key.ns, operand.config_map,
+                       plugin.key.ns, plugin.config_map);
+  }
+  if (operand.node_label != plugin.node_label) {
+    return fmt::format("follows the label {}, the plugin follows {}", operand.node_label, plugin.node_label);
+  }
+  if (operand.default_key != plugin.default_key || operand.fallbacks != plugin.fallbacks) {
+    return fmt::format("has the default key \"{}\", the plugin \"{}\" (or their fallbacks differ)", operand.default_key,
+                       plugin.default_key);
+  }
+  return {};
 }
 
 std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings) {

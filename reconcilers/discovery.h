@@ -56,8 +56,14 @@ struct Operand {
   bool mps_root = false;
   // Environment that overrides the profile (flags.migStrategy), empty when not set.
   std::string mig_strategy;
-  // What flags and environment say for settings of a profile, by the variable's name; an empty value counts.
-  std::map<std::string, std::string> overrides;
+  // What flags and environment say for settings of a profile, by the variable's name; an empty value counts, one that
+  // the template does not tell (valueFrom, $(OTHER)) is not in here.
+  struct Override {
+    std::string value;
+    std::string said_by;  // "MIG_STRATEGY", "GFD_MIG_STRATEGY", "--mig-strategy"
+    friend bool operator==(const Override&, const Override&) = default;
+  };
+  std::map<std::string, Override> overrides;
   PluginVersion version;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -88,7 +94,8 @@ struct OperandSet {
 
 struct Discovery {
   std::vector<OperandSet> sets;  // Sorted by namespace, owner, ConfigMap. Each has at least one plugin.
-  // GFD and MPS DaemonSets that mount a ConfigMap which no plugin beside them mounts.
+  // GFD and MPS DaemonSets that mount a ConfigMap which no plugin beside them mounts, and GFD DaemonSets without any
+  // plugin beside them (same namespace and owner).
   std::vector<Operand> strays;
   std::vector<std::string> complaints;  // DaemonSets that look like operands and could not be placed.
   friend bool operator==(const Discovery&, const Discovery&) = default;
@@ -106,6 +113,13 @@ enum class Selects { no, yes, paused };
 // `ignore_mps_capable`: the label nvidia.com/mps.capable follows the profile, so it does not decide whether a node
 // belongs to an MPS DaemonSet.
 [[nodiscard]] Selects selects(const Operand& operand, const Node& node, bool ignore_mps_capable);
+
+// The first of Discovery::strays of that component that selects the node, or nullptr.
+[[nodiscard]] const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node);
+
+// How an operand's choice of profiles differs from the plugin's ("mounts the ConfigMap a, the plugin mounts b"); empty
+// where both load the same.
+[[nodiscard]] std::string config_difference(const Operand& operand, const Operand& plugin);
 
 // Watches that follow from what was discovered. A plain value: the runtime opens and closes watches by difference.
 struct WatchScope {

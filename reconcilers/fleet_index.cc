@@ -226,7 +226,7 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   add(name, *assessment, *node);
   if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
   if (assessment->expectation && !assessment->expectation->dropped_labels.empty() &&
-      labels_are_ours(assessment->gfd, context.settings)) {
+      labels_are_ours(assessment->has_labeller(), context.settings)) {
     unwritable.insert(name);
   }
   nodes.insert_or_assign(name, std::move(*assessment));

@@ -90,9 +90,9 @@ LabelChange label_change(const Node& node, const NodeAssessment& assessment, con
     // Without the label the MPS daemon has no pod, and without that the plugin serves nothing: it cannot wait for a
     // match.
     const bool mps = assessment.expectation->strategy == Strategy::mps && !assessment.expectation->error;
-    return mps ? mps_capable_change(node, true, assessment.gfd, settings) : LabelChange{};
+    return mps ? mps_capable_change(node, true, assessment.has_labeller(), settings) : LabelChange{};
   }
-  return label_change_to(node, *assessment.expectation, assessment.gfd, settings);
+  return label_change_to(node, *assessment.expectation, assessment.has_labeller(), settings);
 }
 
 LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const PlannerSettings& settings) {

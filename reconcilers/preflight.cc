@@ -135,13 +135,10 @@ class SetupCheck {
 
   static std::string sentence(const std::string& text) { return text.ends_with('.') ? text : text + "."; }
 
-  // One that mounts another ConfigMap than the plugin.
+  // One that is none of the node's set.
   [[nodiscard]] const Operand* other(Component component) const {
-    const auto found = std::find_if(setup_.strays.begin(), setup_.strays.end(), [&](const Operand& stray) {
-      return stray.component == component && stray.key.ns == setup_.set.ns &&
-             selects(stray, setup_.node, true) != Selects::no;
-    });
-    return found == setup_.strays.end() ? nullptr : &*found;
+    const Operand* found = find_stray(setup_.strays, component, setup_.node);
+    return found != nullptr && component == Component::mps && found->key.ns != setup_.set.ns ? nullptr : found;
   }
 
   // GFD and MPS daemon must load what the plugin loads.
@@ -158,18 +155,8 @@ class SetupCheck {
   }
 
   void same_config(const Operand& operand, Severity severity, std::string code, std::string_view effect) {
-    const Operand& plugin = setup_.plugin;
-    std::string difference;
-    if (operand.config_map.empty()) {
-      difference = fmt::format("mounts no ConfigMap, the plugin mounts {}", plugin.config_map);
-    } else if (operand.config_map != plugin.config_map) {
-      difference = fmt::format("mounts the ConfigMap {}, the plugin mounts {}", operand.config_map, plugin.config_map);
-    } else if (operand.node_label != plugin.node_label) {
-      difference = fmt::format("follows the label {}, the plugin follows {}", operand.node_label, plugin.node_label);
-    } else if (operand.default_key != plugin.default_key || operand.fallbacks != plugin.fallbacks) {
-      difference = fmt::format("has the default key \"{}\", the plugin \"{}\" (or their fallbacks differ)",
-                               operand.default_key, plugin.default_key);
-    } else {
+    const std::string difference = config_difference(operand, setup_.plugin);
+    if (difference.empty()) {
       return;
     }
     add(severity, std::move(code), "",
@@ -256,11 +243,12 @@ class SetupCheck {
     }
     const std::string pods = fmt::format("the MPS daemon's pods (DaemonSet {}) need the node label {}={}",
                                          k8s::to_string(setup_.mps->key), kMpsCapable, wanted->second);
-    if (setup_.gfd == nullptr && other(Component::gfd) != nullptr) {
+    const Operand* gfd = setup_.gfd != nullptr ? setup_.gfd : other(Component::gfd);
+    if (setup_.gfd == nullptr && gfd != nullptr && !config_difference(*gfd, setup_.plugin).empty()) {
       add(Severity::error, "MPSDaemonHasNoPods", "sharing.mps",
           fmt::format("{}, and GPU Feature Discovery, which writes it, loads another ConfigMap; give it the plugin's",
                       pods));
-    } else if (setup_.gfd == nullptr) {
+    } else if (gfd == nullptr) {
       const bool nfds = nfd_owned(setup_.node).contains(std::string(kMpsCapable));
       const bool we_write = setup_.label_mode != LabelMode::verify && !nfds;
       add(we_write ? Severity::info : Severity::error, "MPSDaemonHasNoPods", "sharing.mps",

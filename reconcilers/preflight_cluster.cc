@@ -1,12 +1,15 @@
 // The checks of ConfigMaps, DaemonSets and ClusterPolicies, and those of a whole cluster.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "reconcilers/fleet_index.h"
+#include "reconcilers/overrides.h"
 #include "reconcilers/preflight.h"
 
 namespace gso {
@@ -40,6 +43,9 @@ class ClusterCheck {
   explicit ClusterCheck(const World& world) : world_(world) {}
 
   void set(const OperandSet& set) {
+    for (const Operand& operand : set.operands) {
+      settings(operand);
+    }
     const Operand* plugin = plugin_of(set);
     if (plugin != nullptr && !set.config_map.empty()) {
       config_map({"apps/v1", "DaemonSet", set.ns, plugin->key.name, ""}, set.ns, set.config_map);
@@ -52,6 +58,17 @@ class ClusterCheck {
       config_map(policy, set.ns, set.announced_config_map);
     }
     volume_name(policy, set.announced ? set.announced_config_map : set.config_map);
+  }
+
+  // What a DaemonSet says itself, by flag or variable.
+  void settings(const Operand& operand) {
+    if (!said_.insert(operand.key).second) {
+      return;  // Of one without profiles of its own in several sets.
+    }
+    for (const std::string& wrong : wrong_settings(operand)) {
+      add(Severity::error, {"apps/v1", "DaemonSet", operand.key.ns, operand.key.name, ""}, "SettingInvalid",
+          fmt::format("DaemonSet {}: {}", k8s::to_string(operand.key), wrong));
+    }
   }
 
   // A ClusterPolicy whose DaemonSets are not there (yet): its ConfigMap, as far as one of that name is known.
@@ -88,6 +105,9 @@ class ClusterCheck {
     const ObjectRef itself{"v1", "ConfigMap", ns, name, ""};
     const ConfigMap* config_map = world_.configmaps.find({ns, name});
     if (config_map == nullptr) {
+      if (!missing_.emplace(wanted_by.kind, wanted_by.name, ns, name).second) {
+        return;  // Two sets of one ClusterPolicy.
+      }
       const std::string elsewhere = namespaces_with(name);
       if (elsewhere.empty()) {
         add(Severity::error, wanted_by, "ConfigMapMissing",
@@ -149,7 +169,65 @@ class ClusterCheck {
 
   const World& world_;
   std::set<ObjectKey> seen_;
+  std::set<ObjectKey> said_;
+  std::set<std::tuple<std::string, std::string, std::string, std::string>> missing_;
 };
+
+// ConfigMaps by "namespace/name".
+using ConfigMaps = std::map<std::string, const ConfigMap*>;
+
+// Those that a plugin mounts or a ClusterPolicy names; where neither is known, all that hold a profile. Empty ones are
+// told of elsewhere.
+ConfigMaps profile_maps(const World& world, const Discovery& discovery) {
+  ConfigMaps out;
+  bool named = false;
+  for (const OperandSet& set : discovery.sets) {
+    for (const std::string& name : {set.config_map, set.announced_config_map}) {
+      named = named || !name.empty();
+      const ConfigMap* found = name.empty() ? nullptr : world.configmaps.find({set.ns, name});
+      if (found != nullptr && !found->data.empty()) out.emplace(set.ns + "/" + name, found);
+    }
+  }
+  for (const auto& [key, policy] : world.clusterpolicies.all()) {
+    named = named || !policy->config_name.empty();
+    for (const auto& [id, config_map] : world.configmaps.all()) {
+      if (id.name == policy->config_name && !config_map->data.empty())
+        out.emplace(k8s::to_string(id), config_map.get());
+    }
+  }
+  if (named) return out;
+  for (const auto& [id, config_map] : world.configmaps.all()) {
+    const bool holds = std::any_of(config_map->data.begin(), config_map->data.end(), [](const auto& entry) {
+      return entry.second != nullptr && reads_like_profile(*entry.second);
+    });
+    if (holds) out.emplace(k8s::to_string(id), config_map.get());
+  }
+  return out;
+}
+
+// SharingPolicies that name a key which the ConfigMap of one of their nodes, or every ConfigMap, lacks.
+void check_policy_keys(const World& world, const FleetIndex& fleet, std::vector<Finding>& found) {
+  const FleetIndex::Impl& index = fleet.impl();
+  std::map<std::string, std::set<std::string>> wrong;  // By policy.
+  for (const std::string& name : fleet.node_names()) {
+    const NodeAssessment& node = *index.find(name);
+    if (node.wrong_key) wrong[std::string(node.policy.view())].insert(index.set_of(node).id());
+  }
+  const ConfigMaps all = profile_maps(world, index.discovery);
+  for (const auto& [key, policy] : world.policies.all()) {
+    if (!policy->config_map_key || is_managed_key(*policy->config_map_key)) continue;
+    const bool somewhere = std::any_of(all.begin(), all.end(), [&](const auto& entry) {
+      return entry.second->data.contains(*policy->config_map_key);
+    });
+    for (const auto& [id, config_map] : all) {
+      if (somewhere && !wrong[policy->meta.name].contains(id)) continue;
+      found.push_back({policy->mode == PolicyMode::observe ? Severity::warning : Severity::error,
+                       {"gpusharing.dev/v1alpha1", "SharingPolicy", "", policy->meta.name, ""},
+                       "ConfigInvalid",
+                       missing_key(*policy, id, *config_map)});
+    }
+  }
+}
 
 }  // namespace
 
@@ -159,6 +237,9 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
     if (!world.unsynced_namespaces.contains(set.ns)) {  // Else "missing" only means "not read yet".
       check.set(set);
     }
+  }
+  for (const Operand& stray : discovery.strays) {
+    check.settings(stray);
   }
   if (world.clusterpolicies_forbidden) return std::move(check.found);
   for (const auto& [key, policy] : world.clusterpolicies.all()) {
@@ -188,6 +269,7 @@ std::vector<Finding> check_cluster(const World& world, const PlannerSettings& se
       found.push_back({d.severity, {"v1", "Node", "", name, ""}, d.code, where});
     }
   }
+  check_policy_keys(world, fleet, found);
   return found;
 }
 

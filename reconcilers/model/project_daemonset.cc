@@ -1,4 +1,6 @@
 // DaemonSet and ControllerRevision: JSON -> projected value.
+#include <optional>
+
 #include "reconcilers/labels.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/project.h"
@@ -14,13 +16,15 @@ bool keeps_daemonset_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/") || key.starts_with("nvidia.com/");
 }
 
-// `elsewhere` becomes true for a variable whose value stands in another object.
-bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name, std::string& text,
-                     bool& elsewhere) {
+// `text` is nullopt where the template does not tell the value; `elsewhere` becomes true where another object does.
+bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name,
+                     std::optional<std::string>& text, bool& elsewhere) {
+  text.emplace();
   return fields.object(value, field, [&](std::string_view key, Value inner) {
     if (key == "name") return fields.text(inner, field, name);
-    if (key == "value") return fields.text(inner, field, text);
+    if (key == "value") return !text || fields.text(inner, field, *text);
     if (key == "valueFrom") {
+      text.reset();
       return fields.object(inner, field, [&](std::string_view source, Value) {
         elsewhere = elsewhere || source == "configMapKeyRef" || source == "secretKeyRef";
         return true;
@@ -45,9 +49,13 @@ bool read_container_spec(Fields& fields, Value value, ContainerSpec& container) 
     if (key == "env") {
       return fields.array(inner, "containers.env", [&](Value item) {
         std::string name;
-        std::string text;
+        std::optional<std::string> text;
         if (!read_name_value(fields, item, "containers.env", name, text, container.env_elsewhere)) return false;
-        container.env.insert_or_assign(std::move(name), std::move(text));
+        if (text) {
+          container.env.insert_or_assign(std::move(name), std::move(*text));
+        } else {
+          container.env.erase(name);  // The last of a name counts.
+        }
         return true;
       });
     }

@@ -151,6 +151,13 @@ bool equal_fold(std::string_view key, std::string_view field) {
   return at == key.size();
 }
 
+std::string_view trim_space(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  const auto first = text.find_first_not_of(kBlanks);
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
 std::string replace_invalid_utf8(std::string text) {
   std::size_t valid = 0;
   while (valid < text.size()) {

@@ -12,6 +12,9 @@ namespace gso {
 // s and k.
 [[nodiscard]] bool equal_fold(std::string_view key, std::string_view field);
 
+// strings.TrimSpace, of ASCII's blanks.
+[[nodiscard]] std::string_view trim_space(std::string_view text);
+
 // Every byte that is not part of valid UTF-8 becomes U+FFFD, as encoding/json writes it.
 [[nodiscard]] std::string replace_invalid_utf8(std::string text);
 

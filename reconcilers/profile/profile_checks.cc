@@ -23,6 +23,8 @@ using Words = std::span<const std::string_view>;
 // More replicas of one GPU than this, and the device list no longer fits into the kubelet's 16 MiB messages.
 constexpr std::int64_t kReplicasBeyondReason = 100'000;
 
+constexpr std::string_view kListStrategyPath = "flags.plugin.deviceListStrategy";
+
 struct AllowedWords {
   std::string_view path;
   std::string_view code;
@@ -43,7 +45,7 @@ const std::array<AllowedWords, 5>& allowed_words() {
       {"flags.plugin.deviceIDStrategy", "UnknownDeviceIDStrategy", "the plugin exits", kIdStrategies},
       {"flags.plugin.sharedDevicesAllocationPolicy", "UnknownAllocationPolicy", "the plugin exits",
        kAllocationPolicies},
-      {"flags.plugin.deviceListStrategy", "UnknownDeviceListStrategy", "the plugin exits", kListStrategies},
+      {kListStrategyPath, "UnknownDeviceListStrategy", "the plugin exits", kListStrategies},
   }};
   return kAllowed;
 }
@@ -59,7 +61,7 @@ bool is_default(std::string_view path, std::string_view text) {
        {"flags.mofedEnabled", "false"},
        {"flags.deviceDiscoveryStrategy", "auto"},
        {"flags.plugin.passDeviceSpecs", "false"},
-       {"flags.plugin.deviceListStrategy", "envvar"},
+       {kListStrategyPath, "envvar"},
        {"flags.plugin.deviceIDStrategy", "uuid"},
        {"flags.gfd.oneshot", "false"},
        {"flags.gfd.noTimestamp", "false"},
@@ -67,6 +69,12 @@ bool is_default(std::string_view path, std::string_view text) {
        {"imex.channelIDs", ""},
        {"imex.required", "false"}}};
   return std::find(kDefaults.begin(), kDefaults.end(), std::pair(path, text)) != kDefaults.end();
+}
+
+std::string advice(std::string_view word, Words words) {
+  const auto near = nearest_word(word, words);
+  return near.empty() ? fmt::format("use one of {}", fmt::join(words, ", "))
+                      : fmt::format("did you mean \"{}\"?", near);
 }
 
 // mig-1g.5gb, mig-2g.10gb.me: the profiles that the plugin registers under migStrategy mixed. Those of a compute
@@ -124,12 +132,6 @@ class Checker {
     diagnostics_.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
   }
 
-  static std::string advice(std::string_view word, Words words) {
-    const auto near = nearest_word(word, words);
-    return near.empty() ? fmt::format("use one of {}", fmt::join(words, ", "))
-                        : fmt::format("did you mean \"{}\"?", near);
-  }
-
   void check_words() {
     for (const AllowedWords& allowed : allowed_words()) {
       const auto found = raw_.settings.find(std::string(allowed.path));
@@ -140,7 +142,7 @@ class Checker {
         check_misplaced(allowed, found->second);
         continue;
       }
-      const bool list = allowed.path == "flags.plugin.deviceListStrategy";
+      const bool list = allowed.path == kListStrategyPath;
       std::string_view rest = found->second.text;
       while (true) {
         const std::string_view word = list ? rest.substr(0, rest.find(',')) : rest;
@@ -158,7 +160,7 @@ class Checker {
 
   // A list may be empty; a word may not.
   void check_misplaced(const AllowedWords& allowed, const RawSetting& setting) {
-    if (allowed.path != "flags.plugin.deviceListStrategy") {
+    if (allowed.path != kListStrategyPath) {
       add(Diagnostic::Severity::error, std::string(allowed.code), setting.misplaced, setting.at,
           fmt::format("the field belongs to {}; where it stands, it makes upstream read an empty value there, and {}",
                       allowed.path, allowed.who));
@@ -285,21 +287,24 @@ class Checker {
 
 }  // namespace
 
-bool is_known_word(std::string_view path, std::string_view text) {
-  for (const AllowedWords& allowed : allowed_words()) {
-    if (allowed.path != path) {
-      continue;
-    }
-    while (path == "flags.plugin.deviceListStrategy" && text.find(',') != std::string_view::npos) {
-      const std::string_view first = text.substr(0, text.find(','));
-      if (std::find(allowed.words.begin(), allowed.words.end(), first) == allowed.words.end()) {
-        return false;
-      }
-      text.remove_prefix(first.size() + 1);
-    }
-    return std::find(allowed.words.begin(), allowed.words.end(), text) != allowed.words.end();
+std::optional<std::string> word_complaint(std::string_view path, std::string_view text) {
+  const auto found = std::find_if(allowed_words().begin(), allowed_words().end(),
+                                  [&](const AllowedWords& allowed) { return allowed.path == path; });
+  if (found == allowed_words().end()) {
+    return std::nullopt;
   }
-  return false;
+  const bool list = path == kListStrategyPath;
+  while (true) {
+    const std::string_view item = list ? text.substr(0, text.find(',')) : text;
+    const std::string_view word = list ? trim_space(item) : item;
+    if (std::find(found->words.begin(), found->words.end(), word) == found->words.end()) {
+      return advice(word, found->words);
+    }
+    if (item.size() == text.size()) {
+      return std::nullopt;
+    }
+    text.remove_prefix(item.size() + 1);
+  }
 }
 
 Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics) {

@@ -1,6 +1,8 @@
 // What the components make of a decoded document: what they exit on whatever the hardware, and what they drop.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,8 +15,8 @@ namespace gso {
 // `rename`, `devices` and `resources` dropped.
 [[nodiscard]] Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics);
 
-// Whether the components take that value for a setting of words ("flags.migStrategy"); a list's words stand between
-// commas. False for other settings.
-[[nodiscard]] bool is_known_word(std::string_view path, std::string_view text);
+// What would be right where the components do not take that value for a setting of words ("flags.migStrategy"); a
+// list's words stand between commas. nullopt where they take it.
+[[nodiscard]] std::optional<std::string> word_complaint(std::string_view path, std::string_view text);
 
 }  // namespace gso

@@ -89,7 +89,8 @@ void plan_findings(Pass& pass) {
   shown = 0;
   for (const std::string& name : index.breaking) {
     if (!pass.plannable(*index.find(name))) continue;  // Its ConfigMap is not known yet, which is not "missing".
-    if (index.find(name)->source == EffectiveKey::Source::error) continue;  // Preflight names what is missing.
+    // Preflight names what is missing, once for the ClusterPolicy where it is the ConfigMap.
+    if (index.find(name)->source == EffectiveKey::Source::error || index.find(name)->announced_map_missing) continue;
     if (++shown > kMost) break;
     pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
   }

@@ -277,7 +277,7 @@ class FlightPlan {
     const std::string revision = present ? std::string(a_.target.view()) : flight_.target;
     record_on(patch, node_, a_, revision);
     if (present && a_.expectation) {
-      add_to(patch, label_change_to(node_, *a_.expectation, a_.gfd, pass_.s.settings));
+      add_to(patch, label_change_to(node_, *a_.expectation, a_.has_labeller(), pass_.s.settings));
     }
     pass_.add(std::move(patch), reason, fmt::format("runs {}", revision), false, node());
     if (shown.unhealthy || shown.shortfall) {
@@ -408,7 +408,7 @@ void plan_nodes_to_record(Pass& pass) {
     }
     PatchNode patch = patch_out(pass, *node, *a);
     record_on(patch, *node, *a, std::string(a->target.view()));
-    add_to(patch, label_change_to(*node, *a->expectation, a->gfd, pass.s.settings));
+    add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), pass.s.settings));
     const bool restarted =
         pass.index.policy(pass.s.world, a->policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
     const bool ungated = a->way == WayIn::edited && !restarted;

@@ -183,7 +183,7 @@ PatchNode patch_into(const Pass& pass, const Node& node, const NodeAssessment& a
   const Steps steps = steps_for(a.transition);
   if (steps.touches_mps) {
     const bool capable = a.transition != Transition::leave_mps;
-    labels = merged(node, std::move(labels), mps_capable_change(node, capable, a.gfd, pass.s.settings));
+    labels = merged(node, std::move(labels), mps_capable_change(node, capable, a.has_labeller(), pass.s.settings));
   }
   add_to(patch, labels);
   return patch;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reconcilers/fleet.h"
+#include "reconcilers/labels.h"
 #include "reconcilers/manifests.h"
 #include "reconcilers/node_labels.h"
 #include "reconcilers/preflight.h"
@@ -127,6 +128,13 @@ Change profile(const std::string& text) {
   return {"any: \"sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\"", "any: \"" + text + "\""};
 }
 
+// One more variable of the plugin.
+Change more_env(const std::string& name, const std::string& value) {
+  return {"value: /run/nvidia/mps}", "value: /run/nvidia/mps}, {name: " + name + ", value: " + value + "}"};
+}
+
+const std::string kPluginSetting = "error DaemonSet plugin SettingInvalid";
+
 struct Case {
   std::string what;
   std::vector<Change> changes;
@@ -194,6 +202,9 @@ const std::vector<Case>& cases() {
       {"no ConfigMap",
        {{"name: mps-config, namespace: gpu-operator", "name: others, namespace: gpu-operator"}},
        {"error DaemonSet plugin ConfigMapMissing"}},
+      {"a ConfigMap that is announced, and missing",
+       {{"config: {name: mps-config", "config: {name: next-config"}},
+       {"error ClusterPolicy cluster-policy ConfigMapMissing"}},
       {"a ConfigMap name with a dot",
        {{"mps-config", "mps.config"}},
        {"error ClusterPolicy cluster-policy ConfigMapNameNoVolume"}},
@@ -278,6 +289,57 @@ const std::vector<Case>& cases() {
        {profile("{flags: {deviceDiscoveryStrategy: x, plugin: {deviceIDStrategy: x}}}"),
         {"env: [{name: MPS_ROOT", "args: [--device-id-strategy=uuid], env: [{name: MPS_ROOT"}},
        {"error Node n1 ConfigInvalid"}},
+      {"IMEX channels that do not exist, and none on the plugin but an empty variable",
+       {profile("imex: {channelIDs: [1]}"), more_env("IMEX_CHANNEL_IDS", "''")},
+       {"error Node n1 ConfigInvalid"}},
+      {"IMEX channels that do not exist, and channel 0 on the plugin",
+       {profile("imex: {channelIDs: [1]}"), more_env("IMEX_CHANNEL_IDS", "' 0x0'")},
+       {"warning Node n1 SettingOverridden"}},
+      {"IMEX channels that do not exist, and channel 0 by flag",
+       {profile("imex: {channelIDs: [1]}"),
+        {"env: [{name: MPS_ROOT", "args: [-imex-channel-ids=0], env: [{name: MPS_ROOT"}},
+       {"warning Node n1 SettingOverridden"}},
+      // --- What the DaemonSets say themselves.
+      {"a MIG_STRATEGY that does not exist", {more_env("MIG_STRATEGY", "bogus")}, {kPluginSetting}},
+      {"an empty MIG_STRATEGY", {more_env("MIG_STRATEGY", "''")}, {kPluginSetting}},
+      {"a MIG_STRATEGY from elsewhere",
+       {{"value: /run/nvidia/mps}",
+         "value: /run/nvidia/mps}, {name: MIG_STRATEGY, valueFrom: {fieldRef: {fieldPath: metadata.name}}}"}},
+       {}},
+      {"a MIG_STRATEGY by reference", {more_env("MIG_STRATEGY", "$(WANTED)")}, {}},
+      {"a flag that does not exist, behind a variable that does",
+       {{"env: [{name: MPS_ROOT",
+         "args: [--mig-strategy, None], env: [{name: MIG_STRATEGY, value: none}, {name: MPS_ROOT"}},
+       {kPluginSetting}},
+      {"list strategies with blanks", {more_env("DEVICE_LIST_STRATEGY", "'envvar, cdi-cri'")}, {}},
+      {"a list strategy that does not exist", {more_env("DEVICE_LIST_STRATEGY", "'envvar,cdi'")}, {kPluginSetting}},
+      {"an empty list strategy", {more_env("DEVICE_LIST_STRATEGY", "''")}, {kPluginSetting}},
+      {"list strategies by flags, one of which does not exist",
+       {{"env: [{name: MPS_ROOT",
+         "args: [--device-list-strategy=bogus, --device-list-strategy=envvar], env: [{name: MPS_ROOT"}},
+       {kPluginSetting}},
+      {"a device id strategy that does not exist", {more_env("DEVICE_ID_STRATEGY", "UUID")}, {kPluginSetting}},
+      {"a discovery strategy that does not exist", {more_env("DEVICE_DISCOVERY_STRATEGY", "vfio")}, {kPluginSetting}},
+      {"an allocation policy that does not exist",
+       {more_env("SHARED_DEVICES_ALLOCATION_POLICY", "pack")},
+       {kPluginSetting}},
+      {"an allocation policy before there were any",
+       {more_env("SHARED_DEVICES_ALLOCATION_POLICY", "pack"),
+        {"k8s-device-plugin:v0.20.0", "k8s-device-plugin:v0.19.3"}},
+       {}},
+      {"an IMEX channel that does not exist", {more_env("IMEX_CHANNEL_IDS", "'0,1'")}, {kPluginSetting}},
+      {"a boolean that is none for Go", {more_env("PASS_DEVICE_SPECS", "'yes'")}, {kPluginSetting}},
+      {"a boolean that is one", {more_env("PASS_DEVICE_SPECS", "T")}, {}},
+      {"a boolean flag without a value",
+       {{"env: [{name: MPS_ROOT", "args: [--pass-device-specs, --fail-on-init-error], env: [{name: MPS_ROOT"}},
+       {}},
+      {"GFD's own MIG strategy, which beats the common one",
+       {{"v0.20.0', env: []",
+         "v0.20.0', env: [{name: GFD_MIG_STRATEGY, value: x}, {name: MIG_STRATEGY, value: none}]"}},
+       {"error DaemonSet gfd SettingInvalid"}},
+      {"GFD takes vfio, and the MPS daemon anything",
+       {{"v0.20.0', env: []", "v0.20.0', env: [{name: DEVICE_DISCOVERY_STRATEGY, value: vfio}]"}},
+       {}},
       {"an empty MPS_ROOT, which beats the profile's",
        {{"value: /run/nvidia/mps", "value: ''"},
         profile("{flags: {mpsRoot: /run/mps}, sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}}")},
@@ -334,6 +396,31 @@ TEST(Preflight, GfdAndMpsDaemonMustLoadWhatThePluginLoads) {
   differs[0].second = differs[0].first;
   replace(differs[0].second, "DEFAULT_CONFIG, value: any", "DEFAULT_CONFIG, value: slices");
   EXPECT_EQ(told(check_cluster(load(differs).world, {})), Told{"warning Node n1 GFDOtherConfig"});
+}
+
+// A GFD that loads something else writes the labels all the same: they are not ours, and prove nothing.
+TEST(Preflight, LabelsBelongToAGfdThatIsNotOfTheNodesSet) {
+  auto other_owner = other_config_map("gfd", "mps-config", "gpu-feature-discovery");
+  other_owner[0].second = other_owner[0].first;
+  replace(other_owner[0].second, "kind: ClusterPolicy", "kind: Release");
+  const std::vector<std::tuple<std::string, std::vector<Change>, Told>> table{
+      {"another ConfigMap",
+       other_config_map("gfd", "old-config", "gpu-feature-discovery"),
+       {"warning Node n1 GFDOtherConfig", "error Node n1 MPSDaemonHasNoPods"}},
+      {"another owner, the same ConfigMap", other_owner, {}}};
+  for (const auto& [what, changes, expected] : table) {
+    SCOPED_TRACE(what);
+    const LoadedManifests loaded = load(changes);
+    EXPECT_EQ(told(check_cluster(loaded.world, {})), expected);
+    FleetIndex index;
+    index.note_everything_changed();
+    index.refresh(loaded.world, {});
+    const NodeAssessment* node = index.assessment("n1");
+    ASSERT_NE(node, nullptr);
+    EXPECT_FALSE(node->gfd);
+    EXPECT_TRUE(node->gfd_elsewhere);
+    EXPECT_FALSE(labels_are_ours(node->has_labeller(), {}));
+  }
 }
 
 TEST(Preflight, WithoutGfdTheMpsDaemonHasPodsOnlyWhereSomebodyWritesTheLabel) {
@@ -395,6 +482,77 @@ TEST(Preflight, ThePlanTellsNodeByNodeAndSumsUpWhatConcernsMany) {
   }
   EXPECT_EQ(nodes, 20u);
   EXPECT_TRUE(rest.starts_with("on 10 further nodes (n21, n22, n23, n24, n25, …): ")) << rest;
+}
+
+std::vector<std::string> errors_of_plan(const LoadedManifests& loaded) {
+  FleetIndex index;
+  index.note_everything_changed();
+  const std::map<std::string, WallTime> observed;
+  const PlannerSettings settings;
+  std::vector<std::string> out;
+  for (const Finding& f :
+       plan_fleet(Snapshot{loaded.world, WallTime{}, observed, loaded.consumers, settings}, index).findings) {
+    if (f.severity == Severity::error) out.push_back(fmt::format("{} {}: {}", f.object.kind, f.reason, f.message));
+  }
+  return out;
+}
+
+TEST(Preflight, AMissingConfigMapThatIsAnnouncedIsToldOnce) {
+  const std::vector<std::string> expected{
+      "ClusterPolicy ConfigMapMissing: ConfigMap gpu-operator/next-config does not exist: the pods that mount it never "
+      "start"};
+  const Change announced{"config: {name: mps-config", "config: {name: next-config"};
+  EXPECT_EQ(errors_of_plan(load({announced})), expected);
+  EXPECT_EQ(errors_of_plan(load(
+                {announced, {"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"}})),
+            expected);
+}
+
+TEST(Preflight, AWrongSettingOfADaemonSetIsNamedWithWhatWouldBeRight) {
+  const std::vector<std::string> expected{
+      "DaemonSet SettingInvalid: DaemonSet gpu-operator/plugin: --device-list-strategy is \"envvars\", and the plugin "
+      "exits "
+      "at start on every node, whatever the profile says; did you mean \"envvar\"?"};
+  EXPECT_EQ(errors_of_plan(
+                load({{"env: [{name: MPS_ROOT", "args: [--device-list-strategy=envvars], env: [{name: MPS_ROOT"}})),
+            expected);
+}
+
+TEST(Preflight, NoNodeIsRestartedIntoAPluginThatExitsOnItsOwnSettings) {
+  for (const std::string strategy : {"none", "bogus"}) {
+    SCOPED_TRACE(strategy);
+    test::FleetSpec spec;
+    spec.nodes = test::alike_nodes(1);
+    spec.mig_strategy = strategy;
+    test::FleetModel fleet(spec);
+    fleet.settle();
+    fleet.forget_counts();
+    fleet.edit("any", "mps-8");
+    fleet.settle();
+    const std::string& name = spec.nodes.front().name;
+    EXPECT_EQ(fleet.restarts(name, "plugin") > 0, strategy == "none");
+    const NodeAssessment* node = fleet.index.assessment(name);
+    ASSERT_NE(node, nullptr);
+    EXPECT_EQ(node->reason == kProviderUnsupported, strategy == "bogus") << node->message;
+  }
+}
+
+TEST(Preflight, APolicysKeyMustBeInTheConfigMap) {
+  const auto with = [](const std::string& spec) {
+    return Change{"apiVersion: v1\nkind: Node",
+                  "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: "
+                  "{name: p}\nspec: {" +
+                      spec + "}\n---\napiVersion: v1\nkind: Node"};
+  };
+  const Told wrong{"error SharingPolicy p ConfigInvalid"};
+  EXPECT_EQ(told(check_cluster(load({with("profile: {configMapKey: slices}")}).world, {})), Told{});
+  EXPECT_EQ(told(check_cluster(load({with("profile: {configMapKey: typo}")}).world, {})), wrong);
+  // Of nodes that are not there yet.
+  EXPECT_EQ(
+      told(check_cluster(load({with("nodeSelector: {matchLabels: {a: b}}, profile: {configMapKey: typo}")}).world, {})),
+      wrong);
+  EXPECT_EQ(told(check_cluster(load({with("mode: Observe, profile: {configMapKey: typo}")}).world, {})),
+            Told{"warning SharingPolicy p ConfigInvalid"});
 }
 
 TEST(Preflight, AProfileThatThePluginExitsOnForLackOfMpsRootIsNeverRolledOut) {
