@@ -142,18 +142,14 @@ class Checker {
         check_misplaced(allowed, found->second);
         continue;
       }
-      const bool list = allowed.path == kListStrategyPath;
-      std::string_view rest = found->second.text;
-      while (true) {
-        const std::string_view word = list ? rest.substr(0, rest.find(',')) : rest;
-        if (std::find(allowed.words.begin(), allowed.words.end(), word) == allowed.words.end()) {
-          add(Diagnostic::Severity::error, std::string(allowed.code), std::string(allowed.path), found->second.at,
-              fmt::format("\"{}\" is unknown and {}; {}", word, allowed.who, advice(word, allowed.words)));
+      for (const std::string& word : found->second.words.value_or(std::vector{found->second.text})) {
+        if (std::find(allowed.words.begin(), allowed.words.end(), word) != allowed.words.end()) {
+          continue;
         }
-        if (word.size() == rest.size()) {
-          break;
-        }
-        rest.remove_prefix(word.size() + 1);
+        const bool joined = found->second.words && word.find(',') != std::string::npos;  // As in the variable.
+        add(Diagnostic::Severity::error, std::string(allowed.code), std::string(allowed.path), found->second.at,
+            fmt::format("\"{}\" is unknown and {}; {}", word, allowed.who,
+                        joined ? "several are a list here: [envvar, volume-mounts]" : advice(word, allowed.words)));
       }
     }
   }

@@ -148,7 +148,10 @@ void ProfileDecoder::device_list_setting(const DocumentValue& value) {
     }
     strategies.insert(item.text);
   }
-  raw_.settings[path_] = {fmt::format("{}", fmt::join(strategies, ",")), value.at, {}};
+  raw_.settings[path_] = {fmt::format("{}", fmt::join(strategies, ",")),
+                          value.at,
+                          {},
+                          std::vector<std::string>(strategies.begin(), strategies.end())};
 }
 
 void ProfileDecoder::duration_setting(const DocumentValue& value) {

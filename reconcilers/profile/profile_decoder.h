@@ -34,6 +34,8 @@ struct RawSetting {
   std::string text;  // Canonical.
   Position at;
   std::string misplaced;  // Where the field stands instead, when that reset it to nothing.
+  // A list's, which may be none; nullopt where the setting is no list.
+  std::optional<std::vector<std::string>> words = std::nullopt;
 };
 
 // The document after decoding, before the components look at it.
