@@ -9,6 +9,7 @@
 #include "reconcilers/node_labels.h"
 #include "reconcilers/overrides.h"
 #include "reconcilers/preflight.h"
+#include "reconcilers/profile/node_checks.h"
 
 namespace gso {
 
@@ -49,6 +50,11 @@ void Assessor::find_obstacle() {
   if (const auto wrong = wrong_settings(*plugin_); !wrong.empty()) {
     return block(kProviderUnsupported, fmt::format("DaemonSet {}: {}", k8s::to_string(plugin_->key), wrong.front()),
                  true);
+  }
+  if (wants_mps() && !knows_mps(plugin_->version)) {
+    return block(
+        kProviderUnsupported,
+        fmt::format("device plugin {} does not know MPS, which came with v0.15.0", plugin_->version.to_string()), true);
   }
   if (wants_mps() && mps_ == nullptr) {
     return block(kProviderUnsupported,

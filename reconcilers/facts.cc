@@ -46,6 +46,8 @@ bool read_mig_device(const Json& entry, MigDevice& out) {
   return true;
 }
 
+constexpr int kMostCapability = 999;  // Of compute capability, before and behind the dot.
+
 k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
   Device out;
   if (!entry.is_object()) return bad_device(index, "must be an object");
@@ -68,12 +70,17 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
     into = it->get<bool>();
     return true;
   };
-  if (!number("memoryMiB", out.memory_mib)) return bad_device(index, "memoryMiB must be a whole number");
+  if (!number("memoryMiB", out.memory_mib) || out.memory_mib < 0) {
+    return bad_device(index, "memoryMiB must be a whole number, 0 or more");
+  }
   if (!number("pciClass", out.pci_class)) return bad_device(index, "pciClass must be a whole number, as in 197120");
   if (!flag("migCapable", out.mig_capable)) return bad_device(index, "migCapable must be true or false");
   if (!flag("migEnabled", out.mig_enabled)) return bad_device(index, "migEnabled must be true or false");
   if (auto it = entry.find("computeCapability"); it != entry.end() && !it->is_null()) {
-    if (!it->is_array() || it->size() != 2 || !(*it)[0].is_number_integer() || !(*it)[1].is_number_integer()) {
+    const auto part = [&](std::size_t i) {
+      return (*it)[i].is_number_integer() && (*it)[i] >= 0 && (*it)[i] <= kMostCapability;
+    };
+    if (!it->is_array() || it->size() != 2 || !part(0) || !part(1)) {
       return bad_device(index, "computeCapability must be [major, minor], as in [8, 0]");
     }
     out.compute_major = (*it)[0].get<int>();

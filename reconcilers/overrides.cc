@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -68,10 +69,15 @@ bool overrides(const Operand& operand, const Setting& setting) {
 }
 
 // A variable that the release does not know yet has no effect.
-bool is_read(const Operand& operand, const Setting& setting) {
-  if (setting.variable == kDiscovery) return !operand.version.known_below(0, 16, 0);
-  if (setting.variable == kChannels) return !operand.version.known_below(0, 17, 0);
-  return setting.variable != "SHARED_DEVICES_ALLOCATION_POLICY" || !operand.version.known_below(0, 20, 0);
+bool is_read(const Operand& operand, std::string_view variable) {
+  static constexpr std::array<std::pair<std::string_view, int>, 5> kSince{{{kDiscovery, 16},
+                                                                           {kChannels, 17},
+                                                                           {"IMEX_REQUIRED", 17},
+                                                                           {"GDRCOPY_ENABLED", 18},
+                                                                           {"SHARED_DEVICES_ALLOCATION_POLICY", 20}}};
+  return std::none_of(kSince.begin(), kSince.end(), [&](const auto& since) {
+    return since.first == variable && operand.version.known_below(0, since.second, 0);
+  });
 }
 
 }  // namespace
@@ -87,7 +93,8 @@ std::vector<std::string> wrong_settings(const Operand& operand) {
   for (const Setting& setting : kSettings) {
     const auto found = operand.overrides.find(std::string(setting.variable));
     const bool applies = operand.component == Component::plugin || setting.gfd;
-    if (found == operand.overrides.end() || setting.code == "MPSWithMixedMIG" || !applies || !is_read(operand, setting))
+    if (found == operand.overrides.end() || setting.code == "MPSWithMixedMIG" || !applies ||
+        !is_read(operand, setting.variable))
       continue;
     if (setting.variable == kChannels && found->second.value.empty()) continue;
     if (const auto right = complaint(operand.component, setting.field, found->second.value)) say(found->second, *right);
@@ -95,7 +102,7 @@ std::vector<std::string> wrong_settings(const Operand& operand) {
   for (const std::string_view variable : kBooleans) {
     const auto found = operand.overrides.find(std::string(variable));
     const bool applies = operand.component == Component::plugin || variable == "FAIL_ON_INIT_ERROR";
-    if (found != operand.overrides.end() && applies && !is_go_bool(found->second.value)) {
+    if (found != operand.overrides.end() && applies && is_read(operand, variable) && !is_go_bool(found->second.value)) {
       say(found->second, "use true or false");
     }
   }

@@ -60,7 +60,7 @@ class SetupCheck {
     gpus();
     start();
     release();
-    if (profile_.strategy() == Strategy::mps) {
+    if (profile_.strategy() == Strategy::mps && knows_mps(setup_.plugin.version)) {
       mps_root();
       mps_daemon();
     }

@@ -172,7 +172,7 @@ Expectation expected_state(const Profile& profile, const std::vector<Device>& de
     expectation.error = mps_error(profile, devices, map);
   }
   set_allocatable(profile, map, expectation);
-  if (mps && !expectation.error) {
+  if (mps && !expectation.error && !devices.empty()) {
     add_mps_limits(profile, devices, expectation);
   }
   return expectation;

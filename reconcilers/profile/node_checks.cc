@@ -2,6 +2,7 @@
 #include "reconcilers/profile/node_checks.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -15,6 +16,18 @@ namespace {
 using Severity = Diagnostic::Severity;
 
 constexpr std::string_view kGpu = "nvidia.com/gpu";
+
+// Fields of the profile that a minor release brought. Source: api/config/v1 of the device plugin's tags.
+struct KnownSince {
+  std::string_view path;
+  int minor;
+};
+constexpr std::array<KnownSince, 6> kKnownSince{{{"flags.useNodeFeatureAPI", 15},
+                                                 {"flags.nvidiaDevRoot", 16},
+                                                 {"flags.deviceDiscoveryStrategy", 16},
+                                                 {"imex.channelIDs", 17},
+                                                 {"imex.required", 17},
+                                                 {"flags.gdrcopyEnabled", 18}}};
 
 class NodeCheck {
  public:
@@ -131,6 +144,10 @@ std::vector<Diagnostic> check_on_node(const Profile& profile, const std::vector<
   return NodeCheck(profile, devices).run();
 }
 
+bool knows_mps(const PluginVersion& version) {
+  return !version.known_below(0, 15, 0);
+}
+
 std::vector<Diagnostic> check_on_release(const Profile& profile, const PluginVersion& version, bool by_label) {
   std::vector<Diagnostic> found;
   const auto add = [&](Severity severity, std::string code, std::string path, std::string message) {
@@ -144,7 +161,18 @@ std::vector<Diagnostic> check_on_release(const Profile& profile, const PluginVer
             "node shows the default",
             release));
   }
-  if (profile.strategy() == Strategy::mps) {
+  for (const KnownSince& field : kKnownSince) {
+    if (profile.settings.contains(std::string(field.path)) && version.known_below(0, field.minor, 0)) {
+      add(Severity::warning, "FieldNotInRelease", std::string(field.path),
+          fmt::format("plugin {} does not know the field and ignores it; it came with v0.{}.0", release, field.minor));
+    }
+  }
+  if (profile.mps && !knows_mps(version)) {
+    add(Severity::error, "MPSNotInRelease", "sharing.mps",
+        fmt::format("plugin {} does not know MPS and ignores the section: the GPUs would not be shared by it; it came "
+                    "with v0.15.0",
+                    release));
+  } else if (profile.strategy() == Strategy::mps) {
     const bool panics = version.known && !version.known_below(0, 18, 0) && version.known_below(0, 20, 0);
     add(Severity::warning, panics ? "MPSSidecarPanics" : "MPSSidecarCannotSignal", "sharing.mps",
         fmt::format("the MPS daemon of plugin {} does not load a changed profile by itself: its sidecar {}; the pod "

@@ -26,9 +26,12 @@ namespace gso {
 // Defects of the plugin's release that matter for this profile. `by_label`: a node label chooses the profile. An
 // unknown release counts as the worst. Codes: DefaultFirstStart (v0.18.2 and later), MPSSidecarPanics (v0.18.0 to
 // v0.19.3), MPSSidecarCannotSignal (the others), FailRequestsForced (below v0.20.0), AllocationPolicyUnknown (below
-// v0.20.0).
+// v0.20.0), FieldNotInRelease, MPSNotInRelease (below v0.15.0, an error).
 [[nodiscard]] std::vector<Diagnostic> check_on_release(const Profile& profile, const PluginVersion& version,
                                                        bool by_label);
+
+// MPS came with v0.15.0; an unknown release counts as newer.
+[[nodiscard]] bool knows_mps(const PluginVersion& version);
 
 // Whether Allocate refuses a request for more than one replica of a shared resource. An explicit `false` under mps is
 // honoured from v0.20.0 on; an unknown release counts as older.

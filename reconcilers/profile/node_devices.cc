@@ -65,7 +65,14 @@ k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest) {
                                     : std::string("the file is empty; a Node is needed"));
   }
   std::vector<Diagnostic> diagnostics;
-  const DocumentValue node = to_document_value(*document->root, DecodeTarget::none, diagnostics);
+  const DocumentValue read = to_document_value(*document->root, DecodeTarget::none, diagnostics);
+  // `kubectl get nodes -o yaml` prints a List.
+  const DocumentValue* items = read.string_at("kind").ends_with("List") ? read.find("items") : nullptr;
+  if (items != nullptr && items->items.size() != 1) {
+    return k8s::fail(k8s::Reason::decode,
+                     fmt::format("the list has {} objects; one Node is needed", items->items.size()));
+  }
+  const DocumentValue& node = items != nullptr ? items->items.front() : read;
   const DocumentValue* metadata = node.find("metadata");
   if (node.string_at("kind") != "Node" || metadata == nullptr) {
     return k8s::fail(k8s::Reason::decode,

@@ -231,6 +231,22 @@ TEST(ExpectedState, GpusAreReadFromANodesLabels) {
         "kind: Node\nmetadata: {labels: {nvidia.com/gpu.product: A-MIG-1g.5gb, nvidia.com/gpu.count: '7'}}"}) {
     EXPECT_FALSE(devices_of_node(bad).has_value()) << bad;
   }
+  // As `kubectl get nodes -o yaml` prints it.
+  const std::string head = "kind: List\napiVersion: v1\nitems:\n";
+  EXPECT_FALSE(devices_of_node(head + "- " + node + "\n- " + node + "\n").has_value());
+  EXPECT_FALSE(devices_of_node("kind: List\nitems: []\n").has_value());
+  const auto listed = devices_of_node(head + "- " + node + "\n");
+  ASSERT_TRUE(listed.has_value());
+  EXPECT_EQ(listed->size(), 2u);
+}
+
+TEST(ExpectedState, GpusThatCannotBeAreRefused) {
+  for (const std::string fields :
+       {"\"memoryMiB\":-1", "\"memoryMiB\":1.5", "\"computeCapability\":[4294967303,5]", "\"computeCapability\":[-7,5]",
+        "\"computeCapability\":[7]", "\"computeCapability\":{\"a\":1,\"b\":2}", "\"migEnabled\":1"}) {
+    EXPECT_FALSE(parse_devices("[{\"name\":\"T4\"," + fields + "}]").has_value()) << fields;
+  }
+  EXPECT_TRUE(parse_devices(R"([{"name":"T4","memoryMiB":0,"computeCapability":[7,5]}])").has_value());
 }
 
 bool agrees(const nlohmann::json& want, const Labels& got, const nlohmann::json& optional) {

@@ -173,6 +173,15 @@ TEST(ProfileMeaning, DefectsDependOnTheRelease) {
   EXPECT_EQ(codes(check_on_release(relaxed, release("v0.17.4"), false)),
             (Codes{"MPSSidecarCannotSignal", "FailRequestsForced"}));
   EXPECT_EQ(codes(check_on_release(relaxed, release("v0.20.0"), false)), Codes{"MPSSidecarCannotSignal"});
+  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.14.5"), false)), Codes{"MPSNotInRelease"});
+  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.15.0"), false)), Codes{"MPSSidecarCannotSignal"});
+  const Profile newer =
+      profile("{flags: {nvidiaDevRoot: /x, gdrcopyEnabled: true, gdsEnabled: true}, imex: {channelIDs: [0]}}");
+  EXPECT_EQ(codes(check_on_release(newer, release("v0.15.1"), false)),
+            (Codes{"FieldNotInRelease", "FieldNotInRelease", "FieldNotInRelease"}));
+  EXPECT_EQ(codes(check_on_release(newer, release("v0.17.4"), false)), Codes{"FieldNotInRelease"});
+  EXPECT_EQ(codes(check_on_release(newer, release("v0.18.0"), false)), Codes{});
+  EXPECT_EQ(codes(check_on_release(newer, release("latest"), false)), Codes{});
 }
 
 TEST(ProfileMeaning, RequestsAboveOneAreRefusedByStrategySettingAndRelease) {
