@@ -75,9 +75,11 @@ class Loader {
 
   k8s::Result<void> add_file(const ManifestFile& file) {
     // JSON is JSON: quicker, and YAML reads some escapes and characters otherwise.
-    if (const auto first = file.text.find_first_not_of(" \t\r\n");
-        first != std::string::npos && file.text[first] == '{') {
-      if (Json json = Json::parse(file.text, nullptr, false); !json.is_discarded())
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    std::string_view text = file.text;
+    text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+    if (const auto first = text.find_first_not_of(" \t\r\n"); first != std::string_view::npos && text[first] == '{') {
+      if (Json json = Json::parse(text, nullptr, false); !json.is_discarded())
         return add_document(file.name + "#0", json);
     }
     YamlLimits limits;

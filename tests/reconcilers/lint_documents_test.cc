@@ -208,6 +208,7 @@ TEST(LintDocuments, AManifestInJsonIsReadAsJson) {
   for (const auto& [value, expected] : cases) {
     const auto documents = lint(head + value + "\"}}\n");
     ASSERT_EQ(documents.size(), 1u) << value;
+    EXPECT_EQ(codes(lint("\xef\xbb\xbf" + head + value + "\"}}\n")[0]), expected) << value;
     EXPECT_EQ(documents[0].key, "a") << value;
     EXPECT_EQ(codes(documents[0]), expected) << value;
   }
