@@ -77,6 +77,7 @@ void Assessor::decide() {
     return;
   }
   if (out_.wrong_key) return block(kConfigInvalid, wrong_key_, false);
+  if (std::string why = single_key_obstacle(); !why.empty()) return block(kConfigInvalid, std::move(why), false);
   if (std::string why = config_error(); !why.empty()) return block(kConfigInvalid, std::move(why), false);
   decide_difference();
   if (out_.situation == Situation::current || out_.situation == Situation::following) return;

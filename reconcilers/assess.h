@@ -147,6 +147,8 @@ struct AssessContext {
 [[nodiscard]] NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods);
 // Why a policy's configMapKey leads nowhere; `id` names the ConfigMap ("namespace/name") that does not have it.
 [[nodiscard]] std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map);
+// Nodes get the ConfigMap's only key by the fallback "single": a second one would take it away from them.
+[[nodiscard]] bool relies_on_single_key(const OperandSet& set, const ConfigMap& config_map);
 [[nodiscard]] bool is_crash_looping(const Pod& pod);
 // Running, Ready, not being deleted, no container in back-off.
 [[nodiscard]] bool is_serving(const Pod& pod);

@@ -71,6 +71,17 @@ void Assessor::find_obstacle() {
   if (out_.expectation->error) return block(kConfigInvalid, *out_.expectation->error, false);
 }
 
+// Our key would be a second one where nodes have the only one.
+std::string Assessor::single_key_obstacle() const {
+  const bool adds = !managed_key_.empty() && config_map_ != nullptr && !config_map_->data.contains(managed_key_);
+  if (!adds || !relies_on_single_key(set_, *config_map_)) return {};
+  return fmt::format(
+      "ConfigMap {} has one key, {}, which nodes get by the fallback \"single\": with a second one, of policy {}, they "
+      "would be left without it. Name it as the default (devicePlugin.config.default or, in the device plugin's chart, "
+      "config.default)",
+      set_.id(), config_map_->data.begin()->first, out_.policy.view());
+}
+
 std::string Assessor::mig_obstacle() const {
   if (!wants_mps()) return {};
   const std::string& strategy = mig_env().empty() ? out_.profile->profile().mig_strategy : plugin_->mig_strategy;

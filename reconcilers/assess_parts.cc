@@ -99,6 +99,16 @@ NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand
   return out;
 }
 
+bool relies_on_single_key(const OperandSet& set, const ConfigMap& config_map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : config_map.data) keys.push_back(key);
+  return std::ranges::any_of(set.operands, [&](const Operand& operand) {
+    return !operand.config_map.empty() &&
+           resolve_effective_key("", operand.default_key, operand.fallbacks, keys).source ==
+               EffectiveKey::Source::fallback_single;
+  });
+}
+
 bool is_crash_looping(const Pod& pod) {
   auto backs_off = [](const ContainerStatus& container) {
     return container.waiting_reason == "CrashLoopBackOff" || container.waiting_reason == "RunContainerError" ||

@@ -65,6 +65,7 @@ class Assessor {
   void block(std::string_view reason, std::string message, bool write);
   [[nodiscard]] bool label_is_foreign() const;
   void find_obstacle();
+  [[nodiscard]] std::string single_key_obstacle() const;
   [[nodiscard]] std::string mig_obstacle() const;
   [[nodiscard]] std::string kai_obstacle() const;
   [[nodiscard]] std::string mps_capable_obstacle() const;

@@ -86,7 +86,7 @@ class ManagedKeys {
       lost += (lost.empty() ? "" : ", ") + key;
       nodes += used->second;
     }
-    if (write.set.empty()) return;
+    if (write.set.empty() || (lost.empty() && breaks_single(where, *config_map))) return;
     std::string message = "keys of inline profiles";
     if (!lost.empty()) {
       message = fmt::format(
@@ -99,6 +99,13 @@ class ManagedKeys {
     }
     pass_.add(std::move(write), lost.empty() ? std::string_view("KeysWritten") : kConfigMapReplacedByGitOps,
               std::move(message));
+  }
+
+  // Nodes of the policy say why they are Blocked.
+  [[nodiscard]] bool breaks_single(const ObjectKey& where, const ConfigMap& config_map) const {
+    return std::ranges::any_of(pass_.index.discovery.sets, [&](const OperandSet& set) {
+      return set.config_map_key() == where && relies_on_single_key(set, config_map);
+    });
   }
 
   static std::string last_writer(const ConfigMap& config_map) {

@@ -126,7 +126,7 @@ void FleetModel::make_daemonsets() {
     sidecar.name = "config-manager";
     sidecar.env = {{"CONFIG_FILE_SRCDIR", "/available-configs"},
                    {"DEFAULT_CONFIG", template_default_},
-                   {"FALLBACK_STRATEGIES", "empty"},
+                   {"FALLBACK_STRATEGIES", spec_.fallback},
                    {"NODE_LABEL", std::string(kConfigLabel)}};
     sidecar.volume_mounts = {{"/available-configs", std::string(kConfigMap)}};
     out.containers = {main, sidecar};
@@ -206,7 +206,7 @@ std::string FleetModel::effective_text(const Node& node) const {
   std::vector<std::string> keys;
   for (const auto& [key, text] : data_) keys.push_back(key);
   const EffectiveKey key =
-      resolve_effective_key(node.meta.labels.get(kConfigLabel).value_or(""), template_default_, {"empty"}, keys);
+      resolve_effective_key(node.meta.labels.get(kConfigLabel).value_or(""), template_default_, {spec_.fallback}, keys);
   if (key.source == EffectiveKey::Source::error) return "?";
   return key.key.empty() ? std::string() : data_.at(key.key);
 }

@@ -37,6 +37,7 @@ struct NodeSpec {
 struct FleetSpec {
   std::string plugin = "v0.20.0";
   std::string default_key = "any";
+  std::string fallback = "empty";
   // Texts, or short names: none, broken, mps-8, mps-8-renamed, mps-8-many, ts-4, ts-4-renamed.
   std::map<std::string, std::string> profiles = {{"any", "mps-4"}};
   std::vector<NodeSpec> nodes;

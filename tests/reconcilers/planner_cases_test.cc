@@ -67,6 +67,7 @@ FleetSpec fleet_spec(const Json& json) {
   FleetSpec out;
   out.plugin = json.value("plugin", out.plugin);
   out.default_key = json.value("default", out.default_key);
+  out.fallback = json.value("fallback", out.fallback);
   if (json.contains("profiles")) out.profiles = string_map(json["profiles"]);
   out.on_delete = json.value("onDelete", false);
   out.crds = json.value("crds", true);
