@@ -114,8 +114,8 @@ class Loader {
     world.kai.runtime_classes.init_done();
     world.kai.schemas.init_done();
     KaiLookups& lookups = world.kai.lookups;
-    if (!lookups.waiting) lookups.waiting.emplace().at = now_;
-    if (!lookups.binder_lease) lookups.binder_lease.emplace().at = now_;
+    if (!lookups.waiting) lookups.waiting = KaiLookups::Waiting{now_, {}};
+    if (!lookups.binder_lease) lookups.binder_lease = KaiLookups::Lease{now_, false, {}, {}};
     place_kai_pods();
     place_pods();
     return std::move(out_);
@@ -193,7 +193,7 @@ class Loader {
       auto for_kai = project_kai_pod(text);
       if (!for_kai) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, for_kai.error().message));
       if (is_waiting(pods_.back())) {
-        if (!out_.world.kai.lookups.waiting) out_.world.kai.lookups.waiting.emplace().at = now_;
+        if (!out_.world.kai.lookups.waiting) out_.world.kai.lookups.waiting = KaiLookups::Waiting{now_, {}};
         out_.world.kai.lookups.waiting->pods.push_back({pods_.back(), for_kai->tolerations});
       }
       kai_pods_.push_back(std::move(*for_kai));
