@@ -104,6 +104,7 @@ boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> KaiChecks::devices_in(k
   if (devices == found->data.end() || !devices->second) co_return out;
   out.known = true;
   out.devices = *devices->second;
+  for (const k8s::OwnerReference& owner : found->meta.owners) out.owners.push_back(owner.uid);
   co_return out;
 }
 
@@ -115,7 +116,8 @@ boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> KaiChecks::waiting_pods
   options.field_selector = k8s::FieldSelector::equals("spec.nodeName", "");
   options.resource_version = "0";
   options.call = call();
-  k8s::ItemFunction sink([&out](std::optional<std::string_view> json) -> k8s::Result<void> {
+  const std::string scaling = view_kai(world_->kai, *settings_).scaling;
+  k8s::ItemFunction sink([&out, &scaling](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
       out.pods.clear();
       return {};
@@ -125,7 +127,7 @@ boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> KaiChecks::waiting_pods
     const bool fraction =
         pod->meta.annotations.contains(kai::kFraction) || pod->meta.annotations.contains(kai::kMemory);
     const bool waits = pod->phase.empty() || pod->phase == "Pending";
-    if (!waits || (!fraction && pod->meta.ns != kai::kScaleNamespace)) return {};
+    if (!waits || (!fraction && pod->meta.ns.view() != scaling)) return {};
     k8s::Result<KaiPod> for_kai = project_kai_pod(*json);
     if (for_kai) out.pods.push_back({*std::move(pod), std::move(for_kai->tolerations)});
     return {};
@@ -213,7 +215,7 @@ struct KaiChecks::Fresh {
   std::map<std::string, std::vector<KaiPod>> groups;
   std::vector<BindRequest> requests;
   std::map<k8s::ObjectKey, bool> alive;
-  std::map<k8s::ObjectKey, std::string> devices;
+  std::map<k8s::ObjectKey, KaiLookups::Devices> devices;
 
   [[nodiscard]] GroupFacts facts(const std::string& group, const KaiView& view) const {
     GroupFacts out;
@@ -231,9 +233,9 @@ struct KaiChecks::Fresh {
       auto it = alive.find(key);
       return it == alive.end() ? std::nullopt : std::optional(it->second);
     };
-    out.devices = [this](const k8s::ObjectKey& key) -> std::optional<std::string> {
+    out.devices = [this](const k8s::ObjectKey& key, const k8s::Uid& consumer) -> std::optional<std::string> {
       auto it = devices.find(key);
-      return it == devices.end() ? std::nullopt : std::optional(it->second);
+      return it == devices.end() ? std::nullopt : it->second.of(consumer);
     };
     return out;
   }
@@ -306,7 +308,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather_details(FreshPtr fre
   for (const k8s::ObjectKey& key : config_maps) {
     const k8s::Result<KaiLookups::Devices> devices = co_await devices_in(key);
     if (!devices) co_return std::unexpected(devices.error());
-    if (devices->known) fresh->devices[key] = devices->devices;
+    fresh->devices[key] = *devices;
   }
   co_return k8s::Result<void>{};
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "reconcilers/kai/config_view.h"
@@ -149,12 +150,16 @@ void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settin
     return entry.first.kind == KaiScope::Kind::schema && entry.second->synced();
   });
   kai.schemas_known = schemas == 2;
+  // A watch that fails may be behind by any time: what it does not show may be on a node all the same.
   const bool pods_known = std::ranges::all_of(watches_.all(), [](const auto& entry) {
     const bool pods =
         entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;
-    return !pods || entry.second->synced();
+    return !pods || (entry.second->synced() && !entry.second->failing());
   });
-  kai.use_known = cluster.synced(kConfigs) && cluster.synced(kBindRequests) && pods_known;
+  const bool apis_known = std::ranges::all_of(std::array{kConfigs, kBindRequests}, [&](const k8s::Gvr& gvr) {
+    return cluster.synced(gvr) && !cluster.failing(gvr);
+  });
+  kai.use_known = apis_known && pods_known;
   kai.incomplete = find_gap(cluster);
 }
 

@@ -111,10 +111,10 @@ class Loader {
     world.kai.configs.init_done();
     world.kai.bind_requests.init_done();
     world.kai.deployments.init_done();
-    world.kai.runtime_classes.init_done();
+    // Manifests without any may just not be all of the cluster.
+    if (has_runtime_classes_) world.kai.runtime_classes.init_done();
     world.kai.schemas.init_done();
     KaiLookups& lookups = world.kai.lookups;
-    if (!lookups.waiting) lookups.waiting = KaiLookups::Waiting{now_, {}};
     if (!lookups.binder_lease) lookups.binder_lease = KaiLookups::Lease{now_, false, {}, {}};
     place_kai_pods();
     place_pods();
@@ -189,13 +189,9 @@ class Loader {
     if (kind == "Pod") {
       auto pod = project_pod(text);
       if (!pod) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, pod.error().message));
-      pods_.push_back(std::move(*pod));
       auto for_kai = project_kai_pod(text);
       if (!for_kai) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, for_kai.error().message));
-      if (is_waiting(pods_.back())) {
-        if (!out_.world.kai.lookups.waiting) out_.world.kai.lookups.waiting = KaiLookups::Waiting{now_, {}};
-        out_.world.kai.lookups.waiting->pods.push_back({pods_.back(), for_kai->tolerations});
-      }
+      pods_.push_back(std::move(*pod));
       kai_pods_.push_back(std::move(*for_kai));
       return {};
     }
@@ -204,10 +200,18 @@ class Loader {
   }
 
   // Fraction pods without a node, and the scaling pods that keep them waiting.
-  static bool is_waiting(const Pod& pod) {
-    const bool fraction = pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory);
-    return pod.node_name.empty() && (pod.phase.empty() || pod.phase == "Pending") &&
-           (fraction || pod.meta.ns == kai::kScaleNamespace);
+  void place_waiting_pods(const KaiView& view) {
+    KaiLookups::Waiting waiting{now_, {}};
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      const Pod& pod = pods_[i];
+      const bool fraction =
+          pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory);
+      const bool waits = pod.node_name.empty() && (pod.phase.empty() || pod.phase == "Pending");
+      if (waits && (fraction || pod.meta.ns.view() == view.scaling)) {
+        waiting.pods.push_back({pod, kai_pods_[i].tolerations});
+      }
+    }
+    out_.world.kai.lookups.waiting = std::move(waiting);
   }
 
   static bool is_kai_kind(const std::string& kind, const Json& object) {
@@ -226,7 +230,10 @@ class Loader {
       return {};
     }
     if (kind == "Deployment") return put(where, project_deployment(text), kai.deployments);
-    if (kind == "RuntimeClass") return put(where, project_runtime_class(text), kai.runtime_classes);
+    if (kind == "RuntimeClass") {
+      has_runtime_classes_ = true;
+      return put(where, project_runtime_class(text), kai.runtime_classes);
+    }
     if (kind == "CustomResourceDefinition") return put(where, project_kai_schema(text), kai.schemas);
     // Manifests name objects, not APIs: where one of KAI's kinds occurs, both are served.
     kai.configs_served = kai.bind_requests_served = true;
@@ -238,6 +245,7 @@ class Loader {
   void place_kai_pods() {
     KaiWorld& kai = out_.world.kai;
     const KaiView view = view_kai(kai, KaiSettings{});
+    place_waiting_pods(view);
     for (const KaiPod& pod : kai_pods_) {
       const bool watched = pod.meta.labels.contains(kai::kGroupLabel) || role_of(pod, view) == KaiRole::unlabelled;
       if (watched) kai.pods.init_apply(pod);
@@ -255,7 +263,9 @@ class Loader {
     for (const auto& [key, config_map] : out_.world.configmaps.all()) {
       auto devices = config_map->data.find(std::string(kai::kVisibleDevices));
       if (devices == config_map->data.end() || !devices->second) continue;
-      kai.lookups.config_maps[key] = {now_, true, *devices->second};
+      KaiLookups::Devices& found = kai.lookups.config_maps[key];
+      found = {now_, true, *devices->second, {}};
+      for (const k8s::OwnerReference& owner : config_map->meta.owners) found.owners.push_back(owner.uid);
     }
   }
 
@@ -287,7 +297,8 @@ class Loader {
   WallTime now_;
   LoadedManifests out_;
   std::vector<Pod> pods_;
-  std::vector<KaiPod> kai_pods_;
+  bool has_runtime_classes_ = false;
+  std::vector<KaiPod> kai_pods_;  // The same, in the same order.
 };
 
 }  // namespace

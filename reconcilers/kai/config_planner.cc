@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/kai/index.h"
@@ -38,14 +40,34 @@ std::map<std::string, std::string> values_of(const KaiConfig& config) {
   if (config.allocation_timeout) {
     out["spec.binder.resourceReservation.allocationTimeout"] = std::to_string(*config.allocation_timeout);
   }
+  if (config.volume_binding_timeout) {
+    out["spec.binder.volumeBindingTimeoutSeconds"] = std::to_string(*config.volume_binding_timeout);
+  }
   return out;
 }
 
-// Writers that render the object from a chart or a repository: what they write is no patch by hand.
+// Writers that render the object from a chart or a repository: what they write is no patch by hand. Newer KAI releases
+// apply kai-config from a Job of their chart, as kai-config-deployer. Programs that embed Helm write under their own
+// names ("terraform-provider-helm_v2.12.1_x5").
 bool renders(std::string_view manager) {
-  return manager.empty() || manager.starts_with("helm") || manager.starts_with("Helm") ||
-         manager.starts_with("argocd") || manager.starts_with("kustomize-controller") ||
-         manager.starts_with("kai-operator") || manager == "operator";
+  static constexpr std::array<std::string_view, 14> kRenderers = {"helm",
+                                                                  "argocd",
+                                                                  "argo-cd",
+                                                                  "kustomize-controller",
+                                                                  "kai-config-deployer",
+                                                                  "kai-operator",
+                                                                  "terraform",
+                                                                  "pulumi",
+                                                                  "kapp",
+                                                                  "rancher",
+                                                                  "fleet",
+                                                                  "opentofu",
+                                                                  "hashicorp",
+                                                                  "crossplane"};
+  std::string name(manager);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name.empty() || name == "operator" ||
+         std::ranges::any_of(kRenderers, [&](std::string_view renderer) { return name.starts_with(renderer); });
 }
 
 std::string text_at(const Json& object, const char* key) {

@@ -46,20 +46,23 @@ Duration seconds_or(const std::optional<std::int64_t>& seconds, std::int64_t oth
   return std::chrono::seconds(seconds && *seconds > 0 ? std::min(*seconds, kMost) : otherwise);
 }
 
+// A schema that was read counts; that one is missing says something only where the CRDs were looked for.
 std::string missing_schema(const KaiWorld& kai) {
-  if (!kai.schemas_known) return {};
   const KaiSchema* config = kai.schemas.find(kConfigCrd);
   const KaiSchema* request = kai.schemas.find(kBindRequestCrd);
   if (kai.configs_served) {
-    if (config == nullptr) return fmt::format("CustomResourceDefinition {} was not found", kConfigCrd);
+    if (config == nullptr && kai.schemas_known)
+      return fmt::format("CustomResourceDefinition {} was not found", kConfigCrd);
     for (const char* field :
          {"spec.binder.resourceReservation.namespace", "spec.binder.resourceReservation.appLabel"}) {
-      if (!config->has(field)) return fmt::format("{} has no field {}", kConfigCrd, field);
+      if (config != nullptr && !config->has(field)) return fmt::format("{} has no field {}", kConfigCrd, field);
     }
   }
   if (kai.bind_requests_served) {
-    if (request == nullptr) return fmt::format("CustomResourceDefinition {} was not found", kBindRequestCrd);
-    if (!request->has("spec.selectedGPUGroups") && !request->has("spec.selectedFractionalGpuGroups")) {
+    if (request == nullptr && kai.schemas_known)
+      return fmt::format("CustomResourceDefinition {} was not found", kBindRequestCrd);
+    if (request != nullptr && !request->has("spec.selectedGPUGroups") &&
+        !request->has("spec.selectedFractionalGpuGroups")) {
       return fmt::format("{} has neither spec.selectedGPUGroups nor spec.selectedFractionalGpuGroups", kBindRequestCrd);
     }
   }
@@ -89,6 +92,7 @@ KaiView view_kai(const KaiWorld& kai, const KaiSettings& settings) {
   out.queue_label = text_or(config.queue_label_key, kDefaultQueueLabel);
   out.reservations = text_or(config.reservation_namespace, kDefaultReservations);
   out.app_label = text_or(config.reservation_app_label, kDefaultReservations);
+  out.scaling = text_or(config.scale_namespace, kDefaultScaling);
   out.bind_timeout = seconds_or(config.allocation_timeout, kDefaultAllocationTimeout) +
                      seconds_or(config.volume_binding_timeout, kDefaultVolumeBindingTimeout);
   out.grace = std::max(settings.grace, out.bind_timeout);

@@ -27,6 +27,7 @@ struct KaiView {
   std::string queue_label;   // Key of the pod label that names the queue.
   std::string reservations;  // Namespace of the reservation pods.
   std::string app_label;     // Value of their label `app`.
+  std::string scaling;       // Namespace of the node-scale-adjuster's scaling pods.
   Duration bind_timeout{0};  // allocationTimeout + volumeBindingTimeoutSeconds: no bind in flight lasts longer.
   Duration grace{0};         // The longer of settings and bind_timeout.
   // RuntimeClasses that KAI puts into pods, with the field that names them. Off (empty) ones are left out.

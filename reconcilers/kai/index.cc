@@ -25,9 +25,10 @@ KaiRole role_of(const KaiPod& pod, const KaiView& view) {
 }
 
 bool is_leftover(const KaiPod& pod, const KaiView& view) {
+  if (!pod.meta.labels.contains(kGroupLabel)) return false;
   const auto app = pod.meta.labels.get(kAppLabel);
-  return pod.meta.ns.view() != view.reservations && (app == view.app_label || app == kDefaultReservations) &&
-         pod.meta.labels.contains(kGroupLabel);
+  if (pod.meta.ns.view() == view.reservations) return app != view.app_label;
+  return app == view.app_label || app == kDefaultReservations;
 }
 
 bool is_alive(const KaiPod& pod) {
@@ -44,7 +45,8 @@ std::vector<std::string> groups_of(const KaiPod& pod) {
     if (key == kGroupLabel) add(label.value.view());
     if (!key.starts_with(kGroupPrefix)) continue;
     add(key.substr(kGroupPrefix.size()));
-    add(label.value.view());  // The same, unless somebody edited it: then both count.
+    // KAI's binder looks for key and value; its scheduler reads the values, and only of pods with the plain label.
+    if (pod.meta.labels.contains(kGroupLabel)) add(label.value.view());
   }
   return out;
 }

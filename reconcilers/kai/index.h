@@ -28,12 +28,14 @@ enum class KaiRole {
   consumer,     // Everything else that carries a group, wherever it is.
 };
 [[nodiscard]] KaiRole role_of(const KaiPod& pod, const KaiView& view);
-// Looks like a reservation and stands outside the namespace that kai-config names (an earlier configuration's, or a
-// user's pod). To KAI it is a consumer.
+// Looks like a reservation, and is none by what kai-config says now: it stands outside of the namespace named there (an
+// earlier configuration's, or a user's pod; to KAI it is a consumer), or there under another app label (the binder,
+// which goes by the namespace, takes it for one still).
 [[nodiscard]] bool is_leftover(const KaiPod& pod, const KaiView& view);
 // There and neither Succeeded nor Failed: Unknown, Pending and terminating pods are alive.
 [[nodiscard]] bool is_alive(const KaiPod& pod);
-// Groups that a pod's labels name, in either form. Without duplicates.
+// Groups that a pod's labels name, as the value of runai-gpu-group or in a key runai-gpu-group/<group>; beside the
+// plain label also as the value of such a key, should somebody have edited it. Without duplicates.
 [[nodiscard]] std::vector<std::string> groups_of(const KaiPod& pod);
 // Failed with no attempt left: the scheduler will delete it, and nothing comes of it.
 [[nodiscard]] bool is_terminally_failed(const BindRequest& request);

@@ -107,27 +107,50 @@ class Judge {
     return out + (facts_.requests.empty() ? ", no BindRequest names it" : ", no BindRequest in flight names it");
   }
 
+  // Its GPU is free at the kubelet, or soon will be, and a consumer may use it: the worst, unless another reservation
+  // of the group provably holds all of them. The binder deletes consumers only where no reservation of their group is
+  // left.
+  [[nodiscard]] Judgement find_loss(const KaiPod& reservation) {
+    const bool failed = !is_alive(reservation);
+    if (!failed && !reservation.meta.deletion_timestamp) return {};
+    const std::string_view reason = failed ? "KAIReservationFailed" : "KAIReservationTerminating";
+    const std::string what = failed ? fmt::format("{}{}{}", reservation.phase.view(),
+                                                  reservation.reason.empty() ? "" : ", ", reservation.reason.view())
+                                    : std::string("being deleted");
+    const std::string lives =
+        fmt::format("{} live{} on its group {}", names_of(live_), live_.size() == 1 ? "s" : "", facts_.group);
+    const bool used =
+        std::ranges::any_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::yes; });
+    const auto other = std::ranges::find_if(facts_.reservations,
+                                            [&](const KaiPod* pod) { return pod != &reservation && stands(*pod); });
+    if (other == facts_.reservations.end()) {
+      const std::string danger =
+          failed ? fmt::format(
+                       "the kubelet has freed GPU {}, KAI has not. Deleting it would make the binder delete "
+                       "them; end these pods in an orderly way",
+                       device_of(reservation))
+                 : std::string("the binder will delete them");
+      return say(reservation, Fate::keep, Severity::error, reason,
+                 fmt::format("the reservation is {} while {}: {}", what, lives, danger));
+    }
+    if (!used && std::ranges::all_of(live_, [&](const KaiPod* pod) { return held_by_another(*pod, reservation); })) {
+      return {};
+    }
+    return say(reservation, Fate::keep, used ? Severity::error : Severity::warning, reason,
+               fmt::format("the reservation is {} while {}: {} GPU {}, which the kubelet gives away again. The binder "
+                           "leaves them alone, since reservation {} stands",
+                           what, lives, used ? "they use its" : "they may use its", device_of(reservation),
+                           name_of((*other)->meta)));
+  }
+
   // Live consumers, and something about their reservation that only a person can put right. Deleting it would make the
   // binder delete the consumers.
-  [[nodiscard]] Judgement find_alarm(const KaiPod& reservation) const {
+  [[nodiscard]] Judgement find_alarm(const KaiPod& reservation) {
     const auto alarm = [&](Severity severity, std::string_view reason, std::string message) {
       return say(reservation, Fate::keep, severity, reason, std::move(message));
     };
     const bool others = facts_.reservations.size() > 1;
-    if (!is_alive(reservation)) {
-      return alarm(
-          Severity::error, "KAIReservationFailed",
-          fmt::format("the reservation is {}{}{} while {} live{} on its group {}: the kubelet has freed GPU {}, KAI "
-                      "has not. Deleting it would make the binder delete them; end these pods in an orderly way",
-                      reservation.phase.view(), reservation.reason.empty() ? "" : ", ", reservation.reason.view(),
-                      names_of(live_), live_.size() == 1 ? "s" : "", facts_.group, device_of(reservation)));
-    }
-    if (reservation.meta.deletion_timestamp) {
-      return alarm(
-          Severity::error, "KAIReservationTerminating",
-          fmt::format("the reservation is being deleted while {} live{} on its group {}: the binder will delete them",
-                      names_of(live_), live_.size() == 1 ? "s" : "", facts_.group));
-    }
+    if (Judgement loss = find_loss(reservation); !loss.reason.empty()) return loss;
     const bool unbound = std::ranges::all_of(live_, [](const KaiPod* pod) { return pod->node_name.empty(); });
     const bool binding =
         std::ranges::any_of(facts_.requests, [](const BindRequest* r) { return r->phase == "Succeeded"; });
@@ -163,7 +186,7 @@ class Judge {
   [[nodiscard]] std::optional<std::vector<std::string>> devices_of(const KaiPod& consumer) {
     const std::optional<ObjectKey> key = device_config_map(consumer);
     if (!key) return std::nullopt;
-    const std::optional<std::string> text = facts_.devices(*key);
+    const std::optional<std::string> text = facts_.devices(*key, consumer.meta.uid);
     if (!text) out_.wants.config_maps.insert(*key);
     return text ? device_uuids(*text) : std::nullopt;
   }
@@ -218,11 +241,11 @@ class Judge {
       if (pod->node_name.empty()) return fmt::format("{} is not bound yet", name_of(pod->meta));
       if (!held_by_another(*pod, reservation)) {
         const auto key = device_config_map(*pod);
-        return fmt::format(
-            "which GPU {} uses is not proven{}", name_of(pod->meta),
-            key ? fmt::format(" (ConfigMap {}; the chart value kai.consumerNamespaces grants reading it)",
-                              k8s::to_string(*key))
-                : fmt::format(" (no annotation {})", kSharedConfigMap));
+        return fmt::format("which GPU {} uses is not proven{}", name_of(pod->meta),
+                           key ? fmt::format(" (ConfigMap {} must be that pod's own, and readable: the chart value "
+                                             "kai.consumerNamespaces grants it)",
+                                             k8s::to_string(*key))
+                               : fmt::format(" (no annotation {})", kSharedConfigMap));
       }
     }
     return "which GPU they use is not proven";
@@ -236,6 +259,13 @@ class Judge {
 };
 
 }  // namespace
+
+std::optional<std::string> KaiLookups::Devices::of(const k8s::Uid& consumer) const {
+  const bool own = !consumer.empty() && std::ranges::any_of(owners, [&](const Interned& owner) {
+    return k8s::Uid(owner.view()) == consumer;
+  });
+  return known && own ? std::optional(devices) : std::nullopt;
+}
 
 std::optional<ObjectKey> device_config_map(const KaiPod& consumer) {
   const auto prefix = consumer.meta.annotations.get(kSharedConfigMap);

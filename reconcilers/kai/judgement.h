@@ -19,8 +19,9 @@ struct GroupFacts {
   std::vector<const BindRequest*> requests;
   // Whether the pod that a BindRequest names is alive; nullopt: not known. Asked only about pods not in `consumers`.
   std::function<std::optional<bool>(const ObjectKey&)> pod_alive;
-  // NVIDIA_VISIBLE_DEVICES in a ConfigMap; nullopt: not known.
-  std::function<std::optional<std::string>(const ObjectKey&)> devices;
+  // NVIDIA_VISIBLE_DEVICES in the ConfigMap of a consumer; nullopt: not known, or the ConfigMap is not that consumer's
+  // (KaiLookups::Devices::of).
+  std::function<std::optional<std::string>(const ObjectKey& config_map, const k8s::Uid& consumer)> devices;
 };
 
 // A reservation of another group that claims the same GPU on the same node, or empty. Device evidence must be unique.

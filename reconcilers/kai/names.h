@@ -32,11 +32,11 @@ inline constexpr std::string_view kConfigCrd = "configs.kai.scheduler";
 inline constexpr std::string_view kBindRequestCrd = "bindrequests.scheduling.run.ai";
 inline constexpr std::string_view kBinder = "binder";  // Deployment, in the Config's spec.namespace.
 inline constexpr std::string_view kBinderLease = "2ad35f9c.kai.scheduler";  // Where the binder has several replicas.
-inline constexpr std::string_view kScaleNamespace = "kai-scale-adjust";
 
 // --- Defaults of the Config.
 inline constexpr std::string_view kDefaultNamespace = "kai-scheduler";
 inline constexpr std::string_view kDefaultReservations = "kai-resource-reservation";  // Namespace and app label.
+inline constexpr std::string_view kDefaultScaling = "kai-scale-adjust";               // Namespace of the scaling pods.
 inline constexpr std::string_view kDefaultScheduler = "kai-scheduler";
 inline constexpr std::string_view kDefaultRuntimeClass = "nvidia";
 inline constexpr std::string_view kDefaultQueueLabel = "kai.scheduler/queue";

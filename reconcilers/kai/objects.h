@@ -25,6 +25,7 @@ struct KaiConfig {
   std::optional<std::string> gpu_sharing_mode;        // spec.global.gpuSharingMode
   std::optional<std::string> pod_runtime_class;       // spec.admission.gpuPodRuntimeClassName
   std::optional<std::string> fraction_runtime_class;  // spec.admission.gpuFractionRuntimeClassName
+  std::string scale_namespace;                        // spec.nodeScaleAdjuster.args.nodeScaleNamespace
   std::string reservation_namespace;                  // spec.binder.resourceReservation.…
   std::string reservation_app_label;
   std::optional<std::string> reservation_runtime_class;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "reconcilers/kai/names.h"
 #include "reconcilers/kai/objects.h"
@@ -16,7 +18,7 @@ using json::Fields;
 using json::Value;
 
 // Fields whose presence in the schema or whose writer we look at.
-constexpr std::array<std::string_view, 10> kFields = {
+constexpr std::array<std::string_view, 11> kFields = {
     "spec.admission.gpuSharing",
     "spec.global.gpuSharingMode",
     "spec.admission.gpuPodRuntimeClassName",
@@ -25,6 +27,7 @@ constexpr std::array<std::string_view, 10> kFields = {
     "spec.binder.resourceReservation.namespace",
     "spec.binder.resourceReservation.appLabel",
     "spec.binder.resourceReservation.allocationTimeout",
+    "spec.binder.volumeBindingTimeoutSeconds",
     "spec.selectedGPUGroups",
     "spec.selectedFractionalGpuGroups",
 };
@@ -74,11 +77,21 @@ bool read_global(Fields& fields, Value value, KaiConfig& out) {
   });
 }
 
+bool read_scaling(Fields& fields, Value value, KaiConfig& out) {
+  return fields.object(value, "spec.nodeScaleAdjuster", [&](std::string_view key, Value inner) {
+    if (key != "args") return true;
+    return fields.object(inner, "spec.nodeScaleAdjuster.args", [&](std::string_view field, Value item) {
+      return field == "nodeScaleNamespace" ? fields.text(item, "args.nodeScaleNamespace", out.scale_namespace) : true;
+    });
+  });
+}
+
 bool read_spec(Fields& fields, Value value, KaiConfig& out) {
   return fields.object(value, "spec", [&](std::string_view key, Value inner) {
     if (key == "namespace") return fields.text(inner, "spec.namespace", out.ns);
     if (key == "admission") return read_admission(fields, inner, out);
     if (key == "global") return read_global(fields, inner, out);
+    if (key == "nodeScaleAdjuster") return read_scaling(fields, inner, out);
     if (key != "binder") return true;
     return fields.object(inner, "spec.binder", [&](std::string_view field, Value item) {
       if (field == "resourceReservation") return read_reservation(fields, item, out);
@@ -160,22 +173,40 @@ void walk_schema(const nlohmann::json& schema, const std::string& path, KaiSchem
   }
 }
 
-bool read_versions(Fields& fields, Value value, KaiSchema& out) {
+bool read_schema(Fields& fields, Value value, KaiSchema& out) {
+  simdjson::ondemand::object object;
+  std::string_view raw;
+  if (value.get_object().get(object) != simdjson::SUCCESS || object.raw_json().get(raw) != simdjson::SUCCESS) {
+    return fields.fail("spec.versions.schema", "an object");
+  }
+  const auto parsed = nlohmann::json::parse(raw, nullptr, false);
+  if (parsed.is_object() && parsed.contains("openAPIV3Schema") && parsed["openAPIV3Schema"].is_object()) {
+    walk_schema(parsed["openAPIV3Schema"], "", out);
+  }
+  return true;
+}
+
+// Fields by version, of those that are served.
+using Versions = std::map<std::string, std::set<std::string>>;
+
+bool read_versions(Fields& fields, Value value, Versions& out) {
   return fields.array(value, "spec.versions", [&](Value version) {
-    return fields.object(version, "spec.versions", [&](std::string_view key, Value schema) {
-      if (key != "schema") return true;
-      simdjson::ondemand::object object;
-      std::string_view raw;
-      if (schema.get_object().get(object) != simdjson::SUCCESS || object.raw_json().get(raw) != simdjson::SUCCESS) {
-        return fields.fail("spec.versions.schema", "an object");
-      }
-      const auto parsed = nlohmann::json::parse(raw, nullptr, false);
-      if (parsed.is_object() && parsed.contains("openAPIV3Schema") && parsed["openAPIV3Schema"].is_object()) {
-        walk_schema(parsed["openAPIV3Schema"], "", out);
-      }
-      return true;
+    std::string name;
+    std::optional<bool> served;
+    KaiSchema found;
+    const bool read = fields.object(version, "spec.versions", [&](std::string_view key, Value inner) {
+      if (key == "name") return fields.text(inner, "spec.versions.name", name);
+      if (key == "served") return fields.flag(inner, "spec.versions.served", served);
+      return key == "schema" ? read_schema(fields, inner, found) : true;
     });
+    if (served.value_or(true)) out[name] = std::move(found.fields);
+    return read;
   });
+}
+
+// The version that its objects are read in; what another has does not show in them.
+std::string_view version_read(std::string_view crd) {
+  return crd == kai::kBindRequestCrd ? "v1alpha2" : "v1";
 }
 
 }  // namespace
@@ -210,15 +241,17 @@ k8s::Result<KaiConfig> project_kai_config(std::string_view text) {
 
 k8s::Result<KaiSchema> project_kai_schema(std::string_view text) {
   KaiSchema out;
+  Versions versions;
   json::Document document("CustomResourceDefinition", text);
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
     if (key != "spec") return true;
     return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-      return field == "versions" ? read_versions(fields, inner, out) : true;
+      return field == "versions" ? read_versions(fields, inner, versions) : true;
     });
   });
   if (!read) return std::unexpected(read.error());
+  out.fields = std::move(versions[std::string(version_read(out.meta.name))]);
   return out;
 }
 

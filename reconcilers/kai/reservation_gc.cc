@@ -56,10 +56,9 @@ GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::st
     auto it = kai.lookups.pods.find(key);
     return it == kai.lookups.pods.end() ? std::nullopt : std::optional(it->second.alive);
   };
-  out.devices = [&kai](const ObjectKey& key) -> std::optional<std::string> {
+  out.devices = [&kai](const ObjectKey& key, const k8s::Uid& consumer) -> std::optional<std::string> {
     auto it = kai.lookups.config_maps.find(key);
-    if (it == kai.lookups.config_maps.end() || !it->second.known) return std::nullopt;
-    return it->second.devices;
+    return it == kai.lookups.config_maps.end() ? std::nullopt : it->second.of(consumer);
   };
   return out;
 }
@@ -127,14 +126,24 @@ class Collector {
       const KaiPod* pod = kai_.pods.find(key);
       if (pod == nullptr || !is_alive(*pod)) continue;
       tell(*pod, Severity::warning, "KAILostGroupLabel",
-           fmt::format(
-               "a reservation without the label {}: KAI does not see it, and it holds a GPU of node {}. Kept: which "
-               "group it belongs to is not known. Delete it by hand once no pod uses that GPU",
-               kGroupLabel, pod->node_name.view()));
+           fmt::format("a reservation without the label {}: KAI does not see it, and it {}. Kept: which "
+                       "group it belongs to is not known. Delete it by hand once no pod uses that GPU",
+                       kGroupLabel,
+                       pod->node_name.empty() ? std::string("is on no node yet")
+                                              : fmt::format("holds a GPU of node {}", pod->node_name.view())));
     }
     for (const ObjectKey& key : index_.leftovers()) {
       const KaiPod* pod = kai_.pods.find(key);
       if (pod == nullptr || !is_alive(*pod)) continue;
+      if (pod->meta.ns.view() == view_.reservations) {
+        tell(
+            *pod, Severity::warning, "KAILeftover",
+            fmt::format("a pod of group {} in the namespace of the reservations without their label {}={}, as one from "
+                        "before that was changed: KAI's binder uses it as a reservation, its scheduler does not. Kept: "
+                        "only pods with that label are ours to collect",
+                        pod->meta.labels.get(kGroupLabel).value_or(""), kAppLabel, view_.app_label));
+        continue;
+      }
       tell(*pod, Severity::warning, "KAILeftover",
            fmt::format(
                "looks like a reservation, but kai-config names the namespace {}: kept, since only pods there are "
@@ -266,17 +275,21 @@ class Collector {
     return lease_trouble(*lease, pass_.s.now, view_.grace);
   }
 
-  // Why no reservation at all is deleted now; empty: they may be.
+  // Why no reservation at all is deleted now; empty: they may be. What has to last as long as the grace runs at once:
+  // after a crash of the binder (the usual origin of orphans) one grace is waited, not one after the other.
   std::string hold() {
-    if (std::string trouble = binder_trouble(kai_, view_, pass_.s.now, view_.grace); !trouble.empty()) return trouble;
-    if (std::string trouble = leader_trouble(); !trouble.empty()) return trouble;
+    if (std::string trouble = binder_trouble(kai_, view_, pass_.s.now, Duration::zero()); !trouble.empty())
+      return trouble;
+    const std::string leader = leader_trouble();
+    const bool led = elects_leader(kai_, view_) && kai_.lookups.binder_lease;
     const Deployment* binder = kai_.deployments.find(ObjectKey{view_.ns, std::string(kBinder)});
-    const std::string condition =
-        fmt::format("kai/stable/{}/{}/{}", view_.signature, binder ? binder->meta.uid.str() : "",
-                    binder ? binder->meta.generation : 0);
-    if (!pass_.held_for(condition, view_.grace))
-      return "kai-config and the binder have not been seen unchanged for long enough";
-    return {};
+    const bool stable = pass_.held_for(
+        fmt::format("kai/stable/{}/{}/{}/{}", view_.signature, binder ? binder->meta.uid.str() : "",
+                    binder ? binder->meta.generation : 0, led ? kai_.lookups.binder_lease->holder : std::string()),
+        view_.grace);
+    if (std::string young = binder_trouble(kai_, view_, pass_.s.now, view_.grace); !young.empty()) return young;
+    if (!leader.empty()) return leader;
+    return stable ? std::string() : "kai-config and the binder have not been seen unchanged for long enough";
   }
 
   void act() {
@@ -329,11 +342,13 @@ class Collector {
     // No kubelet is left to end it.
     if (candidate.node_gone) action.grace_period_seconds = 0;
     const std::string device(pod.meta.annotations.get(kDeviceAnnotation).value_or("of unknown UUID"));
-    const std::string message =
-        fmt::format("{}; it holds GPU {} of node {}{}", candidate.judgement.message, device, pod.node_name.view(),
-                    candidate.node_gone ? ", which does not exist any more" : "");
+    const bool no_node = pod.node_name.empty();
+    const std::string holds = no_node ? std::string("it is on no node")
+                                      : fmt::format("it holds GPU {} of node {}{}", device, pod.node_name.view(),
+                                                    candidate.node_gone ? ", which does not exist any more" : "");
+    const std::string message = fmt::format("{}; {}", candidate.judgement.message, holds);
     const std::string note = fmt::format("Deleting reservation {}: {}", k8s::to_string(action.pod), message);
-    pass_.event(candidate.node_gone ? pod_ref(pod.meta) : node_ref(std::string(pod.node_name.view())), false,
+    pass_.event(candidate.node_gone || no_node ? pod_ref(pod.meta) : node_ref(std::string(pod.node_name.view())), false,
                 candidate.judgement.reason, "DeleteReservation", note);
     pass_.add(std::move(action), candidate.judgement.reason, message, true);
   }

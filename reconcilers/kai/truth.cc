@@ -48,20 +48,27 @@ std::string describe(const Mismatch& found) {
   return out;
 }
 
-void compare(const GroupFacts& facts, std::map<std::string, Mismatch>& nodes) {
+void compare(const GroupFacts& facts, const KaiView& view, std::map<std::string, Mismatch>& nodes) {
   std::map<std::string, std::set<std::string>> reserved;
   for (const KaiPod* pod : facts.reservations) {
-    if (!is_alive(*pod) || pod->meta.deletion_timestamp) continue;
+    if (!is_alive(*pod) || pod->meta.deletion_timestamp || pod->node_name.empty()) continue;
     const auto device = pod->meta.annotations.get(kDeviceAnnotation);
     reserved[std::string(pod->node_name.view())].insert(
         fmt::format("{} ({})", k8s::to_string(pod->meta.key()), device.value_or("GPU not told")));
   }
+  // To the binder every pod of that namespace is a reservation, under a former app label too.
+  const auto is_former = [&](const KaiPod& pod) { return pod.meta.ns.view() == view.reservations; };
+  std::set<std::string> former;
+  for (const KaiPod* pod : facts.consumers) {
+    if (is_former(*pod) && is_alive(*pod)) former.emplace(pod->node_name.view());
+  }
   std::set<std::string> used;
   for (const KaiPod* pod : facts.consumers) {
-    if (!is_alive(*pod) || pod->node_name.empty()) continue;
+    if (!is_alive(*pod) || pod->node_name.empty() || is_former(*pod)) continue;
     const std::string node(pod->node_name.view());
     used.insert(node);
-    if (!reserved.contains(node)) nodes[node].unreserved.insert(k8s::to_string(pod->meta.key()));
+    if (!reserved.contains(node) && !former.contains(node))
+      nodes[node].unreserved.insert(k8s::to_string(pod->meta.key()));
   }
   const bool in_flight = std::ranges::any_of(facts.requests, [](const BindRequest* request) {
     return request->phase != "Succeeded" && !is_terminally_failed(*request);
@@ -120,7 +127,7 @@ void plan_kai_truth(Pass& pass) {
     const bool listed = kai.lookups.groups.contains(group);
     const KaiIndex::Group* members = index.group(group);
     if (members == nullptr || (!members->reservations.empty() && members->consumers.empty() && !listed)) continue;
-    compare(group_facts(kai, index, group), nodes);
+    compare(group_facts(kai, index, group), index.view(), nodes);
   }
   for (const auto& [node, found] : nodes) {
     const std::string text = describe(found);

@@ -38,7 +38,7 @@ std::optional<std::int64_t> kai_gpu_memory(std::optional<std::string_view> label
 WaitingCauses::WaitingCauses(const World& world, const KaiView& view, const std::vector<WaitingPod>& pods)
     : world_(world), view_(view) {
   for (const WaitingPod& waiting : pods) {
-    if (waiting.pod.meta.ns == kScaleNamespace && scaling_pod_.empty()) {
+    if (waiting.pod.meta.ns.view() == view_.scaling && scaling_pod_.empty()) {
       scaling_pod_ = k8s::to_string(waiting.pod.meta.key());
     }
   }
@@ -50,9 +50,7 @@ void WaitingCauses::measure_nodes() {
     const auto gpus = node->allocatable.find(Interned(kGpuResource));
     if (gpus == node->allocatable.end() || gpus->second <= 0) continue;
     most_gpus_ = std::max(most_gpus_, gpus->second);
-    const auto memory = kai_gpu_memory(node->meta.labels.get(kGpuMemory));
-    if (memory) most_memory_ = std::max(most_memory_, *memory);
-    if (!memory && unlabelled_node_.empty()) unlabelled_node_ = key.name;
+    offers_.try_emplace(Offer{gpus->second, kai_gpu_memory(node->meta.labels.get(kGpuMemory))}, key.name);
   }
 }
 
@@ -62,25 +60,38 @@ bool WaitingCauses::is_ours(const WaitingPod& waiting) const {
          (annotations.contains(kFraction) || annotations.contains(kMemory));
 }
 
-std::optional<WaitingCause> WaitingCauses::too_large(std::int64_t wanted) const {
-  if (most_gpus_ == 0 || wanted <= most_memory_) return std::nullopt;
-  if (!unlabelled_node_.empty()) {
+std::optional<WaitingCause> WaitingCauses::too_large(std::int64_t wanted, std::int64_t devices) const {
+  constexpr std::int64_t kUnlabelled = 100;  // What KAI counts there.
+  std::int64_t most = 0;
+  const std::string* unlabelled = nullptr;
+  for (const auto& [offer, node] : offers_) {
+    if (offer.gpus < devices) continue;
+    if (offer.memory.value_or(kUnlabelled) >= wanted) return std::nullopt;
+    most = std::max(most, offer.memory.value_or(0));
+    if (!offer.memory && unlabelled == nullptr) unlabelled = &node;
+  }
+  if (most_gpus_ < devices) return std::nullopt;  // Said elsewhere.
+  const std::string asks =
+      devices == 1 ? fmt::format("{} MiB", wanted) : fmt::format("{} MiB on each of {} GPUs", wanted, devices);
+  const std::string largest =
+      devices == 1 ? std::string("the largest GPU") : fmt::format("the largest GPU of a node with {} of them", devices);
+  if (unlabelled != nullptr) {
     return WaitingCause{
         "NoMemoryLabel",
-        fmt::format("it asks for {} MiB, and node {} does not carry the label {}: KAI counts 100 MiB for each GPU "
+        fmt::format("it asks for {}, and node {} does not carry the label {}: KAI counts {} MiB for each GPU "
                     "there{}. GPU Feature Discovery writes the label",
-                    wanted, unlabelled_node_, kGpuMemory,
-                    most_memory_ == 0 ? "" : fmt::format(", and the largest GPU elsewhere has {} MiB", most_memory_))};
+                    asks, *unlabelled, kGpuMemory, kUnlabelled,
+                    most == 0 ? "" : fmt::format(", and {} elsewhere has {} MiB", largest, most))};
   }
-  return WaitingCause{"TooMuchMemory",
-                      fmt::format("it asks for {} MiB, and the largest GPU has {} MiB (label {}, which "
-                                  "KAI rounds down to hundreds)",
-                                  wanted, most_memory_, kGpuMemory)};
+  return WaitingCause{"TooMuchMemory", fmt::format("it asks for {}, and {} has {} MiB (label {}, which KAI rounds "
+                                                   "down to hundreds)",
+                                                   asks, largest, most, kGpuMemory)};
 }
 
 std::optional<WaitingCause> WaitingCauses::runtime_class() const {
+  if (!world_.kai.runtime_classes.synced()) return std::nullopt;
   for (const auto& [field, name] : view_.runtime_classes) {
-    if (world_.kai.runtime_classes.size() > 0 && world_.kai.runtime_classes.find(name) == nullptr) {
+    if (world_.kai.runtime_classes.find(name) == nullptr) {
       return WaitingCause{"NoRuntimeClass", fmt::format("there is no RuntimeClass {} ({})", name, field)};
     }
   }
@@ -95,13 +106,17 @@ std::optional<WaitingCause> WaitingCauses::impossible(const WaitingPod& waiting)
                                     "binder's changes of those that are there already",
                                     view_.sharing.decided_by)};
   }
-  if (const auto wanted = number(annotations.get(kMemory))) {
-    if (auto cause = too_large(*wanted)) return cause;
+  const auto wanted = number(annotations.get(kMemory));
+  if (wanted && most_gpus_ > 0) {
+    if (auto cause = too_large(*wanted, 1)) return cause;
   }
   const auto devices = number(annotations.get(kDeviceCount));
   if (devices && most_gpus_ > 0 && *devices > most_gpus_) {
     return WaitingCause{"TooManyDevices",
                         fmt::format("it asks for {} devices, and no node has more than {}", *devices, most_gpus_)};
+  }
+  if (wanted && devices && most_gpus_ > 0) {
+    if (auto cause = too_large(*wanted, *devices)) return cause;
   }
   if (auto cause = runtime_class()) return cause;
   if (!scaling_pod_.empty()) {

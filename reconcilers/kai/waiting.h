@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,15 +34,21 @@ class WaitingCauses {
 
  private:
   void measure_nodes();
-  [[nodiscard]] std::optional<WaitingCause> too_large(std::int64_t wanted) const;
+  // MiB on each of so many GPUs of one node.
+  [[nodiscard]] std::optional<WaitingCause> too_large(std::int64_t wanted, std::int64_t devices) const;
   [[nodiscard]] std::optional<WaitingCause> runtime_class() const;
   [[nodiscard]] std::optional<WaitingCause> bind_trouble(const WaitingPod& waiting) const;
 
   const World& world_;
   const KaiView& view_;
   std::string scaling_pod_;
-  std::string unlabelled_node_;   // One with GPUs and without nvidia.com/gpu.memory.
-  std::int64_t most_memory_ = 0;  // MiB of the largest GPU, as KAI counts it.
+  // What the nodes with GPUs offer, each combination once. KAI takes all GPUs of a node for equal.
+  struct Offer {
+    std::int64_t gpus = 0;
+    std::optional<std::int64_t> memory;  // MiB, as KAI counts it; none without nvidia.com/gpu.memory.
+    friend auto operator<=>(const Offer&, const Offer&) = default;
+  };
+  std::map<Offer, std::string> offers_;  // -> the first such node.
   std::int64_t most_gpus_ = 0;
 };
 

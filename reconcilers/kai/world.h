@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "k8sclient/store.h"
+#include "k8sclient/uid.h"
 #include "reconcilers/kai/objects.h"
 #include "reconcilers/kai/wants.h"
 
@@ -34,6 +35,10 @@ struct KaiLookups {
     WallTime at{};
     bool known = false;   // The ConfigMap was read (it may be forbidden, or gone).
     std::string devices;  // NVIDIA_VISIBLE_DEVICES as it stands there.
+    // Uids of its owners. KAI makes the pod that it wrote the ConfigMap for the owner; a pod whose manifest was copied
+    // with its annotation names the ConfigMap of another.
+    std::vector<Interned> owners;
+    [[nodiscard]] std::optional<std::string> of(const k8s::Uid& consumer) const;
   };
   struct Waiting {
     WallTime at{};
@@ -60,12 +65,13 @@ struct KaiWorld {
   k8s::Store<KaiPod> pods;
   k8s::Store<Deployment> deployments;  // The binder.
   k8s::Store<RuntimeClass> runtime_classes;
-  k8s::Store<KaiSchema> schemas;  // CRDs of Config and BindRequest; may stay empty (see schemas_known).
+  k8s::Store<KaiSchema> schemas;  // CRDs of Config and BindRequest; may lack either (see schemas_known).
   KaiLookups lookups;
   bool configs_served = false;
   bool bind_requests_served = false;
-  bool schemas_known = false;  // The CRDs were read (in a cluster), so that an absent field is really absent.
-  // The watches of pods and BindRequests are complete: what is not in them is not on a node (S8).
+  bool schemas_known = false;  // The CRDs were looked for (in a cluster), so that an absent one is really absent.
+  // The watches of pods, BindRequests and kai-config are complete and in step: what is not in them is not on a node
+  // (S8).
   bool use_known = true;
   // Why the view is incomplete or may be behind, in words; empty: every store above is in step.
   std::string incomplete;

@@ -222,8 +222,8 @@ class Linter {
     const DocumentValue* key = profile != nullptr ? profile->find("configMapKey") : nullptr;
     const Position at = key != nullptr ? key->at : name->at;
     objects_->push_back({fmt::format("{}#{}", source_, index_), std::string(kind),
-                         std::string(metadata->string_at("namespace")), name->text, at.line, at.column,
-                         json_of(value)});
+                         std::string(metadata->string_at("namespace")), name->text, at.line, at.column, json_of(value),
+                         kind == "Pod" ? std::make_shared<const DocumentValue>(value) : nullptr});
   }
 
   static void not_checked(LintedDocument& linted, const DocumentValue& value, std::string_view what) {

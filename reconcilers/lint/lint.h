@@ -2,6 +2,7 @@
 // files of several documents and Lists. Pure: no file is opened here.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,7 +16,11 @@ namespace gso {
 
 struct LintRules {
   std::optional<bool> kai_gpu_sharing;  // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
+  std::string kai_scheduler =
+      "kai-scheduler";  // What KAI's pods have as schedulerName; a kai-config may say otherwise.
 };
+
+struct DocumentValue;
 
 struct LintedDocument {
   std::string source;  // "profiles.yaml#0": file and index of the document, Lists counted item by item.
@@ -48,6 +53,7 @@ struct ClusterObject {
   int line = 0;  // Of its name; of a SharingPolicy's configMapKey where it has one.
   int column = 0;
   std::string json;
+  std::shared_ptr<const DocumentValue> pod;  // Of a Pod: what was checked.
 };
 
 // All documents of a text. Never empty: an empty text is a profile without sharing. A document that does not parse is a
@@ -63,7 +69,8 @@ struct ClusterObject {
 void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
 
 // Pods that ask KAI for a share of a GPU against the Nodes, the kai-config and the RuntimeClasses among the objects:
-// what can never be placed there. Nothing happens where no such object is among them.
+// what can never be placed there. Where that kai-config names another scheduler, it decides which pods are KAI's: all
+// Pods are checked anew. Nothing happens where no such object is among them.
 void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules,
               std::vector<LintedDocument>& documents);
 

@@ -7,8 +7,10 @@
 #include "reconcilers/discovery.h"
 #include "reconcilers/kai/config_view.h"
 #include "reconcilers/kai/waiting.h"
+#include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/manifests.h"
+#include "reconcilers/profile/profile_document.h"
 
 namespace gso {
 namespace {
@@ -29,6 +31,28 @@ bool belongs_to_kai(const ClusterObject& object) {
   return object.kind == "Pod" || object.kind == "Node" || object.kind == "Config" || object.kind == "RuntimeClass";
 }
 
+LintedDocument* document_of(const ClusterObject& pod, std::vector<LintedDocument>& documents) {
+  const auto found = std::ranges::find_if(documents, [&](const LintedDocument& each) {
+    return each.source == pod.source && each.kind == "Pod" && each.name == pod.name;
+  });
+  return found == documents.end() ? nullptr : &*found;
+}
+
+// kai-config names another scheduler than the one that the Pods were checked by.
+void check_pods_again(const std::vector<ClusterObject>& objects, LintRules rules, const std::string& scheduler,
+                      std::vector<LintedDocument>& documents) {
+  rules.kai_scheduler = scheduler;
+  for (const ClusterObject& object : objects) {
+    LintedDocument* document = object.pod ? document_of(object, documents) : nullptr;
+    if (document == nullptr) {
+      continue;
+    }
+    document->diagnostics.clear();
+    check_pod(*object.pod, rules, document->diagnostics);
+    sort_and_limit(document->diagnostics);
+  }
+}
+
 }  // namespace
 
 void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules,
@@ -46,10 +70,10 @@ void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules,
   }
   std::vector<std::string> problems;  // Documents have errors of their own.
   const LoadedManifests loaded = load_readable_manifests(files, WallTime{}, problems);
-  if (!loaded.world.kai.lookups.waiting) {
-    return;
-  }
   const KaiView view = view_kai(loaded.world.kai, KaiSettings{});
+  if (view.configured && view.scheduler_name != rules.kai_scheduler) {
+    check_pods_again(objects, rules, view.scheduler_name, documents);
+  }
   const std::vector<WaitingPod>& waiting = loaded.world.kai.lookups.waiting->pods;
   const WaitingCauses causes(loaded.world, view, waiting);
   for (const ClusterObject& object : objects) {
@@ -57,10 +81,8 @@ void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules,
       return object.kind == "Pod" && each.pod.meta.name == object.name &&
              each.pod.meta.ns.view() == (object.ns.empty() ? "default" : object.ns);
     });
-    const auto document = std::ranges::find_if(documents, [&](const LintedDocument& each) {
-      return each.source == object.source && each.kind == "Pod" && each.name == object.name;
-    });
-    if (pod == waiting.end() || document == documents.end() || !causes.is_ours(*pod)) {
+    LintedDocument* const document = pod == waiting.end() ? nullptr : document_of(object, documents);
+    if (document == nullptr || !causes.is_ours(*pod)) {
       continue;
     }
     const auto add = [&](Diagnostic::Severity severity, const char* code, std::string message) {

@@ -12,7 +12,6 @@
 namespace gso {
 namespace {
 
-constexpr std::string_view kScheduler = "kai-scheduler";
 constexpr std::string_view kFraction = "gpu-fraction";
 constexpr std::string_view kMemory = "gpu-memory";
 constexpr std::string_view kDevices = "gpu-fraction-num-devices";
@@ -37,7 +36,7 @@ class PodCheck {
       return;
     }
     const std::string_view scheduler = spec_->string_at("schedulerName");
-    if (scheduler != kScheduler) {
+    if (scheduler != rules_.kai_scheduler) {
       not_scheduled_by_kai(scheduler);
       return;
     }
@@ -83,7 +82,7 @@ class PodCheck {
       if (const DocumentValue* value = annotation(name)) {
         warning("AnnotationIgnored", path_of(name), value->at,
                 fmt::format("{} has no effect: schedulerName is \"{}\", and only {} reads it", name, scheduler,
-                            kScheduler));
+                            rules_.kai_scheduler));
       }
     }
   }

@@ -178,6 +178,10 @@ class Starter {
     if (!replicas) return true;
     if (!pass_.s.world.kai.use_known) {
       pass_.look_again_in(std::chrono::seconds(1));
+      pass_.finding(
+          Severity::info, node_ref(name), kKaiReservations,
+          fmt::format("not restarted into replicas of its GPUs before it is known whether KAI shares them{}{}",
+                      pass_.s.world.kai.incomplete.empty() ? "" : ": ", pass_.s.world.kai.incomplete));
       return false;
     }
     const std::string use = pass_.index.kai.use_of(name);

@@ -101,5 +101,27 @@ TEST_F(KaiWatchesTest, TheViewIsCompleteOnlyWhenEveryWatchIs) {
   EXPECT_TRUE(world.kai.use_known);
 }
 
+// Ten minutes of server errors: a reservation that came in between is in no store, and no node may be taken for one
+// without KAI (S8).
+TEST_F(KaiWatchesTest, WhereKaiIsIsNotKnownWhileAWatchFails) {
+  for (const char* resource : {"pods", "bindrequests", "configs"}) {
+    update();
+    ASSERT_TRUE(world.kai.use_known) << resource;
+    sim::FaultRule rule;
+    rule.fault = sim::Fault::server_error;
+    rule.resource = resource;
+    transport.faults().add(rule);
+    transport.reset_streams();
+    sim.clock.run_for(10min);
+    watches.update(cluster, KaiSettings{});
+    EXPECT_NE(world.kai.incomplete, "") << resource;
+    EXPECT_FALSE(world.kai.use_known) << resource;
+    transport.faults().clear();
+    sim.clock.run_for(10min);
+  }
+  update();
+  EXPECT_TRUE(world.kai.use_known);
+}
+
 }  // namespace
 }  // namespace gso

@@ -80,6 +80,22 @@ TEST(LintKai, ComparesAPodWithTheObjectsBesideIt) {
   }
 }
 
+// KAI's webhook looks at the pods of the scheduler that kai-config names, and at no others.
+TEST(LintKai, ChecksThePodsOfTheSchedulerThatTheConfigNames) {
+  const std::string config =
+      "---\n{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: {gpuSharing: "
+      "true}, global: {schedulerName: my-kai}}}\n";
+  const auto of = [](const char* scheduler) {
+    std::string text = pod("gpu-fraction: '7'");
+    return text.replace(text.find("kai-scheduler"), std::string_view("kai-scheduler").size(), scheduler);
+  };
+  EXPECT_EQ(codes_of_pod(of("my-kai")), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes_of_pod(of("my-kai") + config), Codes{"GPUFractionInvalid"});
+  EXPECT_EQ(codes_of_pod(config + "---\n" + of("my-kai")), Codes{"GPUFractionInvalid"});
+  EXPECT_EQ(codes_of_pod(of("kai-scheduler") + config), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes_of_pod(of("kai-scheduler") + kConfig + "true}}}\n"), Codes{"GPUFractionInvalid"});
+}
+
 TEST(LintKai, TakesTheFlagForMoreThanTheConfig) {
   const std::string text = pod("gpu-fraction: '0.5'") + kConfig + "false}}}\n";
   EXPECT_EQ(codes_of_pod(text, {.kai_gpu_sharing = true}), Codes{});

@@ -104,7 +104,8 @@ BindRequest& KaiCluster::request(const std::string& pod, const std::string& grou
 
 void KaiCluster::devices(KaiPod& pod, const std::string& value) {
   pod.meta.annotations.set(kai::kSharedConfigMap, pod.meta.name + "-gpus");
-  device_maps[{std::string(pod.meta.ns.view()), pod.meta.name + "-gpus-0"}] = value;
+  device_maps[{std::string(pod.meta.ns.view()), pod.meta.name + "-gpus-0"}] = {
+      {}, true, value, {Interned(pod.meta.uid.str())}};
 }
 
 void KaiCluster::apply() {
@@ -151,8 +152,9 @@ void KaiCluster::answer(const KaiWants& wants) {
   }
   for (const ObjectKey& key : wants.pods) lookups.pods[key] = {now, pods.contains(key) && is_alive(pods.at(key))};
   for (const ObjectKey& key : wants.config_maps) {
-    const bool known = device_maps.contains(key);
-    lookups.config_maps[key] = {now, known, known ? device_maps.at(key) : std::string()};
+    KaiLookups::Devices& answer = lookups.config_maps[key] = {};
+    if (device_maps.contains(key)) answer = device_maps.at(key);
+    answer.at = now;
   }
 }
 

@@ -43,7 +43,7 @@ class KaiCluster {
   std::optional<Deployment> binder_;
   std::map<ObjectKey, KaiPod> pods;
   std::map<ObjectKey, BindRequest> requests;
-  std::map<ObjectKey, std::string> device_maps;
+  std::map<ObjectKey, KaiLookups::Devices> device_maps;
   std::vector<WaitingPod> waiting;
   KaiLookups::Lease binder_lease;
   std::map<std::string, Node> nodes;

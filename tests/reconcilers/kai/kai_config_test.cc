@@ -127,6 +127,51 @@ TEST_F(KaiConfigState, TellsThatAnUpgradeWipedAManualPatch) {
   EXPECT_FALSE(reasons(look(), "kai-config").contains("KAIPatchWiped"));
 }
 
+TEST_F(KaiConfigState, KnowsWhoRendersAndWhoPatches) {
+  const struct {
+    const char* before;
+    const char* after;
+    bool wiped;
+  } rows[] = {
+      {"kubectl-patch", "helm", true},
+      {"kubectl-patch", "kai-config-deployer", true},
+      {"kubectl-edit", "terraform-provider-helm_v2.12.1_x5", true},
+      {"kubectl-edit", "Helm", true},
+      {"k9s", "argocd-application-controller", true},
+      {"kai-config-deployer", "helm", false},
+      {"helm", "kai-config-deployer", false},
+      {"terraform-provider-helm_v2.12.1_x5", "helm", false},
+      {"kubectl-patch", "kubectl-edit", false},
+  };
+  for (const auto& row : rows) {
+    cluster.world.configmaps.erase({cluster.settings.operator_namespace, cluster.settings.state_config_map});
+    set_by(row.before, true);
+    look();
+    set_by(row.after, false);
+    EXPECT_EQ(reasons(look(), "kai-config").contains("KAIPatchWiped"), row.wiped) << row.before << ", " << row.after;
+  }
+}
+
+TEST_F(KaiConfigState, RemembersEveryFieldThatTheGraceRestsOn) {
+  const auto read = [](const char* manager, const char* timeouts) {
+    return project_kai_config(
+               std::string(R"({"metadata":{"name":"kai-config","uid":"u","managedFields":[{"manager":")") + manager +
+               R"(","time":"2026-02-01T00:00:00Z","fieldsV1":{"f:spec":{"f:binder":{
+      "f:volumeBindingTimeoutSeconds":{},"f:resourceReservation":{"f:allocationTimeout":{}}}}}}]},"spec":{"binder":)" +
+               timeouts + "}}")
+        .value();
+  };
+  cluster.config() =
+      read("kubectl-patch", R"({"volumeBindingTimeoutSeconds":900,"resourceReservation":{"allocationTimeout":60}})");
+  look();
+  cluster.config() =
+      read("helm", R"({"volumeBindingTimeoutSeconds":120,"resourceReservation":{"allocationTimeout":40}})");
+  std::string told;
+  for (const Finding& finding : look().findings) told += finding.reason == "KAIPatchWiped" ? finding.message : "";
+  EXPECT_NE(told.find("volumeBindingTimeoutSeconds was 900"), std::string::npos) << told;
+  EXPECT_NE(told.find("allocationTimeout was 60"), std::string::npos) << told;
+}
+
 TEST_F(KaiConfigState, TakesAChangeOfTheChartsValuesForNoWipe) {
   set_by("helm", true);
   look();
@@ -196,6 +241,35 @@ TEST(TruthCheck, NamesConsumersWithoutAReservation) {
   cluster.consumer("p", "g");
   const Plan plan = cluster.run(180s);
   EXPECT_NE(message(plan, "n1", kKaiMismatch).find("team/p"), std::string::npos);
+}
+
+// The binder goes by the namespace: it holds their GPU, although the scheduler does not know it any more.
+TEST(TruthCheck, TakesAReservationUnderAFormerAppLabelForNoConsumer) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  cluster.consumer("p", "g");
+  cluster.config().reservation_app_label = "new";
+  const Plan plan = cluster.run(180s);
+  EXPECT_EQ(message(plan, "n1", kKaiMismatch), "");
+  EXPECT_EQ(reasons(plan, "r"), Names{"KAILeftover"});
+  EXPECT_NE(message(plan, "r", "KAILeftover").find("without their label app=new"), std::string::npos);
+  cluster.pods.erase({"kai-resource-reservation", "r"});
+  EXPECT_NE(message(cluster.run(180s), "n1", kKaiMismatch).find("team/p"), std::string::npos);
+}
+
+TEST(TruthCheck, SaysNothingOfANodeWithoutAName) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g", "");
+  const Plan plan = cluster.run(300s);
+  EXPECT_EQ(reasons(plan, ""), Names{});
+  std::set<std::string> about;
+  for (const PlannedAction& planned : cluster.credited().actions) {
+    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) about.insert(event->regarding.name);
+    if (std::holds_alternative<DeletePod>(planned.action)) {
+      EXPECT_NE(planned.message.find("it is on no node"), std::string::npos) << planned.message;
+    }
+  }
+  EXPECT_EQ(about, Names{"r"});
 }
 
 TEST(TruthCheck, NamesExtraReservations) {
@@ -309,6 +383,47 @@ TEST(KaiIndex, CountsWhatIsOnANode) {
   EXPECT_TRUE(index.attention().empty());
 }
 
+// --- What `plan` and `lint` read.
+
+TEST(KaiManifests, SayWhatTheySayAndNoMore) {
+  const std::string config = "{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}}\n";
+  const std::string crd =
+      "---\n{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: "
+      "configs.kai.scheduler}, spec: {versions: [{name: v1, served: true, schema: {openAPIV3Schema: {}}}]}}\n";
+  const std::string runtime_class = "---\n{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: x}}\n";
+  const auto load = [](const std::string& text) { return load_manifests({{"f", text}}, WallTime{}).value(); };
+  EXPECT_EQ(view_kai(load(config).world.kai, {}).unrecognised, "");
+  EXPECT_NE(view_kai(load(config + crd).world.kai, {}).unrecognised, "");
+  EXPECT_FALSE(load(config).world.kai.runtime_classes.synced());
+  EXPECT_TRUE(load(config + runtime_class).world.kai.runtime_classes.synced());
+}
+
+TEST(KaiManifests, HoldTheScalingPodsOfTheNamespaceThatKaiConfigNames) {
+  const std::string text =
+      "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: kai-scale-adjust}}\n---\n"
+      "{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: scale}}\n---\n"
+      "{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {nodeScaleAdjuster: {args: "
+      "{nodeScaleNamespace: scale}}}}\n";
+  const auto loaded = load_manifests({{"f", text}}, WallTime{});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  const auto& pods = loaded->world.kai.lookups.waiting->pods;
+  ASSERT_EQ(pods.size(), 1u);
+  EXPECT_EQ(pods.front().pod.meta.name, "b");
+}
+
+TEST(KaiManifests, KnowWhoseAConfigMapIs) {
+  const std::string text =
+      "{apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: t, ownerReferences: [{apiVersion: v1, kind: "
+      "Pod, "
+      "name: p, uid: u1}]}, data: {NVIDIA_VISIBLE_DEVICES: GPU-a}}\n";
+  const auto loaded = load_manifests({{"f", text}}, WallTime{});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  const KaiLookups::Devices& found = loaded->world.kai.lookups.config_maps.at({"t", "m"});
+  EXPECT_EQ(found.of("u1"), "GPU-a");
+  EXPECT_EQ(found.of("u2"), std::nullopt);
+  EXPECT_EQ(found.of(""), std::nullopt);
+}
+
 // --- Projections.
 
 TEST(KaiProjection, ReadsTheConfigAndWhoWroteIt) {
@@ -354,6 +469,44 @@ TEST(KaiProjection, FindsTheContainerThatGetsTheGpu) {
   EXPECT_EQ(index("b"), "1");
   EXPECT_EQ(index("j"), "i1");
   EXPECT_EQ(index("nobody"), "");
+}
+
+// A field of a version that is not served, or not the one that we read, is not in the objects that we see.
+TEST(KaiProjection, FindsTheFieldsOfTheVersionThatIsRead) {
+  const auto sharing = [](const char* version, bool served) {
+    return std::string(R"({"name":")") + version + R"(","served":)" + (served ? "true" : "false") +
+           R"(,"schema":{"openAPIV3Schema":{"properties":{"spec":{"properties":{"global":{"properties":{
+      "gpuSharingMode":{"type":"string"}}}}}}}}})";
+  };
+  const std::string plain = R"({"name":"v1","served":true,"schema":{"openAPIV3Schema":{}}})";
+  const struct {
+    const char* name;
+    std::string versions;
+    bool has;
+  } rows[] = {
+      {"in v1", sharing("v1", true), true},
+      {"in v1 that is not served", sharing("v1", false), false},
+      {"in v2 that is not served", plain + "," + sharing("v2", false), false},
+      {"in v2 alone", plain + "," + sharing("v2", true), false},
+      {"in v1 before another", sharing("v1", true) + R"(,{"name":"v2","served":true,"schema":{}})", true},
+  };
+  for (const auto& row : rows) {
+    const auto found = project_kai_schema(R"({"metadata":{"name":"configs.kai.scheduler"},"spec":{"versions":[)" +
+                                          row.versions + "]}}");
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_EQ(found->has("spec.global.gpuSharingMode"), row.has) << row.name;
+  }
+}
+
+TEST(KaiProjection, ReadsTheScalingNamespace) {
+  const auto config = project_kai_config(
+      R"({"metadata":{"name":"kai-config"},"spec":{"nodeScaleAdjuster":{"service":{},"args":{"nodeScaleNamespace":"scale"}}}})");
+  ASSERT_TRUE(config) << config.error().message;
+  KaiWorld kai;
+  kai.configs.init_apply(*config);
+  kai.configs.init_done();
+  EXPECT_EQ(view_kai(kai, {}).scaling, "scale");
+  EXPECT_EQ(view_kai(KaiWorld{}, {}).scaling, "kai-scale-adjust");
 }
 
 TEST(KaiProjection, FindsTheFieldsOfASchema) {

@@ -50,6 +50,22 @@ INSTANTIATE_TEST_SUITE_P(Rules, Duplicates,
                                                  c.devices(c.consumer("p", "g"), "1");
                                                },
                                                {}},
+                                           Row{"the_configmap_of_another_pod_is_no_evidence",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                                 // A copied manifest: the annotation names p's ConfigMap.
+                                                 c.consumer("q", "g").meta.annotations.set(kai::kSharedConfigMap,
+                                                                                           "p-gpus");
+                                               },
+                                               {}},
+                                           Row{"a_configmap_that_the_pod_does_not_own_is_no_evidence",
+                                               [](KaiCluster& c) {
+                                                 c.reservation("s", "g", "n1", "GPU-b");
+                                                 c.devices(c.consumer("p", "g"), "GPU-b");
+                                                 c.device_maps.at({"team", "p-gpus-0"}).owners.clear();
+                                               },
+                                               {}},
                                            Row{"one_consumer_without_evidence_keeps_both",
                                                [](KaiCluster& c) {
                                                  c.reservation("s", "g", "n1", "GPU-b");
@@ -160,6 +176,55 @@ INSTANTIATE_TEST_SUITE_P(Rules, Duplicates,
                                                },
                                                {}}),
                          row_name);
+
+// The binder deletes consumers only where no reservation of their group is left; "end these pods" is said when their
+// GPU is lost, and no louder than that is known.
+TEST(ReservationGc, RaisesTheAlarmForALostReservationOnlyWhereAConsumerMayUseItsGpu) {
+  using Change = void (*)(KaiCluster&);
+  const Change nothing = [](KaiCluster&) {};
+  const struct {
+    const char* name;
+    bool other;        // A reservation "s" of GPU-b stands beside it.
+    const char* uses;  // What the consumer's ConfigMap says; empty: there is none.
+    Change change;
+    std::optional<Severity> severity;  // None: no alarm.
+  } rows[] = {
+      {"alone", false, "", nothing, Severity::error},
+      {"the other one is used", true, "GPU-b", nothing, std::nullopt},
+      {"the other one is used, and this one never told its GPU", true, "GPU-b",
+       [](KaiCluster& c) { r(c).meta.annotations.erase(kai::kDeviceAnnotation); }, std::nullopt},
+      {"this one is used", true, "GPU-a", nothing, Severity::error},
+      {"which one is used is not known", true, "", nothing, Severity::warning},
+      {"the other one has failed too", true, "GPU-b",
+       [](KaiCluster& c) { c.pods.at({"kai-resource-reservation", "s"}).phase = Interned("Failed"); }, Severity::error},
+  };
+  for (const char* reason : {"KAIReservationFailed", "KAIReservationTerminating"}) {
+    for (const auto& row : rows) {
+      KaiCluster cluster;
+      cluster.reservation("r", "g");
+      if (row.other) cluster.reservation("s", "g", "n1", "GPU-b");
+      KaiPod& consumer = cluster.consumer("p", "g");
+      if (*row.uses != '\0') cluster.devices(consumer, row.uses);
+      row.change(cluster);
+      if (reason == std::string_view("KAIReservationFailed")) {
+        r(cluster).phase = Interned("Failed");
+      } else {
+        r(cluster).meta.deletion_timestamp = cluster.now;
+      }
+      std::optional<Severity> told;
+      std::string text;
+      for (const Finding& finding : cluster.credited().findings) {
+        if (finding.object.name != "r" || finding.reason != reason) continue;
+        told = finding.severity;
+        text = finding.message;
+      }
+      EXPECT_EQ(told, row.severity) << reason << ", " << row.name << ": " << text;
+      EXPECT_EQ(text.find("binder") != std::string::npos && text.find("binder leaves") == std::string::npos,
+                row.severity.has_value() && (!row.other || row.name == rows[5].name))
+          << row.name << ": " << text;
+    }
+  }
+}
 
 TEST(ReservationGc, DeletesWithUidAndVersionAndNoShorterGraceWhileTheNodeIsThere) {
   KaiCluster cluster;

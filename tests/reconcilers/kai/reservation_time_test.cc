@@ -70,6 +70,14 @@ INSTANTIATE_TEST_SUITE_P(
             },
             {},
             "KAIWouldDelete"},
+        Row{"a_schema_that_manifests_carry_counts_too",
+            [](KaiCluster& c) {
+              KaiSchema schema;
+              schema.meta.name = kai::kBindRequestCrd;
+              c.world.kai.schemas.apply(schema);
+            },
+            {},
+            "KAIWouldDelete"},
         Row{"a_held_node_stays",
             [](KaiCluster& c) { c.nodes.at("n1").meta.annotations.set(kHoldAnnotation, "true"); },
             {},
@@ -135,6 +143,55 @@ TEST(ReservationGc, WaitsForTheBinderToBeQuietAgainAfterItsRestart) {
   ++cluster.binder().observed_generation;
   EXPECT_EQ(deleted(cluster.run(270s)), Names{});
   EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
+}
+
+TEST(ReservationGc, WaitsOneGraceAfterACrashOfTheBinderNotTwo) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  cluster.binder().available_since = cluster.now;
+  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"});
+}
+
+TEST(ReservationGc, CountsNoTimeInWhichTheBinderWasNotSound) {
+  using Change = void (*)(Deployment&);
+  const struct {
+    const char* name;
+    Change change;
+    Change back;
+  } rows[] = {
+      {"unavailable, with a condition that tells no time",
+       [](Deployment& binder) {
+         binder.available_since.reset();
+         binder.available_condition = false;
+       },
+       [](Deployment& binder) { binder.available_condition = true; }},
+      {"one of its two pods away", [](Deployment& binder) { binder.available = 1; },
+       [](Deployment& binder) { binder.available = 2; }},
+  };
+  for (const auto& row : rows) {
+    KaiCluster cluster;
+    cluster.reservation("r", "g");
+    cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
+    EXPECT_EQ(deleted(cluster.run(270s)), Names{}) << row.name;
+    row.change(cluster.binder());
+    EXPECT_EQ(deleted(cluster.run(60s)), Names{}) << row.name;
+    row.back(cluster.binder());
+    EXPECT_EQ(deleted(cluster.run(270s)), Names{}) << row.name;
+    EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"}) << row.name;
+  }
+}
+
+// The Lease may be read a while after its holder has changed, with a time of the new holder's clock.
+TEST(ReservationGc, StartsAfreshWhenTheBindersLeaderIsAnother) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
+  cluster.binder_lease = {{}, true, "a", cluster.now - 1h};
+  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+  cluster.binder_lease.holder = "b";
+  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
+  EXPECT_EQ(deleted(cluster.run(120s)), Names{"r"});
 }
 
 TEST(ReservationGc, WaitsForABinderThatWasCreatedAnew) {

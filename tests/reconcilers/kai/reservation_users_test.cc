@@ -118,6 +118,9 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"a_consumer_of_another_group_too_keeps_it_by_the_value_of_a_label",
             [](KaiCluster& c) { c.consumer("p", "h").meta.labels.set("runai-gpu-group/edited", "g"); },
             {}},
+        Row{"without_the_plain_label_the_value_says_nothing",
+            [](KaiCluster& c) { c.plain_pod("p").meta.labels.set("runai-gpu-group/edited", "g"); },
+            {"r"}},
         Row{"an_unbound_consumer_with_a_bind_in_flight_is_as_it_should_be",
             [](KaiCluster& c) {
               c.consumer("p", "g", "").phase = Interned("Pending");

@@ -120,8 +120,51 @@ INSTANTIATE_TEST_SUITE_P(
                    RuntimeClass other;
                    other.meta.name = "other";
                    c.world.kai.runtime_classes.apply(other);
+                   c.world.kai.runtime_classes.mark_synced();
                  },
                  "there is no RuntimeClass nvidia"},
+        StuckRow{"no_runtime_class_at_all",
+                 [](KaiCluster& c, WaitingPod&) { c.world.kai.runtime_classes.mark_synced(); },
+                 "there is no RuntimeClass nvidia"},
+        StuckRow{"so_many_gpus_of_that_size_on_no_node",
+                 [](KaiCluster& c, WaitingPod& w) {
+                   set_gpus(c.nodes.at("n1"), 8, "16384");
+                   set_gpus(c.nodes.at("n2"), 1, "81920");
+                   ask_memory(w, "50000");
+                   w.pod.meta.annotations.set("gpu-fraction-num-devices", "4");
+                 },
+                 "50000 MiB on each of 4 GPUs, and the largest GPU of a node with 4 of them has 16300 MiB"},
+        StuckRow{"so_many_gpus_on_a_node_without_the_label",
+                 [](KaiCluster& c, WaitingPod& w) {
+                   c.nodes.at("n1").allocatable[Interned("nvidia.com/gpu")] = 8;
+                   c.nodes.at("n1").meta.labels.erase("nvidia.com/gpu.memory");
+                   set_gpus(c.nodes.at("n2"), 1, "81920");
+                   ask_memory(w, "50000");
+                   w.pod.meta.annotations.set("gpu-fraction-num-devices", "4");
+                 },
+                 "node n1 does not carry the label"},
+        StuckRow{"so_many_gpus_of_that_size_on_one_of_the_nodes",
+                 [](KaiCluster& c, WaitingPod& w) {
+                   set_gpus(c.nodes.at("n2"), 4, "81920");
+                   ask_memory(w, "50000");
+                   w.pod.meta.annotations.set("gpu-fraction-num-devices", "4");
+                 },
+                 "NotChosen"},
+        StuckRow{"what_kai_counts_without_a_label_is_enough",
+                 [](KaiCluster& c, WaitingPod& w) {
+                   c.nodes.at("n1").meta.labels.erase("nvidia.com/gpu.memory");
+                   ask_memory(w, "100");
+                 },
+                 "NotChosen"},
+        StuckRow{"a_scaling_pod_of_a_namespace_of_its_own",
+                 [](KaiCluster& c, WaitingPod&) {
+                   c.config().scale_namespace = "scale";
+                   WaitingPod scaling;
+                   scaling.pod.meta.name = "s";
+                   scaling.pod.meta.ns = Interned("scale");
+                   c.waiting.push_back(scaling);
+                 },
+                 "the scaling pod scale/s is not scheduled"},
         StuckRow{"a_scaling_pod",
                  [](KaiCluster& c, WaitingPod&) {
                    WaitingPod scaling;
