@@ -164,7 +164,7 @@ boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::strin
     earlier(run->result.requeue_after, backoff_.when("get nodes " + node, parts_.clock->monotonic()));
     co_return false;
   }
-  backoff_.forget("get nodes " + node);
+  backoff_.forget("get nodes " + node);  // Also where it is gone.
   const std::shared_ptr<const Node> live = parts_.world->nodes.get(ObjectKey{"", node});
   bool same = live != nullptr && planned_from != nullptr;
   if (same && live != planned_from) {
@@ -235,22 +235,31 @@ void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, st
 
 // Findings and Events of refusals that still stand, so that they do not vanish while nothing is sent.
 void Executor::report_remembered(const RunPtr& run, const Plan& plan) {
+  if (terminal_.empty() && retry_at_.empty()) return;
   std::set<std::string> planned;
-  for (const PlannedAction& action : plan.actions) {
-    if (!terminal_.empty()) planned.insert(subject_of(action));
-  }
+  for (const PlannedAction& action : plan.actions) planned.insert(subject_of(action));
   std::erase_if(terminal_, [&](const auto& entry) { return !planned.contains(entry.first); });
+  // What is over and not wanted any more is forgotten: names of pods do not come back.
+  const MonoTime now = parts_.clock->monotonic();
+  std::erase_if(retry_at_, [&](const auto& entry) {
+    const bool over = now >= entry.second && !planned.contains(entry.first);
+    if (over) backoff_.forget(entry.first);
+    return over;
+  });
   for (const auto& [subject, refused] : terminal_) {
     if (parts_.clock->monotonic() < refused.retry_at) tell(run, refused.action, refused.error);
   }
 }
 
 void Executor::note_dry_run(const Plan& plan) {
+  std::set<std::string> lines;
   for (const PlannedAction& planned : plan.actions) {
     if (std::holds_alternative<RecordEvent>(planned.action)) continue;
     std::string line = print(planned);
-    if (dry_run_logged_.insert(line).second) parts_.log->info("Would act (dry run)", {{"action", line}});
+    if (!dry_run_logged_.contains(line)) parts_.log->info("Would act (dry run)", {{"action", line}});
+    lines.insert(std::move(line));
   }
+  dry_run_logged_ = std::move(lines);
 }
 
 }  // namespace gso

@@ -137,12 +137,18 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef ob
   call.deadline = clock_->monotonic() + std::chrono::seconds(10);
   const k8s::Gvr resource = resource_of(object);
   const k8s::ObjectKey name = key_of(object);
+  std::string known_before;
+  with_store(*world_, object, [&](auto& store, auto) {
+    if (const auto* now = store.find(name)) known_before = now->meta.resource_version;
+  });
   k8s::Result<std::string> answer = co_await client_->get(resource, name, call);
   if (!answer && answer.error().reason != k8s::Reason::not_found) co_return std::unexpected(answer.error());
   k8s::Result<void> outcome;
   with_store(*world_, object, [&](auto& store, auto project) {
     if (!answer) {
-      store.erase(name);
+      // The watch may have brought a new object of this name meanwhile.
+      const auto* now = store.find(name);
+      if (now != nullptr && now->meta.resource_version == known_before) store.erase(name);
       return;
     }
     auto live = project(*answer);

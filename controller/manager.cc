@@ -169,7 +169,11 @@ void Manager::wire_election() {
     wake(Duration::zero());
   };
   events.stopped_leading = [this] {
-    log_->warning("Stopped leading", {{"identity", options_.identity}});
+    if (stopping_) {
+      log_->info("Stopped leading, the Lease is given away", {{"identity", options_.identity}});
+    } else {
+      log_->warning("Stopped leading", {{"identity", options_.identity}});
+    }
     view_->leading = false;
     conditions_.reset();
     if (options_.exit_on_lease_loss && !stopping_) {

@@ -24,7 +24,10 @@ void OutageLog::failed(const std::string& message, const std::string& subject, c
   if (concerns_server(error)) {
     note(kServer, "API server cannot be reached", subject, error);
   } else if (error.reason == k8s::Reason::unauthorized) {
-    note(kCredentials, "API server refuses our credentials", subject, error);
+    // Without an answer it is the credential's source that failed, a plugin for example.
+    const char* headline =
+        error.http_status == 0 ? "No credential for the API server" : "API server refuses our credentials";
+    note(kCredentials, headline, subject, error);
   } else {
     note(message + "/" + subject, message, subject, error);
   }

@@ -78,10 +78,21 @@ void Assessor::decide() {
   }
   if (out_.wrong_key) return block(kConfigInvalid, wrong_key_, false);
   if (std::string why = single_key_obstacle(); !why.empty()) return block(kConfigInvalid, std::move(why), false);
-  if (std::string why = config_error(); !why.empty()) return block(kConfigInvalid, std::move(why), false);
+  if (std::string why = config_error(); !why.empty()) {
+    out_.unknown_label = names_unknown_key();
+    return block(kConfigInvalid, std::move(why), out_.unknown_label);
+  }
   decide_difference();
   if (out_.situation == Situation::current || out_.situation == Situation::following) return;
   find_obstacle();
+}
+
+// A label set by hand, with a key that was never verified here: a typo, and not a key that was taken out of the
+// ConfigMap while nodes use it.
+bool Assessor::names_unknown_key() const {
+  if (effective_.source != EffectiveKey::Source::error || out_.label || label_now().empty()) return false;
+  const bool has_keys = config_map_ != nullptr && !config_map_->data.empty();
+  return has_keys && !context_.record->verified.contains(fmt::format("{}/{}", set_.id(), label_now()));
 }
 
 // Why a pod of the node could not start with what it resolves to; empty when it could.

@@ -107,6 +107,7 @@ struct NodeAssessment {
   std::string_view reason;
   std::string message;
   bool wrong_key = false;      // The policy names a key that the ConfigMap does not have: blocked at what it has.
+  bool unknown_label = false;  // Somebody's label names a key that the ConfigMap never had: no fault of the ConfigMap.
   bool write_blocked = false;  // The reason concerns this node: it is written to the node, once.
   std::optional<Flight> flight;
   // The node shows something that is ours to clean: a Blocked state or a cordon that has no reason any more.

@@ -55,6 +55,7 @@ class Assessor {
   // --- What the difference needs.
   void decide();
   [[nodiscard]] std::string config_error() const;
+  [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
   void decide_flight();
   void decide_difference();

@@ -72,6 +72,7 @@ void plan_findings(Pass& pass) {
       if (reason == kConfigInvalid) {
         const OperandSet& set = index.discovery.sets[unit.set];
         const NodeAssessment& blocked = *index.find(*nodes.begin());
+        if (blocked.unknown_label) continue;  // Preflight says it of the node: KeyNotFound.
         const bool of_policy = blocked.wrong_key;
         pass.finding(
             Severity::error,

@@ -42,7 +42,8 @@ std::string last_verified_text(const Index& index, const UnitKey& key, const Sha
   const bool owned = policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
   if (policy.rollout.on_failure != OnFailure::rollback || owned || !index.record) return {};
   auto verified = index.record->verified.find(key.set + "/" + key.key);
-  if (verified == index.record->verified.end()) return "; ConfigMap " + key.set + " is not ours to write, and nothing was verified before";
+  if (verified == index.record->verified.end())
+    return "; ConfigMap " + key.set + " is not ours to write, and nothing was verified before";
   const auto kept = index.record->texts.find(verified->second);
   const std::string text = kept == index.record->texts.end() ? index.book.text_of(verified->second) : kept->second;
   if (text.empty() || text.size() > kMost) {
@@ -55,22 +56,28 @@ std::string last_verified_text(const Index& index, const UnitKey& key, const Sha
 std::string restart_obstacle(const Pass& pass, const Unit& unit) {
   const OperandSet& set = pass.index.discovery.sets[unit.set];
   if (set.announcement_unknown) {
-    return fmt::format("ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
-                       "DaemonSets too: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism NodeByNode",
-                       set.owner);
+    return fmt::format(
+        "ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
+        "DaemonSets too: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism NodeByNode",
+        set.owner);
   }
   for (const Operand& operand : set.operands) {
     if (operand.on_delete) {
-      return fmt::format("DaemonSet {} has updateStrategy OnDelete, where a restart of the DaemonSet replaces no pod: use "
-                         "mechanism NodeByNode", k8s::to_string(operand.key));
+      return fmt::format(
+          "DaemonSet {} has updateStrategy OnDelete, where a restart of the DaemonSet replaces no pod: use "
+          "mechanism NodeByNode",
+          k8s::to_string(operand.key));
     }
   }
   for (const auto& [key, other] : pass.index.units) {
     if (other.set != unit.set) continue;
     const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
-    if (policy.rollout.mechanism == Mechanism::daemonset_restart && pass.s.settings.mode_of(policy) != PolicyMode::observe) continue;
-    return fmt::format("a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node",
-                       set.ns, key.policy);
+    if (policy.rollout.mechanism == Mechanism::daemonset_restart &&
+        pass.s.settings.mode_of(policy) != PolicyMode::observe)
+      continue;
+    return fmt::format(
+        "a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node", set.ns,
+        key.policy);
   }
   return {};
 }
@@ -101,15 +108,19 @@ std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, 
   const std::int64_t failures = failures_of(pass.index, unit, target);
   if (failures == 0 && known == nullptr) return {};
   if (failures == 0) {
-    return fmt::format("{} failed before and is not tried again until it changes; `rollout start` tries it again", target);
+    return fmt::format("{} failed before and is not tried again until it changes; `rollout start` tries it again",
+                       target);
   }
   // A failed node keeps its slot: when all slots are failed nodes, nothing can go on either.
-  const std::int64_t slots = std::max<std::int64_t>(1, policy.rollout.max_unavailable.of(pass.index.policies.at(key.policy).total));
+  const std::int64_t slots =
+      std::max<std::int64_t>(1, policy.rollout.max_unavailable.of(pass.index.policies.at(key.policy).total));
   const bool canary = !all_canaries_passed(pass, key, unit, target);
   const bool full = failures >= slots;
   if (!canary && !full && failures < policy.rollout.max_failures && known == nullptr) return {};
   return fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
-                     canary ? " in the canary" : full && failures < policy.rollout.max_failures ? ", which are all slots" : "");
+                     canary                                           ? " in the canary"
+                     : full && failures < policy.rollout.max_failures ? ", which are all slots"
+                                                                      : "");
 }
 
 const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
@@ -151,8 +162,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   }
   if (set.announced) {
     return {std::string(kGpuOperatorUpdating),
-            fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet", set.owner,
-                        set.announced_config_map, set.announced_default)};
+            fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet",
+                        set.owner, set.announced_config_map, set.announced_default)};
   }
   if (std::string why = too_many_failures(pass, key, unit, target); !why.empty()) {
     return {std::string(kMaxFailures), why + last_verified_text(pass.index, key, policy)};
@@ -161,7 +172,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
     if (std::string why = restart_obstacle(pass, unit); !why.empty()) return {"MechanismUnusable", std::move(why)};
   }
   if (relabels(pass, unit) && !key_is_projected(pass, set, key.key)) {
-    return {"KeyNotProjected", fmt::format("key {} is new in ConfigMap {}: kubelets have to project it first", key.key, set.id())};
+    return {"KeyNotProjected",
+            fmt::format("key {} is new in ConfigMap {}: kubelets have to project it first", key.key, set.id())};
   }
   const WindowState windows = windows_at(policy.rollout.windows, pass.s.now);
   if (windows.until) pass.look_again_in(*windows.until - pass.s.now);
@@ -171,7 +183,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
             : windows.problem.empty() ? "no maintenance window opens in the next five years"
                                       : "a maintenance window cannot be read: " + windows.problem};
   }
-  if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle)) return {"Settling", "the inputs changed a moment ago"};
+  if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle))
+    return {"Settling", "the inputs changed a moment ago"};
   return {};
 }
 
@@ -181,11 +194,14 @@ std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& u
   const Sums& policy = pass.index.policies.at(key.policy);
   const Group& group = unit.groups.at(product);
   auto full = [](std::string_view what, std::int64_t busy, std::int64_t budget) {
-    return busy + 1 <= budget ? std::string() : fmt::format("{}: {} of {} out of service or in flight", what, busy, budget);
+    return busy + 1 <= budget ? std::string()
+                              : fmt::format("{}: {} of {} out of service or in flight", what, busy, budget);
   };
   std::string out = full("cluster", pass.index.cluster.busy + cluster_taken,
                          pass.s.settings.cluster_max_unavailable.of(pass.index.cluster.total));
-  if (out.empty()) out = full(fmt::format("policy {}", key.policy), policy.busy + policy_taken, rollout.max_unavailable.of(policy.total));
+  if (out.empty())
+    out = full(fmt::format("policy {}", key.policy), policy.busy + policy_taken,
+               rollout.max_unavailable.of(policy.total));
   if (out.empty()) {
     out = full(fmt::format("group {}", product.empty() ? "of unknown product" : product), group.busy + group_taken,
                rollout.max_unavailable_per_group.of(group.total));

@@ -209,8 +209,11 @@ class PolicyStatuses {
     const OperandSet& set = pass_.index.discovery.sets[unit.set];
     if (auto invalid = unit.blocked.find(std::string(kConfigInvalid)); invalid != unit.blocked.end()) {
       const NodeAssessment& blocked = *pass_.index.find(*invalid->second.begin());
-      sum.invalid.push_back(blocked.message);
-      sum.invalid_objects.push_back(blocked.wrong_key ? policy_ref(*sum.policy) : config_map_ref(set.config_map_key()));
+      if (!blocked.unknown_label) {
+        sum.invalid.push_back(blocked.message);
+        sum.invalid_objects.push_back(blocked.wrong_key ? policy_ref(*sum.policy)
+                                                        : config_map_ref(set.config_map_key()));
+      }
     }
     const std::int64_t pending = count_of(unit, Situation::change);
     const std::int64_t moving = count_of(unit, Situation::in_flight);

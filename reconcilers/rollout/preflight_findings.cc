@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -32,24 +33,31 @@ ObjectKey plugin_of(const OperandSet& set) {
   return plugin == set.operands.end() ? ObjectKey{} : plugin->key;
 }
 
-// Sorted by what is said, so that equal fleets give equal plans.
-std::map<std::pair<std::string, std::string>, Told> collect(const Pass& pass) {
-  std::map<std::pair<std::string, std::string>, Told> told;
+// The GPU Operator changes its DaemonSets one after the other: until all have what the ClusterPolicy says, they differ.
+bool is_half_way(Pass& pass, const std::string& code, const NodeAssessment& node) {
+  constexpr Duration kPatience = std::chrono::minutes(2);
+  const OperandSet& set = pass.index.set_of(node);
+  if (!set.announced || (code != "GFDOtherConfig" && code != "MPSOtherConfig")) return false;
+  return !pass.held_for(fmt::format("other-config/{}", set.id()), kPatience);
+}
+
+// Sorted by what is said and of which plugin, so that equal fleets give equal plans: answers are shared by fleets, and
+// come in no order.
+std::map<std::tuple<std::string, std::string, ObjectKey>, Told> collect(Pass& pass) {
+  std::map<std::tuple<std::string, std::string, ObjectKey>, Told> told;
   for (const auto& [answer, nodes] : pass.index.setups) {
     for (const Diagnostic& d : *answer) {
       const std::string message = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
-      Told& entry = told[{d.code, message}];
-      entry.severity = d.severity;
-      entry.code = d.code;
-      entry.message = message;
       for (const std::string& name : nodes) {
         const NodeAssessment& node = *pass.index.find(name);
         const bool said = (node.situation == Situation::blocked && node.reason == d.code) ||
                           (d.code == kLabelDropped && pass.index.unwritable.contains(name));
-        if (!said && pass.plannable(node)) {
-          entry.daemonset = plugin_of(pass.index.set_of(node));
-          entry.nodes.push_back(name);
-        }
+        if (said || !pass.plannable(node)) continue;
+        const ObjectKey daemonset = plugin_of(pass.index.set_of(node));
+        if (is_half_way(pass, d.code, node)) continue;
+        Told& entry = told[{d.code, message, daemonset}];
+        if (entry.nodes.empty()) entry = {d.severity, d.code, message, daemonset, {}};
+        entry.nodes.push_back(name);
       }
     }
   }
@@ -63,9 +71,6 @@ void plan_preflight(Pass& pass) {
     pass.finding(found.severity, found.object, found.reason, found.message);
   }
   for (auto& [what, told] : collect(pass)) {
-    if (told.nodes.empty()) {
-      continue;
-    }
     std::sort(told.nodes.begin(), told.nodes.end());
     const ObjectRef daemonset{"apps/v1", "DaemonSet", told.daemonset.ns, told.daemonset.name, ""};
     const std::size_t each = told.severity == Severity::info ? 0 : std::min(kMostNodes, told.nodes.size());

@@ -6,7 +6,7 @@
 #   cluster.sh status [--dir DIR]                 one line for each program, then the nodes
 #   cluster.sh down   [--dir DIR] [--keep-logs]   stops everything and removes what `up` made
 #
-# What is missing is built first: the control plane (minutes, once) and gso-fleet. With --kwok, kwok plays kubelet for
+# What is missing is built first: the control plane (minutes, once), gso-fleet and the operator. With --kwok, kwok plays kubelet for
 # plain nodes labelled gpusharing.dev/kwok=true. DIR is ${GSO_CACHE:-~/.cache/gpu-sharing-operator}/cluster.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -14,8 +14,10 @@ shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(cd "$here/../.." && pwd)
 fleet=$project/build/debug/tests/sim/fleet/gso-fleet
+operator=$project/build/debug/controller/gpu-sharing-operator
 cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
 
+default_dir() { realpath --canonicalize-missing "$cache/cluster"; }
 say() { printf 'cluster.sh: %s\n' "$*" >&2; }
 usage() {
   sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
@@ -34,7 +36,7 @@ fleet_pid() {
 }
 
 start_fleet() {
-  [[ -x $fleet ]] || "$project/dev" build debug gso-fleet
+  [[ -x $fleet && -x $operator ]] || "$project/dev" build debug gso-fleet gpu-sharing-operator
   # The record of the pid outlives this script, the lock of the control plane's folder does not.
   setsid "$fleet" --kubeconfig "$dir/admin.kubeconfig" --topology demo </dev/null >"$dir/fleet.log" 2>&1 &
   echo "$!" >"$dir/fleet.pid"
@@ -55,6 +57,8 @@ stop_fleet() {
 # Server-side apply, again and again harmless; the CRDs must be served before what they define.
 apply_objects() {
   kubectl apply --server-side --force-conflicts --filename "$project/crds"
+  # The operator's own: for its Lease and its record.
+  kubectl create namespace gpu-sharing-operator --dry-run=client --output yaml | kubectl apply --server-side --filename -
   "$fleet" --print-manifests >"$dir/fleet.json"
   # The first time, the ClusterPolicy comes before its kind is known.
   kubectl apply --server-side --force-conflicts --filename "$dir/fleet.json" 2>/dev/null || true
@@ -77,8 +81,11 @@ The cluster is up; twelve GPU nodes come ready within a minute. Use it:
   kubectl get nodes -L nvidia.com/gpu.replicas,nvidia.com/gpu.sharing-strategy,gpusharing.dev/state
   kubectl -n gpu-operator edit configmap mps-config
 
-The operator beside it, as you built it:   build/debug/controller/gpu-sharing-operator run --log-format=text
-Stop it all:                               ./dev cluster down
+The operator beside it, as you built it:
+
+  $operator run --log-format=text
+
+Stop it all: ./dev cluster down$([[ $dir == "$(default_dir)" ]] || printf -- ' --dir %q' "$dir")
 TEXT
 }
 
@@ -107,7 +114,7 @@ status() {
 
 command=${1:-}
 shift || usage
-dir=$cache/cluster rest=()
+dir=$(default_dir) rest=()
 while (($#)); do
   case $1 in
     --dir)

@@ -65,15 +65,13 @@ readyz() { curl --silent --max-time 5 "http://127.0.0.1:$probes/readyz"; }
 is_ready() { [[ $(curl --silent --max-time 5 --output "$work/readyz" --write-out '%{http_code}' "http://127.0.0.1:$probes/readyz") == 200 ]] || { cat "$work/readyz"; return 1; }; }
 logged() { grep -E -- "$1" "$work/operator.log"; }
 
-# start_fleet TIME-SCALE: twelve GPU nodes, and the objects that make them share their GPUs. The MIG node is labelled
-# for time-slicing: MPS would not run there.
+# start_fleet TIME-SCALE: twelve GPU nodes, and the objects that make them share their GPUs.
 start_fleet() {
   start fleet "$build/tests/sim/fleet/gso-fleet" --kubeconfig "$cluster/admin.kubeconfig" --topology demo --time-scale "$1"
   "$build/tests/sim/fleet/gso-fleet" --print-manifests >"$work/fleet.json"
   kubectl apply --server-side --force-conflicts -f "$work/fleet.json" || true
   kubectl wait --for=condition=Established --timeout=30s crd/clusterpolicies.nvidia.com
   kubectl apply --server-side --force-conflicts -f "$work/fleet.json"
-  await 30 kubectl label node mig-01 --overwrite nvidia.com/device-plugin.config=slices
 }
 
 # set_replicas KEY REPLICAS: edits the ConfigMap as an administrator would.

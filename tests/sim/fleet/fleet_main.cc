@@ -43,15 +43,10 @@ int print_manifests(const Settings& settings) {
   using nlohmann::json;
   gso::sim::PluginInstall install;
   install.plugin_version = settings.plugin_version;
-  const std::string any =
-      "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n";
-  const std::string slices =
-      "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n";
   json items = json::array();
   items.push_back({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", install.ns}}}});
   items.push_back(gso::sim::open_definition("nvidia.com", "clusterpolicies", "ClusterPolicy", "v1", false));
-  items.push_back(
-      gso::sim::config_map(install.ns, install.config_map, {{install.default_key, any}, {"slices", slices}}));
+  items.push_back(gso::sim::config_map(install.ns, install.config_map, gso::sim::demo_profiles(install.default_key)));
   items.push_back(gso::sim::cluster_policy(install));
   for (json& daemonset : gso::sim::standalone_daemonsets(install, "edge")) items.push_back(std::move(daemonset));
   const json list{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};

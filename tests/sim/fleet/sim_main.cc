@@ -50,13 +50,15 @@ asio::awaitable<void> prepare(k8s::ApiClient* client, Settings settings) {
   const nlohmann::json ns{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", install.ns}}}};
   auto made = co_await client->create(kNamespaces, "", ns.dump());
   if (!made) std::fprintf(stderr, "gso-sim: %s\n", made.error().message.c_str());
-  const std::string profile =
-      "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n";
-  const nlohmann::json map = config_map(install.ns, install.config_map, {{"any", profile}});
+  const nlohmann::json map = config_map(install.ns, install.config_map, demo_profiles(install.default_key));
   auto stored = co_await client->create(kConfigMaps, install.ns, map.dump());
   if (!stored) std::fprintf(stderr, "gso-sim: %s\n", stored.error().message.c_str());
   auto policy = co_await client->create(kClusterPolicies, "", cluster_policy(install).dump());
   if (!policy) std::fprintf(stderr, "gso-sim: %s\n", policy.error().message.c_str());
+  for (const nlohmann::json& daemonset : standalone_daemonsets(install, "edge")) {
+    auto applied = co_await client->create(kDaemonSets, install.ns, daemonset.dump());
+    if (!applied) std::fprintf(stderr, "gso-sim: %s\n", applied.error().message.c_str());
+  }
 }
 
 int serve(const Settings& settings) {

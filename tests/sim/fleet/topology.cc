@@ -30,7 +30,8 @@ std::vector<NodeSpec> demo() {
   }
   nodes.push_back({.name = "t4-01", .gpus = several(1, t4())});
   nodes.push_back({.name = "t4-02", .gpus = several(4, t4())});
-  nodes.push_back({.name = "mig-01", .gpus = several(2, a100_mig_1g())});
+  // MPS would not run there.
+  nodes.push_back({.name = "mig-01", .gpus = several(2, a100_mig_1g()), .labels = {{kConfigLabel, kDemoTimeSlicing}}});
   // Installed by hand: no NFD, so neither feature discovery nor the GPU Operator; the administrator set what the
   // charts' selectors need, and says what hardware there is.
   NodeSpec edge{.name = "edge-01", .gpus = several(2, t4()), .nfd = false};
@@ -121,6 +122,14 @@ std::optional<std::vector<NodeSpec>> topology(std::string_view name) {
   std::vector<NodeSpec> nodes;
   for (int i = 1; i <= count; ++i) nodes.push_back({.name = numbered("gpu", i), .gpus = several(8, a100())});
   return nodes;
+}
+
+std::map<std::string, std::string> demo_profiles(const std::string& default_key) {
+  const auto shared_by = [](const char* section) {
+    return std::string("version: v1\nsharing:\n  ") + section +
+           ":\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n";
+  };
+  return {{default_key, shared_by("mps")}, {kDemoTimeSlicing, shared_by("timeSlicing")}};
 }
 
 json cluster_policy(const PluginInstall& install) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ inline constexpr std::string_view kTopologies = "demo, kind, uniform:N";
 
 // The label value that selects the nodes of the standalone plugin, under kPoolLabel.
 inline constexpr const char* kPoolLabel = "example.com/gpu-pool";
+
+// What "demo" runs: four MPS replicas by default, and "slices", which the label of its MIG node names.
+inline constexpr const char* kDemoTimeSlicing = "slices";
+[[nodiscard]] std::map<std::string, std::string> demo_profiles(const std::string& default_key);
 
 struct PluginInstall {
   std::string ns = "gpu-operator";
