@@ -65,7 +65,8 @@ std::vector<std::string> groups_of(const BindRequest& request) {
   return out;
 }
 
-// The node's plugin offers each device more than once.
+}  // namespace
+
 bool serves_replicas(const Node& node) {
   const std::string_view text = node.meta.labels.get(kGpuReplicas).value_or("");
   std::int64_t replicas = 0;
@@ -76,8 +77,6 @@ bool serves_replicas(const Node& node) {
       node.allocatable, [](const auto& entry) { return entry.second > 0 && entry.first.view().ends_with(".shared"); });
   return shared_resource || (!strategy.empty() && strategy != "none" && text.empty());
 }
-
-}  // namespace
 
 void KaiIndex::attach(World& world) {
   world.kai.pods.add_listener([this](const ObjectKey& key, const auto& before, const auto& after) {
@@ -217,8 +216,44 @@ void KaiIndex::put_in_request(const KaiWorld& kai, const ObjectKey& key) {
   request_shares_.emplace(key, std::move(share));
 }
 
+// The group's part of unreserved_, anew.
+void KaiIndex::find_unreserved(const KaiWorld& kai, const std::string& name) {
+  if (auto old = unreserved_of_.extract(name)) {
+    for (const auto& [node, request] : old.mapped()) {
+      auto& requests = unreserved_[node];
+      if (auto groups = requests.find(request); groups != requests.end()) {
+        groups->second.erase(name);
+        if (groups->second.empty()) requests.erase(groups);
+      }
+      if (requests.empty()) unreserved_.erase(node);
+    }
+  }
+  auto it = groups_.find(name);
+  if (it == groups_.end()) return;
+  std::vector<Interned> reserved;  // Nodes.
+  const auto collect = [&](const std::set<ObjectKey>& keys) {
+    for (const ObjectKey& key : keys) {
+      if (key.ns != view_.reservations) continue;
+      const KaiPod* pod = kai.pods.find(key);
+      if (pod != nullptr && is_alive(*pod)) reserved.push_back(pod->node_name);
+    }
+  };
+  collect(it->second.reservations);
+  collect(it->second.consumers);  // There is one under a former app label.
+  for (const ObjectKey& key : it->second.bind_requests) {
+    const BindRequest* request = kai.bind_requests.find(key);
+    if (request == nullptr || request->phase != "Succeeded" || request->selected_node.empty()) continue;
+    if (std::ranges::find(reserved, request->selected_node) != reserved.end()) continue;
+    if (kai.pods.find(ObjectKey{key.ns, request->pod_name}) != nullptr) continue;
+    const std::string node(request->selected_node.view());
+    unreserved_[node][key].insert(name);
+    unreserved_of_[name].emplace_back(node, key);
+  }
+}
+
 // Whether the group needs a look by the planners.
 void KaiIndex::weigh(const KaiWorld& kai, const std::string& name) {
+  find_unreserved(kai, name);
   auto it = groups_.find(name);
   if (it == groups_.end() || it->second.empty()) {
     if (it != groups_.end()) groups_.erase(it);

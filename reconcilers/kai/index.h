@@ -37,6 +37,8 @@ enum class KaiRole {
 // Groups that a pod's labels name, as the value of runai-gpu-group or in a key runai-gpu-group/<group>; beside the
 // plain label also as the value of such a key, should somebody have edited it. Without duplicates.
 [[nodiscard]] std::vector<std::string> groups_of(const KaiPod& pod);
+// Its plugin offers each device more than once (labels, resources).
+[[nodiscard]] bool serves_replicas(const Node& node);
 // Failed with no attempt left: the scheduler will delete it, and nothing comes of it.
 [[nodiscard]] bool is_terminally_failed(const BindRequest& request);
 
@@ -88,6 +90,11 @@ class KaiIndex {
   [[nodiscard]] const std::set<ObjectKey>& claimants(const KaiPod& reservation) const;
   // Nodes with KAI use whose plugin serves replicas (time-slicing or MPS).
   [[nodiscard]] const std::set<std::string>& shared_twice() const { return shared_twice_; }
+  // BindRequests that have succeeded, whose pod no watch shows (multi-device consumers have no plain label) and of
+  // whose groups some have no live reservation on the node: node -> BindRequest -> these groups. Whether such a pod
+  // lives has to be looked up; unreserved_consumers() does.
+  using Unreserved = std::map<std::string, std::map<ObjectKey, std::set<std::string>>>;
+  [[nodiscard]] const Unreserved& unreserved() const { return unreserved_; }
 
  private:
   struct PodShare {
@@ -108,6 +115,7 @@ class KaiIndex {
   void put_in_request(const KaiWorld& kai, const ObjectKey& key);
   NodeUse& use(const std::string& node);
   void weigh(const KaiWorld& kai, const std::string& name);
+  void find_unreserved(const KaiWorld& kai, const std::string& group);
   void compare_sharing(const World& world, const std::string& node);
   void compare_claims(const KaiWorld& kai, const Device& device);
 
@@ -127,6 +135,8 @@ class KaiIndex {
   std::set<ObjectKey> unlabelled_;
   std::set<ObjectKey> leftovers_;
   std::set<std::string> shared_twice_;
+  Unreserved unreserved_;
+  std::unordered_map<std::string, std::vector<std::pair<std::string, ObjectKey>>> unreserved_of_;  // By group.
   std::set<std::string> evicting_;
   std::unordered_map<std::string, std::set<ObjectKey>> reservations_on_;
   std::map<Device, std::set<ObjectKey>> devices_;

@@ -1,6 +1,8 @@
 // The KAI reconcilers' planners, as the registry calls them.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,15 @@ void plan_kai_truth(Pass& pass);
 // Part of pod.reservation-gc: fraction pods that wait (KaiLookups::waiting), each with its cause, and reservations
 // without a toleration that their consumers have.
 void plan_kai_stuck(Pass& pass);
+
+// Live pods on a node that BindRequests alone show: bound to groups that have no reservation there
+// (KaiIndex::unreserved).
+struct UnreservedConsumers {
+  std::set<std::string> pods;  // "team/p"
+  bool known = true;           // Every one of them has been looked up lately.
+};
+// Asks in `pass` for what is not known, or not lately; no more than `asks` pods, which it lowers.
+[[nodiscard]] UnreservedConsumers unreserved_consumers(Pass& pass, const std::string& node, std::int64_t& asks);
 
 // A group as the stores and the lookups show it. The pointers live as long as the World does not change.
 [[nodiscard]] GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::string& group);

@@ -82,17 +82,53 @@ void compare(const GroupFacts& facts, const KaiView& view, std::map<std::string,
   }
 }
 
+void report_on_shared_node(Pass& pass, const std::string& name, const std::string& use) {
+  const std::string note = fmt::format(
+      "KAI shares GPUs here ({}) while the device plugin serves replicas of them: one unit of nvidia.com/gpu is no "
+      "device, so a reservation holds no GPU of its own. Keep KAI's fractions off this node, or take it to an unshared "
+      "profile",
+      use);
+  pass.finding(Severity::error, node_ref(name), kKaiOnSharedNode, note);
+  pass.event(node_ref(name), true, kKaiOnSharedNode, "CheckSharing", note);
+}
+
 void report_sharing_twice(Pass& pass) {
   for (const std::string& name : pass.index.kai.shared_twice()) {
-    const std::string note = fmt::format(
-        "KAI shares GPUs here ({}) while the device plugin serves replicas of them: one unit of nvidia.com/gpu is no "
-        "device, "
-        "so a reservation holds no GPU of its own. Keep KAI's fractions off this node, or take it to an unshared "
-        "profile",
-        pass.index.kai.use_of(name));
-    pass.finding(Severity::error, node_ref(name), kKaiOnSharedNode, note);
-    pass.event(node_ref(name), true, kKaiOnSharedNode, "CheckSharing", note);
+    report_on_shared_node(pass, name, pass.index.kai.use_of(name));
   }
+}
+
+// How many pods are looked up for the truth's sake in one sweep: a person reads of the others later.
+constexpr std::int64_t kAsksPerSweep = 64;
+
+std::int64_t asks_left(const Pass& pass) {
+  const KaiWorld& kai = pass.s.world.kai;
+  std::int64_t left = kAsksPerSweep;
+  for (const auto& [node, requests] : pass.index.kai.unreserved()) {
+    for (const auto& [key, groups] : requests) {
+      const BindRequest* request = kai.bind_requests.find(key);
+      const auto found = kai.lookups.pods.find(ObjectKey{key.ns, request ? request->pod_name : std::string()});
+      if (found != kai.lookups.pods.end() && pass.s.now - found->second.at < pass.s.settings.kai.sweep) --left;
+    }
+  }
+  return left;
+}
+
+void find_unreserved(Pass& pass, std::map<std::string, Mismatch>& nodes) {
+  if (pass.index.kai.unreserved().empty()) return;
+  std::int64_t asks = asks_left(pass);
+  for (const auto& [node, requests] : pass.index.kai.unreserved()) {
+    const UnreservedConsumers found = unreserved_consumers(pass, node, asks);
+    if (found.pods.empty()) continue;
+    nodes[node].unreserved.insert(found.pods.begin(), found.pods.end());
+    const Node* object = pass.s.world.nodes.find(node);
+    if (object != nullptr && serves_replicas(*object) && !pass.index.kai.shared_twice().contains(node)) {
+      report_on_shared_node(
+          pass, node,
+          fmt::format("{} fraction pod{} without a reservation", found.pods.size(), found.pods.size() == 1 ? "" : "s"));
+    }
+  }
+  pass.look_again_in(pass.s.settings.kai.sweep);
 }
 
 // Two groups that share one GPU, each believing that it is alone there: KAI then hands it out twice.
@@ -116,11 +152,12 @@ void report_claims(Pass& pass) {
 }  // namespace
 
 void plan_kai_truth(Pass& pass) {
-  if (pass.s.world.kai.pods.size() == 0 || !kai_hold(pass.s.world).empty()) return;
+  const KaiIndex& index = pass.index.kai;
+  const bool nothing = pass.s.world.kai.pods.size() == 0 && index.unreserved().empty() && index.shared_twice().empty();
+  if (nothing || !kai_hold(pass.s.world).empty()) return;
   report_sharing_twice(pass);
   report_claims(pass);
   const KaiWorld& kai = pass.s.world.kai;
-  const KaiIndex& index = pass.index.kai;
   std::map<std::string, Mismatch> nodes;
   for (const std::string& group : index.attention()) {
     // A group that only multi-device consumers use is known once they have been listed.
@@ -129,6 +166,7 @@ void plan_kai_truth(Pass& pass) {
     if (members == nullptr || (!members->reservations.empty() && members->consumers.empty() && !listed)) continue;
     compare(group_facts(kai, index, group), index.view(), nodes);
   }
+  find_unreserved(pass, nodes);
   for (const auto& [node, found] : nodes) {
     const std::string text = describe(found);
     // Longer than any bind in flight may take.

@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/kai/planners.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {
 namespace {
+
+// Pods that are looked up in one pass before a node starts (kai_allows).
+constexpr std::int64_t kLookupsPerNode = 16;
 
 class Starter {
  public:
@@ -176,18 +180,24 @@ class Starter {
   bool kai_allows(const std::string& name, const NodeAssessment& a) {
     const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
     if (!replicas) return true;
-    if (!pass_.s.world.kai.use_known) {
-      pass_.look_again_in(std::chrono::seconds(1));
-      pass_.finding(
-          Severity::info, node_ref(name), kKaiReservations,
-          fmt::format("not restarted into replicas of its GPUs before it is known whether KAI shares them{}{}",
-                      pass_.s.world.kai.incomplete.empty() ? "" : ": ", pass_.s.world.kai.incomplete));
+    const KaiWorld& kai = pass_.s.world.kai;
+    std::int64_t asks = kLookupsPerNode;
+    const UnreservedConsumers unreserved = unreserved_consumers(pass_, name, asks);
+    std::string use = pass_.index.kai.use_of(name);
+    if (use.empty() && !unreserved.pods.empty()) {
+      use = fmt::format("fraction pod {}, without a reservation", *unreserved.pods.begin());
+    }
+    if (kai.use_known && use.empty() && unreserved.known) return true;
+    if (kai.use_known && !use.empty()) {
+      pass_.finding(Severity::warning, node_ref(name), kKaiReservations,
+                    fmt::format("not restarted into replicas of its GPUs: KAI shares them ({})", use));
       return false;
     }
-    const std::string use = pass_.index.kai.use_of(name);
-    if (use.empty()) return true;
-    pass_.finding(Severity::warning, node_ref(name), kKaiReservations,
-                  fmt::format("not restarted into replicas of its GPUs: KAI shares them ({})", use));
+    pass_.look_again_in(std::chrono::seconds(1));
+    const std::string why = kai.use_known ? std::string("pods that it has bound are being looked up") : kai.incomplete;
+    pass_.finding(Severity::info, node_ref(name), kKaiReservations,
+                  fmt::format("not restarted into replicas of its GPUs before it is known whether KAI shares them{}{}",
+                              why.empty() ? "" : ": ", why));
     return false;
   }
 

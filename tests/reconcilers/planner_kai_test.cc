@@ -151,6 +151,29 @@ TEST(KaiAndReplicas, NoNodeIsRolledToReplicasBeforeItIsKnownWhereKaiIs) {
   EXPECT_GT(fleet.restarts("n01", "plugin"), 0);
 }
 
+// A multi-device pod is in no watch; where its reservation is missing, only its BindRequest shows that it may be there.
+TEST(KaiAndReplicas, APodThatOnlyABindRequestShowsKeepsTheNodeUntilItIsKnownToBeGone) {
+  FleetModel fleet(unshared_fleet());
+  begin(fleet);
+  fleet.world.kai.bind_requests.apply(bind_request("Succeeded"));
+  fleet.forget_counts();
+  bool wanted = false;
+  std::optional<bool> alive;
+  fleet.on_plan = [&](const Plan& plan) {
+    wanted = wanted || plan.kai_wanted.pods.contains({"team", "q"});
+    if (alive) fleet.world.kai.lookups.pods[{"team", "q"}] = {fleet.now, *alive};
+  };
+  fleet.edit("any", "ts-4");
+  for (const std::optional<bool> answer : {std::optional<bool>(), std::optional(true), std::optional(false)}) {
+    alive = answer;
+    for (int i = 0; i < 300; ++i) fleet.tick();
+    EXPECT_EQ(fleet.restarts("n01", "plugin") > 0, answer == false);
+    EXPECT_GT(fleet.restarts("n02", "plugin"), 0);
+  }
+  EXPECT_TRUE(wanted);
+  fleet.on_plan = nullptr;
+}
+
 TEST(KaiAndReplicas, ANodeMayAlwaysLeaveReplicas) {
   FleetSpec spec = unshared_fleet();
   spec.profiles = {{"any", "ts-4"}};

@@ -1,0 +1,34 @@
+// Consumers that no watch shows: multi-device pods carry no label to select by. While a reservation of each of their
+// groups is there, that one tells; where one is missing, only their BindRequests do.
+#include "reconcilers/kai/index.h"
+#include "reconcilers/kai/planners.h"
+
+namespace gso {
+
+UnreservedConsumers unreserved_consumers(Pass& pass, const std::string& node, std::int64_t& asks) {
+  UnreservedConsumers out;
+  const KaiWorld& kai = pass.s.world.kai;
+  const KaiSettings& settings = pass.s.settings.kai;
+  const auto found = pass.index.kai.unreserved().find(node);
+  if (found == pass.index.kai.unreserved().end()) return out;
+  for (const auto& [key, groups] : found->second) {
+    const BindRequest* request = kai.bind_requests.find(key);
+    if (request == nullptr) continue;
+    const ObjectKey pod{key.ns, request->pod_name};
+    const auto looked_up = kai.lookups.pods.find(pod);
+    const bool there = looked_up != kai.lookups.pods.end();
+    const Duration age = there ? pass.s.now - looked_up->second.at : Duration::zero();
+    if ((!there || age >= settings.sweep) && asks > 0) {
+      --asks;
+      pass.plan.kai_wanted.pods.insert(pod);
+    }
+    if (!there || age >= 2 * settings.sweep) {
+      out.known = false;
+    } else if (looked_up->second.alive) {
+      out.pods.insert(k8s::to_string(pod));
+    }
+  }
+  return out;
+}
+
+}  // namespace gso
