@@ -20,13 +20,9 @@ void earlier(std::optional<Duration>& slot, std::optional<Duration> wait) {
   if (wait) slot = slot ? std::min(*slot, *wait) : *wait;
 }
 
-// After a last look that did not confirm a deletion.
+// After a last look that confirmed no deletion, and after one that confirmed some of them.
 constexpr Duration kLookAgain = std::chrono::seconds(10);
-
-bool is_reservation_deletion(const PlannedAction& planned) {
-  const auto* action = std::get_if<DeletePod>(&planned.action);
-  return action != nullptr && planned.reconciler == kReservationGc;
-}
+constexpr Duration kLookOn = std::chrono::seconds(1);
 
 RateLimiter::Settings backoff_settings() {
   // A failing object must not be hammered, nor slow the others: no common bucket.
@@ -37,6 +33,10 @@ RateLimiter::Settings backoff_settings() {
 }
 
 }  // namespace
+
+bool is_reservation_deletion(const PlannedAction& planned) {
+  return std::holds_alternative<DeletePod>(planned.action) && planned.reconciler == kReservationGc;
+}
 
 std::string subject_of(const PlannedAction& planned) {
   const Verb verb = verb_of(planned.action);
@@ -105,7 +105,7 @@ boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run) {
       return is_reservation_deletion(step) && due.contains(std::get<DeletePod>(step.action).pod);
     });
   });
-  if (kept > 0) defer(run, "last-look", kept, kLookAgain);
+  if (kept > 0) defer(run, "last-look", kept, due.empty() ? kLookAgain : kLookOn);
   co_await run_chains(run, &run->reservations);
 }
 

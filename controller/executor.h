@@ -9,7 +9,7 @@
 //  - Before the first disruptive action of a node it reads the Node live. When that differs from the view that the
 //    plan was made from, nothing disruptive is sent; the store gets the live object and the pass is asked for again.
 //  - Reservation pods of KAI are deleted right after a last look at fresh lists has confirmed them, with uid and
-//    resourceVersion as preconditions.
+//    resourceVersion as preconditions; such a request is sent once, and again only after another look.
 //  - After a write, view_is_current() is false until the stores show it.
 //  - Failures stay with their object: it backs off (or, when forbidden or invalid, waits long and is reported), the
 //    others go on.
@@ -167,6 +167,8 @@ class Executor {
 
 // `phase` of a status text; empty without one.
 [[nodiscard]] std::string phase_of_status(const std::string& status_json);
+// Of a reservation pod of KAI: sent only after a last look, and once.
+[[nodiscard]] bool is_reservation_deletion(const PlannedAction& planned);
 // Names one object and verb ("patch nodes n1"): what backs off when it fails, and how logs call it.
 [[nodiscard]] std::string subject_of(const PlannedAction& planned);
 

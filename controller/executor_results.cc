@@ -68,7 +68,11 @@ std::string phase_of_status(const std::string& status_json) {
 boost::asio::awaitable<k8s::Result<std::string>> Executor::send(PlannedAction planned) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
-  options.before_send = [this, &planned]() -> k8s::Result<void> {
+  const bool once = is_reservation_deletion(planned);
+  int attempts = 0;
+  options.before_send = [this, &planned, once, attempts]() mutable -> k8s::Result<void> {
+    if (once && attempts++ > 0)
+      return k8s::fail(k8s::Reason::unavailable, "not deleted yet: before another attempt it is looked at again");
     if (crashed_) return k8s::fail(k8s::Reason::cancelled, "stopped");
     k8s::Result<void> allowed = parts_.gate.check();
     if (allowed && parts_.hooks.before_write) parts_.hooks.before_write(planned);
@@ -231,6 +235,11 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
     return Outcome::stopped;
   }
   ++run->result.failed;
+  if (is_reservation_deletion(planned)) {
+    KaiLookups::Refusal& refusal = parts_.world->kai.lookups.refusals[remove->uid];
+    refusal.at = parts_.clock->now();
+    ++refusal.count;
+  }
   if (gone) {
     // The Node (or our object) was deleted meanwhile; its watch will say so.
     parts_.log->info("The object to write is gone", {{"action", subject_of(planned)}});

@@ -104,6 +104,14 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                     .failed = [this](const KaiScope& scope,
                                      const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
       kai_checks_(&client_, clock_, &world_, &settings_.kai, log_),
+      kai_lookups_({.reads = &kai_checks_,
+                    .clock = clock_,
+                    .world = &world_,
+                    .settings = &settings_.kai,
+                    .log = log_,
+                    .tasks = &services_,
+                    .executor = executor_,
+                    .wake = [this](Duration after) { wake(after); }}),
       conditions_(options_.assume_observed_for),
       timer_(clock_->make_signal()) {
   const auto failed = [this](const std::string& what) {
@@ -247,6 +255,7 @@ void Manager::start() {
 
 void Manager::stop_planning() {
   stopping_ = true;
+  kai_lookups_.stop();
   queue_.shut_down();
   timer_->notify();
 }
@@ -256,6 +265,7 @@ boost::asio::awaitable<void> Manager::finish_writes(MonoTime deadline) {
   if (ended) co_return;
   log_->warning("Writes in flight did not end in time", {{"inFlight", plan_executor_->in_flight()}});
   plan_executor_->cancel();
+  kai_checks_.cancel();
   workers_.cancel();
   co_await workers_.join();
 }
@@ -275,6 +285,7 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   cluster_.stop();
   dynamic_.stop();
   kai_watches_.stop();
+  kai_checks_.cancel();
   workers_.cancel();
   services_.cancel();
   co_await workers_.join();

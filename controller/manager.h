@@ -25,6 +25,7 @@
 #include "controller/expectations.h"
 #include "controller/health_server.h"
 #include "controller/kai_checks.h"
+#include "controller/kai_lookups.h"
 #include "controller/kai_watches.h"
 #include "controller/leader_election.h"
 #include "controller/logging.h"
@@ -128,6 +129,7 @@ class Manager {
   DynamicWatches dynamic_;
   KaiWatches kai_watches_;
   KaiChecks kai_checks_;
+  KaiLookUps kai_lookups_;
   ConditionTracker conditions_;
   std::map<std::string, NodeConsumers> consumers_;
   std::set<std::string> told_findings_;

@@ -102,6 +102,7 @@ boost::asio::awaitable<void> Manager::pass() {
   ++view_->passes;
   view_->last_plan = plan;
   conditions_.observe(plan.conditions, clock_->monotonic());
+  kai_lookups_.want(plan.kai_wanted);
   Execution execution = co_await plan_executor_->execute(plan);
   if (execution.crashed) {
     become_fatal({k8s::Reason::cancelled, 0, "crash point"});
@@ -109,11 +110,6 @@ boost::asio::awaitable<void> Manager::pass() {
   }
   bool listed = false;
   if (!plan.consumers_wanted.empty() && !stopping_) listed = co_await list_consumers(plan.consumers_wanted);
-  if (!plan.kai_wanted.empty() && !stopping_) {
-    const KaiChecks::Answered answered = co_await kai_checks_.answer(plan.kai_wanted);
-    if (answered == KaiChecks::Answered::some) listed = true;
-    if (answered == KaiChecks::Answered::failed) queue_.add_rate_limited(kFleet);
-  }
   report(plan, execution);
   finish_pass(plan, execution, listed);
 }
@@ -286,7 +282,7 @@ void Manager::report(const Plan& plan, Execution& execution) {
 void Manager::finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed) {
   const bool waiting = !expectations_.current();
   const bool acted = count_actions(plan) > 0;
-  const bool quiet = !acted && !waiting && !consumers_listed;
+  const bool quiet = !acted && !waiting && !consumers_listed && !kai_lookups_.busy();
   view_->idle = quiet;
   note_convergence(plan, quiet);
   log_->debug("Pass ended", {{"actions", count_actions(plan)},

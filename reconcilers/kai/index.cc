@@ -51,6 +51,12 @@ std::vector<std::string> groups_of(const KaiPod& pod) {
   return out;
 }
 
+std::vector<std::string> groups_in_role(const KaiPod& pod, KaiRole role) {
+  if (role == KaiRole::consumer) return groups_of(pod);
+  if (role != KaiRole::reservation) return {};
+  return {std::string(pod.meta.labels.get(kGroupLabel).value_or(""))};
+}
+
 bool is_terminally_failed(const BindRequest& request) {
   return request.phase == "Failed" && (!request.backoff_limit || request.failed_attempts >= *request.backoff_limit);
 }
@@ -169,7 +175,7 @@ void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
   if (share.role == KaiRole::unlabelled) unlabelled_.insert(key);
   share.leftover = is_leftover(*pod, view_);
   if (share.leftover) leftovers_.insert(key);
-  share.groups = gso::groups_of(*pod);
+  share.groups = groups_in_role(*pod, share.role);
   for (const std::string& name : share.groups) {
     Group& group = groups_[name];
     (share.role == KaiRole::consumer ? group.consumers : group.reservations).insert(key);

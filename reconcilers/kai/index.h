@@ -39,6 +39,9 @@ enum class KaiRole {
 [[nodiscard]] std::vector<std::string> groups_of(const KaiPod& pod);
 // Its plugin offers each device more than once (labels, resources).
 [[nodiscard]] bool serves_replicas(const Node& node);
+// Groups that the pod belongs to as what it is: a consumer to all that it names, a reservation to that of the plain
+// label alone (KAI reads no other of it), an unlabelled one to none.
+[[nodiscard]] std::vector<std::string> groups_in_role(const KaiPod& pod, KaiRole role);
 // Failed with no attempt left: the scheduler will delete it, and nothing comes of it.
 [[nodiscard]] bool is_terminally_failed(const BindRequest& request);
 

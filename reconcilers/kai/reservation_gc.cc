@@ -88,6 +88,9 @@ DeviceClaims device_claims(const KaiWorld& kai, const KaiView& view) {
 
 namespace {
 
+// How long an answer counts, in sweeps.
+constexpr int kUsableSweeps = 4;
+
 class Collector {
  public:
   explicit Collector(Pass& pass)
@@ -162,8 +165,16 @@ class Collector {
   }
 
   // --- One group.
-  [[nodiscard]] bool usable(WallTime at) const { return pass_.s.now - at < 2 * settings_.sweep; }
+  // Answers are asked for anew once a sweep, and count for a while longer: a server may be slow, and they may be many.
+  // Nothing is deleted on their account without a last look.
+  [[nodiscard]] bool usable(WallTime at) const { return pass_.s.now - at < kUsableSweeps * settings_.sweep; }
   [[nodiscard]] bool due(WallTime at) const { return pass_.s.now - at >= settings_.sweep; }
+  // Due now; else a pass comes when it is (not one for each answer).
+  bool ask_again(WallTime at) {
+    if (due(at)) return true;
+    pass_.look_again_in(std::max<Duration>(settings_.sweep - (pass_.s.now - at), settings_.sweep / 10));
+    return false;
+  }
 
   void look_at(const std::string& group) {
     const GroupFacts facts = group_facts(kai_, index_, group);
@@ -171,9 +182,10 @@ class Collector {
     GroupJudgement judged = judge(facts, claims_);
     const bool decides =
         std::ranges::any_of(judged.reservations, [](const Judgement& j) { return j.fate != Fate::keep; });
-    const bool listed = is_listed(group);
+    const bool listed = (decides || tells_more(facts) || rests_on_answer(facts)) && is_listed(group);
+    const bool renewed = renew_lookups(facts, judged.wants);
     // Multi-device consumers are in no watch: nothing is concluded before they have been listed.
-    const bool known = decides && listed ? renew_lookups(facts, judged.wants) : !decides;
+    const bool known = !decides || (listed && renewed);
     for (Judgement& j : judged.reservations) {
       if (j.fate == Fate::keep) {
         tell_kept(j);
@@ -192,11 +204,30 @@ class Collector {
     if (decides || !pass_.plan.kai_wanted.empty()) pass_.look_again_in(settings_.sweep);
   }
 
+  // Where a BindRequest keeps a sound reservation, its consumers would change nothing, and cost a list of all pods.
+  [[nodiscard]] static bool tells_more(const GroupFacts& facts) {
+    if (facts.reservations.size() != 1) return true;
+    const KaiPod& pod = *facts.reservations.front();
+    const bool sound = pod.phase == "Running" && !pod.meta.deletion_timestamp &&
+                       !pod.meta.annotations.get(kDeviceAnnotation).value_or("").empty();
+    return !sound || std::ranges::any_of(facts.requests, [&](const BindRequest* request) {
+      return request->phase == "Succeeded" && request->selected_node != pod.node_name;
+    });
+  }
+
+  // An earlier answer alone keeps it; or says that nothing lives there, and is not to be left standing beside what came
+  // since.
+  [[nodiscard]] bool rests_on_answer(const GroupFacts& facts) const {
+    auto it = kai_.lookups.groups.find(facts.group);
+    return it != kai_.lookups.groups.end() &&
+           (facts.requests.empty() || std::ranges::none_of(it->second.pods, is_alive));
+  }
+
   // Whether the group's multi-device consumers are known; asks for them when they are not, or not lately.
   bool is_listed(const std::string& group) {
     const auto listed = kai_.lookups.groups.find(group);
     const bool there = listed != kai_.lookups.groups.end();
-    if (!there || due(listed->second.at)) wanted_groups_.insert(group);
+    if (!there || ask_again(listed->second.at)) wanted_groups_.insert(group);
     return there && usable(listed->second.at);
   }
 
@@ -207,7 +238,7 @@ class Collector {
       const ObjectKey pod{std::string(request->meta.ns.view()), request->pod_name};
       auto it = kai_.lookups.pods.find(pod);
       if (it == kai_.lookups.pods.end()) continue;
-      if (due(it->second.at)) wants.pods.insert(pod);
+      if (ask_again(it->second.at)) wants.pods.insert(pod);
       fresh = fresh && usable(it->second.at);
     }
     return fresh;
@@ -271,7 +302,7 @@ class Collector {
     if (!elects_leader(kai_, view_)) return {};
     const auto& lease = kai_.lookups.binder_lease;
     if (!lease || due(lease->at)) pass_.plan.kai_wanted.binder_lease = true;
-    if (!lease || !usable(lease->at)) return "the Lease of the binder is being read";
+    if (!lease || pass_.s.now - lease->at >= 2 * settings_.sweep) return "the Lease of the binder is being read";
     return lease_trouble(*lease, pass_.s.now, view_.grace);
   }
 
@@ -296,8 +327,9 @@ class Collector {
     const std::string held = hold();
     std::int64_t left = settings_.deletions_per_pass;
     for (auto& [node, candidates] : by_node_) {
-      std::ranges::sort(candidates, {},
-                        [](const Candidate& c) { return std::tuple(!c.ready, c.since, c.pod->meta.name); });
+      std::ranges::sort(candidates, {}, [this](const Candidate& c) {
+        return std::tuple(!c.ready, refused_at(*c.pod), c.since, c.pod->meta.name);
+      });
       const bool turn = pass_.held_for(fmt::format("kai/turn/{}/{}", node, candidates.front().pod->meta.uid.str()),
                                        settings_.node_interval);
       for (const Candidate& candidate : candidates) {
@@ -310,10 +342,18 @@ class Collector {
         } else if (left-- > 0) {
           remove(candidate);
         } else {
-          pass_.look_again_in(std::chrono::seconds(1));
+          pass_.look_again_in(std::chrono::milliseconds(250));
         }
       }
     }
+  }
+
+  // Since when one whose deletion keeps being refused has its turn after the others of its node; those that have waited
+  // longest are tried first.
+  [[nodiscard]] WallTime refused_at(const KaiPod& pod) const {
+    constexpr int kTries = 3;
+    auto it = kai_.lookups.refusals.find(pod.meta.uid.str());
+    return it == kai_.lookups.refusals.end() || it->second.count < kTries ? WallTime{} : it->second.at;
   }
 
   [[nodiscard]] std::string why_wait(const Candidate& candidate, const std::string& held, bool turn) const {

@@ -50,6 +50,12 @@ struct KaiLookups {
     std::string holder;
     std::optional<WallTime> acquired;
   };
+  // A deletion that did not come about: the last look did not confirm it, or the server refused it.
+  struct Refusal {
+    WallTime at{};  // The last time.
+    int count = 0;
+  };
+  std::map<std::string, Refusal> refusals;  // By uid of the reservation.
   std::map<std::string, Group> groups;
   std::map<ObjectKey, Pod> pods;
   std::map<ObjectKey, Devices> config_maps;

@@ -1,6 +1,9 @@
 // pod.reservation-gc: what is not known keeps a reservation. Look-ups are answered by hand here.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <vector>
+
 #include "reconcilers/kai/config_view.h"
 #include "reconcilers/kai/names.h"
 #include "reconcilers/kai/planners.h"
@@ -61,8 +64,51 @@ TEST_F(Doubts, AnOldAnswerAboutAPodIsAskedAgainAndProvesNothing) {
   const Plan due = cluster.credited();
   EXPECT_EQ(deleted(due), Names{"r"});
   EXPECT_TRUE(due.kai_wanted.pods.contains(pod));
-  lookups().pods[pod].at = before(2 * cluster.settings.kai.sweep);
+  lookups().pods[pod].at = before(4 * cluster.settings.kai.sweep);
   EXPECT_EQ(deleted(cluster.credited()), Names{});
+}
+
+// Such a list reads every pod of the cluster.
+TEST_F(Doubts, AGroupThatABindRequestKeepsIsNotListed) {
+  cluster.request("p", "g", "Succeeded");
+  const Plan first = cluster.credited();
+  EXPECT_TRUE(first.kai_wanted.groups.empty());
+  EXPECT_TRUE(first.kai_wanted.pods.contains({"team", "p"}));
+  lookups().pods[{"team", "p"}] = {before(cluster.settings.kai.sweep), true};
+  const Plan due = cluster.credited();
+  EXPECT_TRUE(due.kai_wanted.groups.empty());
+  EXPECT_TRUE(due.kai_wanted.pods.contains({"team", "p"})) << "whether it has ended meanwhile";
+  EXPECT_EQ(deleted(due), Names{});
+}
+
+TEST_F(Doubts, AGroupThatABindRequestKeepsIsListedWhereItsConsumersMayBeInDanger) {
+  const std::vector<std::function<void(KaiPod&)>> rows{
+      [](KaiPod& pod) { pod.phase = Interned("Failed"); },
+      [](KaiPod& pod) { pod.meta.deletion_timestamp = pod.meta.creation_timestamp; },
+      [](KaiPod& pod) { pod.meta.annotations.erase(kai::kDeviceAnnotation); },
+      [](KaiPod& pod) { pod.node_name = Interned("n2"); },
+  };
+  cluster.request("p", "g", "Succeeded");
+  const KaiPod sound = r(cluster);
+  for (const auto& change : rows) {
+    r(cluster) = sound;
+    change(r(cluster));
+    EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
+  }
+}
+
+TEST_F(Doubts, AnAnswerThatNobodyLivesIsNotLeftStanding) {
+  cluster.request("p", "g", "Succeeded");
+  lookups().pods[{"team", "p"}] = {cluster.now, true};
+  lookups().groups["g"] = {before(cluster.settings.kai.sweep), {}};
+  EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
+}
+
+TEST_F(Doubts, AnAnswerThatAloneKeepsItIsAskedForAgain) {
+  listed({cluster.multi_consumer("p", {"g"})});
+  EXPECT_FALSE(cluster.credited().kai_wanted.groups.contains("g"));
+  lookups().groups["g"].at = before(cluster.settings.kai.sweep);
+  EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
 }
 
 TEST(KaiHold, LastsUntilEveryStoreHasSynced) {

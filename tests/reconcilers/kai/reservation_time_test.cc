@@ -272,6 +272,20 @@ TEST(ReservationGc, TakesOnePerNodeInAMinute) {
   EXPECT_EQ(deleted(cluster.run(60s)), Names{"s"});
 }
 
+// Whatever keeps the server, or the last look, from one deletion must not keep the others of its node.
+TEST(ReservationGc, TriesOneThatIsRefusedAgainAndAgainAfterTheOthersOfItsNode) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  cluster.reservation("s", "h", "n1", "GPU-b");
+  KaiLookups::Refusal& first = cluster.world.kai.lookups.refusals["uid-r"];
+  first = {cluster.now - 1min, 2};
+  EXPECT_EQ(deleted(cluster.credited()), Names{"r"}) << "that may pass";
+  first.count = 3;
+  EXPECT_EQ(deleted(cluster.credited()), Names{"s"});
+  cluster.world.kai.lookups.refusals["uid-s"] = {cluster.now, 3};
+  EXPECT_EQ(deleted(cluster.credited()), Names{"r"}) << "both are refused: in turn";
+}
+
 TEST(ReservationGc, TakesNoMoreInOnePassThanItMay) {
   KaiCluster cluster;
   cluster.settings.kai.deletions_per_pass = 2;

@@ -67,6 +67,25 @@ INSTANTIATE_TEST_SUITE_P(
                           },
                           {},  // To KAI the old one is a live consumer.
                           "KAILeftover"},
+                      Row{"another_groups_multi_device_label_makes_it_none_of_that_group",
+                          [](KaiCluster& c) {
+                            r(c).meta.labels.set("runai-gpu-group/h", "h");
+                            c.consumer("p", "g");
+                          },
+                          {}},
+                      Row{"nor_does_that_groups_consumer_keep_it",
+                          [](KaiCluster& c) {
+                            r(c).meta.labels.set("runai-gpu-group/h", "h");
+                            c.consumer("p", "h");
+                          },
+                          {"r"}},
+                      Row{"a_multi_device_label_alone_is_no_group_label",
+                          [](KaiCluster& c) {
+                            r(c).meta.labels.erase(kai::kGroupLabel);
+                            r(c).meta.labels.set("runai-gpu-group/g", "g");
+                          },
+                          {},
+                          "KAILostGroupLabel"},
                       Row{"the_configured_label_alone_is_ours",
                           [](KaiCluster& c) {
                             c.config().reservation_app_label = "holders";
