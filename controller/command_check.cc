@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "controller/command_status.h"
 #include "controller/connected_command.h"
+#include "controller/read_world.h"
 
 namespace gso {
 namespace {

@@ -1,8 +1,7 @@
-// Manifests to World to plan to text or JSON.
+// Manifests or a live cluster to World to plan to text or JSON.
 #include "controller/command_plan.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,9 +10,9 @@
 #include <ostream>
 #include <utility>
 
-#include "controller/input_file.h"
+#include "controller/connected_command.h"
+#include "controller/read_manifests.h"
 #include "reconcilers/fleet.h"
-#include "reconcilers/manifests.h"
 #include "reconcilers/plan.h"
 #include "reconcilers/registry.h"
 
@@ -31,7 +30,7 @@ Plan plan_once(const Snapshot& snapshot, FleetIndex& index, const std::string& o
 }
 
 // Conditions appear one after another (settled, then soaking), so crediting them is repeated until no new one shows.
-Plan plan_with_credit(const LoadedManifests& loaded, const PlanOptions& options, WallTime now) {
+Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallTime now) {
   PlannerSettings settings = options.settings;
   settings.kai.explain_all = true;
   constexpr int kMostRounds = 8;
@@ -41,7 +40,7 @@ Plan plan_with_credit(const LoadedManifests& loaded, const PlanOptions& options,
   for (int round = 0; round < kMostRounds; ++round) {
     FleetIndex index;
     index.note_everything_changed();
-    const Snapshot snapshot{loaded.world, now, observed, loaded.consumers, settings};
+    const Snapshot snapshot{view.world, now, observed, view.consumers, settings};
     plan = plan_once(snapshot, index, options.only);
     if (options.assume_observed_for <= Duration::zero()) break;
     bool fresh = false;
@@ -78,49 +77,62 @@ std::string unknown_reconciler(const std::string& name) {
   return fmt::format("--only {}: there is {}", name, known);
 }
 
-}  // namespace
+int refuse(std::ostream& err, const std::string& what) {
+  err << "gpu-sharing-operator plan: " << what << "\n";
+  return 2;
+}
 
-int run_plan(const PlanOptions& options, std::istream& in, std::ostream& out, std::ostream& err) {
-  const auto usage = [&](const std::string& what) {
-    err << "gpu-sharing-operator plan: " << what << "\n";
-    return 2;
-  };
-  const auto& all = reconcilers();
-  if (!options.only.empty() &&
-      std::none_of(all.begin(), all.end(), [&](const Reconciler& r) { return r.name == options.only; })) {
-    return usage(unknown_reconciler(options.only));
-  }
-  WallTime now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  if (!options.now.empty()) {
-    const std::optional<WallTime> parsed = k8s::parse_rfc3339(options.now);
-    if (!parsed) return usage(fmt::format("--now '{}' is no time such as 2026-01-02T03:04:05Z", options.now));
-    now = *parsed;
-  }
-  std::vector<ManifestFile> files;
-  bool nothing = true;
-  for (const std::string& name : options.files) {
-    k8s::Result<std::string> text = read_written_input(name, in);
-    if (!text) return usage(text.error().message);
-    nothing = nothing && says_nothing(*text);
-    files.push_back({name, *std::move(text)});
-  }
-  if (nothing) {
-    return usage(
-        fmt::format("there is no manifest in {}; give the objects of a cluster, as `kubectl get … -o yaml` prints them",
-                    fmt::join(options.files, ", ")));
-  }
-  const k8s::Result<LoadedManifests> loaded = load_manifests(files, now);
-  if (!loaded) return usage(loaded.error().message);
-  const Plan plan = plan_with_credit(*loaded, options, now);
+// Prints the plan; exit status 1 with an error among its findings.
+int show_plan(const ClusterView& view, const PlanOptions& options, WallTime now, std::ostream& out) {
+  const Plan plan = plan_with_credit(view, options, now);
   if (options.json) {
     print_json(plan, out);
   } else {
     print_text(plan, out);
-    for (const std::string& ignored : loaded->ignored) err << "ignored: " << ignored << "\n";
   }
   const bool errors = std::any_of(plan.findings.begin(), plan.findings.end(),
                                   [](const Finding& finding) { return finding.severity == Severity::error; });
   return errors ? 1 : 0;
+}
+
+int plan_files(const PlanOptions& options, WallTime now, std::istream& in, std::ostream& out, std::ostream& err) {
+  const k8s::Result<std::vector<ManifestFile>> files = read_files(options.files, in);
+  if (!files) return refuse(err, files.error().message);
+  std::vector<std::string> ignored;
+  const k8s::Result<ClusterView> view = view_of(*files, now, &ignored);
+  if (!view) return refuse(err, view.error().message);
+  const int code = show_plan(*view, options, now, out);
+  for (const std::string& what : ignored) {
+    if (!options.json) err << "ignored: " << what << "\n";
+  }
+  return code;
+}
+
+}  // namespace
+
+boost::asio::awaitable<int> plan_cluster(k8s::ApiClient* client, k8s::Clock* clock, PlanOptions options,
+                                         std::ostream* out, std::ostream* err) {
+  ClusterView view;
+  const k8s::Result<void> read = co_await read_cluster(client, clock, options.settings, &view);
+  if (!read) co_return refuse(*err, read.error().message);
+  for (const std::string& missing : view.incomplete) *err << "incomplete: " << missing << "\n";
+  const WallTime now = k8s::parse_rfc3339(options.now).value_or(clock->now());
+  co_return show_plan(view, options, now, *out);
+}
+
+int run_plan(const PlanOptions& options, const Options& connection, std::istream& in, std::ostream& out,
+             std::ostream& err) {
+  const auto& all = reconcilers();
+  if (!options.only.empty() &&
+      std::none_of(all.begin(), all.end(), [&](const Reconciler& r) { return r.name == options.only; })) {
+    return refuse(err, unknown_reconciler(options.only));
+  }
+  const std::optional<WallTime> now = options.now.empty() ? present() : k8s::parse_rfc3339(options.now);
+  if (!now) return refuse(err, fmt::format("--now '{}' is no time such as 2026-01-02T03:04:05Z", options.now));
+  if (!options.from_cluster) return plan_files(options, *now, in, out, err);
+  return run_on_cluster("plan", connection, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+    return plan_cluster(client, clock, options, &out, &err);
+  });
 }
 
 }  // namespace gso

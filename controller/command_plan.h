@@ -1,4 +1,5 @@
-// `plan FILE…`: what the operator would do now, over manifests instead of a cluster.
+// `plan FILE…`: what the operator would do now, over manifests; `plan --from-cluster`: over the live cluster, which is
+// only read.
 #pragma once
 
 #include <iosfwd>
@@ -6,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "controller/options.h"
+#include "controller/read_world.h"
 #include "k8sclient/time.h"
 #include "reconcilers/snapshot.h"
 
@@ -13,6 +16,7 @@ namespace gso {
 
 struct PlanOptions {
   std::vector<std::string> files;  // "-" is stdin.
+  bool from_cluster = false;       // Instead of files.
   std::string now;                 // RFC 3339; empty: the present.
   std::string only;                // One reconciler's name; empty: all.
   // Conditions that the planners see count as having held for this long.
@@ -22,6 +26,12 @@ struct PlanOptions {
 };
 
 // Exit status: 0 fine, 1 with a finding of severity error, 2 for unreadable input or a wrong argument.
-[[nodiscard]] int run_plan(const PlanOptions& options, std::istream& in, std::ostream& out, std::ostream& err);
+// `connection`: for the live cluster.
+[[nodiscard]] int run_plan(const PlanOptions& options, const Options& connection, std::istream& in, std::ostream& out,
+                           std::ostream& err);
+
+// The live cluster's plan, on a given client.
+boost::asio::awaitable<int> plan_cluster(k8s::ApiClient* client, k8s::Clock* clock, PlanOptions options,
+                                         std::ostream* out, std::ostream* err);
 
 }  // namespace gso

@@ -7,9 +7,9 @@
 #include <ostream>
 #include <utility>
 
-#include "controller/command_status.h"
 #include "controller/connected_command.h"
 #include "controller/input_file.h"
+#include "controller/read_world.h"
 #include "controller/rollout_verbs.h"
 #include "controller/rollout_view.h"
 #include "reconcilers/fleet.h"

@@ -6,8 +6,6 @@
 
 #include <array>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <ostream>
@@ -20,6 +18,7 @@
 #include "controller/logging.h"
 #include "controller/metrics.h"
 #include "controller/runtime.h"
+#include "controller/stop_signals.h"
 #include "k8sclient/in_cluster.h"
 
 namespace gso {
@@ -52,26 +51,6 @@ std::string host_of(const std::string& server) {
   return server.substr(from, server.find('/', from) - from);
 }
 
-// Ends the process at the second signal, so that a stuck shutdown can be interrupted.
-class Signals {
- public:
-  Signals(asio::io_context& io, k8s::Signal* stop) : set_(io, SIGTERM, SIGINT), stop_(stop) { wait(); }
-  void cancel() { set_.cancel(); }
-
- private:
-  void wait() {
-    set_.async_wait([this](const boost::system::error_code& ec, int number) {
-      if (ec) return;
-      if (std::exchange(seen_, true)) std::_Exit(128 + number);
-      stop_->notify();
-      wait();
-    });
-  }
-  asio::signal_set set_;
-  k8s::Signal* stop_;
-  bool seen_ = false;
-};
-
 asio::awaitable<int> control(Session session, Options options, std::ostream* err) {
   // The kubeconfig's namespace is where its user works, not where the operator lives: only a pod's own counts.
   if (options.namespace_.empty() && options.kubeconfig.empty() && k8s::runs_in_cluster(k8s::process_environment())) {
@@ -89,7 +68,7 @@ asio::awaitable<int> control(Session session, Options options, std::ostream* err
   runtime.transport = session.transport;
   runtime.clock = session.clock;
   runtime.stop = stop.get();
-  Signals signals(*session.io, stop.get());
+  StopSignals signals(*session.io, stop.get());
   const k8s::Result<void> ended = co_await run_operator(runtime, options);
   signals.cancel();
   if (ended) co_return 0;

@@ -1,23 +1,25 @@
-// One-shot lists into a World, its assessments, and the table.
+// A World, its assessments, and the tables.
 #include "controller/command_status.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "controller/connected_command.h"
-#include "controller/dynamic_watches.h"
-#include "reconcilers/assess.h"
+#include "controller/read_world.h"
+#include "controller/rollout_view.h"
+#include "controller/status_watch.h"
+#include "controller/stop_signals.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/facts.h"
-#include "reconcilers/labels.h"
-#include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -27,80 +29,6 @@ namespace asio = boost::asio;
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kCommand = "gpu-sharing-operator status";
-
-// Lists one scope into a store. `into` keeps what is there; objects that cannot be read are skipped.
-template <class T>
-asio::awaitable<k8s::Result<void>> list_into(k8s::ApiClient* client, k8s::Gvr gvr, k8s::ListOptions options,
-                                             k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
-  k8s::ItemFunction sink([=](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) return {};
-    k8s::Result<T> object = project(*json);
-    if (object) store->apply(*std::move(object));
-    return {};
-  });
-  const k8s::Result<std::string> listed = co_await client->list(gvr, options, &sink);
-  if (!listed) co_return std::unexpected(listed.error());
-  co_return k8s::Result<void>{};
-}
-
-// The same for a kind that may not be served. True when it is.
-template <class T>
-asio::awaitable<k8s::Result<bool>> list_if_served(k8s::ApiClient* client, k8s::Gvr gvr,
-                                                  k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
-  store->mark_absent();
-  const k8s::Result<bool> served = co_await client->served(gvr);
-  if (!served || !*served) co_return served;
-  const k8s::ListOptions everything;
-  const k8s::Result<void> listed = co_await list_into<T>(client, gvr, everything, project, store);
-  if (!listed) co_return std::unexpected(listed.error());
-  co_return true;
-}
-
-asio::awaitable<k8s::Result<void>> list_scope(k8s::ApiClient* client, WatchScope scope, World* world) {
-  k8s::ListOptions options;
-  options.ns = scope.ns;
-  for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
-  if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
-  const k8s::Gvr pods{"", "v1", "pods"};
-  const k8s::Gvr configmaps{"", "v1", "configmaps"};
-  const k8s::Gvr revisions{"apps", "v1", "controllerrevisions"};
-  k8s::Result<void> listed;
-  if (scope.kind == WatchScope::Kind::pods) {
-    listed = co_await list_into<Pod>(client, pods, options, &project_pod, &world->operand_pods);
-  } else if (scope.kind == WatchScope::Kind::configmaps) {
-    listed = co_await list_into<ConfigMap>(client, configmaps, options, &project_configmap, &world->configmaps);
-  } else {
-    listed = co_await list_into<ControllerRevision>(client, revisions, options, &project_controller_revision,
-                                                    &world->revisions);
-  }
-  co_return listed;
-}
-
-// What the table says of one node.
-struct NodeLine {
-  std::string state;
-  std::string message;
-};
-
-NodeLine line_of(const Node& node, const NodeAssessment* assessment) {
-  if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
-  const NodeAssessment& a = *assessment;
-  NodeLine line{std::string(to_string(a.situation)), a.message};
-  if (a.held) {
-    line.state = "Held";
-  } else if (a.situation == Situation::blocked) {
-    line.state = fmt::format("Blocked({})", a.reason);
-  } else if (a.situation == Situation::current && !a.matches) {
-    line = {std::string(a.drift_at_install ? kPreexistingDrift : kDrift), shown_difference(a)};
-  } else if (a.situation == Situation::current && a.drift_at_install) {
-    line = {std::string(kUnproven),
-            "its pods are older than the last change of the profile: what they loaded is not known"};
-  }
-  const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
-  if (!written.empty()) line.message = written;
-  if (line.message.empty()) line.message = a.would_break;
-  return line;
-}
 
 std::string gpus_of(const Node& node) {
   std::string out;
@@ -122,8 +50,145 @@ std::string or_dash(std::string_view text) {
   return text.empty() ? "-" : std::string(text);
 }
 
-asio::awaitable<int> show_status(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,
-                                 std::ostream* err) {
+// One node, in words.
+struct NodeRow {
+  std::string name;
+  ShownState shown;
+  std::string allocatable;
+  const NodeAssessment* assessment = nullptr;  // Null: no plugin.
+  [[nodiscard]] bool in_trouble() const { return shown.state == "Failed" || shown.state.starts_with("Blocked"); }
+};
+
+std::string_view source_word(EffectiveKey::Source source) {
+  switch (source) {
+    case EffectiveKey::Source::label:
+      return "label";
+    case EffectiveKey::Source::default_key:
+      return "default";
+    case EffectiveKey::Source::fallback_named:
+    case EffectiveKey::Source::fallback_single:
+    case EffectiveKey::Source::fallback_empty:
+      return "fallback";
+    case EffectiveKey::Source::error:
+      return "none";
+  }
+  return "none";
+}
+
+// "x4", "gpu x4, mig-1g.5gb x2"
+std::string replicas_of(const NodeAssessment& a) {
+  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
+  if (section == nullptr) return {};
+  std::string out;
+  for (const ReplicatedResource& resource : section->resources) {
+    std::string_view name = resource.name;
+    if (name.starts_with("nvidia.com/")) name.remove_prefix(11);
+    out += fmt::format("{}{} x{}", out.empty() ? "" : ",", name, resource.replicas);
+  }
+  return out;
+}
+
+std::string strategy_of(const NodeAssessment& a) {
+  return a.profile == nullptr ? std::string() : std::string(to_string(a.profile->profile().strategy()));
+}
+
+std::vector<NodeRow> rows_of(const FleetStatus& status) {
+  std::vector<NodeRow> out;
+  for (const auto& [key, node] : status.world.nodes.all()) {
+    const NodeAssessment* a = status.index.assessment(key.name);
+    if (a == nullptr && !has_gpus(*node)) continue;
+    out.push_back({key.name, shown_state(*node, a), gpus_of(*node), a});
+  }
+  std::ranges::sort(out, {}, &NodeRow::name);
+  return out;
+}
+
+std::vector<RolloutFacts> rollouts_of(const World& world) {
+  std::vector<RolloutFacts> out = all_rollouts(world);
+  std::ranges::sort(out, {}, [](const RolloutFacts& facts) { return facts.rollout->meta.name; });
+  return out;
+}
+
+Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
+  const NodeAssessment none{};
+  Json document{
+      {"nodes", Json::array()}, {"rollouts", Json::array()}, {"kai", Json::array()}, {"incomplete", status.incomplete}};
+  for (const NodeRow& row : nodes) {
+    const NodeAssessment& a = row.assessment == nullptr ? none : *row.assessment;
+    document["nodes"].push_back({{"name", row.name},
+                                 {"state", row.shown.state},
+                                 {"policy", a.policy.view()},
+                                 {"profile", a.profile_ref.view()},
+                                 {"revision", a.loaded.revision.view()},
+                                 {"target", a.target.view()},
+                                 {"allocatable", row.allocatable},
+                                 {"message", row.shown.message},
+                                 {"source", source_word(a.source)},
+                                 {"strategy", strategy_of(a)},
+                                 {"replicas", replicas_of(a)},
+                                 {"product", a.product.view()}});
+  }
+  for (const RolloutFacts& facts : rollouts_of(status.world)) {
+    const SharingRollout& rollout = *facts.rollout;
+    document["rollouts"].push_back({{"name", rollout.meta.name},
+                                    {"phase", rollout.phase},
+                                    {"policy", rollout.policy},
+                                    {"key", rollout.key},
+                                    {"toRevision", rollout.to_revision},
+                                    {"updated", facts.updated},
+                                    {"total", facts.total}});
+  }
+  for (const Finding& finding : status.kai) {
+    document["kai"].push_back(
+        {{"severity", to_string(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
+  }
+  return document;
+}
+
+void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width, std::ostream& out) {
+  const NodeAssessment none{};
+  TextRow heading{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE"};
+  if (wide) heading.insert(heading.end(), {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
+  heading.emplace_back("MESSAGE");
+  std::vector<TextRow> rows{std::move(heading)};
+  for (const NodeRow& node : nodes) {
+    const NodeAssessment& a = node.assessment == nullptr ? none : *node.assessment;
+    TextRow row{node.name,
+                node.shown.state,
+                or_dash(a.policy.view()),
+                or_dash(a.profile_ref.view()),
+                or_dash(a.loaded.revision.view()),
+                or_dash(a.target.view()),
+                node.allocatable};
+    if (wide) {
+      row.emplace_back(source_word(a.source));
+      row.push_back(or_dash(strategy_of(a)));
+      row.push_back(or_dash(replicas_of(a)));
+      row.push_back(or_dash(a.product.view()));
+    }
+    row.push_back(node.shown.message);
+    rows.push_back(std::move(row));
+  }
+  print_table(rows, out, wide ? 0 : width);
+}
+
+void print_rollouts(const std::vector<RolloutFacts>& rollouts, TerminalWidth width, std::ostream& out) {
+  std::vector<TextRow> rows{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO", "PROGRESS"}};
+  for (const RolloutFacts& facts : rollouts) {
+    const SharingRollout& rollout = *facts.rollout;
+    std::string progress =
+        fmt::format("{} {}/{}", progress_bar(facts.updated, facts.total), facts.updated, facts.total);
+    if (facts.in_flight > 0) progress += fmt::format(", {} in flight", facts.in_flight);
+    if (facts.blocked > 0) progress += fmt::format(", {} blocked", facts.blocked);
+    if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
+    rows.push_back(
+        {rollout.meta.name, or_dash(rollout.phase), rollout.policy, rollout.key, rollout.to_revision, progress});
+  }
+  print_table(rows, out, width);
+}
+
+asio::awaitable<int> show_once(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,
+                               std::ostream* err) {
   World world;
   std::vector<std::string> incomplete;
   const k8s::Result<void> read = co_await read_world(session.client, settings, &world, &incomplete);
@@ -134,64 +199,33 @@ asio::awaitable<int> show_status(Session session, StatusOptions status, PlannerS
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(world, settings);
-  const std::vector<Finding> kai = kai_findings(world, index, settings, session.clock->now());
-  const bool trouble = print_status(world, index, incomplete, status.json, width_of_terminal(), *out, kai);
+  const FleetStatus fleet{world, index, incomplete, kai_findings(world, index, settings, session.clock->now())};
+  const bool trouble = print_status(fleet, status.form, width_of_terminal(), *out);
   co_return trouble ? 1 : 0;
 }
 
-}  // namespace
-
-asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
-                                              std::vector<std::string>* incomplete) {
-  const k8s::Gvr nodes{"", "v1", "nodes"};
-  const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
-  const k8s::Gvr clusterpolicies{"nvidia.com", "v1", "clusterpolicies"};
-  const k8s::Gvr policies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
-  const k8s::Gvr rollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
-  world->nodes.mark_absent();
-  world->daemonsets.mark_absent();
-  world->operand_pods.mark_absent();
-  world->configmaps.mark_absent();
-  world->revisions.mark_absent();
-  const k8s::ListOptions everything;
-  k8s::Result<void> listed = co_await list_into<Node>(client, nodes, everything, &project_node, &world->nodes);
-  if (!listed) co_return listed;
-  listed = co_await list_into<DaemonSet>(client, daemonsets, everything, &project_daemonset, &world->daemonsets);
-  if (!listed) co_return listed;
-  const auto note = [&](const k8s::Result<bool>& served, const char* kind) {
-    if (!served) incomplete->push_back(fmt::format("{}: {}", kind, served.error().message));
-    return served && *served;
+asio::awaitable<int> show_always(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,
+                                 std::ostream* err) {
+  const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
+  StopSignals signals(*session.io, stop.get());
+  const bool text = status.form == OutputForm::text || status.form == OutputForm::wide;
+  FleetWatch watch;
+  watch.client = session.client;
+  watch.clock = session.clock;
+  watch.stop = stop.get();
+  watch.settings = settings;
+  watch.show = [form = status.form](const World& world, FleetIndex& index, const std::vector<std::string>& incomplete,
+                                    std::ostream& view) {
+    return print_status({world, index, incomplete, {}}, form, width_of_terminal(), view);
   };
-  const k8s::Result<bool> cluster_policies =
-      co_await list_if_served<ClusterPolicy>(client, clusterpolicies, &project_clusterpolicy, &world->clusterpolicies);
-  note(cluster_policies, "clusterpolicies");
-  world->clusterpolicies_forbidden = !cluster_policies;
-  const k8s::Result<bool> our_policies =
-      co_await list_if_served<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
-  const k8s::Result<bool> our_rollouts =
-      co_await list_if_served<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
-  const bool policies_served = note(our_policies, "sharingpolicies");
-  world->policies_served = note(our_rollouts, "sharingrollouts") && policies_served;
-  const k8s::Gvr configs{"kai.scheduler", "v1", "configs"};
-  const k8s::Gvr classes{"node.k8s.io", "v1", "runtimeclasses"};
-  const k8s::Result<bool> kai =
-      co_await list_if_served<KaiConfig>(client, configs, &project_kai_config, &world->kai.configs);
-  world->kai.configs_served = note(kai, "configs.kai.scheduler");
-  if (world->kai.configs_served) {
-    const k8s::Result<bool> runtime_classes =
-        co_await list_if_served<RuntimeClass>(client, classes, &project_runtime_class, &world->kai.runtime_classes);
-    note(runtime_classes, "runtimeclasses");
-  }
-  const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
-  for (const WatchScope& scope : scopes) {
-    listed = co_await list_scope(client, scope, world);
-    if (!listed) {
-      incomplete->push_back(fmt::format("{}: {}", to_string(scope), listed.error().message));
-      world->unsynced_namespaces.insert(scope.ns);
-    }
-  }
-  co_return k8s::Result<void>{};
+  if (text) watch.before_each = isatty(STDOUT_FILENO) != 0 ? "\x1b[H\x1b[2J" : "\n";
+  if (status.form == OutputForm::yaml) watch.before_each = "---\n";
+  const int code = co_await watch_fleet(watch, out, err);
+  signals.cancel();
+  co_return code;
 }
+
+}  // namespace
 
 std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
                                   k8s::WallTime now) {
@@ -204,70 +238,33 @@ std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const P
   return {};
 }
 
-bool print_status(const World& world, FleetIndex& index, const std::vector<std::string>& incomplete, bool json,
-                  TerminalWidth width, std::ostream& out, const std::vector<Finding>& kai) {
-  bool trouble = false;
-  Json document{
-      {"nodes", Json::array()}, {"rollouts", Json::array()}, {"kai", Json::array()}, {"incomplete", incomplete}};
-  for (const Finding& finding : kai) {
-    document["kai"].push_back(
-        {{"severity", to_string(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
-  }
-  std::vector<TextRow> rows{{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE", "MESSAGE"}};
-  std::map<std::string_view, const Node*> nodes;
-  for (const auto& [key, node] : world.nodes.all()) {
-    if (has_gpus(*node) || index.assessment(key.name) != nullptr) nodes.emplace(key.name, node.get());
-  }
-  const NodeAssessment none{};
-  for (const auto& [name, node] : nodes) {
-    const NodeAssessment* known = index.assessment(name);
-    const NodeAssessment& a = known == nullptr ? none : *known;
-    const NodeLine line = line_of(*node, known);
-    trouble = trouble || line.state == "Failed" || line.state.starts_with("Blocked");
-    document["nodes"].push_back({{"name", name},
-                                 {"state", line.state},
-                                 {"policy", a.policy.view()},
-                                 {"profile", a.profile_ref.view()},
-                                 {"revision", a.loaded.revision.view()},
-                                 {"target", a.target.view()},
-                                 {"allocatable", gpus_of(*node)},
-                                 {"message", line.message}});
-    rows.push_back({std::string(name), line.state, or_dash(a.policy.view()), or_dash(a.profile_ref.view()),
-                    or_dash(a.loaded.revision.view()), or_dash(a.target.view()), gpus_of(*node), line.message});
-  }
-  std::vector<TextRow> rollouts{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO"}};
-  for (const auto& [key, rollout] : world.rollouts.all()) {
-    document["rollouts"].push_back({{"name", key.name},
-                                    {"phase", rollout->phase},
-                                    {"policy", rollout->policy},
-                                    {"key", rollout->key},
-                                    {"toRevision", rollout->to_revision}});
-    rollouts.push_back({key.name, or_dash(rollout->phase), rollout->policy, rollout->key, rollout->to_revision});
-  }
-  std::sort(rollouts.begin() + 1, rollouts.end());
-  std::sort(document["rollouts"].begin(), document["rollouts"].end(),
-            [](const Json& a, const Json& b) { return a["name"] < b["name"]; });
-  if (json) {
-    out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out) {
+  const std::vector<NodeRow> nodes = rows_of(status);
+  const bool trouble = std::ranges::any_of(nodes, &NodeRow::in_trouble);
+  if (form == OutputForm::json || form == OutputForm::yaml) {
+    print_document(document_of(status, nodes), form, out);
     return trouble;
   }
-  if (rows.size() == 1) {
+  if (nodes.empty()) {
     out << "No node has GPUs.\n";
   } else {
-    print_table(rows, out, width);
+    print_nodes(nodes, form == OutputForm::wide, width, out);
   }
-  if (rollouts.size() > 1) {
+  if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
     out << "\n";
-    print_table(rollouts, out, width);
+    print_rollouts(rollouts, width, out);
   }
-  for (const Finding& finding : kai) out << "\nkai-config: " << finding.message << " (" << finding.reason << ")\n";
-  for (const std::string& missing : incomplete) out << "incomplete: " << missing << "\n";
+  for (const Finding& finding : status.kai)
+    out << "\nkai-config: " << finding.message << " (" << finding.reason << ")\n";
+  for (const std::string& missing : status.incomplete) out << "incomplete: " << missing << "\n";
   return trouble;
 }
 
 int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err) {
-  return run_connected(kCommand, options, err, [&](Session session) {
-    return show_status(std::move(session), status, options.planner_settings(), &out, &err);
+  const PlannerSettings settings = options.planner_settings();
+  return run_connected(kCommand, options, err, [&](const Session& session) {
+    return status.watch ? show_always(session, status, settings, &out, &err)
+                        : show_once(session, status, settings, &out, &err);
   });
 }
 

@@ -1,38 +1,40 @@
-// `status`: where every GPU node stands, read from the live cluster.
+// `status`: where every GPU node stands, read from the live cluster, once or for as long as somebody looks.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include "controller/options.h"
+#include "controller/output_form.h"
 #include "controller/text_table.h"
-#include "k8sclient/client.h"
-#include "k8sclient/error.h"
 #include "reconcilers/fleet.h"
 #include "reconcilers/snapshot.h"
 
 namespace gso {
 
 struct StatusOptions {
-  bool json = false;
+  OutputForm form = OutputForm::text;
+  bool watch = false;  // Shown again whenever it changes, until SIGINT.
 };
 
 // Exit status: 0 fine, 1 when a node is Failed or Blocked, 2 when the cluster cannot be read.
 [[nodiscard]] int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err);
 
-// Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that may not
-// be read is named in `incomplete` and left out.
-boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
-                                                     std::vector<std::string>* incomplete);
-
 // What is to be said about kai-config now: the sharing mode in force, what cannot work, what an upgrade has wiped.
 [[nodiscard]] std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
                                                 k8s::WallTime now);
 
-// Every node with GPUs, whether we have anything to do with it or not: the table, cut to the terminal's width, or the
-// JSON document {"nodes":[…],"rollouts":[…],"kai":[…],"incomplete":[…]}. Returns true when a node is Failed or Blocked.
-bool print_status(const World& world, FleetIndex& index, const std::vector<std::string>& incomplete, bool json,
-                  TerminalWidth width, std::ostream& out, const std::vector<Finding>& kai = {});
+// What there is to print.
+struct FleetStatus {
+  const World& world;
+  FleetIndex& index;  // Refreshed.
+  std::vector<std::string> incomplete;
+  std::vector<Finding> kai;
+};
+// Every node with GPUs, whether we have anything to do with it or not, and every rollout on record: tables, cut to the
+// terminal's width (not the wide one), or a document {"nodes":[…],"rollouts":[…],"kai":[…],"incomplete":[…]}. Returns
+// true when a node is Failed or Blocked.
+bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
 
 }  // namespace gso

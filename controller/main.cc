@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 256 * 1024);
   mallopt(M_TRIM_THRESHOLD, 256 * 1024);
   try {
-    return gso::run_cli(std::vector<std::string>(argv + 1, argv + argc), std::cin, std::cout, std::cerr);
+    return gso::run_cli(std::vector<std::string>(argv + 1, argv + argc), std::cin, std::cout, std::cerr, argv[0]);
   } catch (const std::exception& e) {
     std::cerr << "gpu-sharing-operator: internal error: " << e.what() << "\n";
     return 1;

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <set>
 
+#include "controller/read_world.h"
 #include "controller/rollout_verbs.h"
 #include "controller/text_table.h"
 #include "reconcilers/labels.h"
@@ -95,26 +96,6 @@ k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<Operand
   return out;
 }
 
-asio::awaitable<k8s::Result<NodeConsumers>> list_consumers(RolloutCall* call, std::string node) {
-  NodeConsumers found;
-  found.listed_at = call->clock->now();
-  k8s::ListOptions options;
-  options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
-  k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) {
-      found.pods.clear();
-      return {};
-    }
-    k8s::Result<Pod> pod = project_pod(*json);
-    if (pod && is_gpu_consumer(*pod, call->world)) found.pods.push_back(*std::move(pod));
-    return {};
-  });
-  const k8s::Gvr pods{"", "v1", "pods"};
-  const k8s::Result<std::string> listed = co_await call->client->list(pods, options, &sink);
-  if (!listed) co_return std::unexpected(listed.error());
-  co_return found;
-}
-
 std::string join(const std::vector<std::string>& texts, const char* none) {
   constexpr std::size_t kMost = 5;
   std::string out;
@@ -196,7 +177,8 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
   std::vector<NodeDifference> all = differences(call->world, call->settings, now);
   for (NodeDifference& difference : all) {
     if (difference.drain == Drain::nothing) continue;
-    const k8s::Result<NodeConsumers> consumers = co_await list_consumers(call, difference.node);
+    const k8s::Result<NodeConsumers> consumers =
+        co_await read_consumers(call->client, call->clock, &call->world, difference.node);
     if (!consumers) co_return call->refuse(consumers.error().message);
     find_obstacles(difference, call->world, call->settings, *consumers);
   }

@@ -50,12 +50,6 @@ std::string names_of(const std::vector<RolloutFacts>& rollouts) {
   return out;
 }
 
-std::string bar(std::int64_t done, std::int64_t total) {
-  const std::int64_t filled = total <= 0 ? 0 : std::clamp<std::int64_t>(done * kBarWidth / total, 0, kBarWidth);
-  return "[" + std::string(static_cast<std::size_t>(filled), '#') +
-         std::string(static_cast<std::size_t>(kBarWidth - filled), '.') + "]";
-}
-
 // "2m", "3h12m": what people need of a duration.
 std::string about(k8s::Duration duration) {
   using namespace std::chrono;
@@ -66,6 +60,12 @@ std::string about(k8s::Duration duration) {
 }
 
 }  // namespace
+
+std::string progress_bar(std::int64_t done, std::int64_t total) {
+  const std::int64_t filled = total <= 0 ? 0 : std::clamp<std::int64_t>(done * kBarWidth / total, 0, kBarWidth);
+  return "[" + std::string(static_cast<std::size_t>(filled), '#') +
+         std::string(static_cast<std::size_t>(kBarWidth - filled), '.') + "]";
+}
 
 bool RolloutFacts::finished() const {
   return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack" ||
@@ -162,8 +162,8 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
   out << fmt::format("  policy {} takes {} key {} to {}\n", rollout.policy, rollout.config_map,
                      rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision);
   out << fmt::format("  {} {}/{} up to date, {} in flight, {} pending, {} blocked, {} failed{}\n",
-                     bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_flight, facts.pending,
-                     facts.blocked, facts.failed,
+                     progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_flight,
+                     facts.pending, facts.blocked, facts.failed,
                      facts.finished()  ? ""
                      : facts.wave == 0 ? "; canary"
                                        : fmt::format("; wave {}", facts.wave));

@@ -50,6 +50,8 @@ struct RolloutChoice {
 // The policy of "policy/NAME", or nullopt.
 [[nodiscard]] std::optional<std::string> policy_of(std::string_view name);
 
+// "[######..................]"
+[[nodiscard]] std::string progress_bar(std::int64_t done, std::int64_t total);
 void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, k8s::WallTime now, std::ostream& out);
 void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out);
 // The record of one, with the text that it rolls out.

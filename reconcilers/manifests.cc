@@ -3,14 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/discovery.h"
-#include "reconcilers/fleet.h"
-#include "reconcilers/kai/index.h"
+#include "reconcilers/cluster_pods.h"
 #include "reconcilers/kai/names.h"
-#include "reconcilers/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/yaml_node.h"
@@ -116,8 +112,8 @@ class Loader {
     world.kai.schemas.init_done();
     KaiLookups& lookups = world.kai.lookups;
     if (!lookups.binder_lease) lookups.binder_lease = KaiLookups::Lease{now_, false, {}, {}};
-    place_kai_pods();
-    place_pods();
+    place_config_maps();
+    pods_.place(world, out_.consumers, now_);
     return std::move(out_);
   }
 
@@ -187,31 +183,12 @@ class Loader {
       return put(where, project_sharing_rollout(text), world.rollouts);
     }
     if (kind == "Pod") {
-      auto pod = project_pod(text);
-      if (!pod) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, pod.error().message));
-      auto for_kai = project_kai_pod(text);
-      if (!for_kai) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, for_kai.error().message));
-      pods_.push_back(std::move(*pod));
-      kai_pods_.push_back(std::move(*for_kai));
+      if (auto added = pods_.add(text); !added)
+        return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, added.error().message));
       return {};
     }
     out_.ignored.push_back(fmt::format("{}: kind {} is not read", where, kind));
     return {};
-  }
-
-  // Fraction pods without a node, and the scaling pods that keep them waiting.
-  void place_waiting_pods(const KaiView& view) {
-    KaiLookups::Waiting waiting{now_, {}};
-    for (std::size_t i = 0; i < pods_.size(); ++i) {
-      const Pod& pod = pods_[i];
-      const bool fraction =
-          pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory);
-      const bool waits = pod.node_name.empty() && (pod.phase.empty() || pod.phase == "Pending");
-      if (waits && (fraction || pod.meta.ns.view() == view.scaling)) {
-        waiting.pods.push_back({pod, kai_pods_[i].tolerations});
-      }
-    }
-    out_.world.kai.lookups.waiting = std::move(waiting);
   }
 
   static bool is_kai_kind(const std::string& kind, const Json& object) {
@@ -241,25 +218,9 @@ class Loader {
     return put(where, project_bind_request(text), kai.bind_requests);
   }
 
-  // The watched pods, and the answers to every look-up that a planner may want: the manifests are the whole cluster.
-  void place_kai_pods() {
+  // The manifests are the whole cluster: what consumers' ConfigMaps say is known, too.
+  void place_config_maps() {
     KaiWorld& kai = out_.world.kai;
-    const KaiView view = view_kai(kai, KaiSettings{});
-    place_waiting_pods(view);
-    for (const KaiPod& pod : kai_pods_) {
-      const bool watched = pod.meta.labels.contains(kai::kGroupLabel) || role_of(pod, view) == KaiRole::unlabelled;
-      if (watched) kai.pods.init_apply(pod);
-      for (const std::string& group : groups_of(pod)) {
-        KaiLookups::Group& listed = kai.lookups.groups[group];
-        listed.at = now_;
-        if (pod.meta.labels.contains(std::string(kai::kGroupPrefix) + group)) listed.pods.push_back(pod);
-      }
-      kai.lookups.pods[pod.meta.key()] = {now_, is_alive(pod)};
-    }
-    kai.pods.init_done();
-    for (const auto& [key, request] : kai.bind_requests.all()) {
-      kai.lookups.pods.try_emplace(ObjectKey{key.ns, request->pod_name}, KaiLookups::Pod{now_, false});
-    }
     for (const auto& [key, config_map] : out_.world.configmaps.all()) {
       auto devices = config_map->data.find(std::string(kai::kVisibleDevices));
       if (devices == config_map->data.end() || !devices->second) continue;
@@ -269,36 +230,10 @@ class Loader {
     }
   }
 
-  // Pods of discovered DaemonSets are operands; the others that sit on a node may be its GPU consumers.
-  void place_pods() {
-    const Discovery found = discover(out_.world);
-    auto is_operand = [&](const Pod& pod) {
-      const auto* owner = pod.meta.controller();
-      return owner && std::ranges::any_of(found.sets, [&](const OperandSet& set) {
-               return set.ns == pod.meta.ns.view() && set.by_uid(owner->uid.view()) != nullptr;
-             });
-    };
-    for (const auto& [key, node] : out_.world.nodes.all()) out_.consumers[key.name].listed_at = now_;
-    std::vector<Pod> others;
-    for (Pod& pod : pods_) {
-      if (is_operand(pod)) {
-        out_.world.operand_pods.init_apply(std::move(pod));
-      } else {
-        others.push_back(std::move(pod));
-      }
-    }
-    out_.world.operand_pods.init_done();
-    for (Pod& pod : others) {
-      auto node = out_.consumers.find(std::string(pod.node_name.view()));
-      if (node != out_.consumers.end() && is_gpu_consumer(pod, out_.world)) node->second.pods.push_back(std::move(pod));
-    }
-  }
-
   WallTime now_;
   LoadedManifests out_;
-  std::vector<Pod> pods_;
+  ClusterPods pods_;
   bool has_runtime_classes_ = false;
-  std::vector<KaiPod> kai_pods_;  // The same, in the same order.
 };
 
 }  // namespace

@@ -14,25 +14,6 @@ namespace {
 const std::map<std::string, WallTime> kNothingObserved;
 const std::map<std::string, NodeConsumers> kNobodyListed;
 
-// The baseline that the operator would write at first sight.
-void ensure_record(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
-  if (index.impl().record || !index.impl().record_problem.empty()) return;
-  const Snapshot snapshot{world, now, kNothingObserved, kNobodyListed, settings};
-  Pass pass(snapshot, index.impl(), "sharing.rollout");
-  plan_baseline(pass);
-  for (const PlannedAction& planned : pass.plan.actions) {
-    const auto* write = std::get_if<WriteConfigMap>(&planned.action);
-    if (write == nullptr) continue;
-    ConfigMap state;
-    state.meta.ns = k8s::Interned(write->config_map.ns);
-    state.meta.name = write->config_map.name;
-    for (const auto& [key, text] : write->set) state.data[key] = std::make_shared<const std::string>(text);
-    world.configmaps.apply(std::move(state));
-  }
-  index.note_everything_changed();
-  index.refresh(world, settings);
-}
-
 std::vector<Component> restarted(const Pass& pass, const Node& node, const NodeAssessment& a) {
   std::vector<Component> out;
   for (const auto& [component, uids] : pods_to_replace(pass, node, a)) {
@@ -70,11 +51,32 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
 
 }  // namespace
 
+bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
+  index.refresh(world, settings);
+  if (index.impl().record || !index.impl().record_problem.empty()) return false;
+  const Snapshot snapshot{world, now, kNothingObserved, kNobodyListed, settings};
+  bool assumed = false;
+  Pass pass(snapshot, index.impl(), "sharing.rollout");
+  plan_baseline(pass);
+  for (const PlannedAction& planned : pass.plan.actions) {
+    const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+    if (write == nullptr) continue;
+    ConfigMap state;
+    state.meta.ns = k8s::Interned(write->config_map.ns);
+    state.meta.name = write->config_map.name;
+    for (const auto& [key, text] : write->set) state.data[key] = std::make_shared<const std::string>(text);
+    world.configmaps.apply(std::move(state));
+    assumed = true;
+  }
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  return assumed;
+}
+
 std::vector<NodeDifference> differences(World& world, const PlannerSettings& settings, WallTime now) {
   FleetIndex index;
   index.note_everything_changed();
-  index.refresh(world, settings);
-  ensure_record(world, index, settings, now);
+  (void)assume_baseline(world, index, settings, now);
   const Snapshot snapshot{world, now, kNothingObserved, kNobodyListed, settings};
   const Pass pass(snapshot, index.impl(), "sharing.rollout");
   std::vector<NodeDifference> out;
@@ -107,7 +109,7 @@ k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, con
   if (present->immutable) {
     return k8s::fail(k8s::Reason::invalid, fmt::format("ConfigMap {} is immutable", k8s::to_string(given.config_map)));
   }
-  ensure_record(world, index, settings, now);
+  (void)assume_baseline(world, index, settings, now);
   ConfigMap next = *world.configmaps.find(given.config_map);
   if (given.whole) {
     std::erase_if(next.data, [&](const auto& entry) {

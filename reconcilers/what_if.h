@@ -34,6 +34,10 @@ struct NodeDifference {
   std::vector<std::string> in_the_way;
 };
 
+// Where the fleet has no record: the one that the operator would write at first sight, so that drift and doubts show as
+// they would once it is installed. True where one was assumed. `index` is refreshed.
+bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now);
+
 // Nodes that would change in that world, by name, and those that could not (`blocked`). A fleet without a record counts
 // as running what its pods have loaded by the present texts: `world` then gets the record that the operator would
 // write.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "controller/command_status.h"
+#include "controller/read_world.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/manifests.h"
 #include "reconcilers/record.h"
@@ -59,12 +60,15 @@ class StatusTest : public testing::Test {
   }
   k8s::Result<void> read() { return sim.run(read_world(&client, PlannerSettings(), &world, &incomplete)); }
   std::string print(bool json, TerminalWidth width = 0) {
+    return print(json ? OutputForm::json : OutputForm::text, width);
+  }
+  std::string print(OutputForm form, TerminalWidth width = 0) {
     FleetIndex index;
     index.note_everything_changed();
     index.refresh(world, PlannerSettings());
     std::ostringstream out;
-    print_status(world, index, incomplete, json, width, out,
-                 kai_findings(world, index, PlannerSettings(), sim.clock.now()));
+    print_status({world, index, incomplete, kai_findings(world, index, PlannerSettings(), sim.clock.now())}, form,
+                 width, out);
     return out.str();
   }
   // What the operator has recorded of gpu-1: that it loaded what its profile says.
@@ -106,6 +110,30 @@ TEST_F(StatusTest, TheJsonDocumentHasTheSameRows) {
   EXPECT_EQ(document["nodes"][0]["name"], "gpu-1");
   EXPECT_EQ(document["nodes"][0]["profile"], "mps-config/any");
   EXPECT_TRUE(document["rollouts"].empty());
+}
+
+TEST_F(StatusTest, TheWideTableSaysWhoChoseTheProfileAndWhatItMakesOfTheGpus) {
+  ASSERT_TRUE(read().has_value());
+  const std::string table = print(OutputForm::wide, 40);
+  EXPECT_THAT(table, testing::ContainsRegex("CHOSEN-BY +STRATEGY +REPLICAS +PRODUCT"));
+  EXPECT_THAT(table, testing::ContainsRegex("gpu-1 .* default +mps +gpu x4 "));
+}
+
+TEST_F(StatusTest, YamlHoldsWhatJsonDoes) {
+  ASSERT_TRUE(read().has_value());
+  const auto yaml = yaml_to_json(print(OutputForm::yaml));
+  ASSERT_TRUE(yaml.has_value()) << yaml.error().message;
+  EXPECT_EQ(nlohmann::json::parse(*yaml), nlohmann::json::parse(print(true)));
+}
+
+TEST_F(StatusTest, RolloutsHaveAProgressBar) {
+  ASSERT_TRUE(read().has_value());
+  SharingRollout rollout;
+  rollout.meta.name = "r";
+  rollout.phase = "Progressing";
+  rollout.status_json = R"({"counts":{"total":4,"updated":1,"inFlight":2}})";
+  world.rollouts.apply(rollout);
+  EXPECT_THAT(print(false), HasSubstr("[######..................] 1/4, 2 in flight\n"));
 }
 
 TEST_F(StatusTest, WhatIsToBeSaidAboutKaiIsSaid) {

@@ -55,7 +55,7 @@ class Commands : public ::testing::Test {
     err_.str("");
     PlanOptions options;
     options.files = files;
-    return run_plan(options, in, out_, err_);
+    return run_plan(options, Options(), in, out_, err_);
   }
 
   nlohmann::json json() { return nlohmann::json::parse(out_.str()); }

@@ -1,0 +1,21 @@
+// Shell completion. The scripts only ask the binary (`__complete WORD…`), which knows its subcommands and options.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gso {
+
+inline constexpr std::string_view kCompleteWord = "__complete";
+
+// `words`: what stands behind the program's name, the last one being typed (maybe empty). Prints a candidate on each
+// line, with a tab and what it is for, and at last ":0" where files may stand too, ":4" where not: the form that
+// kubectl wants of its plugins. Always 0.
+int print_completions(const std::vector<std::string>& words, std::ostream& out);
+
+// The script of "bash", "zsh" or "fish". Always 0.
+int print_completion_script(const std::string& shell, std::ostream& out);
+
+}  // namespace gso

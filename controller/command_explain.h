@@ -1,0 +1,38 @@
+// `explain`: why a node is in its state, or why a pod that wants GPUs is Pending, rejected or slow. Reads only.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "controller/options.h"
+#include "controller/output_form.h"
+#include "controller/read_world.h"
+
+namespace gso {
+
+struct ExplainOptions {
+  std::vector<std::string> what;   // NODE | NAMESPACE/POD | node NAME | pod NAME | pod NAMESPACE/NAME
+  std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
+  OutputForm form = OutputForm::text;
+};
+
+struct ExplainTarget {
+  bool pod = false;
+  k8s::ObjectKey key;
+};
+// Errors (`invalid`) say what is accepted. `ns`: of a pod without one.
+[[nodiscard]] k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns);
+
+// Exit status: 0 nothing is wrong, 1 the node is Failed or Blocked or has an error, or the pod cannot run; 2 there is
+// no such object, or the cluster cannot be read.
+[[nodiscard]] int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in,
+                              std::ostream& out, std::ostream& err);
+
+// The same on a given client.
+boost::asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, ExplainTarget target,
+                                               OutputForm form, PlannerSettings settings, std::ostream* out,
+                                               std::ostream* err);
+
+}  // namespace gso

@@ -1,0 +1,37 @@
+// One look at a cluster, by lists: for commands that ask once instead of watching.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "k8sclient/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/error.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso {
+
+// Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that may not
+// be read is named in `incomplete` and left out. Errors: Nodes or DaemonSets cannot be read.
+boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
+                                                     std::vector<std::string>* incomplete);
+
+// The GPU consumers of one node, as of now.
+boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
+                                                                  const World* world, std::string node);
+
+// The whole cluster: a World with KAI's objects and look-ups, and who uses the GPUs of each node.
+struct ClusterView {
+  World world;
+  std::map<std::string, NodeConsumers> consumers;
+  std::vector<std::string> incomplete;  // What may not be read: "pods: … is forbidden".
+};
+// One list of all pods (those without a word of GPUs are dropped as they come), besides read_world(). Where pods may
+// not be listed across namespaces, nothing is known of consumers and reservations, which `incomplete` says, and no
+// planner concludes anything about them.
+boost::asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clock* clock,
+                                                       PlannerSettings settings, ClusterView* view);
+
+}  // namespace gso

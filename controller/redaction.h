@@ -1,0 +1,24 @@
+// Takes secrets out of what leaves a cluster: objects as JSON, and lines of logs. Rather too much than too little.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace gso {
+
+inline constexpr std::string_view kRedacted = "(redacted)";
+
+// Of an object: metadata.managedFields and the annotation with the last applied configuration go; values of fields,
+// environment variables and annotations that are named like a secret (token, password, credential, key, …) become
+// kRedacted, as does the data of Secrets; the same for texts as below, anywhere.
+void redact(nlohmann::ordered_json& object);
+
+// A text without bearer tokens, JSON Web Tokens, PEM blocks, and passwords in URLs.
+[[nodiscard]] std::string redacted(std::string_view text);
+
+// Named like a secret, whatever the case.
+[[nodiscard]] bool is_secret_name(std::string_view name);
+
+}  // namespace gso

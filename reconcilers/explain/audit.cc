@@ -1,0 +1,79 @@
+// The planners' findings, and what they leave to others.
+#include "reconcilers/explain/audit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "reconcilers/assess.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/facts.h"
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+namespace {
+
+// A profile that no node should run says nothing to a planner; whoever labels a node with it will be sorry.
+void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out) {
+  std::set<std::pair<std::string, std::string>> used;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment* a = index.assessment(name);
+    used.emplace(index.impl().set_of(*a).id(), a->key.view());
+  }
+  std::set<ObjectKey> seen;
+  for (const OperandSet& set : index.operand_sets()) {
+    const ConfigMap* config_map = world.configmaps.find(set.config_map_key());
+    if (config_map == nullptr || !seen.insert(set.config_map_key()).second) continue;
+    for (const auto& [key, text] : config_map->data) {
+      if (text == nullptr || used.contains({set.id(), key})) continue;
+      const ParsedProfile parsed = parse_profile(*text);
+      if (parsed.valid()) continue;
+      out.findings.push_back({Severity::warning,
+                              {"v1", "ConfigMap", set.ns, set.config_map, ""},
+                              std::string(kConfigInvalid),
+                              fmt::format("key {}, which no node runs now: {}", key, parsed.first_error())});
+    }
+  }
+}
+
+void add_node(const Node& node, const NodeAssessment* a, const FleetIndex& index, Audit& out) {
+  ++out.nodes;
+  const ObjectRef ref{"v1", "Node", "", node.meta.name, ""};
+  const ShownState shown = shown_state(node, a);
+  if (a == nullptr) {
+    ++out.plugins["none"];
+    out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
+    return;
+  }
+  const Operand* plugin = index.impl().set_of(*a).find(Component::plugin, node);
+  ++out.plugins[plugin == nullptr ? "unknown" : plugin->version.to_string()];
+  ++out.profiles[std::string(a->profile_ref.view())];
+  if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
+}
+
+}  // namespace
+
+std::int64_t Audit::count(Severity severity) const {
+  return std::ranges::count_if(findings, [&](const Finding& finding) { return finding.severity == severity; });
+}
+
+Audit audit(const Snapshot& snapshot, FleetIndex& index) {
+  Audit out;
+  out.findings = all_findings(snapshot, index);
+  for (const auto& [key, node] : snapshot.world.nodes.all()) {
+    const NodeAssessment* a = index.assessment(key.name);
+    if (a != nullptr || has_gpus(*node)) add_node(*node, a, index, out);
+  }
+  add_unused_profiles(snapshot.world, index, out);
+  std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
+    return std::tie(a.severity, a.reason, a.object.kind, a.object.ns, a.object.name, a.message) <
+           std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);
+  });
+  return out;
+}
+
+}  // namespace gso

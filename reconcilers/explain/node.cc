@@ -1,0 +1,279 @@
+// From the assessment to sentences.
+#include "reconcilers/explain/node.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "reconcilers/facts.h"
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+namespace {
+
+constexpr std::string_view kProgram = "gpu-sharing-operator";
+
+std::string_view words(Proof proof) {
+  switch (proof) {
+    case Proof::none:
+      return "not known";
+    case Proof::fresh_pods:
+      return "its pods have started since the profile changed";
+    case Proof::annotation:
+      return "recorded on the node when it was verified";
+    case Proof::baseline:
+      return "recorded at first sight";
+  }
+  return {};
+}
+
+std::string provider_of(const OperandSet& set) {
+  std::string_view kind = "DaemonSets without an owner";
+  if (set.provider == Provider::gpu_operator) kind = "GPU Operator";
+  if (set.provider == Provider::device_plugin_chart) kind = "device plugin's chart";
+  return set.owner.empty() ? std::string(kind) : fmt::format("{} ({})", kind, set.owner);
+}
+
+// Who chose the key.
+std::string source_of(const Node& node, const NodeAssessment& a, const Operand* plugin) {
+  const std::string label =
+      plugin == nullptr || plugin->node_label.empty() ? std::string(kConfigLabel) : plugin->node_label;
+  switch (a.source) {
+    case EffectiveKey::Source::label: {
+      const std::string text = fmt::format("label {}={}", label, node.meta.labels.get(label).value_or(a.key.view()));
+      if (!a.label_by.empty()) return fmt::format("{}, written by policy {}", text, a.label_by.view());
+      return text + ", written by somebody else";
+    }
+    case EffectiveKey::Source::default_key:
+      return fmt::format("the plugin's default; the node has no label {}", label);
+    case EffectiveKey::Source::fallback_named:
+      return "the plugin's fallback `named`: the key called `default`";
+    case EffectiveKey::Source::fallback_single:
+      return "the plugin's fallback `single`: the only key there is";
+    case EffectiveKey::Source::fallback_empty:
+      return "the plugin's fallback `empty`: no sharing";
+    case EffectiveKey::Source::error:
+      return "nothing resolves to a key";
+  }
+  return {};
+}
+
+std::string strategy_of(const NodeAssessment& a) {
+  if (a.profile == nullptr) return {};
+  const Profile& profile = a.profile->profile();
+  std::string out(to_string(profile.strategy()));
+  const SharingSection* section = profile.active();
+  if (section == nullptr) return out;
+  for (const ReplicatedResource& resource : section->resources) {
+    out += fmt::format(", {} x {}", resource.name, resource.replicas);
+  }
+  if (section->rename_by_default) out += ", renamed to .shared";
+  return out;
+}
+
+void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
+  if (a.expectation == nullptr) return;
+  const NodeExpectation& expected = *a.expectation;
+  for (const auto& [label, value] : expected.labels) {
+    out.rows.push_back({label, value, std::string(node.meta.labels.get(label).value_or("(none)"))});
+  }
+  const auto shown = [&](const std::string& resource) {
+    const auto capacity = node.capacity.find(Interned(resource));
+    const auto allocatable = node.allocatable.find(Interned(resource));
+    const std::int64_t has = capacity == node.capacity.end() ? 0 : capacity->second;
+    const std::int64_t offers = allocatable == node.allocatable.end() ? 0 : allocatable->second;
+    return has == offers ? std::to_string(has) : fmt::format("{} ({} allocatable)", has, offers);
+  };
+  for (const auto& [resource, count] : expected.capacity) {
+    out.rows.push_back({resource, std::to_string(count), shown(resource)});
+  }
+  for (const auto& [resource, replicas] : expected.divisible) {
+    const std::string is = shown(resource);
+    const auto capacity = node.capacity.find(Interned(resource));
+    const bool fits = capacity != node.capacity.end() && capacity->second > 0 && capacity->second % replicas == 0;
+    out.rows.push_back({resource, fits ? is : fmt::format("a multiple of {}", replicas), is});
+  }
+}
+
+void add_notes(const Node& node, const NodeAssessment* a, NodeExplanation& out) {
+  if (!node.ready) out.notes.emplace_back("it is not Ready: it is skipped, and counts as unavailable");
+  if (node.unschedulable) {
+    const bool ours = node.meta.annotations.get(kCordonedAnnotation) == "true";
+    out.notes.emplace_back(ours ? "it is cordoned by the operator, which uncordons it when it is done"
+                                : "it is cordoned by somebody else, who has to uncordon it");
+  }
+  if (a == nullptr) return;
+  if (a->held) out.notes.push_back(fmt::format("annotation {}=true keeps the operator off it", kHoldAnnotation));
+  if (a->flight) {
+    out.notes.push_back(fmt::format("a change to {} is under way; pods to be replaced: {}", a->flight->target,
+                                    print_replace(a->flight->replace)));
+  }
+  if (!a->losers.empty()) {
+    std::vector<std::string_view> names;
+    for (const Interned& loser : a->losers) names.push_back(loser.view());
+    out.notes.push_back(fmt::format("policies that select it as well, and lose: {}", fmt::join(names, ", ")));
+  }
+  if (!a->would_break.empty()) out.notes.push_back("it would break: " + a->would_break);
+  if (a->situation == Situation::change) {
+    out.notes.push_back(fmt::format("what the change needs: {}, {}", to_string(a->way), to_string(a->transition)));
+  }
+  for (const auto& [label, before] : owned_labels(node)) {
+    out.notes.push_back(fmt::format("label {} is the operator's; {}", label,
+                                    before ? "before it stood " + *before : std::string("it was not there before")));
+  }
+}
+
+void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeExplanation& out) {
+  const OperandSet& set = index.set_of(a);
+  const NodePods pods = sort_pods(set, index.pods_of(out.node));
+  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    for (const Pod* pod : pods.of(component)) {
+      std::string state = std::string(pod->phase.view()) + (is_serving(*pod) ? ", ready" : ", not ready");
+      if (is_crash_looping(*pod)) state += ", crash-looping";
+      for (const ContainerStatus& container : pod->containers) {
+        if (!container.last_message.empty())
+          state += fmt::format("; {}: {}", container.name.view(), container.last_message.view());
+      }
+      out.operands.push_back(fmt::format("{}: {} {}", to_string(component), k8s::to_string(pod->meta.key()), state));
+    }
+    if (pods.of(component).empty() && component == Component::plugin) out.operands.emplace_back("plugin: no pod");
+  }
+}
+
+void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
+  const auto listed = snapshot.consumers.find(out.node);
+  if (listed == snapshot.consumers.end()) return;
+  for (const Pod& pod : listed->second.pods) {
+    std::string asks;
+    for (const auto& [resource, count] : pod.gpu_requests) {
+      asks += fmt::format("{}{}={}", asks.empty() ? "" : ",", resource.view(), count);
+    }
+    if (asks.empty()) asks = "without a request";
+    out.consumers.push_back(fmt::format("{}: {}", k8s::to_string(pod.meta.key()), asks));
+  }
+}
+
+struct Remedy {
+  std::string_view reason;
+  std::string_view command;  // {0}: the node, {1}: the ConfigMap's namespace, {2}: its name, {3}: the policy.
+};
+constexpr std::array<Remedy, 12> kRemedies{{
+    {kBudgetExhausted, "gpu-sharing-operator status"},
+    {kWaitingForWorkloads, "kubectl get pods --all-namespaces --field-selector spec.nodeName={0}"},
+    {kPdbRefuses, "kubectl get poddisruptionbudgets --all-namespaces"},
+    {kLabelOwnedByOther, "kubectl label node {0} nvidia.com/device-plugin.config-"},
+    {kMigEnabled, "kubectl label node {0} nvidia.com/mig.config=all-disabled --overwrite"},
+    {kMpsByLabelUnsupported, "kubectl label node {0} nvidia.com/device-plugin.config-"},
+    {kDriverUpgrade, "kubectl get node {0} -L nvidia.com/gpu-driver-upgrade-state"},
+    {kMigChange, "kubectl get node {0} -L nvidia.com/mig.config.state"},
+    {kKaiReservations, "kubectl get pods --all-namespaces -l runai-gpu-group --field-selector spec.nodeName={0}"},
+    {kRenameStrandsPods, "kubectl get pods --all-namespaces --field-selector spec.nodeName={0}"},
+    {kHeld, "kubectl annotate node {0} gpusharing.dev/hold-"},
+    {kConfigInvalid, "kubectl get configmap {2} --namespace {1} -o yaml | gpu-sharing-operator lint -"},
+}};
+
+std::string next_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
+                      std::string_view state) {
+  if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
+  if (a->situation == Situation::unmanaged) {
+    return "kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge -p "
+           "'{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"CONFIGMAP\",\"default\":\"KEY\"}}}}'";
+  }
+  const OperandSet& set = index.set_of(*a);
+  const auto fill = [&](std::string_view command) {
+    return fmt::format(fmt::runtime(command), node.meta.name, set.ns, set.config_map, a->policy.view());
+  };
+  const std::string_view reason = a->held ? kHeld : a->situation == Situation::blocked ? a->reason : std::string_view();
+  for (const Remedy& remedy : kRemedies) {
+    if (remedy.reason == reason) return fill(remedy.command);
+  }
+  if (a->situation == Situation::failed) return fill("gpu-sharing-operator rollout start {3}");
+  if (a->situation == Situation::change || a->situation == Situation::in_flight) {
+    return std::string(kProgram) + " rollout status";
+  }
+  if (state == kPreexistingDrift || state == kUnproven) return fill("gpu-sharing-operator rollout start {3} --adopt");
+  if (!a->matches) return fill("kubectl get pods --namespace {1} --field-selector spec.nodeName={0} -o wide");
+  return {};
+}
+
+}  // namespace
+
+ShownState shown_state(const Node& node, const NodeAssessment* assessment) {
+  if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
+  const NodeAssessment& a = *assessment;
+  ShownState shown{std::string(to_string(a.situation)), a.message};
+  if (a.held) {
+    shown.state = "Held";
+  } else if (a.situation == Situation::blocked) {
+    shown.state = fmt::format("Blocked({})", a.reason);
+  } else if (a.situation == Situation::current && !a.matches) {
+    shown = {std::string(a.drift_at_install ? kPreexistingDrift : kDrift), shown_difference(a)};
+  } else if (a.situation == Situation::current && a.drift_at_install) {
+    shown = {std::string(kUnproven),
+             "its pods are older than the last change of the profile: what they loaded is not known"};
+  }
+  const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
+  if (!written.empty()) shown.message = written;
+  if (shown.message.empty()) shown.message = a.would_break;
+  return shown;
+}
+
+std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
+  index.refresh(snapshot.world, snapshot.settings);
+  std::vector<Finding> out;
+  for (const Reconciler& reconciler : reconcilers()) {
+    for (Finding& finding : reconciler.plan(snapshot, index).findings) {
+      if (std::ranges::find(out, finding) == out.end()) out.push_back(std::move(finding));
+    }
+  }
+  return out;
+}
+
+std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex& index,
+                                            const std::vector<Finding>& findings, std::string_view name) {
+  const Node* node = snapshot.world.nodes.find(name);
+  if (node == nullptr) return std::nullopt;
+  const NodeAssessment* a = index.assessment(name);
+  NodeExplanation out;
+  out.node = name;
+  out.shown = shown_state(*node, a);
+  if (a != nullptr) {
+    const OperandSet& set = index.impl().set_of(*a);
+    const Operand* plugin = set.find(Component::plugin, *node);
+    out.provider = provider_of(set);
+    if (plugin != nullptr) out.plugin = fmt::format("{} {}", k8s::to_string(plugin->key), plugin->version.to_string());
+    out.policy = a->policy.view();
+    out.profile = a->profile_ref.view();
+    if (a->situation != Situation::unmanaged) out.source = source_of(*node, *a, plugin);
+    out.strategy = strategy_of(*a);
+    out.loaded = a->loaded.revision.empty() ? std::string(words(Proof::none))
+                                            : fmt::format("{} ({})", a->loaded.revision.view(), words(a->loaded.proof));
+    out.target = a->target.view();
+    add_rows(*node, *a, out);
+    add_operands(index.impl(), *a, out);
+    if (a->setup != nullptr) {
+      for (const Diagnostic& d : *a->setup) {
+        out.findings.push_back({d.severity,
+                                {"v1", "Node", "", out.node, ""},
+                                d.code,
+                                d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)});
+      }
+    }
+  }
+  add_notes(*node, a, out);
+  add_consumers(snapshot, out);
+  for (const Finding& finding : findings) {
+    const bool mine = finding.object.kind == "Node" && finding.object.name == name;
+    if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
+  }
+  out.next = next_step(index.impl(), *node, a, out.shown.state);
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,56 @@
+// Why a node is in its state: what it should run and who says so, what it has loaded and how that is known, what it
+// must show and what it shows, and what stands in the way. Pure functions of the objects.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/assess.h"
+#include "reconcilers/fleet.h"
+#include "reconcilers/plan.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso {
+
+// What tables say of a node. `assessment` is null where no device plugin selects it.
+struct ShownState {
+  std::string state;  // "current", "Blocked(OutsideWindow)", "Drift", "NoPlugin", …
+  std::string message;
+};
+[[nodiscard]] ShownState shown_state(const Node& node, const NodeAssessment* assessment);
+
+struct NodeExplanation {
+  std::string node;
+  ShownState shown;
+  std::string provider;  // "GPU Operator (cluster-policy)", …; empty: nobody serves GPUs there.
+  std::string plugin;    // "gpu-operator/nvidia-device-plugin-daemonset v0.17.1"
+  std::string policy;
+  std::string profile;   // "<configmap>/<key>"
+  std::string source;    // Who chose it: "label nvidia.com/device-plugin.config=t4, written by policy p"
+  std::string strategy;  // "mps", with replicas: "mps, nvidia.com/gpu x 4"
+  std::string loaded;    // Revision, and how it is known: "v1-… (annotation)"
+  std::string target;
+  struct Row {
+    std::string what;  // A label or resource.
+    std::string expected;
+    std::string observed;
+    [[nodiscard]] bool fits() const { return expected == observed; }
+  };
+  std::vector<Row> rows;
+  std::vector<std::string> notes;      // Cordons, holds, a change under way: for people.
+  std::vector<std::string> operands;   // "plugin: nvidia-…-x7k2p Running, ready"
+  std::vector<std::string> consumers;  // "team-a/train-0: nvidia.com/gpu=1"
+  std::vector<Finding> findings;       // Of the planners, about this node; and of its setup.
+  std::string next;                    // The one command to go on with; empty: nothing is to be done.
+};
+
+// After index.refresh(). `findings`: all that the planners say of the cluster. nullopt: there is no such node.
+[[nodiscard]] std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex& index,
+                                                          const std::vector<Finding>& findings, std::string_view name);
+
+// What every reconciler finds now. `index` is refreshed.
+[[nodiscard]] std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index);
+
+}  // namespace gso

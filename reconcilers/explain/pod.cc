@@ -1,0 +1,328 @@
+// What the pod asks for, and the first cause that holds: KAI's, the scheduler's, the kubelet's, or the company it
+// keeps.
+#include "reconcilers/explain/pod.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "reconcilers/assess.h"
+#include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/kai/names.h"
+#include "reconcilers/kai/waiting.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+using Json = nlohmann::json;
+
+k8s::Result<AskedPod> read_pod(std::string_view json) {
+  k8s::Result<Pod> pod = project_pod(json);
+  if (!pod) return std::unexpected(pod.error());
+  AskedPod out;
+  out.pod = *std::move(pod);
+  out.object = Json::parse(json, nullptr, false);
+  if (!out.object.is_object()) return k8s::fail(k8s::Reason::decode, "a pod is no JSON object");
+  const Json spec = out.object.value("spec", Json::object());
+  // A DaemonSet's template says where its pods go in the same words.
+  const Json template_of{{"metadata", {{"name", out.pod.meta.name}}}, {"spec", {{"template", {{"spec", spec}}}}}};
+  const k8s::Result<DaemonSet> like =
+      project_daemonset(template_of.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (!like) return std::unexpected(like.error());
+  out.placement.node_selector = like->node_selector;
+  out.placement.affinity_terms = like->affinity_terms;
+  out.tolerations = like->tolerations;
+  out.fraction = out.pod.meta.annotations.contains(kai::kFraction) || out.pod.meta.annotations.contains(kai::kMemory);
+  return out;
+}
+
+std::string asks_of(const AskedPod& asked) {
+  std::string out;
+  for (const auto& [resource, count] : asked.pod.gpu_requests) {
+    if (count > 0) out += fmt::format("{}{}={}", out.empty() ? "" : ", ", resource.view(), count);
+  }
+  const StringMap& annotations = asked.pod.meta.annotations;
+  if (const auto fraction = annotations.get(kai::kFraction))
+    out += fmt::format("{}a share of {} of a GPU, from KAI", out.empty() ? "" : ", ", *fraction);
+  if (const auto memory = annotations.get(kai::kMemory))
+    out += fmt::format("{}{} MiB of a GPU, from KAI", out.empty() ? "" : ", ", *memory);
+  if (out.empty() && asked.pod.dra_gpu_claim) out = "a GPU by ResourceClaim";
+  if (out.empty() && asked.pod.nvidia_visible_devices) out = "GPUs by NVIDIA_VISIBLE_DEVICES, without a request";
+  return out;
+}
+
+std::string state_of(const Pod& pod) {
+  std::string out = pod.phase.empty() ? "Pending" : std::string(pod.phase.view());
+  if (!pod.reason.empty()) out += fmt::format(" ({})", pod.reason.view());
+  if (pod.node_name.empty()) return out + ", no node has been chosen";
+  return fmt::format("{} on {}", out, pod.node_name.view());
+}
+
+class PodQuestions {
+ public:
+  PodQuestions(const Snapshot& snapshot, FleetIndex& index, const AskedPod& asked, PodExplanation& out)
+      : s_(snapshot), index_(index), asked_(asked), out_(out) {}
+
+  void run(const std::vector<Finding>& findings) {
+    written_wrong();
+    const Pod& pod = asked_.pod;
+    if (pod.phase == "Succeeded") return;
+    if (pod.node_name.empty()) {
+      if (asked_.fraction) {
+        waits_for_kai();
+      } else {
+        explain_placement(s_, index_, asked_, out_);
+      }
+    } else if (pod.phase == "Failed") {
+      rejected();
+    } else {
+      containers();
+      node_state();
+      if (pod.phase == "Running") slow();
+    }
+    for (const Finding& finding : findings) {
+      const bool mine = finding.object.kind == "Pod" && finding.object.name == pod.meta.name &&
+                        finding.object.ns == pod.meta.ns.view();
+      const bool of_node =
+          finding.object.kind == "Node" && finding.object.name == pod.node_name.view() &&
+          (finding.reason == kKaiMismatch || finding.reason == kKaiClaimedTwice || finding.reason == kKaiOnSharedNode);
+      if ((mine && finding.reason != kKaiPodStuck) || of_node)
+        add(finding.severity, finding.reason, finding.message, "");
+    }
+  }
+
+ private:
+  void add(Severity severity, std::string_view code, std::string text, std::string command) {
+    out_.causes.push_back({severity, std::string(code), std::move(text), std::move(command)});
+  }
+
+  // What KAI's admission refuses, or never acts on.
+  void written_wrong() {
+    LintRules rules;
+    const KaiView view = view_kai(s_.world.kai, s_.settings.kai);
+    if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
+    Json document{{"apiVersion", "v1"}, {"kind", "Pod"}};
+    document.update(asked_.object);
+    for (const LintedDocument& linted :
+         lint_text("pod", document.dump(-1, ' ', false, Json::error_handler_t::replace), rules)) {
+      for (const Diagnostic& d : linted.diagnostics) {
+        if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
+        add(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
+            fmt::format("kubectl edit pod {} {}", asked_.pod.meta.name, asked_.in_namespace()));
+      }
+    }
+  }
+
+  void waits_for_kai() {
+    const KaiView view = view_kai(s_.world.kai, s_.settings.kai);
+    if (!view.served) {
+      add(Severity::error, "NoKAI", "it asks KAI for a share of a GPU, and KAI-Scheduler is not installed here", "");
+      return;
+    }
+    const WaitingPod waiting{asked_.pod, asked_.tolerations};
+    const auto& others = s_.world.kai.lookups.waiting;
+    const std::vector<WaitingPod> none;
+    const WaitingCauses causes(s_.world, view, others ? others->pods : none);
+    if (!causes.is_ours(waiting)) {
+      add(Severity::error, "OtherScheduler",
+          fmt::format("it asks KAI for a share of a GPU, but its schedulerName is {}, not {}",
+                      asked_.pod.scheduler_name.view(), view.scheduler_name),
+          "");
+      return;
+    }
+    const WaitingCause cause = causes.cause(waiting);
+    const bool elsewhere = cause.code == "NotChosen";
+    add(elsewhere ? Severity::warning : Severity::error, cause.code, cause.text, kai_command(cause.code, view));
+  }
+
+  [[nodiscard]] std::string kai_command(std::string_view code, const KaiView& view) const {
+    const std::string name = asked_.pod.meta.name;
+    if (code == kSharingOff) {
+      const bool modes = view.sharing.decided_by == "spec.global.gpuSharingMode";
+      return fmt::format("kubectl patch configs.kai.scheduler {} --type merge -p '{}'", kai::kConfigName,
+                         modes ? R"({"spec":{"global":{"gpuSharingMode":"NonMemoryEnforced"}}})"
+                               : R"({"spec":{"admission":{"gpuSharing":true}}})");
+    }
+    if (code == "NoQueueLabel") {
+      return fmt::format("kubectl label pod {} {} {}=QUEUE", name, asked_.in_namespace(), view.queue_label);
+    }
+    if (code == "NoMemoryLabel") return "kubectl get nodes --label-columns nvidia.com/gpu.memory";
+    if (code == "TooMuchMemory") return "kubectl get nodes --label-columns nvidia.com/gpu.memory";
+    if (code == "NoRuntimeClass") return "kubectl get runtimeclasses";
+    if (code == "ScalingPod") return fmt::format("kubectl describe pods --namespace {}", view.scaling);
+    if (code == "BindFails") return fmt::format("kubectl logs deployment/{} --namespace {}", kai::kBinder, view.ns);
+    return fmt::format("kubectl describe pod {} {}", name, asked_.in_namespace());
+  }
+
+  // The kubelet has given it back.
+  void rejected() {
+    const Pod& pod = asked_.pod;
+    const Node* node = s_.world.nodes.find(pod.node_name.view());
+    if (pod.reason == "UnexpectedAdmissionError" && node != nullptr) {
+      for (const auto& [resource, count] : pod.gpu_requests) {
+        if (count <= 1 || !refuses_several(index_, *node, resource.view())) continue;
+        add(Severity::error, "RequestRefused",
+            fmt::format("it asks for {} {}, and the plugin of {} refuses more than one to a container "
+                        "(failRequestsGreaterThanOne)",
+                        count, resource.view(), node->meta.name),
+            ask_for(asked_, std::string(resource.view()), 1, std::string(resource.view())));
+        return;
+      }
+    }
+    if (pod.reason == "UnexpectedAdmissionError") {
+      add(Severity::error, "DeviceNotGiven",
+          fmt::format("the kubelet of {} could not give it a device: the plugin was being restarted, or somebody else "
+                      "held the GPU; such a pod never runs, its owner makes another once it is gone",
+                      pod.node_name.view()),
+          fmt::format("kubectl delete pod {} {}", pod.meta.name, asked_.in_namespace()));
+      return;
+    }
+    add(Severity::error, "Failed", fmt::format("it has failed{}{}", pod.reason.empty() ? "" : ": ", pod.reason.view()),
+        fmt::format("kubectl logs {} {}", pod.meta.name, asked_.in_namespace()));
+  }
+
+  void containers() {
+    const auto look = [&](const ContainerStatus& container) {
+      if (container.waiting_reason.empty() || container.waiting_reason == "ContainerCreating" ||
+          container.waiting_reason == "PodInitializing") {
+        return;
+      }
+      add(Severity::error, "ContainerWaits",
+          fmt::format("container {} waits: {}{}{}", container.name.view(), container.waiting_reason.view(),
+                      container.last_message.empty() ? "" : ": ", container.last_message.view()),
+          fmt::format("kubectl logs {} {} --container {} --previous", asked_.pod.meta.name, asked_.in_namespace(),
+                      container.name.view()));
+    };
+    for (const ContainerStatus& container : asked_.pod.init_containers) look(container);
+    for (const ContainerStatus& container : asked_.pod.containers) look(container);
+  }
+
+  // What its node is in the middle of.
+  void node_state() {
+    const NodeAssessment* a = index_.assessment(asked_.pod.node_name.view());
+    if (a == nullptr || a->profile == nullptr) return;
+    const std::string node(asked_.pod.node_name.view());
+    const std::string explain = "gpu-sharing-operator explain " + node;
+    const bool mps = a->profile->profile().strategy() == Strategy::mps;
+    const NodePods pods = sort_pods(index_.impl().set_of(*a), index_.impl().pods_of(node));
+    const bool daemon = std::ranges::any_of(pods.mps, [](const Pod* pod) { return is_serving(*pod); });
+    if (mps && !daemon) {
+      add(Severity::error, "NoMPSDaemon",
+          fmt::format("node {} should share its GPUs by MPS, and no MPS daemon serves there: CUDA clients wait or fail",
+                      node),
+          explain);
+    } else if (a->flight) {
+      add(Severity::warning, "NodeInFlight", fmt::format("node {} is being changed to {} now", node, a->flight->target),
+          "gpu-sharing-operator rollout status");
+    } else if (a->situation == Situation::failed || (a->situation == Situation::current && !a->matches)) {
+      add(Severity::warning, "NodeDiffers",
+          fmt::format("node {} does not show what it should: {}", node, shown_difference(*a)), explain);
+    }
+  }
+
+  // It runs: who runs beside it.
+  void slow() {
+    const NodeAssessment* a = index_.assessment(asked_.pod.node_name.view());
+    const auto listed = s_.consumers.find(std::string(asked_.pod.node_name.view()));
+    if (a == nullptr || a->profile == nullptr || listed == s_.consumers.end()) return;
+    const Profile& profile = a->profile->profile();
+    std::vector<std::string> beside;
+    std::vector<std::string> unasked;
+    for (const Pod& other : listed->second.pods) {
+      if (other.meta.uid == asked_.pod.meta.uid) continue;
+      beside.push_back(k8s::to_string(other.meta.key()));
+      const bool free = other.gpu_requests.empty() && other.nvidia_visible_devices;
+      if (free) unasked.push_back(beside.back());
+    }
+    const std::string node(asked_.pod.node_name.view());
+    if (!unasked.empty()) {
+      add(Severity::warning, "UnaccountedUse",
+          fmt::format("pods of node {} see its GPUs without having asked for any: {}", node, fmt::join(unasked, ", ")),
+          fmt::format("kubectl delete pod {}", unasked.front().substr(unasked.front().find('/') + 1)) +
+              " --namespace " + unasked.front().substr(0, unasked.front().find('/')));
+    }
+    if (profile.strategy() == Strategy::none) return;
+    for (const auto& [resource, count] : asked_.pod.gpu_requests) {
+      if (count > 1) {
+        add(Severity::warning, "SeveralReplicas",
+            fmt::format(
+                "it has {} of {}, which are replicas of shared GPUs: several give it neither more time nor more "
+                "memory of one, and may be the same GPU",
+                count, resource.view()),
+            ask_for(asked_, std::string(resource.view()), 1, std::string(resource.view())));
+      }
+    }
+    if (!beside.empty()) {
+      constexpr std::size_t kNamed = 5;
+      const std::size_t rest = beside.size() > kNamed ? beside.size() - kNamed : 0;
+      beside.resize(std::min(beside.size(), kNamed));
+      add(Severity::info, "SharesGPUs",
+          fmt::format("the GPUs of node {} are shared ({}), and {}{} {} there too", node, to_string(profile.strategy()),
+                      fmt::join(beside, ", "), rest > 0 ? fmt::format(" and {} more", rest) : "",
+                      beside.size() + rest == 1 ? "runs" : "run"),
+          "gpu-sharing-operator explain " + node);
+    }
+  }
+
+  const Snapshot& s_;
+  FleetIndex& index_;
+  const AskedPod& asked_;
+  PodExplanation& out_;
+};
+
+}  // namespace
+
+std::string AskedPod::owner() const {
+  const auto* controller = pod.meta.controller();
+  if (controller == nullptr) return {};
+  const std::string kind(controller->kind.view());
+  const std::string name(controller->name.view());
+  if (kind != "ReplicaSet") {
+    if (kind == "StatefulSet") return "statefulset " + name;
+    return kind == "DaemonSet" ? "daemonset " + name : std::string();
+  }
+  // A Deployment's ReplicaSet is called after it and the template's hash.
+  const auto labels = object.value("/metadata/labels"_json_pointer, Json::object());
+  const std::string hash = "-" + labels.value("pod-template-hash", "");
+  if (hash.size() > 1 && name.ends_with(hash)) return "deployment " + name.substr(0, name.size() - hash.size());
+  return "replicaset " + name;
+}
+
+std::string ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,
+                    const std::string& instead_of) {
+  const std::string owner = asked.owner();
+  const bool renames = resource != instead_of;
+  if (!owner.empty()) {
+    return fmt::format("kubectl set resources {} {} --limits={}={}{}", owner, asked.in_namespace(), resource, count,
+                       renames ? fmt::format(",{}=0", instead_of) : "");
+  }
+  const std::string get = fmt::format("kubectl get pod {} {} -o yaml", asked.pod.meta.name, asked.in_namespace());
+  const std::string put = "kubectl replace --force -f -";
+  if (renames) return fmt::format("{} | sed 's#{}:#{}:#' | {}", get, instead_of, resource, put);
+  return fmt::format("{} | sed 's#{}: .*#{}: \"{}\"#' | {}", get, resource, resource, count, put);
+}
+
+bool PodExplanation::hindered() const {
+  return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.severity == Severity::error; });
+}
+
+k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index,
+                                        const std::vector<Finding>& findings, std::string_view json) {
+  const k8s::Result<AskedPod> asked = read_pod(json);
+  if (!asked) return std::unexpected(asked.error());
+  PodExplanation out;
+  out.pod = k8s::to_string(asked->pod.meta.key());
+  out.state = state_of(asked->pod);
+  out.asks = asks_of(*asked);
+  if (out.asks.empty()) return out;
+  PodQuestions(snapshot, index, *asked, out).run(findings);
+  return out;
+}
+
+}  // namespace gso

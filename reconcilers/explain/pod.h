@@ -1,0 +1,42 @@
+// Why a pod that wants GPUs is Pending, rejected or slow: across the device plugin, MPS and KAI. Pure functions.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8sclient/error.h"
+#include "reconcilers/fleet.h"
+#include "reconcilers/plan.h"
+#include "reconcilers/severity.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso {
+
+struct PodCause {
+  Severity severity = Severity::error;  // error: it keeps the pod from running; warning: it makes it slow, or may.
+  std::string code;                     // CamelCase, stable.
+  std::string text;                     // For people.
+  std::string command;                  // The one that mends it, or shows where to look. May be empty.
+};
+
+struct PodExplanation {
+  std::string pod;               // "namespace/name"
+  std::string state;             // "Pending, no node has been chosen", "Running on gpu-1", …
+  std::string asks;              // "nvidia.com/gpu=2", "a share of 0.5 of a GPU, from KAI"; empty: no GPU.
+  std::vector<PodCause> causes;  // The one that decides first.
+  struct NodeVerdict {
+    std::string node;
+    std::string verdict;  // Why the pod is not placed there.
+  };
+  std::vector<NodeVerdict> nodes;       // GPU nodes, for a pod that no node has.
+  [[nodiscard]] bool hindered() const;  // Some cause is an error.
+};
+
+// `json`: the pod as the API server has it. After index.refresh(). `findings`: all that the planners say. Errors
+// (reason `decode`): the text is no pod.
+[[nodiscard]] k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index,
+                                                      const std::vector<Finding>& findings, std::string_view json);
+
+}  // namespace gso

@@ -1,0 +1,280 @@
+// The scheduler's questions, asked of every GPU node; the node that comes closest tells the cause.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "reconcilers/assess.h"
+#include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/facts.h"
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/profile/node_checks.h"
+
+namespace gso {
+namespace {
+
+constexpr std::string_view kShared = ".shared";
+constexpr std::size_t kMostNodes = 20;
+constexpr std::size_t kNamed = 5;
+
+// How far the pod gets on a node, in the order of the questions: a later stage is closer to running there.
+enum class Stage {
+  not_served,
+  renamed,
+  none_allocatable,
+  too_few,
+  selector,
+  taint,
+  not_ready,
+  cordoned,
+  refused,
+  full,
+  fits
+};
+
+struct Verdict {
+  Stage stage = Stage::fits;
+  std::string text;
+  std::string resource;   // That the stage is about.
+  std::int64_t most = 0;  // What the node offers of it.
+};
+
+std::int64_t amount(const ResourceCounts& counts, const Interned& resource) {
+  const auto at = counts.find(resource);
+  return at == counts.end() ? 0 : at->second;
+}
+
+// The name that a profile with renameByDefault gives the resource, or takes from it.
+std::string other_name(std::string_view resource) {
+  if (resource.ends_with(kShared)) return std::string(resource.substr(0, resource.size() - kShared.size()));
+  return std::string(resource) + std::string(kShared);
+}
+
+class NodeQuestions {
+ public:
+  NodeQuestions(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked)
+      : snapshot_(snapshot), index_(index), asked_(asked) {}
+
+  [[nodiscard]] Verdict ask(const Node& node) const {
+    for (const auto& [resource, count] : asked_.pod.gpu_requests) {
+      if (count <= 0) continue;
+      if (auto verdict = offered(node, resource, count)) return *std::move(verdict);
+    }
+    if (auto verdict = admitted(node)) return *std::move(verdict);
+    for (const auto& [resource, count] : asked_.pod.gpu_requests) {
+      if (count <= 0) continue;
+      if (auto verdict = free(node, resource, count)) return *std::move(verdict);
+    }
+    return {Stage::fits, "has room for it", "", 0};
+  }
+
+ private:
+  [[nodiscard]] std::optional<Verdict> offered(const Node& node, const Interned& resource, std::int64_t count) const {
+    const std::int64_t offers = amount(node.allocatable, resource);
+    const std::string name(resource.view());
+    if (offers >= count) return std::nullopt;
+    if (offers > 0) return Verdict{Stage::too_few, fmt::format("has {} of {}", offers, name), name, offers};
+    const std::string other = other_name(name);
+    const std::int64_t others = amount(node.allocatable, Interned(other));
+    if (others > 0) return Verdict{Stage::renamed, fmt::format("offers {} instead ({})", other, others), name, others};
+    if (amount(node.capacity, resource) > 0) {
+      return Verdict{Stage::none_allocatable, fmt::format("has {}, and none of it is allocatable", name), name, 0};
+    }
+    return Verdict{Stage::not_served, fmt::format("does not offer {}", name), name, 0};
+  }
+
+  [[nodiscard]] std::optional<Verdict> admitted(const Node& node) const {
+    Operand selector = asked_.placement;
+    selector.tolerations.assign(1, Toleration{{}, Interned("Exists"), {}, {}});
+    for (const auto& [key, value] : selector.node_selector) {
+      const auto actual = node.meta.labels.get(key);
+      if (actual == value) continue;
+      return Verdict{Stage::selector,
+                     fmt::format("label {} is {}, the pod wants {}", key, actual ? *actual : "not there", value), key,
+                     0};
+    }
+    if (selects(selector, node, false) == Selects::no) {
+      return Verdict{Stage::selector, "the pod's node affinity does not select it", "", 0};
+    }
+    for (const Taint& taint : node.taints) {
+      const bool keeps_off = taint.effect == "NoSchedule" || taint.effect == "NoExecute";
+      if (!keeps_off || taint.key.view().starts_with("node.kubernetes.io/") || tolerates(asked_.tolerations, taint))
+        continue;
+      return Verdict{
+          Stage::taint,
+          fmt::format("taint {}={}:{} is not tolerated", taint.key.view(), taint.value.view(), taint.effect.view()),
+          std::string(taint.key.view()), 0};
+    }
+    if (!node.ready) return Verdict{Stage::not_ready, "is not Ready", "", 0};
+    if (node.unschedulable) {
+      const bool ours = node.meta.annotations.get(kCordonedAnnotation) == "true";
+      return Verdict{Stage::cordoned, ours ? "is cordoned by the operator while it is changed" : "is cordoned",
+                     ours ? "ours" : "", 0};
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Verdict> free(const Node& node, const Interned& resource, std::int64_t count) const {
+    const std::string name(resource.view());
+    if (count > 1 && refuses_several(index_, node, name)) {
+      return Verdict{Stage::refused, fmt::format("refuses more than one {} to a container", name), name, 1};
+    }
+    const auto listed = snapshot_.consumers.find(node.meta.name);
+    if (listed == snapshot_.consumers.end()) return std::nullopt;
+    std::int64_t used = 0;
+    for (const Pod& other : listed->second.pods) {
+      if (other.meta.uid != asked_.pod.meta.uid) used += amount(other.gpu_requests, resource);
+    }
+    const std::int64_t offers = amount(node.allocatable, resource);
+    if (offers - used >= count) return std::nullopt;
+    return Verdict{Stage::full, fmt::format("{} of {} {} are in use", used, offers, name), name, offers - used};
+  }
+
+  const Snapshot& snapshot_;
+  const FleetIndex& index_;
+  const AskedPod& asked_;
+};
+
+std::string named(const std::vector<std::string>& nodes) {
+  const std::vector<std::string> first(nodes.begin(),
+                                       nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), kNamed)));
+  return fmt::format("{}{}", fmt::join(first, ", "), nodes.size() > kNamed ? ", …" : "");
+}
+
+std::string_view code_of(Stage stage) {
+  static constexpr std::array<std::string_view, 11> kCodes{
+      "NotServed", "Renamed",  "NoneAllocatable", "TooFew",   "NotSelected",    "NotTolerated",
+      "NotReady",  "Cordoned", "RequestRefused",  "AllInUse", "NotScheduledYet"};
+  return kCodes[static_cast<std::size_t>(stage)];
+}
+
+struct Closest {
+  Verdict best;
+  std::vector<std::string> nodes;  // That get as far.
+};
+
+std::string text_of(const AskedPod& asked, const Closest& c) {
+  const std::string where = fmt::format(
+      "{} ({})", c.nodes.size() == 1 ? "one node" : fmt::format("{} nodes", c.nodes.size()), named(c.nodes));
+  const Verdict& v = c.best;
+  switch (v.stage) {
+    case Stage::not_served:
+      return fmt::format("no node offers {}: no device plugin serves it, or it is called otherwise", v.resource);
+    case Stage::renamed:
+      return fmt::format("{} offers {} and not {}: renameByDefault decides the name of what is shared", where,
+                         other_name(v.resource), v.resource);
+    case Stage::none_allocatable:
+      return fmt::format("{} has {}, and none of it is allocatable now", where, v.resource);
+    case Stage::too_few:
+      return fmt::format("it asks for more {} than any node has: the most is {}", v.resource, v.most);
+    case Stage::selector:
+      return fmt::format("of the nodes with enough GPUs none is selected by the pod: {} comes closest, and there {}",
+                         where, v.text);
+    case Stage::taint:
+      return fmt::format("the pod does not tolerate a taint of {}: {}", where, v.resource);
+    case Stage::not_ready:
+      return fmt::format("{} would do, and is not Ready", where);
+    case Stage::cordoned:
+      return fmt::format("{} would do, and {}", where, v.text);
+    case Stage::refused:
+      return fmt::format("the plugin of {} {}: the kubelet would reject the pod there", where, v.text);
+    case Stage::full:
+      return fmt::format("{} would do, and is full: {}", where, v.text);
+    case Stage::fits:
+      break;
+  }
+  (void)asked;
+  return fmt::format("{} has room for it: its scheduler has not placed it (yet)", where);
+}
+
+std::string command_of(const AskedPod& asked, const Closest& c) {
+  const std::string& node = c.nodes.front();
+  const auto& [stage, text, resource, most] = c.best;
+  const std::int64_t asks = resource.empty() ? 0 : amount(asked.pod.gpu_requests, Interned(resource));
+  switch (stage) {
+    case Stage::not_served:
+      return "gpu-sharing-operator status";
+    case Stage::renamed:
+      return ask_for(asked, other_name(resource), std::min(asks, most), resource);
+    case Stage::too_few:
+    case Stage::refused:
+      return ask_for(asked, resource, most, resource);
+    case Stage::none_allocatable:
+      return fmt::format("gpu-sharing-operator explain {}", node);
+    case Stage::selector:
+      return resource.empty() ? "kubectl get nodes --show-labels"
+                              : fmt::format("kubectl get nodes --label-columns {}", resource);
+    case Stage::taint:
+    case Stage::not_ready:
+      return fmt::format("kubectl describe node {}", node);
+    case Stage::cordoned:
+      return resource == "ours" ? "gpu-sharing-operator rollout status" : fmt::format("kubectl uncordon {}", node);
+    case Stage::full:
+      return fmt::format("gpu-sharing-operator explain {}", node);
+    case Stage::fits:
+      break;
+  }
+  return fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace());
+}
+
+// What the scheduler itself says.
+std::string scheduler_says(const AskedPod& asked) {
+  const auto status = asked.object.find("status");
+  if (status == asked.object.end() || !status->is_object()) return {};
+  const auto conditions = status->find("conditions");
+  if (conditions == status->end() || !conditions->is_array()) return {};
+  for (const auto& condition : *conditions) {
+    if (condition.is_object() && condition.value("type", "") == "PodScheduled" &&
+        condition.value("status", "") == "False") {
+      return condition.value("message", "");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource) {
+  const NodeAssessment* a = index.assessment(node.meta.name);
+  if (a == nullptr || a->profile == nullptr) return false;
+  const Operand* plugin = index.impl().set_of(*a).find(Component::plugin, node);
+  const std::string original = resource.ends_with(kShared) ? other_name(resource) : std::string(resource);
+  return plugin != nullptr && request_refusal(a->profile->profile(), plugin->version, original, 2).has_value();
+}
+
+void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked, PodExplanation& out) {
+  const NodeQuestions questions(snapshot, index, asked);
+  std::map<std::string, const Node*> nodes;
+  for (const auto& [key, node] : snapshot.world.nodes.all()) {
+    if (has_gpus(*node) || index.assessment(key.name) != nullptr) nodes.emplace(key.name, node.get());
+  }
+  std::optional<Closest> closest;
+  for (const auto& [name, node] : nodes) {
+    Verdict verdict = questions.ask(*node);
+    if (out.nodes.size() < kMostNodes) out.nodes.push_back({name, verdict.text});
+    const bool closer = !closest || verdict.stage > closest->best.stage ||
+                        (verdict.stage == closest->best.stage && verdict.most > closest->best.most);
+    const bool as_far = closest && verdict.stage == closest->best.stage;
+    if (closer) {
+      if (!as_far) closest.emplace();
+      closest->best = std::move(verdict);
+    }
+    if (closer || as_far) closest->nodes.push_back(name);
+  }
+  if (!closest) {
+    out.causes.push_back({Severity::error, "NoGPUNodes", "no node of the cluster has GPUs that a device plugin serves",
+                          "gpu-sharing-operator status"});
+    return;
+  }
+  const bool waits = closest->best.stage == Stage::fits;
+  const std::string says = scheduler_says(asked);
+  out.causes.push_back({waits ? Severity::warning : Severity::error, std::string(code_of(closest->best.stage)),
+                        text_of(asked, *closest) + (waits && !says.empty() ? "; it says: " + says : ""),
+                        command_of(asked, *closest)});
+}
+
+}  // namespace gso

@@ -1,0 +1,117 @@
+// What commands print and complete: YAML, tar, redaction, completion.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "controller/command_completion.h"
+#include "controller/output_form.h"
+#include "controller/redaction.h"
+#include "controller/tar_archive.h"
+#include "reconcilers/manifests.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::ordered_json;
+
+std::string yaml_of(const Json& value) {
+  std::ostringstream out;
+  print_document(value, OutputForm::yaml, out);
+  return out.str();
+}
+
+TEST(Yaml, IsReadBackAsWhatItWas) {
+  const char* documents[] = {
+      R"({"a":1,"b":"text","c":[],"d":{},"e":null,"f":true,"g":-1.5})",
+      R"({"words":["true","no","null","~","1","-","a: b","# x","","yes","v1-00","nvidia.com/gpu"]})",
+      R"([{"a":[{"b":[1,[2,3]]},"x"],"c":{"d":{"e":"f"}}},[],[[]]])",
+      R"({"multi":"line\nline\t\"quoted\"","key with: colon":"x","on":"off"})",
+      R"([])",
+  };
+  for (const char* text : documents) {
+    const auto back = yaml_to_json(yaml_of(Json::parse(text)));
+    ASSERT_TRUE(back.has_value()) << text << "\n" << yaml_of(Json::parse(text));
+    EXPECT_EQ(nlohmann::json::parse(*back), nlohmann::json::parse(text)) << yaml_of(Json::parse(text));
+  }
+}
+
+TEST(Yaml, LooksAsKubectlPrintsIt) {
+  EXPECT_EQ(yaml_of(Json::parse(R"({"kind":"Pod","items":[{"name":"a","tags":["x"]}]})")),
+            "kind: Pod\nitems:\n- name: a\n  tags:\n  - x\n");
+}
+
+TEST(Tar, HasHeadersThatAddUpAndBlocksThatAreFull) {
+  TarArchive archive(*k8s::parse_rfc3339("2026-01-01T00:00:00Z"));
+  archive.add("one.txt", "hello");
+  archive.add(std::string(150, 'n'), std::string(512, 'x'));
+  const std::string bytes = std::move(archive).finish();
+  ASSERT_EQ(bytes.size(), 512U * 6);
+  EXPECT_EQ(bytes.substr(0, 7), "one.txt");
+  EXPECT_EQ(bytes.substr(124, 11), "00000000005");
+  EXPECT_EQ(bytes.substr(257, 8), std::string("ustar\0"
+                                              "00",
+                                              8));
+  EXPECT_EQ(bytes.substr(512, 5), "hello");
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < 512; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(bytes[i]);
+  EXPECT_EQ(std::stoul(bytes.substr(148, 6), nullptr, 8), sum);
+}
+
+TEST(Redaction, TakesWhatIsNamedOrLooksLikeASecret) {
+  Json object = Json::parse(R"({"kind":"Pod","metadata":{"name":"p","managedFields":[{}],
+    "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","team/access-key":"A1","note":"fine"}},
+    "spec":{"serviceAccountToken":"t","tokenExpirationSeconds":3600,"secretName":"keeps-its-name","containers":[{"env":[
+      {"name":"DB_PASSWORD","value":"p1"},{"name":"LEVEL","value":"info"},
+      {"name":"URL","value":"https://user:p2@host/x"}]}]}})");
+  redact(object);
+  const std::string text = object.dump();
+  for (const char* gone : {"managedFields", "last-applied", "A1", "p1", "p2", "user:"})
+    EXPECT_THAT(text, Not(HasSubstr(gone)));
+  for (const char* kept : {"fine", "info", "keeps-its-name", "DB_PASSWORD", "@host/x"})
+    EXPECT_THAT(text, HasSubstr(kept));
+  EXPECT_EQ(redacted("Authorization: Bearer abc.def-1 end"), "Authorization: Bearer (redacted) end");
+  EXPECT_EQ(redacted("got eyJhbGciOiJSUzI1NiIsImtpZCI6 here"), "got (redacted) here");
+  EXPECT_EQ(redacted("a -----BEGIN KEY-----\nxyz\n-----END KEY----- b"), "a (redacted) b");
+  EXPECT_EQ(redacted("nothing of the kind: eyJ, bearer"), "nothing of the kind: eyJ, bearer");
+  Json secret = Json::parse(R"({"kind":"Secret","data":{"a":"b"}})");
+  redact(secret);
+  EXPECT_EQ(secret["data"], kRedacted);
+}
+
+std::string complete(const std::vector<std::string>& words) {
+  std::ostringstream out;
+  EXPECT_EQ(print_completions(words, out), 0);
+  return out.str();
+}
+
+TEST(Completion, OffersSubcommandsOptionsAndValuesWhereTheyBelong) {
+  EXPECT_THAT(complete({""}), testing::AllOf(HasSubstr("status\t"), HasSubstr("rollout\t"), HasSubstr("\n:4\n")));
+  EXPECT_THAT(complete({"st"}), testing::AllOf(HasSubstr("status\t"), Not(HasSubstr("rollout"))));
+  EXPECT_THAT(complete({"rollout", "u"}), testing::AllOf(HasSubstr("undo\t"), Not(HasSubstr("audit"))));
+  EXPECT_THAT(complete({"status", "--w"}), HasSubstr("--watch\t"));
+  EXPECT_THAT(complete({"status", "-o", ""}), testing::AllOf(HasSubstr("wide\t"), HasSubstr("yaml\t")));
+  EXPECT_THAT(complete({"status", "--output=y"}), HasSubstr("--output=yaml\t"));
+  EXPECT_THAT(complete({"status", "--output", "=", "y"}), HasSubstr("yaml\t"));
+  EXPECT_EQ(complete({"lint", ""}), ":0\n");
+  EXPECT_EQ(complete({"rollout", "diff", "--file", ""}), ":0\n");
+  EXPECT_THAT(complete({"completion", ""}), HasSubstr("zsh\t"));
+  EXPECT_EQ(complete({"status", "--context", "x", "unknown", "--nothing="}), ":4\n");
+  EXPECT_EQ(complete({"--", "=", "=", "-"}).find("Segmentation"), std::string::npos);
+}
+
+TEST(Completion, EachShellHasAScriptThatAsksTheBinary) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    std::ostringstream out;
+    EXPECT_EQ(print_completion_script(shell, out), 0);
+    EXPECT_THAT(out.str(), HasSubstr("__complete")) << shell;
+  }
+}
+
+}  // namespace
+}  // namespace gso

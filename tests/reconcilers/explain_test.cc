@@ -1,0 +1,283 @@
+// explain and audit over manifests: which cause a pod gets, what a node's explanation holds, what an audit adds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/pod.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/manifests.h"
+#include "reconcilers/what_if.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// One GPU node under the plugin's default profile; more documents are appended.
+std::string cluster(const std::string& profile, const std::string& node_labels, const std::string& allocatable,
+                    const std::string& node_spec = "{}") {
+  return fmt::format(R"(
+apiVersion: v1
+kind: Node
+metadata: {{name: gpu-1, labels: {{nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2"{}}}}}
+spec: {}
+status: {{capacity: {{{}}}, allocatable: {{{}}}, conditions: [{{type: Ready, status: "True"}}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: plugin-config, namespace: gpu-operator}}
+data:
+  any: |
+    version: v1
+{}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: plugin, namespace: gpu-operator, uid: ds-plugin}}
+spec:
+  selector: {{matchLabels: {{app: plugin}}}}
+  template:
+    metadata: {{labels: {{app: plugin}}}}
+    spec:
+      containers:
+      - {{name: nvidia-device-plugin, image: "nvcr.io/nvidia/k8s-device-plugin:v0.17.1", env: [{{name: MPS_ROOT, value: /run/nvidia/mps}}]}}
+      - name: config-manager
+        image: nvcr.io/nvidia/k8s-device-plugin:v0.17.1
+        command: [config-manager]
+        env: [{{name: DEFAULT_CONFIG, value: any}}, {{name: CONFIG_FILE_SRCDIR, value: /available-configs}}]
+        volumeMounts: [{{name: config, mountPath: /available-configs}}]
+      volumes: [{{name: config, configMap: {{name: plugin-config}}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: plugin-1
+  namespace: gpu-operator
+  creationTimestamp: "2026-01-02T00:00:00Z"
+  labels: {{app: plugin}}
+  ownerReferences: [{{apiVersion: apps/v1, kind: DaemonSet, name: plugin, uid: ds-plugin, controller: true}}]
+spec: {{nodeName: gpu-1}}
+status: {{phase: Running, conditions: [{{type: Ready, status: "True"}}], containerStatuses: [{{name: nvidia-device-plugin, ready: true, state: {{running: {{startedAt: "2026-01-02T00:00:01Z"}}}}}}]}}
+)",
+                     node_labels, node_spec, allocatable, allocatable, profile);
+}
+
+constexpr const char* kSliced = R"(    sharing:
+      timeSlicing:
+        resources:
+        - {name: nvidia.com/gpu, replicas: 4})";
+constexpr const char* kRefusing = R"(    sharing:
+      timeSlicing:
+        failRequestsGreaterThanOne: true
+        resources:
+        - {name: nvidia.com/gpu, replicas: 4})";
+
+struct Explained {
+  World world;
+  std::map<std::string, NodeConsumers> consumers;
+  FleetIndex index;
+  PlannerSettings settings;
+  WallTime now = *k8s::parse_rfc3339("2026-01-03T00:00:00Z");
+  std::map<std::string, WallTime> observed;
+
+  explicit Explained(const std::string& manifests) {
+    settings.kai.explain_all = true;
+    auto loaded = load_manifests({{"cluster.yaml", manifests}}, now);
+    EXPECT_TRUE(loaded.has_value()) << loaded.error().message;
+    world = std::move(loaded->world);
+    consumers = std::move(loaded->consumers);
+    index.note_everything_changed();
+    (void)assume_baseline(world, index, settings, now);
+  }
+  Snapshot snapshot() { return {world, now, observed, consumers, settings}; }
+  NodeExplanation node(const std::string& name) {
+    const Snapshot s = snapshot();
+    return explain_node(s, index, all_findings(s, index), name).value_or(NodeExplanation());
+  }
+  PodExplanation pod(const std::string& json) {
+    const Snapshot s = snapshot();
+    auto out = explain_pod(s, index, all_findings(s, index), json);
+    EXPECT_TRUE(out.has_value()) << out.error().message;
+    return out.value_or(PodExplanation());
+  }
+};
+
+std::string pod(const std::string& limits, const std::string& spec = "", const std::string& meta = "",
+                const std::string& status = R"("phase":"Pending")") {
+  return R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"train","namespace":"team","uid":"u1")" + meta +
+         R"(},"spec":{"schedulerName":"default-scheduler",)" + spec +
+         R"("containers":[{"name":"c","image":"i","resources":{"limits":{)" + limits + R"(}}}]},"status":{)" + status +
+         "}}";
+}
+
+struct Case {
+  const char* name;
+  std::string manifests;
+  std::string pod;
+  std::string code;
+  std::string command;  // A part of it.
+};
+
+TEST(ExplainPod, TheNodeThatComesClosestTellsTheCause) {
+  const std::string four = R"(nvidia.com/gpu: "8")";
+  const std::string shared = R"(nvidia.com/gpu: "0", nvidia.com/gpu.shared: "8")";
+  const std::string plain = cluster(kSliced, "", four);
+  const std::string ask = R"("nvidia.com/gpu":"1")";
+  const std::string deployment =
+      R"(,"labels":{"pod-template-hash":"5d9"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-5d9","uid":"r","controller":true}])";
+  const std::string busy = plain + R"(---
+apiVersion: v1
+kind: Pod
+metadata: {name: other, namespace: team}
+spec: {nodeName: gpu-1, containers: [{name: c, resources: {limits: {nvidia.com/gpu: "8"}}}]}
+status: {phase: Running}
+)";
+  const std::vector<Case> cases{
+      {"renamed", cluster(kSliced, "", shared), pod(ask), "Renamed", "sed 's#nvidia.com/gpu:#nvidia.com/gpu.shared:#'"},
+      {"renamed, of a Deployment", cluster(kSliced, "", shared), pod(ask, "", deployment), "Renamed",
+       "kubectl set resources deployment web --namespace team --limits=nvidia.com/gpu.shared=1,nvidia.com/gpu=0"},
+      {"more than any node has", plain, pod(R"("nvidia.com/gpu":"9")", "", deployment), "TooFew",
+       "--limits=nvidia.com/gpu=8"},
+      {"a resource that nobody serves", plain, pod(R"("nvidia.com/mig-1g.5gb":"1")"), "NotServed", "status"},
+      {"allocatable is gone", cluster(kSliced, "", R"(nvidia.com/gpu: "0")"), pod(ask), "NotServed", "status"},
+      {"another node is wanted", plain, pod(ask, R"("nodeSelector":{"zone":"b"},)"), "NotSelected",
+       "--label-columns zone"},
+      {"a taint", cluster(kSliced, "", four, "{taints: [{key: gpu, value: only, effect: NoSchedule}]}"), pod(ask),
+       "NotTolerated", "kubectl describe node gpu-1"},
+      {"a taint that is tolerated",
+       cluster(kSliced, "", four, "{taints: [{key: gpu, value: only, effect: NoSchedule}]}"),
+       pod(ask, R"("tolerations":[{"key":"gpu","operator":"Exists"}],)"), "NotScheduledYet",
+       "kubectl describe pod train"},
+      {"cordoned by somebody", cluster(kSliced, "", four, "{unschedulable: true}"), pod(ask), "Cordoned",
+       "kubectl uncordon gpu-1"},
+      {"full", busy, pod(ask), "AllInUse", "explain gpu-1"},
+      {"refused by the plugin", cluster(kRefusing, "", four), pod(R"("nvidia.com/gpu":"2")", "", deployment),
+       "RequestRefused", "--limits=nvidia.com/gpu=1"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    Explained explained(c.manifests);
+    const PodExplanation out = explained.pod(c.pod);
+    ASSERT_FALSE(out.causes.empty());
+    EXPECT_EQ(out.causes.front().code, c.code) << out.causes.front().text;
+    EXPECT_THAT(out.causes.front().command, HasSubstr(c.command));
+    EXPECT_EQ(out.hindered(), c.code != "NotScheduledYet");
+  }
+}
+
+TEST(ExplainPod, WhatTheSchedulerSaysIsPassedOnWhereANodeHasRoom) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  const PodExplanation out = explained.pod(pod(
+      R"("nvidia.com/gpu":"1")", "", "",
+      R"("phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"0/1 nodes: memory"}])"));
+  ASSERT_EQ(out.causes.size(), 1U);
+  EXPECT_THAT(out.causes[0].text, HasSubstr("0/1 nodes: memory"));
+  ASSERT_EQ(out.nodes.size(), 1U);
+  EXPECT_EQ(out.nodes[0].node, "gpu-1");
+}
+
+TEST(ExplainPod, OneThatTheKubeletGaveBackIsToldWhy) {
+  const std::string status = R"("phase":"Failed","reason":"UnexpectedAdmissionError")";
+  const std::string placed = R"("nodeName":"gpu-1",)";
+  Explained refusing(cluster(kRefusing, "", R"(nvidia.com/gpu: "8")"));
+  EXPECT_EQ(refusing.pod(pod(R"("nvidia.com/gpu":"2")", placed, "", status)).causes.front().code, "RequestRefused");
+  EXPECT_EQ(refusing.pod(pod(R"("nvidia.com/gpu":"1")", placed, "", status)).causes.front().code, "DeviceNotGiven");
+  EXPECT_THAT(refusing.pod(pod(R"("nvidia.com/gpu":"1")", placed, "", status)).causes.front().command,
+              HasSubstr("kubectl delete pod train --namespace team"));
+}
+
+TEST(ExplainPod, OneThatRunsIsToldWhatMakesItSlow) {
+  const std::string beside = cluster(kSliced, "", R"(nvidia.com/gpu: "8")") + R"(---
+apiVersion: v1
+kind: Pod
+metadata: {name: thief, namespace: other}
+spec: {nodeName: gpu-1, containers: [{name: c, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]}]}
+status: {phase: Running}
+)";
+  Explained explained(beside);
+  const PodExplanation out =
+      explained.pod(pod(R"("nvidia.com/gpu":"2")", R"("nodeName":"gpu-1",)", "", R"("phase":"Running")"));
+  std::map<std::string, Severity> codes;
+  for (const PodCause& cause : out.causes) codes[cause.code] = cause.severity;
+  EXPECT_EQ(codes.count("UnaccountedUse"), 1U);
+  EXPECT_EQ(codes.count("SeveralReplicas"), 1U);
+  EXPECT_EQ(codes.count("SharesGPUs"), 1U);
+  EXPECT_FALSE(out.hindered());
+}
+
+TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationIsToldSo) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  std::string asks = pod("", "", R"(,"annotations":{"gpu-fraction":"1.5"})");
+  asks.replace(asks.find("default-scheduler"), 17, "kai-scheduler");
+  const PodExplanation out = explained.pod(asks);
+  ASSERT_EQ(out.causes.size(), 2U);
+  EXPECT_EQ(out.causes[0].code, "GPUFractionInvalid");
+  EXPECT_EQ(out.causes[1].code, "NoKAI");
+  EXPECT_THAT(explained.pod(pod("")).causes, IsEmpty());
+  EXPECT_EQ(explained.pod(pod("")).asks, "");
+}
+
+TEST(ExplainNode, HoldsWhoChoseTheProfileWhatItMustShowAndWhatToDo) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "2")"));
+  const NodeExplanation out = explained.node("gpu-1");
+  EXPECT_EQ(out.shown.state, "PreexistingDrift");
+  EXPECT_EQ(out.profile, "plugin-config/any");
+  EXPECT_THAT(out.source, HasSubstr("the plugin's default"));
+  EXPECT_EQ(out.strategy, "time-slicing, nvidia.com/gpu x 4");
+  EXPECT_THAT(out.plugin, HasSubstr("gpu-operator/plugin v0.17.1"));
+  const auto row = std::ranges::find(out.rows, "nvidia.com/gpu", &NodeExplanation::Row::what);
+  ASSERT_NE(row, out.rows.end());
+  EXPECT_EQ(row->expected, "8");
+  EXPECT_EQ(row->observed, "2");
+  EXPECT_FALSE(row->fits());
+  EXPECT_THAT(out.operands.front(), HasSubstr("plugin: gpu-operator/plugin-1 Running, ready"));
+  EXPECT_EQ(out.next, "gpu-sharing-operator rollout start default --adopt");
+}
+
+TEST(ExplainNode, AHeldNodeAndOneWithoutAPluginHaveTheirOwnRemedies) {
+  Explained held(cluster(kSliced, "}, annotations: {gpusharing.dev/hold: \"true\"", R"(nvidia.com/gpu: "8")"));
+  EXPECT_EQ(held.node("gpu-1").shown.state, "Held");
+  EXPECT_EQ(held.node("gpu-1").next, "kubectl annotate node gpu-1 gpusharing.dev/hold-");
+  Explained bare(R"(
+apiVersion: v1
+kind: Node
+metadata: {name: bare, labels: {nvidia.com/gpu.count: "4"}}
+)");
+  EXPECT_EQ(bare.node("bare").shown.state, "NoPlugin");
+  EXPECT_FALSE(explain_node(bare.snapshot(), bare.index, {}, "nobody").has_value());
+}
+
+TEST(Audit, AddsNodesWithoutAPluginAndProfilesThatNothingUses) {
+  std::string manifests = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
+  const std::string broken =
+      "  broken: |\n    version: v1\n    sharing:\n      mps:\n        resources:\n        - {name: nvidia.com/gpu, "
+      "replicas: 1}\ndata:\n";
+  manifests.replace(manifests.find("data:\n"), 6, "data:\n" + broken.substr(0, broken.size() - 6));
+  manifests +=
+      "---\napiVersion: v1\nkind: Node\nmetadata: {name: bare, labels: {nvidia.com/gpu.count: \"4\"}}\n"
+      "spec: {taints: [{key: nobody, effect: NoSchedule}]}\n";
+  Explained explained(manifests);
+  const Audit out = audit(explained.snapshot(), explained.index);
+  const auto has = [&](std::string_view reason, std::string_view name) {
+    return std::ranges::any_of(out.findings,
+                               [&](const Finding& f) { return f.reason == reason && f.object.name == name; });
+  };
+  EXPECT_EQ(out.nodes, 2);
+  EXPECT_EQ(out.plugins.at("v0.17.1"), 1);
+  EXPECT_EQ(out.profiles.at("plugin-config/any"), 1);
+  EXPECT_TRUE(has(kPreexistingDrift, "gpu-1"));
+  EXPECT_TRUE(has("NoPlugin", "bare"));
+  EXPECT_TRUE(has(kConfigInvalid, "plugin-config"));
+  EXPECT_TRUE(std::ranges::is_sorted(out.findings, {}, &Finding::severity));
+}
+
+}  // namespace
+}  // namespace gso
