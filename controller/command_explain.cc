@@ -28,7 +28,9 @@ Json texts(const std::vector<std::string>& lines) {
   return Json(lines);
 }
 
-Json document_of(const NodeExplanation& e) {
+}  // namespace
+
+Json explanation_json(const NodeExplanation& e) {
   Json rows = Json::array();
   for (const auto& row : e.rows) {
     rows.push_back({{"what", row.what}, {"expected", row.expected}, {"observed", row.observed}, {"fits", row.fits()}});
@@ -52,6 +54,12 @@ Json document_of(const NodeExplanation& e) {
           {"consumers", texts(e.consumers)},
           {"findings", std::move(findings)},
           {"next", e.next}};
+}
+
+namespace {
+
+Json document_of(const NodeExplanation& e) {
+  return explanation_json(e);
 }
 
 Json document_of(const PodExplanation& e) {

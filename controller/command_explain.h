@@ -9,6 +9,7 @@
 #include "controller/options.h"
 #include "controller/output_form.h"
 #include "controller/read_world.h"
+#include "reconcilers/explain/node.h"
 
 namespace gso {
 
@@ -17,6 +18,9 @@ struct ExplainOptions {
   std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
   OutputForm form = OutputForm::text;
 };
+
+// {"node":…,"state":…,…}: stable names.
+[[nodiscard]] nlohmann::ordered_json explanation_json(const NodeExplanation& explanation);
 
 struct ExplainTarget {
   bool pod = false;

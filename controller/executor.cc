@@ -105,7 +105,10 @@ boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run) {
       return is_reservation_deletion(step) && due.contains(std::get<DeletePod>(step.action).pod);
     });
   });
-  if (kept > 0) defer(run, "last-look", kept, due.empty() ? kLookAgain : kLookOn);
+  if (kept > 0) {
+    defer(run, "last-look", kept, due.empty() ? kLookAgain : kLookOn);
+    parts_.metrics->add("gpusharing_reservation_gc_total", {{"decision", "kept"}}, static_cast<double>(kept));
+  }
   co_await run_chains(run, &run->reservations);
 }
 

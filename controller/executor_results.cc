@@ -180,6 +180,9 @@ void Executor::count(const PlannedAction& planned, const std::string& result) {
   const Verb verb = verb_of(planned.action);
   parts_.metrics->add("gpusharing_writes_total",
                       {{"verb", verb.verb}, {"kind", target_of(planned.action).kind}, {"result", result}});
+  if (planned.reconciler == kReservationGc && std::holds_alternative<DeletePod>(planned.action)) {
+    parts_.metrics->add("gpusharing_reservation_gc_total", {{"decision", result == "ok" ? "deleted" : "failed"}});
+  }
 }
 
 Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer) {

@@ -66,14 +66,25 @@ Answer metrics_answer(Metrics& metrics, std::string_view accept) {
   return answer;
 }
 
+Answer debug_answer(const HealthRoutes& routes, std::string_view path, bool put) {
+  DebugAnswer debug = routes.debug({path, put});
+  Answer answer(static_cast<http::status>(debug.status), 11);
+  answer.set(http::field::content_type, "application/json");
+  answer.body() = std::move(debug.json);
+  return answer;
+}
+
 Answer route(const HealthRoutes& routes, const http::request<http::empty_body>& request) {
-  if (request.method() != http::verb::get && request.method() != http::verb::head) {
+  const std::string_view target(request.target().data(), request.target().size());
+  const std::string_view path = target.substr(0, target.find('?'));
+  const bool puts = request.method() == http::verb::put;
+  const bool gets = request.method() == http::verb::get || request.method() == http::verb::head;
+  if (routes.debug && path.starts_with("/debug/") && (gets || puts)) return debug_answer(routes, path, puts);
+  if (!gets) {
     Answer answer = text_answer(http::status::method_not_allowed, "only GET and HEAD\n");
     answer.set(http::field::allow, "GET, HEAD");
     return answer;
   }
-  const std::string_view target(request.target().data(), request.target().size());
-  const std::string_view path = target.substr(0, target.find('?'));
   if (routes.probes && (path == "/healthz" || path == "/livez")) return probe_answer(routes.live());
   if (routes.probes && path == "/readyz") return probe_answer(routes.ready());
   if (routes.metrics != nullptr && path == "/metrics") {
@@ -82,6 +93,8 @@ Answer route(const HealthRoutes& routes, const http::request<http::empty_body>& 
   }
   std::string known = routes.probes ? "/healthz, /livez, /readyz" : "";
   if (routes.metrics != nullptr) known += (known.empty() ? "" : ", ") + std::string("/metrics");
+  if (routes.debug)
+    known += (known.empty() ? "" : ", ") + std::string("/debug/cache, …/queue, …/nodes/NAME, …/log-level");
   return text_answer(http::status::not_found, "not here: there is " + known + "\n");
 }
 

@@ -1,5 +1,5 @@
-// /healthz, /livez, /readyz and /metrics over HTTP/1.1 (Beast). Answers come from functions that read memory only, so
-// a probe never waits for reconciliation. Bounded: connections, header size, and a deadline per request.
+// /healthz, /livez, /readyz, /metrics and /debug over HTTP/1.1 (Beast). Answers come from functions that read memory
+// only, so a probe never waits for reconciliation. Bounded: connections, header size, and a deadline per request.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "controller/debug_answer.h"
 #include "controller/metrics.h"
 #include "controller/task_group.h"
 #include "k8sclient/clock.h"
@@ -27,8 +28,9 @@ struct ProbeAnswer {
 struct HealthRoutes {
   std::function<ProbeAnswer()> ready;
   std::function<ProbeAnswer()> live;
-  std::shared_ptr<Metrics> metrics;  // Null: no /metrics here.
-  bool probes = true;                // False: no probes here.
+  std::shared_ptr<Metrics> metrics;                                 // Null: no /metrics here.
+  bool probes = true;                                               // False: no probes here.
+  std::function<DebugAnswer(const DebugRequest&)> debug = nullptr;  // Null: no /debug here.
 };
 
 struct HealthServerOptions {

@@ -61,6 +61,9 @@ class Logger {
   // Drops everything.
   [[nodiscard]] static std::shared_ptr<Logger> silent();
 
+  // From now on.
+  void set_level(LogLevel level) { level_ = level; }
+  [[nodiscard]] LogLevel level() const { return level_; }
   [[nodiscard]] bool enabled(LogLevel level) const { return level >= level_ && level_ != LogLevel::off; }
   void log(LogLevel level, std::string_view message, LogFields fields);
   void debug(std::string_view message, LogFields fields = {}) { log(LogLevel::debug, message, fields); }

@@ -129,6 +129,9 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
     metrics_->add("controller_runtime_terminal_reconcile_errors_total", name, 0);
   }
   metrics_->add("gpusharing_throttled_total", {}, 0);
+  for (const char* decision : {"deleted", "kept", "failed"}) {
+    metrics_->add("gpusharing_reservation_gc_total", {{"decision", decision}}, 0);
+  }
   metrics_->add("gpusharing_node_changes_total", {{"reason", std::string(kLoadedUngated)}}, 0);
   metrics_->on_render([this](Metrics& metrics) { fill_metrics(metrics); });
 }

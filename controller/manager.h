@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "controller/cluster_watches.h"
 #include "controller/conditions.h"
 #include "controller/dynamic_watches.h"
@@ -67,6 +69,8 @@ class Manager {
   [[nodiscard]] ProbeAnswer live() const;
   [[nodiscard]] bool leading() const;
   [[nodiscard]] bool synced() const;
+  // What is served below /debug.
+  [[nodiscard]] DebugAnswer debug(const DebugRequest& request);
   [[nodiscard]] const World& world() const { return world_; }
 
  private:
@@ -77,6 +81,15 @@ class Manager {
   void fill_fleet_metrics(Metrics& metrics);
   void fill_kai_metrics(Metrics& metrics);
   void fill_rollout_metrics(Metrics& metrics) const;
+  struct StoreSize {
+    const char* resource;
+    std::size_t objects = 0;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] std::vector<StoreSize> store_sizes() const;
+  [[nodiscard]] nlohmann::ordered_json debug_cache() const;
+  [[nodiscard]] nlohmann::ordered_json debug_queue() const;
+  [[nodiscard]] DebugAnswer debug_node(const std::string& name);
   void wake(Duration after);
   void view_complete(const std::string& resource, std::size_t objects);
   void watch_failed(const std::string& resource, const k8s::Error& error);

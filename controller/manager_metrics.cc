@@ -25,6 +25,28 @@ void set_counts(Metrics& metrics, const char* name, const char* label, const std
   for (const auto& [value, count] : counts) metrics.set(name, {{label, value}}, count);
 }
 
+// Profile -> state -> nodes.
+using ProfileCounts = std::map<std::string, std::map<std::string, double>>;
+
+// A ConfigMap may have any number of keys: what is beyond the first by name shares one series for each state.
+void set_profile_counts(Metrics& metrics, const ProfileCounts& profiles) {
+  constexpr std::size_t kMostProfiles = 100;
+  metrics.clear("gpusharing_nodes_by_profile");
+  std::map<std::string, double> others;
+  std::size_t shown = 0;
+  for (const auto& [profile, states] : profiles) {
+    const bool own = ++shown <= kMostProfiles;
+    for (const auto& [state, count] : states) {
+      const Metrics::Labels labels{{"profile", profile.empty() ? "none" : profile}, {"state", state}};
+      if (own) metrics.set("gpusharing_nodes_by_profile", labels, count);
+      if (!own) others[state] += count;
+    }
+  }
+  for (const auto& [state, count] : others) {
+    metrics.set("gpusharing_nodes_by_profile", {{"profile", "other"}, {"state", state}}, count);
+  }
+}
+
 bool ended(const std::string& phase) {
   return phase == "Completed" || phase == "Failed" || phase == "Superseded" || phase == "RolledBack";
 }
@@ -66,6 +88,9 @@ void Manager::fill_metrics(Metrics& metrics) {
   store("configmaps", world_.configmaps.size(), complete && world_.configmaps.synced());
   store("controllerrevisions", world_.revisions.size(), complete && world_.revisions.synced());
 
+  for (const StoreSize& kept : store_sizes()) {
+    metrics.set("gpusharing_store_bytes", {{"resource", kept.resource}}, static_cast<double>(kept.bytes));
+  }
   const Metrics::Labels queue{{"name", kFleet}, {"controller", kFleet}};
   metrics.set("workqueue_unfinished_work_seconds", queue, seconds(queue_.unfinished_work()));
   metrics.set("workqueue_longest_running_processor_seconds", queue, seconds(queue_.longest_running()));
@@ -99,13 +124,18 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
   std::map<std::string, double> states;
   std::map<std::string, double> reasons;
   double without_gpus = 0;
+  double drifting = 0;
+  ProfileCounts profiles;
   std::map<std::string, MonoTime> cordoned;
   const MonoTime now = clock_->monotonic();
   for (const std::string& name : index_.node_names()) {
     const NodeAssessment* assessment = index_.assessment(name);
     const Node* node = world_.nodes.find(name);
     if (assessment == nullptr || node == nullptr) continue;
-    ++states[assessment->held ? "Held" : std::string(to_string(assessment->situation))];
+    const std::string state = assessment->held ? "Held" : std::string(to_string(assessment->situation));
+    ++states[state];
+    ++profiles[std::string(assessment->profile_ref.view())][state];
+    if (assessment->situation == Situation::current && !assessment->matches) ++drifting;
     if (assessment->situation == Situation::blocked) ++reasons[std::string(assessment->reason)];
     const bool served = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
     if (node->ready && !served) ++without_gpus;
@@ -116,6 +146,8 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
   }
   set_counts(metrics, "gpusharing_nodes", "state", states);
   set_counts(metrics, "gpusharing_nodes_blocked", "reason", reasons);
+  set_profile_counts(metrics, profiles);
+  metrics.set("gpusharing_nodes_drifting", {}, drifting);
   metrics.set("gpusharing_nodes_allocatable_zero", {}, without_gpus);
   cordoned_since_ = std::move(cordoned);
   Duration longest = Duration::zero();

@@ -192,6 +192,9 @@ void add_serving(std::vector<OptionSpec>& out) {
   out.push_back(text("health-probe-bind-address", kServing, "HOST:PORT",
                      "Address of /healthz, /livez and /readyz; 0 switches them off",
                      [](Options& o) -> auto& { return o.health_probe_bind_address; }));
+  out.push_back(text("debug-bind-address", kServing, "HOST:PORT",
+                     "Address of /debug, on loopback, such as 127.0.0.1:8082; 0 switches it off",
+                     [](Options& o) -> auto& { return o.debug_bind_address; }));
   out.push_back(choice<LogFormat>("log-format", kServing, "Form of the log lines on stderr",
                                   {{"json", LogFormat::json}, {"text", LogFormat::text}},
                                   [](Options& o) -> auto& { return o.log_format; }));
@@ -360,7 +363,23 @@ PlannerSettings Options::planner_settings() const {
   return out;
 }
 
+namespace {
+
+bool is_loopback_or_off(std::string_view address) {
+  if (address.empty() || address == "0") return true;
+  const std::string_view host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host == "127.0.0.1";
+}
+
+}  // namespace
+
 k8s::Result<void> validate(const Options& options) {
+  if (!is_loopback_or_off(options.debug_bind_address)) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("debug-bind-address '{}' is not on loopback: write 127.0.0.1:PORT, localhost:PORT or "
+                                 "[::1]:PORT (`kubectl port-forward` gets there)",
+                                 options.debug_bind_address));
+  }
   if (options.rollout.verify_timeout <= options.status_lag) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("verify-timeout {} must be greater than status-lag {}: no node could be verified",

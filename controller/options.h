@@ -39,6 +39,7 @@ struct Options {
   // --- Serving. "0" switches the endpoint off; ":8080" listens on all addresses; port 0 takes a free one.
   std::string metrics_bind_address = ":8080";
   std::string health_probe_bind_address = ":8081";
+  std::string debug_bind_address = "0";  // Loopback only.
 
   // --- Logs, to stderr.
   LogFormat log_format = LogFormat::json;

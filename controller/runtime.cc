@@ -59,6 +59,21 @@ std::vector<std::unique_ptr<HealthServer>> make_servers(const Runtime& runtime, 
   return out;
 }
 
+// The one for /debug, listening; null where it is off.
+k8s::Result<std::unique_ptr<HealthServer>> listen_for_debug(const Runtime& runtime, const Options& options,
+                                                            Manager* manager, const asio::any_io_executor& executor) {
+  if (options.debug_bind_address.empty() || options.debug_bind_address == "0") return nullptr;
+  HealthRoutes routes{.ready = {}, .live = {}, .metrics = nullptr, .probes = false};
+  routes.debug = [manager](const DebugRequest& request) { return manager->debug(request); };
+  HealthServerOptions serving;
+  serving.address = options.debug_bind_address;
+  auto server = std::make_unique<HealthServer>(executor, runtime.clock, std::move(serving), std::move(routes));
+  const k8s::Result<void> listening = server->listen();
+  if (!listening) return std::unexpected(listening.error());
+  runtime.view->debug_port = server->port();
+  return server;
+}
+
 k8s::Result<void> listen_all(const std::vector<std::unique_ptr<HealthServer>>& servers, const Options& options,
                              RuntimeView& view) {
   for (const auto& server : servers) {
@@ -84,9 +99,12 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   k8s::Clock* clock = runtime.clock;
   Manager manager(runtime, options, executor);
-  const std::vector<std::unique_ptr<HealthServer>> servers = make_servers(runtime, options, &manager, executor);
+  std::vector<std::unique_ptr<HealthServer>> servers = make_servers(runtime, options, &manager, executor);
   k8s::Result<void> listening = listen_all(servers, options, *runtime.view);
   if (!listening) co_return listening;
+  k8s::Result<std::unique_ptr<HealthServer>> debug = listen_for_debug(runtime, options, &manager, executor);
+  if (!debug) co_return std::unexpected(debug.error());
+  if (*debug != nullptr) servers.push_back(*std::move(debug));
 
   const std::unique_ptr<k8s::Signal> wake = clock->make_signal();
   bool stop = false;
@@ -97,6 +115,7 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   if (runtime.kill != nullptr) signals.spawn(executor, forward(runtime.kill, &kill, wake.get()));
   for (const auto& server : servers) serving.spawn(executor, server->run());
   manager.on_fatal([&wake] { wake->notify(); });
+  runtime.view->debug = [&manager](const DebugRequest& request) { return manager.debug(request); };
   runtime.log->info("Started", {{"version", version()},
                                 {"identity", options.identity},
                                 {"leaderElection", options.leader_elect && !options.dry_run}});
@@ -116,6 +135,7 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   co_await signals.join();
   co_await serving.join();
   runtime.view->finished = true;
+  runtime.view->debug = nullptr;
   runtime.view->leading = false;
   if (!crash) runtime.log->info("Stopped");
   runtime.log->flush();

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "controller/debug_answer.h"
 #include "controller/options.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/error.h"
@@ -39,6 +40,8 @@ struct RuntimeView {
   Plan last_plan;        // What the last pass planned (before the executor's own filters).
   int metrics_port = 0;  // Where /metrics and the probes listen; 0 when off.
   int health_port = 0;
+  int debug_port = 0;
+  std::function<DebugAnswer(const DebugRequest&)> debug;  // What /debug answers; null before and after the run.
 };
 
 struct RuntimeHooks {

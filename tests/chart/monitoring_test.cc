@@ -52,7 +52,7 @@ TEST(Monitoring, TheDocumentationListsEveryMetric) {
 TEST(Monitoring, NoLabelNamesANodeOrAPod) {
   const std::set<std::string> bounded{"controller", "result",  "name",     "priority", "code",     "method", "host",
                                       "verb",       "version", "compiler", "state",    "reason",   "phase",  "rollout",
-                                      "severity",   "kind",    "cause",    "resource", "decision", "mode"};
+                                      "severity",   "kind",    "cause",    "resource", "decision", "mode",   "profile"};
   for (const Metrics::Family& family : metrics_catalog()) {
     for (const std::string& label : family.labels) EXPECT_TRUE(bounded.contains(label)) << family.name << " " << label;
   }

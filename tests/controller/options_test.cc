@@ -276,5 +276,19 @@ TEST(CliTest, PlanRefusesAnUnknownReconcilerAndABadTime) {
   }
 }
 
+TEST(OptionsTest, DebugIsServedOnLoopbackOnly) {
+  for (const char* address : {"", "0", "127.0.0.1:8082", "localhost:0", "[::1]:8082"}) {
+    Options options;
+    options.debug_bind_address = address;
+    EXPECT_TRUE(validate(options).has_value()) << address;
+  }
+  for (const char* address :
+       {":8082", "0.0.0.0:8082", "10.0.0.1:8082", "[::]:8082", "127.0.0.1.example.com:1", "8082"}) {
+    Options options;
+    options.debug_bind_address = address;
+    EXPECT_FALSE(validate(options).has_value()) << address;
+  }
+}
+
 }  // namespace
 }  // namespace gso

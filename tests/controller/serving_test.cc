@@ -153,6 +153,9 @@ TEST(LoggingTest, LevelsBelowTheChosenOneAreDropped) {
   log.warning("yes");
   log.error("yes");
   EXPECT_EQ(lines.size(), 2U);
+  log.set_level(LogLevel::debug);
+  log.debug("yes, from now on");
+  EXPECT_EQ(lines.size(), 3U);
   Logger::silent()->error("nothing");
 }
 
@@ -163,6 +166,7 @@ class HealthServerTest : public testing::Test {
     options.address = "127.0.0.1:0";
     metrics->add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});
     HealthRoutes routes{.ready = [this] { return ready; }, .live = [] { return ProbeAnswer{}; }, .metrics = metrics};
+    routes.debug = debug;
     server = std::make_unique<HealthServer>(io.get_executor(), clock.get(), options, std::move(routes));
     ASSERT_TRUE(server->listen().has_value());
     port = server->port();
@@ -202,6 +206,7 @@ class HealthServerTest : public testing::Test {
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   std::unique_ptr<HealthServer> server;
   ProbeAnswer ready;
+  std::function<DebugAnswer(const DebugRequest&)> debug;  // Null: off.
   int port = 0;
   bool ended = false;
 };
@@ -232,6 +237,19 @@ TEST_F(HealthServerTest, EverythingElseIsRefusedPolitely) {
   EXPECT_THAT(get("/" + std::string(20'000, 'a')), Not(HasSubstr("200 OK"))) << "a header without end";
   EXPECT_THAT(exchange("HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), HasSubstr("200 OK"));
   EXPECT_THAT(get("/healthz"), HasSubstr("HTTP/1.1 200 OK")) << "and it still serves";
+}
+
+TEST_F(HealthServerTest, DebugIsServedWhereItIsOnAndItsPutsAreNotOthers) {
+  debug = [](const DebugRequest& request) {
+    return DebugAnswer{request.put ? 201 : 200, std::string(request.path) + "\n"};
+  };
+  start({});
+  EXPECT_THAT(get("/debug/nodes/n?x=1"),
+              testing::AllOf(HasSubstr("200 OK"), HasSubstr("application/json"), HasSubstr("\r\n/debug/nodes/n\n")));
+  const std::string end = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+  EXPECT_THAT(exchange("PUT /debug/log-level/debug" + end), HasSubstr("HTTP/1.1 201"));
+  EXPECT_THAT(exchange("PUT /metrics" + end), HasSubstr("HTTP/1.1 405"));
+  EXPECT_THAT(exchange("DELETE /debug/cache" + end), HasSubstr("HTTP/1.1 405"));
 }
 
 TEST_F(HealthServerTest, AKeptAliveConnectionServesMoreThanOneRequest) {
