@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/this_coro.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -12,7 +14,9 @@
 
 #include "controller/dynamic_watches.h"
 #include "controller/kai_checks.h"
+#include "controller/kai_lookups.h"
 #include "controller/logging.h"
+#include "controller/task_group.h"
 #include "reconcilers/cluster_pods.h"
 #include "reconcilers/fleet.h"
 #include "reconcilers/kai/config_view.h"
@@ -151,6 +155,35 @@ KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, Wall
   return wants;
 }
 
+// What KAI's planners want to know besides. What one answer leads to is asked in the next round.
+asio::awaitable<void> look_up(k8s::ApiClient* client, k8s::Clock* clock, PlannerSettings settings, ClusterView* view) {
+  constexpr int kMostRounds = 4;
+  constexpr std::chrono::seconds kPatience(30);
+  KaiChecks checks(client, clock, &view->world, &settings.kai, Logger::silent());
+  TaskGroup tasks(clock);
+  KaiLookUps::Parts parts;
+  parts.reads = &checks;
+  parts.clock = clock;
+  parts.world = &view->world;
+  parts.settings = &settings.kai;
+  parts.log = Logger::silent();
+  parts.tasks = &tasks;
+  parts.executor = co_await asio::this_coro::executor;
+  parts.wake = [](k8s::Duration) {};
+  KaiLookUps lookups(std::move(parts));
+  for (int round = 0; round < kMostRounds; ++round) {
+    const KaiWants wants = wants_of(*view, settings, clock->now());
+    if (wants.empty()) break;
+    lookups.want(wants);
+    const k8s::MonoTime deadline = clock->monotonic() + kPatience;
+    const bool ended = co_await tasks.join_until(deadline);
+    if (!ended) break;
+  }
+  lookups.stop();
+  tasks.cancel();
+  co_await tasks.join();
+}
+
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
@@ -245,15 +278,7 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clo
     co_return k8s::Result<void>{};
   }
   pods.place(view->world, view->consumers, clock->now());
-  // What one answer leads to is asked in the next round.
-  constexpr int kMostRounds = 4;
-  KaiChecks checks(client, clock, &view->world, &settings.kai, Logger::silent());
-  for (int round = 0; round < kMostRounds; ++round) {
-    const KaiWants wants = wants_of(*view, settings, clock->now());
-    if (wants.empty()) break;
-    const KaiChecks::Answered answered = co_await checks.answer(wants);
-    if (answered != KaiChecks::Answered::some) break;
-  }
+  co_await look_up(client, clock, settings, view);
   co_return k8s::Result<void>{};
 }
 
