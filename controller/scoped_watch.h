@@ -29,14 +29,14 @@
 
 namespace gso {
 
-// How many scopes hold each object of one store. The keys are the store's own, which stay where they are until the
-// object goes (so nothing may call init_done() on such a store; see Store::mark_synced()): a fleet has too many pods to
-// keep their names more than once.
+// How many scopes hold each object of one store. It owns the keys that the scopes point to: objects leave the store by
+// other ways too (Expectations drops what a GET finds gone).
+using ScopeCounts = std::unordered_map<k8s::ObjectKey, int>;
+
 struct SameKey {
   std::size_t operator()(const k8s::ObjectKey* key) const { return std::hash<k8s::ObjectKey>{}(*key); }
   bool operator()(const k8s::ObjectKey* a, const k8s::ObjectKey* b) const { return *a == *b; }
 };
-using ScopeCounts = std::unordered_map<const k8s::ObjectKey*, int, SameKey, SameKey>;
 
 // Writes one scope's objects into a store that it shares with other scopes.
 template <class T>
@@ -76,7 +76,7 @@ class ScopeSink final : public k8s::WatchSink {
   }
 
  private:
-  // Keys of the store, each counted once for each set that holds it.
+  // Keys of counts_, each counted once for each set that holds it.
   using Keys = std::unordered_set<const k8s::ObjectKey*, SameKey, SameKey>;
 
   // A malformed object stays as the store has it, and counts as being there.
@@ -98,9 +98,9 @@ class ScopeSink final : public k8s::WatchSink {
   }
   void hold(const k8s::ObjectKey& key, Keys* into) {
     if (into->contains(&key)) return;
-    const k8s::ObjectKey* stored = &store_->all().find(key)->first;
-    ++(*counts_)[stored];
-    into->insert(stored);
+    const auto held = counts_->try_emplace(key, 0).first;
+    ++held->second;
+    into->insert(&held->first);
   }
   void release(Keys keys) {
     while (!keys.empty()) {
@@ -110,7 +110,7 @@ class ScopeSink final : public k8s::WatchSink {
     }
   }
   void release(const k8s::ObjectKey& key) {
-    auto it = counts_->find(&key);
+    auto it = counts_->find(key);
     if (it == counts_->end() || --it->second > 0) return;
     counts_->erase(it);
     store_->erase(key);
