@@ -49,6 +49,7 @@ ClusterWatches::ClusterWatches(k8s::ApiClient* client, k8s::Clock* clock, World*
   add({"", "v1", "nodes"}, &world->nodes, &project_node);
   add({"apps", "v1", "daemonsets"}, &world->daemonsets, &project_daemonset);
   add({"nvidia.com", "v1", "clusterpolicies"}, &world->clusterpolicies, &project_clusterpolicy);
+  add({"nvidia.com", "v1alpha1", "gpuclusters"}, &world->gpu_clusters, &project_gpu_cluster);
   add({"kai.scheduler", "v1", "configs"}, &world->kai.configs, &project_kai_config);
   add({"scheduling.run.ai", "v1alpha2", "bindrequests"}, &world->kai.bind_requests, &project_bind_request);
   add({"gpusharing.dev", "v1alpha1", "sharingpolicies"}, &world->policies, &project_sharing_policy);

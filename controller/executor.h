@@ -65,8 +65,10 @@ struct Execution {
   bool replan = false;                    // The view was refreshed, or a conflict was seen: plan again at once.
   bool crashed = false;                   // The crash hook said so.
   std::optional<Duration> requeue_after;  // When the first deferred or failed one may be tried again.
-  std::vector<Finding> findings;          // Terminal errors, refused evictions, clashes.
-  std::vector<RecordEvent> events;        // The same for `kubectl describe`.
+  // By node and pod uid: what a PodDisruptionBudget answered to an eviction. Empty text: it let the pod go.
+  std::map<std::string, std::map<std::string, std::string>> evictions;
+  std::vector<Finding> findings;    // Terminal errors, refused evictions, clashes.
+  std::vector<RecordEvent> events;  // The same for `kubectl describe`.
 };
 
 class Executor {

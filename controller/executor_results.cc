@@ -38,7 +38,10 @@ std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
   const bool evicts = std::holds_alternative<EvictPod>(planned.action);
   if (!target.ns.empty()) text += fmt::format(" in namespace {}", target.ns);
   const bool reservation = planned.reconciler == kReservationGc;
-  const char* value = evicts ? "eviction.enabled" : reservation ? "kai.reservationNamespaces" : "operandNamespaces";
+  const char* value = evicts                           ? "eviction.enabled"
+                      : planned.reason == kRejectedPod ? "rejectedPods.namespaces"
+                      : reservation                    ? "kai.reservationNamespaces"
+                                                       : "operandNamespaces";
   if (evicts || !target.ns.empty()) text += fmt::format(" (chart value {})", value);
   return text;
 }
@@ -48,6 +51,13 @@ std::string restart_body(const RestartDaemonSet& restart) {
   Json body{{"metadata", {{"resourceVersion", restart.resource_version}}}};
   body["spec"]["template"]["metadata"]["annotations"] = annotations;
   return body.dump();
+}
+
+// A budget that has nothing to spare (429), or several of them for one pod, which the API server refuses (500). A 429
+// without that word is its own overload.
+bool is_budget(const k8s::Error& error) {
+  return error.message.find("disruption budget") != std::string::npos ||
+         error.message.find("PodDisruptionBudget") != std::string::npos;
 }
 
 // The write may have happened although no answer says so.
@@ -192,6 +202,9 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   count(planned, "ok");
   backoff_.forget(subject);
   terminal_.erase(subject);
+  if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
+    run->result.evictions[planned.node][evicted->uid].clear();
+  }
   if (std::holds_alternative<PatchNode>(planned.action)) {
     parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.reason}});
   }
@@ -252,9 +265,10 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
   } else {
     parts_.log->warning("Write failed", {{"action", subject_of(planned)}, {"error", error.message}});
     std::optional<Duration> wait = error.retry_after;
-    if (std::holds_alternative<EvictPod>(planned.action) && error.reason == k8s::Reason::too_many_requests) {
+    if (std::holds_alternative<EvictPod>(planned.action) && is_budget(error)) {
       wait = std::max<Duration>(wait.value_or(Duration::zero()), options_.eviction_retry);
-      run->result.findings.push_back({Severity::warning, target, "PDBRefuses", error.message});
+      run->result.findings.push_back({Severity::warning, target, std::string(kPdbRefuses), error.message});
+      run->result.evictions[planned.node][target.uid] = error.message;
     }
     back_off(run, planned, wait);
     if (error.reason == k8s::Reason::conflict || ambiguous(error.reason)) parts_.expectations->unknown(target);

@@ -13,7 +13,6 @@
 namespace gso {
 namespace {
 
-const std::string kFleet = "fleet";
 const std::string kWatchFailed = "Watch failed";
 const std::string kLeaseFailed = "Lease could not be acquired or renewed";
 constexpr std::size_t kLongList = 200;
@@ -151,6 +150,7 @@ void Manager::wire_stores() {
   listen(world_.nodes, false);
   listen(world_.daemonsets, true);
   listen(world_.clusterpolicies, true);
+  listen(world_.gpu_clusters, false);
   listen(world_.configmaps, false);
   listen(world_.operand_pods, false);
   listen(world_.revisions, false);

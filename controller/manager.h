@@ -38,9 +38,13 @@
 #include "controller/workqueue.h"
 #include "k8sclient/client.h"
 #include "reconcilers/fleet.h"
+#include "reconcilers/jobs.h"
 #include "reconcilers/snapshot.h"
 
 namespace gso {
+
+// The one key of the queue, since a pass plans the whole fleet; and the controller's name in metrics.
+inline const std::string kFleet = "fleet";
 
 class Manager {
  public:
@@ -110,6 +114,14 @@ class Manager {
   boost::asio::awaitable<bool> list_consumers(std::set<std::string> nodes);
   boost::asio::awaitable<void> list_some(std::shared_ptr<ConsumerRun> run);
   boost::asio::awaitable<k8s::Result<NodeConsumers>> consumers_of(std::string node);
+  struct JobNodes {
+    k8s::WallTime listed_at{};
+    std::set<std::string> nodes;
+  };
+  boost::asio::awaitable<k8s::Result<std::set<std::string>>> nodes_of_job(Job job);
+  [[nodiscard]] std::vector<Job> jobs_to_follow(const std::string& node, const std::vector<Pod>& pods) const;
+  void note_evictions(const Execution& execution);
+  static void keep_refusals(const NodeConsumers& before, NodeConsumers& found);
   void update_scopes();
   [[nodiscard]] std::optional<Plan> make_plan();
   void finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed);
@@ -145,6 +157,7 @@ class Manager {
   KaiLookUps kai_lookups_;
   ConditionTracker conditions_;
   std::map<std::string, NodeConsumers> consumers_;
+  std::map<std::string, JobNodes> jobs_;  // By Job::id.
   std::set<std::string> told_findings_;
   std::set<std::string> told_synced_;
   std::map<std::string, MonoTime> cordoned_since_;  // By node, as seen at scrapes.

@@ -13,8 +13,6 @@
 namespace gso {
 namespace {
 
-const std::string kFleet = "fleet";
-
 double seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
 }

@@ -13,14 +13,11 @@
 namespace gso {
 namespace {
 
-const std::string kFleet = "fleet";
 const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
+const k8s::Gvr kGpuClusters{"nvidia.com", "v1alpha1", "gpuclusters"};
 constexpr Duration kViewPoll = std::chrono::milliseconds(100);
 // A planner that asks to be run again at once must not occupy the process.
 constexpr Duration kSoonest = std::chrono::milliseconds(5);
-// A node's consumers are not listed twice within this.
-constexpr Duration kConsumersAge = std::chrono::seconds(1);
-constexpr Duration kConsumersKept = std::chrono::minutes(5);
 
 double seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
@@ -108,6 +105,7 @@ boost::asio::awaitable<void> Manager::pass() {
     become_fatal({k8s::Reason::cancelled, 0, "crash point"});
     co_return;
   }
+  note_evictions(execution);
   bool listed = false;
   if (!plan.consumers_wanted.empty() && !stopping_) listed = co_await list_consumers(plan.consumers_wanted);
   report(plan, execution);
@@ -138,7 +136,9 @@ std::optional<Plan> Manager::make_plan() {
   for (const Reconciler& reconciler : reconcilers()) {
     const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
     const bool synced = std::all_of(reconciler.watches.begin(), reconciler.watches.end(), [this](const k8s::Gvr& gvr) {
-      return cluster_.synced(gvr) || (world_.clusterpolicies_forbidden && gvr == kClusterPolicies);
+      return cluster_.synced(gvr) || (world_.clusterpolicies_forbidden && gvr == kClusterPolicies) ||
+             // Who may not see them goes by the DaemonSets, which are not there beside one.
+             (gvr == kGpuClusters && cluster_.forbidden(gvr).has_value());
     });
     if (!known || !synced) {
       metrics_->add("controller_runtime_reconcile_total", {name[0], {"result", "requeue"}});
@@ -154,67 +154,6 @@ std::optional<Plan> Manager::make_plan() {
   if (!known) return std::nullopt;
   metrics_->observe("gpusharing_plan_seconds", {}, seconds(clock_->monotonic() - begun));
   return plan;
-}
-
-boost::asio::awaitable<k8s::Result<NodeConsumers>> Manager::consumers_of(std::string node) {
-  NodeConsumers found;
-  found.listed_at = clock_->now();
-  k8s::ListOptions options;
-  options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
-  options.call.deadline = clock_->monotonic() + std::chrono::seconds(15);
-  k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) {
-      found.pods.clear();
-      return {};
-    }
-    k8s::Result<Pod> pod = project_pod(*json);
-    if (!pod) return std::unexpected(pod.error());
-    if (is_gpu_consumer(*pod, world_)) found.pods.push_back(*std::move(pod));
-    return {};
-  });
-  const k8s::Gvr pods{"", "v1", "pods"};
-  const k8s::Result<std::string> listed = co_await client_.list(pods, options, &sink);
-  if (!listed) co_return std::unexpected(listed.error());
-  co_return found;
-}
-
-boost::asio::awaitable<void> Manager::list_some(std::shared_ptr<ConsumerRun> run) {
-  while (!run->nodes.empty() && !stopping_) {
-    const std::string node = run->nodes.back();
-    run->nodes.pop_back();
-    k8s::Result<NodeConsumers> found = co_await consumers_of(node);
-    if (found) {
-      consumers_[node] = *std::move(found);
-      run->listed = true;
-    } else {
-      run->failed = true;
-      log_->warning("Could not list the pods of a node", {{"node", node}, {"error", found.error().message}});
-    }
-  }
-}
-
-boost::asio::awaitable<bool> Manager::list_consumers(std::set<std::string> nodes) {
-  const k8s::WallTime now = clock_->now();
-  auto run = std::make_shared<ConsumerRun>();
-  std::erase_if(consumers_, [&](const auto& entry) {
-    return !nodes.contains(entry.first) && now - entry.second.listed_at > kConsumersKept;
-  });
-  for (const std::string& node : nodes) {
-    auto it = consumers_.find(node);
-    const bool fresh = it != consumers_.end() && now - it->second.listed_at < kConsumersAge;
-    if (fresh) {
-      wake(kConsumersAge);
-    } else {
-      run->nodes.push_back(node);
-    }
-  }
-  TaskGroup readers(clock_);
-  constexpr std::size_t kReaders = 8;
-  for (std::size_t i = 0; i < std::min(kReaders, run->nodes.size()); ++i) readers.spawn(executor_, list_some(run));
-  co_await readers.join();
-  if (!readers.failure().empty()) throw std::runtime_error(readers.failure());
-  if (run->failed) queue_.add_rate_limited(kFleet);
-  co_return run->listed;
 }
 
 // Watches that the server forbids, as findings and Events: the person who can grant them looks there.

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "controller/leader_election.h"
@@ -38,6 +39,35 @@ OptionSpec text(std::string name, std::string group, std::string type, std::stri
                 return std::string();
               },
           .get = [field](const Options& o) { return read(field, o); }};
+}
+
+std::set<std::string> split_names(std::string_view text) {
+  std::set<std::string> out;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    if (comma != 0) out.emplace(text.substr(0, comma));
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return out;
+}
+
+bool is_namespace(std::string_view name) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  constexpr std::size_t kLongest = 63;
+  return !name.empty() && name.size() <= kLongest && plain(name.front()) && plain(name.back()) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return plain(c) || c == '-'; });
+}
+
+OptionSpec namespaces(std::string name, std::string group, std::string doc, Field<std::string> field) {
+  OptionSpec out = text(std::move(name), std::move(group), "NAMESPACE,…", std::move(doc), field);
+  out.set = [field](Options& o, const std::string& value) -> std::string {
+    for (const std::string& one : split_names(value)) {
+      if (!is_namespace(one)) return fmt::format("'{}' is no name of a namespace; give them with commas between", one);
+    }
+    field(o) = value;
+    return {};
+  };
+  return out;
 }
 
 OptionSpec boolean(std::string name, std::string group, std::string doc, Field<bool> field) {
@@ -261,6 +291,11 @@ void add_planning(std::vector<OptionSpec>& out) {
       "Upper limit over every policy's mode; Observe writes no Pod, no ConfigMap, no Node but labels",
       {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
       [](Options& o) -> auto& { return o.rollouts; }));
+  out.push_back(
+      namespaces("remove-rejected-pods", kPlanning,
+                 "Remove pods that a node refused (UnexpectedAdmissionError) while it was restarted, in these "
+                 "namespaces; empty: nowhere",
+                 [](Options& o) -> auto& { return o.remove_rejected_pods; }));
   out.push_back(boolean("adopt-drift", kPlanning, "Roll also nodes whose drift was there before the first start",
                         [](Options& o) -> auto& { return o.adopt_drift; }));
 }
@@ -351,6 +386,7 @@ PlannerSettings Options::planner_settings() const {
   out.revision_history_limit = revision_history_limit;
   out.label_mode = label_mode;
   out.adopt_drift = adopt_drift;
+  out.remove_rejected_pods = split_names(remove_rejected_pods);
   out.mode = mode;
   out.rollouts = rollouts;
   out.rollout = rollout;

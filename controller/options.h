@@ -68,6 +68,8 @@ struct Options {
   PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
   bool adopt_drift = false;
   PolicyMode rollouts = PolicyMode::enforce;  // Upper limit over the mode of every policy.
+  // Namespaces, with commas, where pods left in UnexpectedAdmissionError by a restart of ours are removed.
+  std::string remove_rejected_pods;
 
   // --- KAI-Scheduler's reservation pods
   KaiGcMode kai_reservations = KaiGcMode::enforce;

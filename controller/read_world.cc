@@ -211,6 +211,10 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
       co_await list_if_served<ClusterPolicy>(client, clusterpolicies, &project_clusterpolicy, &world->clusterpolicies);
   note(cluster_policies, "clusterpolicies");
   world->clusterpolicies_forbidden = !cluster_policies;
+  const k8s::Gvr gpuclusters{"nvidia.com", "v1alpha1", "gpuclusters"};
+  const k8s::Result<bool> gpu_clusters =
+      co_await list_if_served<GpuCluster>(client, gpuclusters, &project_gpu_cluster, &world->gpu_clusters);
+  note(gpu_clusters, "gpuclusters");
   const k8s::Result<bool> our_policies =
       co_await list_if_served<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
   const k8s::Result<bool> our_rollouts =

@@ -56,7 +56,8 @@ void Assessor::finish() {
   const bool blocked_written = state == kStateBlocked;
   const bool left_cordoned = node_.meta.annotations.get(kCordonedAnnotation) == "true";
   const bool wants_blocked = out_.situation == Situation::blocked && out_.write_blocked;
-  out_.stale_state = !out_.flight && ((blocked_written && !wants_blocked) || left_cordoned);
+  const bool left_guarded = node_.meta.annotations.contains(kGuardAnnotation);
+  out_.stale_state = !out_.flight && ((blocked_written && !wants_blocked) || left_cordoned || left_guarded);
 }
 
 std::int64_t Assessor::recorded_gpus() const {
@@ -75,6 +76,12 @@ void Assessor::decide() {
   if (out_.flight) {
     decide_flight();
     return;
+  }
+  if (!set_.gpu_cluster.empty()) {
+    return block(kProviderUnsupported,
+                 fmt::format("GPUCluster {} shares GPUs by DRA claims: no profile of ConfigMap {} applies",
+                             set_.gpu_cluster, set_.id()),
+                 false);
   }
   if (out_.wrong_key) return block(kConfigInvalid, wrong_key_, false);
   if (std::string why = single_key_obstacle(); !why.empty()) return block(kConfigInvalid, std::move(why), false);

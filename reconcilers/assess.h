@@ -108,6 +108,7 @@ struct NodeAssessment {
   std::string message;
   bool wrong_key = false;      // The policy names a key that the ConfigMap does not have: blocked at what it has.
   bool unknown_label = false;  // Somebody's label names a key that the ConfigMap never had: no fault of the ConfigMap.
+  bool only_held = false;      // Blocked by a driver upgrade or MIG change, and by nothing else.
   bool write_blocked = false;  // The reason concerns this node: it is written to the node, once.
   std::optional<Flight> flight;
   // The node shows something that is ours to clean: a Blocked state or a cordon that has no reason any more.
@@ -143,6 +144,11 @@ struct AssessContext {
 // Pieces that the planners share.
 // The transition that a flight's list of pods stands for; `target`: the profile it goes to, null when unknown.
 [[nodiscard]] Transition flight_transition(const Flight& flight, const Profile* target);
+// Runs what it should, as far as its devices go: sick hardware is no reason to hold anything up.
+[[nodiscard]] bool is_settled(const NodeAssessment& assessment);
+// Fewer devices than there should be, with the rest as it should be.
+[[nodiscard]] bool is_sick(const NodeAssessment& assessment);
+[[nodiscard]] std::string sickness_of(const NodeAssessment& assessment);
 // How a node that does not match differs from what it should show: never empty.
 [[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
 [[nodiscard]] NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods);

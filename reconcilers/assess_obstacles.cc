@@ -26,12 +26,19 @@ bool Assessor::label_is_foreign() const {
 
 void Assessor::find_obstacle() {
   if (const auto holder = foreign_holder(node_, set_); !holder.empty()) {
+    find_own_obstacle();
+    out_.only_held = out_.situation != Situation::blocked;
     block(
         holder,
         holder == kDriverUpgrade ? "a driver upgrade is under way on the node" : "the MIG manager is changing the node",
         false);
     return;
   }
+  find_own_obstacle();
+}
+
+// What would be in the way even if nobody else were at work on the node.
+void Assessor::find_own_obstacle() {
   if (out_.label && label_is_foreign() && !policy_->takeover) {
     return block(
         kLabelOwnedByOther,

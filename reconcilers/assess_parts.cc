@@ -40,6 +40,18 @@ std::string shown_difference(const NodeAssessment& assessment) {
   return "a pod of the plugin, GFD or MPS is missing or not Ready";
 }
 
+bool is_sick(const NodeAssessment& a) {
+  return a.pods_ready && (a.verified.shortfall || (a.verified.ok && a.verified.unhealthy));
+}
+
+bool is_settled(const NodeAssessment& a) {
+  return a.situation == Situation::current && (a.matches || is_sick(a));
+}
+
+std::string sickness_of(const NodeAssessment& a) {
+  return a.verified.ok ? "allocatable is below capacity: a device is unhealthy" : a.verified.mismatch;
+}
+
 std::string_view to_string(WayIn way) {
   switch (way) {
     case WayIn::none:

@@ -67,6 +67,7 @@ class Assessor {
   [[nodiscard]] bool label_is_foreign() const;
   void find_obstacle();
   [[nodiscard]] std::string single_key_obstacle() const;
+  void find_own_obstacle();
   [[nodiscard]] std::string mig_obstacle() const;
   [[nodiscard]] std::string kai_obstacle() const;
   [[nodiscard]] std::string mps_capable_obstacle() const;

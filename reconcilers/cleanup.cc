@@ -10,6 +10,7 @@
 #include "reconcilers/fleet_index.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/node_labels.h"
+#include "reconcilers/rollout/pass.h"
 
 namespace gso {
 
@@ -63,6 +64,7 @@ class Leaving {
     for (const std::string_view annotation : kNodeAnnotations) {
       if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
     }
+    remove_guards(patch, node);
     if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
     const bool marked =
         node.meta.annotations.get(kMpsMarkAnnotation) == "true" && node.meta.labels.contains(kMpsEnabled);

@@ -6,6 +6,7 @@
 
 #include "reconcilers/discovery.h"
 #include "reconcilers/fleet.h"
+#include "reconcilers/jobs.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/names.h"
 #include "reconcilers/model/project.h"
@@ -63,6 +64,24 @@ void ClusterPods::place_for_kai(World& world, WallTime now) {
   }
 }
 
+namespace {
+
+void follow_jobs(std::map<std::string, NodeConsumers>& consumers) {
+  std::map<std::string, std::set<std::string>> nodes;
+  for (const auto& [name, listing] : consumers) {
+    for (const Pod& pod : listing.pods) {
+      if (const auto job = job_of(pod)) nodes[job->id()].insert(name);
+    }
+  }
+  for (auto& [name, listing] : consumers) {
+    for (const Pod& pod : listing.pods) {
+      if (const auto job = job_of(pod)) listing.jobs[job->id()] = nodes[job->id()];
+    }
+  }
+}
+
+}  // namespace
+
 void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& consumers, WallTime now) {
   place_for_kai(world, now);
   const Discovery found = discover(world);
@@ -87,6 +106,7 @@ void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& cons
     const auto node = consumers.find(std::string(pod.node_name.view()));
     if (node != consumers.end() && is_gpu_consumer(pod, world)) node->second.pods.push_back(std::move(pod));
   }
+  follow_jobs(consumers);
   clear();
 }
 

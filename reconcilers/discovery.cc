@@ -297,6 +297,8 @@ std::map<std::string_view, std::string_view> newest_hashes(const World& world) {
 // What the ClusterPolicy says that its DaemonSets do not say yet.
 void read_announcement(const World& world, OperandSet& set) {
   if (set.provider != Provider::gpu_operator) return;
+  // There can be one only; the two kinds exclude each other, so that these DaemonSets are about to go.
+  if (!world.gpu_clusters.all().empty()) set.gpu_cluster = world.gpu_clusters.all().begin()->first.name;
   set.announcement_unknown = world.clusterpolicies_forbidden;
   if (set.announcement_unknown) return;
   const ClusterPolicy* policy = world.clusterpolicies.find(set.owner);
@@ -341,7 +343,11 @@ Discovery discover(const World& world) {
       }
     }
     for (const std::string& config_map : config_maps) {
-      OperandSet set{ns, owner.provider, owner.name, config_map, {}, {}, {}, false, 0};
+      OperandSet set;
+      set.ns = ns;
+      set.provider = owner.provider;
+      set.owner = owner.name;
+      set.config_map = config_map;
       for (const Operand& operand : operands) {
         // GFD or MPS without profiles of their own still serve the same nodes; what they get wrong shows in the labels.
         const bool bare = operand.component != Component::plugin && operand.config_map.empty();

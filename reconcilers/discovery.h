@@ -82,6 +82,8 @@ struct OperandSet {
   std::int64_t clusterpolicy_generation = 0;
   // The ClusterPolicy may not be read: a change that it announces shows only once its DaemonSets have it.
   bool announcement_unknown = false;
+  // The GPUCluster that takes the ClusterPolicy's place: GPUs are shared by DRA claims, and no profile applies.
+  std::string gpu_cluster;
 
   // "namespace/configmap".
   [[nodiscard]] std::string id() const { return ns + "/" + config_map; }

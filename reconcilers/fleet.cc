@@ -7,6 +7,7 @@
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/pass.h"
 #include "reconcilers/rollout/status.h"
 
@@ -35,8 +36,11 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet) {
   if (pass.index.record) {
     plan_finalizers(pass);
     plan_managed_keys(pass);
+    plan_foresight(pass);
     plan_nodes_in_flight(pass);
     plan_starts(pass);
+    plan_paused_relabels(pass);
+    plan_healing(pass);
     plan_outcomes(pass);
     plan_rollout_statuses(pass);
   }
@@ -107,6 +111,7 @@ const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
 const k8s::Gvr kDaemonSets{"apps", "v1", "daemonsets"};
 const k8s::Gvr kControllerRevisions{"apps", "v1", "controllerrevisions"};
 const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
+const k8s::Gvr kGpuClusters{"nvidia.com", "v1alpha1", "gpuclusters"};
 const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
 const k8s::Gvr kRollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
 const k8s::Gvr kKaiConfigs{"kai.scheduler", "v1", "configs"};
@@ -127,12 +132,13 @@ const std::vector<Reconciler>& reconcilers() {
   static const std::vector<Reconciler> list = {
       {kNodeProfile,
        "Records what nodes run, verifies it by effect, says why a node is blocked.",
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kPolicies},
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies},
        {{kNodes, {"patch"}}, {kEvents, {"create", "patch"}}},
        node_profile},
       {kSharingRollout,
        "Takes nodes to their profile's present revision, within budgets, and verifies each.",
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kPolicies, kRollouts},
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies,
+        kRollouts},
        {{kNodes, {"patch"}},
         {kPods, {"list", "delete"}},
         {sub(kPods, "eviction"), {"create"}},

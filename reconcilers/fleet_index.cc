@@ -23,6 +23,7 @@ void FleetIndex::attach(World& world) {
   world.daemonsets.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
   world.revisions.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
   world.clusterpolicies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
+  world.gpu_clusters.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
   world.policies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_policies_changed(); });
   impl_->kai.attach(world);
   note_everything_changed();
@@ -100,7 +101,7 @@ void FleetIndex::Impl::reset() {
   setups.clear();
   setups_.clear();
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
-                      &drifting, &breaking, &label_work, &unwritable, &releases}) {
+                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases}) {
     names->clear();
   }
   mps_work.clear();
@@ -265,7 +266,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   share.product = a.product;
   share.situation = a.situation;
   share.busy = a.unavailable || a.flight.has_value();
-  share.settled = a.situation == Situation::current && a.matches;
+  share.settled = is_settled(a);
   share.held = a.held;
   share.reason = Interned(a.reason);
   share.target = a.target;
@@ -322,7 +323,8 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
       node.meta.labels.get(kStateLabel) == kStateBlocked && node.meta.annotations.get(kMessageAnnotation) == a.message;
   if (a.situation == Situation::blocked && a.write_blocked && !says_blocked) written_blocked.insert(name);
   const bool excused = !a.ready || a.held || a.drift_at_install || !foreign_holder(node, set_of(a)).empty();
-  if (a.situation == Situation::current && !a.matches && !excused) drifting.insert(name);
+  if (a.situation == Situation::current && !is_settled(a) && !excused) drifting.insert(name);
+  if (a.situation == Situation::current && is_sick(a) && a.ready && !a.held) unhealthy.insert(name);
   if (!a.would_break.empty()) breaking.insert(name);
   if (a.setup && !a.setup->empty()) {
     share.setup = a.setup;
@@ -333,7 +335,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
 
 void FleetIndex::Impl::remove(const std::string& name) {
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
-                      &drifting, &breaking, &label_work, &unwritable, &releases}) {
+                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases}) {
     names->erase(name);
   }
   mps_work.erase(name);
@@ -380,20 +382,6 @@ void FleetIndex::Impl::remove(const std::string& name) {
   if (unit.total == 0) units.erase(unit_at);
   if (policy_at->second.total == 0) policies.erase(policy_at);
   shares_.erase(it);
-}
-
-bool is_gpu_consumer(const Pod& pod, const World& world) {
-  if (pod.phase == "Succeeded" || pod.phase == "Failed") return false;
-  if (world.operand_pods.find(pod.meta.key()) != nullptr) return false;
-  const bool requests = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
-  // KAI's fractions are annotations and a group: the GPU itself is requested by their reservation pod.
-  const bool fraction = pod.meta.labels.contains(kai::kGroupLabel) || pod.meta.annotations.contains(kai::kFraction) ||
-                        pod.meta.annotations.contains(kai::kMemory);
-  if (requests || pod.uses_mps_pipe || pod.dra_gpu_claim || fraction) return true;
-  // The NVIDIA stack's other DaemonSets (DCGM, validator, driver) see all devices and are none of their clients.
-  const auto* owner = pod.meta.controller();
-  const bool sees_devices = pod.nvidia_visible_devices || pod.runtime_class == "nvidia";
-  return sees_devices && !(owner != nullptr && owner->kind == "DaemonSet");
 }
 
 }  // namespace gso

@@ -99,7 +99,7 @@ class FleetIndex::Impl {
   // Active sets, sorted by name. unwritable: a label that is ours to write has no valid value.
   std::map<SetupBook::Answer, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen,
-      drifting, breaking, label_work, unwritable, releases;
+      drifting, breaking, unhealthy, label_work, unwritable, releases;
   std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI is not as their MPS daemon is.
   // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
   // nodes that both select.

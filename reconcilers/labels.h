@@ -29,6 +29,8 @@ inline constexpr std::string_view kReplaceAnnotation = "gpusharing.dev/replace";
 inline constexpr std::string_view kGpuCountAnnotation = "gpusharing.dev/gpu-count";
 // "true": we cordoned the node, so we uncordon it.
 inline constexpr std::string_view kCordonedAnnotation = "gpusharing.dev/cordoned";
+// "cluster-autoscaler,karpenter": whose annotations we have set while the node is in flight, ours to take back.
+inline constexpr std::string_view kGuardAnnotation = "gpusharing.dev/autoscaler-guard";
 // {key: what stood before, or null}: labels that are ours to write and to take back.
 inline constexpr std::string_view kOwnedAnnotation = "gpusharing.dev/owned";
 // "<policy>=<value>": the policy that wrote nvidia.com/device-plugin.config, and what it wrote. Another value is a
@@ -71,6 +73,10 @@ inline constexpr std::string_view kMigConfigState = "nvidia.com/mig.config.state
 inline constexpr std::string_view kMigStrategy = "nvidia.com/mig.strategy";
 inline constexpr std::string_view kDriverUpgradeState = "nvidia.com/gpu-driver-upgrade-state";
 inline constexpr std::string_view kDeployPrefix = "nvidia.com/gpu.deploy.";
+// "true" on a Node: the autoscaler does not take it away.
+inline constexpr std::string_view kScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+inline constexpr std::string_view kKarpenterDoNotDisrupt = "karpenter.sh/do-not-disrupt";  // On a Pod, too.
+inline constexpr std::string_view kSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 inline constexpr std::string_view kFeatureLabels = "nfd.node.kubernetes.io/feature-labels";
 inline constexpr std::string_view kRevisionHashLabel = "controller-revision-hash";
 
@@ -100,6 +106,9 @@ inline constexpr std::string_view kUnproven = "Unproven";
 inline constexpr std::string_view kDrift = "Drift";
 inline constexpr std::string_view kLoadedUngated = "LoadedUngated";
 inline constexpr std::string_view kUnhealthyDevices = "UnhealthyDevices";
+inline constexpr std::string_view kDeviceUnhealthy = "DeviceUnhealthy";
+inline constexpr std::string_view kJobSpansNodes = "JobSpansNodes";
+inline constexpr std::string_view kReplicasBelowUse = "ReplicasBelowUse";
 inline constexpr std::string_view kLabelsUnreliable = "LabelsUnreliable";
 inline constexpr std::string_view kUnstagedClusterPolicy = "UnstagedClusterPolicy";
 inline constexpr std::string_view kClusterPolicyForbidden = "ClusterPolicyForbidden";
@@ -118,6 +127,7 @@ inline constexpr std::string_view kKaiNoToleration = "KAIReservationWithoutToler
 inline constexpr std::string_view kConfigMapReplacedByGitOps = "ConfigMapReplacedByGitOps";
 inline constexpr std::string_view kRolledBack = "RolledBack";
 inline constexpr std::string_view kUndone = "Undone";
+inline constexpr std::string_view kRejectedPod = "RejectedPod";
 inline constexpr std::string_view kMpsUncleanExit = "MPSUncleanExit";
 
 }  // namespace gso

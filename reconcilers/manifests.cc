@@ -102,6 +102,7 @@ class Loader {
     world.configmaps.init_done();
     world.revisions.init_done();
     world.clusterpolicies.init_done();
+    world.gpu_clusters.init_done();
     world.policies.init_done();
     world.rollouts.init_done();
     world.kai.configs.init_done();
@@ -168,7 +169,7 @@ class Loader {
     World& world = out_.world;
     const bool cluster_scoped = kind == "Node" || kind == "ClusterPolicy" || kind == "SharingPolicy" ||
                                 kind == "SharingRollout" || kind == "Config" || kind == "RuntimeClass" ||
-                                kind == "CustomResourceDefinition";
+                                kind == "CustomResourceDefinition" || kind == "GPUCluster";
     fill_meta(kind, !cluster_scoped, object);
     const std::string text = text_of(object);
     if (kind == "Node") return put(where, project_node(text), world.nodes);
@@ -176,6 +177,7 @@ class Loader {
     if (kind == "DaemonSet") return put(where, project_daemonset(text), world.daemonsets);
     if (kind == "ControllerRevision") return put(where, project_controller_revision(text), world.revisions);
     if (kind == "ClusterPolicy") return put(where, project_clusterpolicy(text), world.clusterpolicies);
+    if (kind == "GPUCluster") return put(where, project_gpu_cluster(text), world.gpu_clusters);
     if (is_kai_kind(kind, object)) return add_kai_object(where, kind, text);
     if (kind == "SharingPolicy" || kind == "SharingRollout") {
       world.policies_served = true;

@@ -37,6 +37,21 @@ std::vector<Device> devices_of(const GpuFacts& facts) {
   return std::vector<Device>(static_cast<std::size_t>(std::clamp<std::int64_t>(facts.count, 1, kEnough)), device);
 }
 
+// The autoscaler that made the node, by the labels that it knows GPU nodes by. Sources: Karpenter's well-known labels;
+// GPULabel() of cluster-autoscaler's cloud providers.
+std::string_view autoscaler_of(const Node& node) {
+  constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
+      {"karpenter.sh/nodepool", "Karpenter"},
+      {"karpenter.sh/provisioner-name", "Karpenter"},
+      {"cloud.google.com/gke-accelerator", "cluster-autoscaler"},
+      {"k8s.amazonaws.com/accelerator", "cluster-autoscaler"},
+      {"kubernetes.azure.com/accelerator", "cluster-autoscaler"}};
+  for (const auto& [label, autoscaler] : kMarks) {
+    if (node.meta.labels.contains(label)) return autoscaler;
+  }
+  return {};
+}
+
 class SetupCheck {
  public:
   explicit SetupCheck(const NodeSetup& setup) : setup_(setup) {}
@@ -58,6 +73,7 @@ class SetupCheck {
       profile_.mig_strategy = setup_.plugin.mig_strategy;
     }
     gpus();
+    autoscaler();
     start();
     release();
     if (profile_.strategy() == Strategy::mps && knows_mps(setup_.plugin.version)) {
@@ -178,6 +194,20 @@ class SetupCheck {
     for (Diagnostic& found : check_on_node(profile_, devices)) {
       found_.push_back(std::move(found));
     }
+  }
+
+  // Autoscalers count nvidia.com/gpu, by that name.
+  void autoscaler() {
+    const std::string_view by = autoscaler_of(setup_.node);
+    const SharingSection* active = profile_.active();
+    const bool renames = active != nullptr && active->rename_by_default && profile_.plugin_replicas(kGpuResource) > 1;
+    if (by.empty() || !renames) return;
+    const std::string_view section = profile_.strategy() == Strategy::mps ? "mps" : "timeSlicing";
+    add(Severity::warning, "RenameHidesGPUFromAutoscaler", fmt::format("sharing.{}.renameByDefault", section),
+        fmt::format("the node serves nvidia.com/gpu.shared and no nvidia.com/gpu, the name by which {} knows that its "
+                    "GPUs are ready: it may take the node for unready or empty, and adds none for pods that ask for "
+                    "nvidia.com/gpu.shared; leave renameByDefault out on nodes that it makes",
+                    by));
   }
 
   // Entries for MIG profiles that GFD's labels do not show.
@@ -330,6 +360,9 @@ SetupBook::Answer SetupBook::check(const NodeSetup& setup) {
                   labels.contains(kGpuCount), start);
   if (setup.gfd == nullptr && nfd_owned(setup.node).contains(std::string(kMpsCapable))) {
     key += "|NFD's";
+  }
+  if (const std::string_view by = autoscaler_of(setup.node); !by.empty()) {
+    key += fmt::format("|{}", by);
   }
   for (const auto& [resource, count] : setup.facts.mig_counts) {
     key += "|" + resource;

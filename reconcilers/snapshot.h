@@ -23,6 +23,7 @@ struct World {
   k8s::Store<Pod> operand_pods;              // Pods of discovered DaemonSets, by their selectors.
   k8s::Store<ControllerRevision> revisions;  // In the namespaces of discovered DaemonSets.
   k8s::Store<ClusterPolicy> clusterpolicies;
+  k8s::Store<GpuCluster> gpu_clusters;
   k8s::Store<SharingPolicy> policies;
   k8s::Store<SharingRollout> rollouts;
   KaiWorld kai;
@@ -39,6 +40,12 @@ struct World {
 struct NodeConsumers {
   WallTime listed_at{};
   std::vector<Pod> pods;
+  // Jobs with a member among `pods` (Job::id) -> the nodes where their members run. Only under `workloads: Evict`.
+  std::map<std::string, std::set<std::string>> jobs;
+  // By uid of a pod: how a PodDisruptionBudget refused its eviction, last time.
+  std::map<std::string, std::string> refused;
+  // Pods that the kubelet refused while nothing was registered, in the namespaces where they may be removed.
+  std::vector<Pod> rejected;
 };
 
 // Flags that planners obey (controller/options.h holds the command line; equal by test).
@@ -57,6 +64,8 @@ struct PlannerSettings {
   std::int64_t revision_history_limit = 10;
   enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
   bool adopt_drift = false;  // `rollout start --adopt`
+  // Namespaces where pods left in UnexpectedAdmissionError are removed from nodes that we rolled; none by default.
+  std::set<std::string> remove_rejected_pods;
   // What the SharingPolicy `default` starts with, and what holds where our CRDs are not served.
   PolicyMode mode = PolicyMode::enforce;
   RolloutSpec rollout;

@@ -170,4 +170,10 @@ struct ClusterPolicy {
   friend bool operator==(const ClusterPolicy&, const ClusterPolicy&) = default;
 };
 
+// The GPU Operator's DRA stack: where one is, no device plugin serves the GPUs.
+struct GpuCluster {
+  ObjectMeta meta;
+  friend bool operator==(const GpuCluster&, const GpuCluster&) = default;
+};
+
 }  // namespace gso

@@ -18,6 +18,7 @@ k8s::Result<DaemonSet> project_daemonset(std::string_view json);
 k8s::Result<ControllerRevision> project_controller_revision(std::string_view json);
 k8s::Result<Pod> project_pod(std::string_view json);
 k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view json);
+k8s::Result<GpuCluster> project_gpu_cluster(std::string_view json);
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view json);
 k8s::Result<SharingRollout> project_sharing_rollout(std::string_view json);
 

@@ -18,8 +18,8 @@ bool keeps_node_annotation(std::string_view key) {
   constexpr std::string_view kPrefixes[] = {"gpusharing.dev/", "nvidia.com/", "nvidia.mps/", "nos.nebuly.com/",
                                             "kai.scheduler/"};
   if (std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return key.starts_with(prefix); })) return true;
-  return key.ends_with("nfd.node.kubernetes.io/feature-labels") || key == "karpenter.sh/do-not-disrupt" ||
-         key == "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+  return key.ends_with("nfd.node.kubernetes.io/feature-labels") || key == kKarpenterDoNotDisrupt ||
+         key == kScaleDownDisabled;
 }
 
 bool read_taint(Fields& fields, Value value, Taint& taint) {

@@ -1,6 +1,8 @@
 // Pod: JSON -> projected value.
 #include <algorithm>
 
+#include "reconcilers/jobs.h"
+#include "reconcilers/labels.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/project.h"
 
@@ -13,8 +15,8 @@ using json::Value;
 // What says that a pod must not be moved, what KAI reads, and ours.
 bool keeps_pod_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/") || key.starts_with("gpu-") || key.starts_with("kai.scheduler/") ||
-         key.starts_with("runai-") || key == "received-resource-type" || key == "karpenter.sh/do-not-disrupt" ||
-         key == "cluster-autoscaler.kubernetes.io/safe-to-evict";
+         key.starts_with("runai-") || key == "received-resource-type" || key == kKarpenterDoNotDisrupt ||
+         key == kSafeToEvict || names_a_job(key);
 }
 
 bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name, std::string& text) {

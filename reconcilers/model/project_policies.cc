@@ -271,6 +271,16 @@ k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view text) {
   return out;
 }
 
+k8s::Result<GpuCluster> project_gpu_cluster(std::string_view text) {
+  GpuCluster out;
+  json::Document document("GPUCluster", text);
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    return key == "metadata" ? json::read_meta(fields, value, {}, out.meta) : true;
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
   SharingPolicy out;
   json::Document document("SharingPolicy", text);

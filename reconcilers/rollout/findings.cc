@@ -59,6 +59,11 @@ void plan_findings(Pass& pass) {
     if (++shown > kMost) break;
     pass.finding(Severity::warning, node_ref(name), kDrift, shown_difference(*index.find(name)));
   }
+  shown = 0;
+  for (const std::string& name : index.unhealthy) {
+    if (++shown > kMost) break;
+    pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, sickness_of(*index.find(name)));
+  }
   // Before there is a record nothing is blocked; a policy's mistake is one all the same.
   std::set<std::string_view> told;
   for (const std::string& name : index.first_seen) {
@@ -104,6 +109,12 @@ void plan_findings(Pass& pass) {
                                "the annotation {} would be",
                                label, value, kDevicesAnnotation));
     }
+  }
+  for (const auto& [key, cluster] : pass.s.world.gpu_clusters.all()) {
+    pass.finding(
+        Severity::warning, {"nvidia.com/v1alpha1", "GPUCluster", "", key.name, cluster->meta.uid}, kProviderUnsupported,
+        "GPUs are served by the DRA driver: sharing by ConfigMap does not apply, and nothing is done for nodes "
+        "of the GPU Operator. MPS is set in the claims' DeviceClass or ResourceClaim there");
   }
   for (const std::string& complaint : index.discovery.complaints) {
     pass.finding(Severity::warning, {"apps/v1", "DaemonSet", "", "", ""}, kProviderUnsupported, complaint);

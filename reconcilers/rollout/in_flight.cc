@@ -5,14 +5,12 @@
 #include <algorithm>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/pass.h"
 
 namespace gso {
 
 namespace {
-
-// How long plugin and GFD may take to reload by themselves after a label changed, before their pods are replaced.
-constexpr Duration kReloadGrace = std::chrono::minutes(2);
 
 class FlightPlan {
  public:
@@ -51,7 +49,8 @@ class FlightPlan {
       return;
     }
     if (all_replaced() && shows_what_it_loaded()) {
-      if (has_shown_it()) finish("Verified");
+      // What the kubelet has refused is asked for once, and never keeps the node from being done.
+      if (has_shown_it() && (expired || knows_rejected())) finish("Verified");
       return;
     }
     if (expired) return give_up();
@@ -129,7 +128,7 @@ class FlightPlan {
   }
 
   bool is_drained(Drain drain) {
-    const std::string draining = fmt::format("draining/{}/{}", node(), flight_.target);
+    const std::string draining = draining_condition(node(), flight_.target);
     const WallTime since = pass_.since(draining);
     const Duration waited = pass_.age(draining);
     const NodeUse use = use_of(pass_.s, node(), since);
@@ -139,64 +138,18 @@ class FlightPlan {
       pass_.look_again_in(std::chrono::seconds(10));
       return false;
     }
+    const InTheWay who = in_the_way(pass_, node(), a_).value_or(InTheWay{kWaitingForWorkloads, "waits"});
     if (waited >= rollout_.idle_timeout) {
       pass_.plan.conditions.push_back(fmt::format("deferred/{}/{}", node(), flight_.target));
-      const NodeUse lost = stranded(use);
-      if (!lost.waiting.empty()) {
-        back_out(kRenameStrandsPods, strands_message(lost));
-        return false;
-      }
-      back_out(kWaitingForWorkloads,
-               fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), use.names()));
+      back_out(who.reason,
+               fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), who.message));
       return false;
     }
     pass_.look_again_in(std::min<Duration>(std::chrono::seconds(10), rollout_.idle_timeout - waited));
-    if (const NodeUse lost = stranded(use); lost.waiting.empty()) {
-      pass_.finding(Severity::info, node_ref(node()), kWaitingForWorkloads, fmt::format("waits for {}", use.names()));
-    } else {
-      pass_.finding(Severity::warning, node_ref(node()), kRenameStrandsPods, strands_message(lost));
-    }
-    if (rollout_.workloads == WorkloadMode::evict) evict(use);
+    const bool plain = who.reason == kWaitingForWorkloads;
+    pass_.finding(plain ? Severity::info : Severity::warning, node_ref(node()), who.reason, who.message);
+    if (rollout_.workloads == WorkloadMode::evict) evict_consumers(pass_, node(), a_, use);
     return false;
-  }
-
-  // Pods that ask for a resource that the node serves now and will not serve: what their owners make anew asks for it
-  // again, and stays Pending.
-  [[nodiscard]] NodeUse stranded(const NodeUse& use) const {
-    NodeUse out;
-    for (const Pod* pod : use.waiting) {
-      const bool lost = a_.expectation && std::ranges::any_of(pod->gpu_requests, [&](const auto& request) {
-                          auto after = a_.expectation->capacity.find(std::string(request.first.view()));
-                          return request.second > 0 && (after == a_.expectation->capacity.end() || after->second == 0);
-                        });
-      if (lost) out.waiting.push_back(pod);
-    }
-    return out;
-  }
-  [[nodiscard]] std::string strands_message(const NodeUse& lost) const {
-    std::string served;
-    for (const auto& [resource, count] : a_.expectation->capacity) {
-      if (count > 0) served += (served.empty() ? "" : ", ") + resource;
-    }
-    return fmt::format(
-        "the node will serve {} only, and {} ask{} for something else: change what they request; they are waited "
-        "for, and not evicted",
-        served.empty() ? "nothing" : served, lost.names(), lost.waiting.size() == 1 ? "s" : "");
-  }
-
-  void evict(const NodeUse& use) {
-    const NodeUse lost = stranded(use);
-    for (const Pod* pod : use.waiting) {
-      const auto& annotations = pod->meta.annotations;
-      const bool refuses = annotations.get("karpenter.sh/do-not-disrupt") == "true" ||
-                           annotations.get(kDoNotDisruptAnnotation) == "true" ||
-                           annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict") == "false";
-      const bool strands = std::ranges::find(lost.waiting, pod) != lost.waiting.end();
-      if (pod->meta.deletion_timestamp || refuses || strands) continue;
-      pass_.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
-                fmt::format("{} uses the GPUs of node {}, whose sharing changes", pod->meta.name, node()), true,
-                node());
-    }
   }
 
   void write_label() {
@@ -264,9 +217,28 @@ class FlightPlan {
   // The kubelet publishes a node's status every ten seconds: what the node shows may be from before the restart (a new
   // plugin pod is Ready before it has registered), so it must hold for longer than that. Else a node would be called
   // verified and then go out of service, beyond the budget.
-  bool has_shown_it() {
-    const std::string shown = verifying_condition(node(), flight_.target, print_replace(flight_.replace));
-    return pass_.held_for("shown/" + shown, pass_.s.settings.status_lag);
+  bool has_shown_it() { return pass_.held_for(shown_condition(), pass_.s.settings.status_lag); }
+  [[nodiscard]] std::string shown_condition() const {
+    return "shown/" + verifying_condition(node(), flight_.target, print_replace(flight_.replace));
+  }
+  bool knows_rejected() {
+    if (pass_.s.settings.remove_rejected_pods.empty()) return true;
+    if (use_of(pass_.s, node(), pass_.since(shown_condition())).fresh) return true;
+    pass_.plan.consumers_wanted.insert(node());
+    pass_.look_again_in(std::chrono::seconds(1));
+    return false;
+  }
+  // Pods that came while nothing was registered stay Failed for good; their controllers have made others.
+  void remove_rejected() {
+    const auto listing = pass_.s.consumers.find(node());
+    if (pass_.s.settings.remove_rejected_pods.empty() || listing == pass_.s.consumers.end()) return;
+    for (const Pod& pod : listing->second.rejected) {
+      if (!is_rejected(pod, pass_.s.settings)) continue;
+      pass_.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, kRejectedPod,
+                fmt::format("refused by the kubelet of {} during its restart ({}), and made anew by its controller",
+                            node(), pod.reason.view()),
+                false, node());
+    }
   }
   [[nodiscard]] bool shows_what_it_loaded() const { return a_.pods_ready && verification().ok; }
 
@@ -280,6 +252,7 @@ class FlightPlan {
       add_to(patch, label_change_to(node_, *a_.expectation, a_.has_labeller(), pass_.s.settings));
     }
     pass_.add(std::move(patch), reason, fmt::format("runs {}", revision), false, node());
+    remove_rejected();
     if (shown.unhealthy || shown.shortfall) {
       pass_.finding(Severity::warning, node_ref(node()), kUnhealthyDevices,
                     shown.ok ? "allocatable is below capacity: a device is unhealthy" : shown.mismatch);
@@ -322,6 +295,7 @@ class FlightPlan {
     const std::string message = fmt::format("{} did not verify within {}: {}", flight_.target,
                                             k8s::format_go_duration(rollout_.verify_timeout), why);
     patch.set_annotations[std::string(kMessageAnnotation)] = message;
+    remove_guards(patch, node_);  // An autoscaler may take it away, failed as it is.
     const auto retry = pass_.index.policy(pass_.s.world, a_.policy.view()).meta.annotations.get(kRetryAnnotation);
     if (retry) patch.set_annotations[std::string(kRetryAnnotation)] = *retry;
     pass_.add(std::move(patch), kVerificationFailed, message, false, node());
@@ -389,78 +363,6 @@ void plan_nodes_in_flight(Pass& pass) {
       if (node == nullptr || assessment == nullptr || !assessment->flight || !pass.plannable(*assessment)) continue;
       FlightPlan(pass, *node, *assessment).run();
     }
-  }
-}
-
-void plan_nodes_to_record(Pass& pass) {
-  for (const std::string& name : pass.index.to_record) {
-    const Node* node = pass.s.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
-    const bool surplus = a->verified.surplus && a->measured_gpus > 0 && loading_expired(pass, name, *a);
-    if (!a->matches && !surplus) {
-      const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
-      const Duration grace =
-          a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
-      // Afterwards it is a candidate for a restart (plan_starts asks the same condition).
-      (void)pass.held_for(loading_condition(name, *a), grace);
-      continue;
-    }
-    PatchNode patch = patch_out(pass, *node, *a);
-    record_on(patch, *node, *a, std::string(a->target.view()));
-    add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), pass.s.settings));
-    const bool restarted =
-        pass.index.policy(pass.s.world, a->policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
-    const bool ungated = a->way == WayIn::edited && !restarted;
-    pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false,
-             name);
-    if (ungated) {
-      pass.event(
-          node_ref(name), true, kLoadedUngated, "Verify",
-          fmt::format("pods were restarted by somebody else and loaded {} ({}) outside a rollout; it is verified",
-                      a->target.view(), a->profile_ref.view()));
-    }
-  }
-}
-
-std::string verifying_condition(const std::string& node, std::string_view target, std::string_view replace) {
-  return fmt::format("verifying/{}/{}/{}", node, target, short_hash(replace));
-}
-
-std::string loading_condition(const std::string& node, const NodeAssessment& assessment) {
-  return fmt::format("loading/{}/{}", node, assessment.target.view());
-}
-
-bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& a) {
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  const Duration grace =
-      a.way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
-  return pass.s.now - pass.since(loading_condition(node, a)) >= grace;
-}
-
-void plan_node_states(Pass& pass) {
-  for (const std::string& name : pass.index.written_blocked) {
-    const Node* node = pass.s.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
-    PatchNode patch;
-    patch.name = name;
-    if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
-    patch.set_annotations[std::string(kMessageAnnotation)] = a->message;
-    // What failed before has been replaced by something that cannot be: nothing of it is under way any more.
-    for (std::string_view annotation : {kTargetAnnotation, kReplaceAnnotation}) {
-      if (node->meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
-    }
-    pass.add(std::move(patch), a->reason, a->message, false, name);
-    pass.event(node_ref(name), true, a->reason, "Block", a->message);
-  }
-  for (const std::string& name : pass.index.stale) {
-    const Node* node = pass.s.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || a->situation == Situation::first_seen || !pass.plannable(*a)) continue;
-    PatchNode patch = patch_out(pass, *node, *a);
-    const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
-    if (!nothing) pass.add(std::move(patch), "Released", "nothing of a change is left on the node", false, name);
   }
 }
 

@@ -164,6 +164,37 @@ std::string config_label(const Pass& pass, const Node& node, const NodeAssessmen
   return plugin && !plugin->node_label.empty() ? plugin->node_label : std::string(kConfigLabel);
 }
 
+namespace {
+struct Guard {
+  std::string_view annotation;
+  std::string_view autoscaler;  // In the list of those that are ours.
+};
+constexpr Guard kGuards[] = {{kScaleDownDisabled, "cluster-autoscaler"}, {kKarpenterDoNotDisrupt, "karpenter"}};
+}  // namespace
+
+void add_guards(PatchNode& patch, const Node& node) {
+  const auto before = node.meta.annotations.get(kGuardAnnotation);
+  std::string ours(before.value_or(""));
+  for (const Guard& guard : kGuards) {
+    if (node.meta.annotations.contains(guard.annotation)) continue;
+    patch.set_annotations[std::string(guard.annotation)] = "true";
+    const bool known = ours.find(guard.autoscaler) != std::string::npos;
+    if (!known) ours += fmt::format("{}{}", ours.empty() ? "" : ",", guard.autoscaler);
+  }
+  if (!ours.empty() && before != ours) patch.set_annotations[std::string(kGuardAnnotation)] = ours;
+}
+
+void remove_guards(PatchNode& patch, const Node& node) {
+  const auto ours = node.meta.annotations.get(kGuardAnnotation);
+  if (!ours) return;
+  for (const Guard& guard : kGuards) {
+    const bool mine =
+        ours->find(guard.autoscaler) != std::string_view::npos && node.meta.annotations.get(guard.annotation) == "true";
+    if (mine) patch.remove_annotations.insert(std::string(guard.annotation));
+  }
+  patch.remove_annotations.insert(std::string(kGuardAnnotation));
+}
+
 PatchNode patch_into(const Pass& pass, const Node& node, const NodeAssessment& a, bool cordon, bool with_label) {
   PatchNode patch;
   patch.name = node.meta.name;
@@ -174,6 +205,7 @@ PatchNode patch_into(const Pass& pass, const Node& node, const NodeAssessment& a
   for (const std::string_view annotation : {kMessageAnnotation, kRetryAnnotation}) {
     if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
   }
+  add_guards(patch, node);
   if (cordon && !node.unschedulable) {
     patch.unschedulable = true;
     patch.set_annotations[std::string(kCordonedAnnotation)] = "true";
@@ -200,6 +232,7 @@ PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a)
   drop(kReplaceAnnotation);
   drop(kMessageAnnotation);
   drop(kRetryAnnotation);
+  remove_guards(patch, node);
   // Another holder relies on the cordon: it stays, remembered as ours, until the holder is gone (S7).
   const bool relied_on = a.held || !foreign_holder(node, pass.index.set_of(a)).empty();
   if (node.meta.annotations.get(kCordonedAnnotation) == "true" && !relied_on) {

@@ -73,6 +73,10 @@ enum class Drain {
 // The pods that a start lists for replacement.
 [[nodiscard]] std::map<Component, std::set<std::string>> pods_to_replace(const Pass& pass, const Node& node,
                                                                          const NodeAssessment& assessment);
+// Annotations that keep autoscalers off a node in flight, where nobody else has set them (false counts, too); and taken
+// back, those that are still as we set them.
+void add_guards(PatchNode& patch, const Node& node);
+void remove_guards(PatchNode& patch, const Node& node);
 // Takes everything of a change off the node; a revision is recorded by record_on().
 [[nodiscard]] PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& assessment);
 void record_on(PatchNode& patch, const Node& node, const NodeAssessment& assessment, const std::string& revision);
@@ -92,10 +96,15 @@ void plan_nodes_in_flight(Pass& pass);
 void plan_nodes_to_record(Pass& pass);
 void plan_node_states(Pass& pass);  // Blocked written, stale states taken away.
 void plan_starts(Pass& pass);
-void plan_managed_keys(Pass& pass);  // Keys of inline profiles: written, restored, collected.
-void plan_finalizers(Pass& pass);    // Policies with deletionPolicy Revert wait for their nodes.
+void plan_healing(Pass& pass);          // Pods that only a new one gets over.
+void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drained.
+void plan_managed_keys(Pass& pass);     // Keys of inline profiles: written, restored, collected.
+void plan_finalizers(Pass& pass);       // Policies with deletionPolicy Revert wait for their nodes.
 // True once the kubelets have certainly projected that key into running pods.
 [[nodiscard]] bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key);
+
+// How long plugin and GFD may take to reload by themselves after a label changed, before their pods are replaced.
+inline constexpr Duration kReloadGrace = std::chrono::minutes(2);
 
 // Names how long the node has been verifying; a new list of pods to replace starts it anew.
 [[nodiscard]] std::string verifying_condition(const std::string& node, std::string_view target,

@@ -5,8 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
-#include "reconcilers/rollout/status.h"
+#include "reconcilers/rollout/policy_sum.h"
 
 namespace gso {
 
@@ -58,46 +59,6 @@ std::string false_condition(std::string_view status, std::string_view type) {
 
 namespace {
 
-// What one policy's units add up to.
-struct PolicySum {
-  const SharingPolicy* policy = nullptr;
-  std::map<Situation, std::int64_t> counts;
-  std::int64_t total = 0, settled = 0, held = 0;
-  std::map<std::string, std::set<std::string>> blocked;
-  std::set<std::string> targets;
-  std::set<std::string> failed;
-  std::vector<std::string> unsettled;  // Nodes on their way, the first of those that wait after them.
-  std::vector<std::string> drifting;   // Nodes that do not show what they run, and what the first one shows.
-  std::string drift;
-  std::vector<std::pair<UnitKey, Gate>> closed;  // Units with work and a closed gate.
-  std::vector<std::string> invalid;              // Messages of profiles that do not parse.
-  std::vector<ObjectRef> invalid_objects;        // What each of `invalid` is about.
-  std::vector<std::string> breaking;             // Nodes that would break.
-  std::string break_reason;
-  std::string unstaged;        // Why a change goes round the waves.
-  std::string unread_owner;    // ClusterPolicy that may not be read.
-  std::string unstaged_owner;  // ClusterPolicy.
-  std::string rollout;
-  std::string exhausted;  // Why no waiting node has a slot; empty when one has.
-  bool has_slot = false;
-  std::string rolled_back;    // The policy's own profile failed and was taken back.
-  std::string failed_before;  // A remembered failure whose nodes have gone.
-  OldestInFlight oldest;
-  [[nodiscard]] std::int64_t count(Situation situation) const {
-    auto it = counts.find(situation);
-    return it == counts.end() ? 0 : it->second;
-  }
-};
-
-constexpr std::size_t kNamesShown = 20;
-
-std::string join_names(const std::vector<std::string>& names) {
-  std::string out;
-  for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) out += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
-  return out;
-}
-
 class PolicyStatuses {
  public:
   explicit PolicyStatuses(Pass& pass) : pass_(pass) { sum_up(); }
@@ -122,8 +83,20 @@ class PolicyStatuses {
     }
     for (auto& [name, sum] : sums_) add_rollback(sum);
     for (const std::string& name : pass_.index.in_flight) {
-      auto it = sums_.find(std::string(pass_.index.find(name)->policy.view()));
-      if (it != sums_.end()) note_in_flight(pass_, name, it->second.oldest);
+      const NodeAssessment& a = *pass_.index.find(name);
+      auto it = sums_.find(std::string(a.policy.view()));
+      if (it == sums_.end()) continue;
+      note_in_flight(pass_, name, it->second.oldest);
+      if (auto who = waits_in_flight(pass_, name, a)) {
+        it->second.waiting[std::string(who->reason)].emplace(name, std::move(who->message));
+      }
+    }
+    for (const std::string& name : pass_.index.unhealthy) {
+      const NodeAssessment& a = *pass_.index.find(name);
+      auto it = sums_.find(std::string(a.policy.view()));
+      if (it == sums_.end()) continue;
+      if (it->second.unhealthy.empty()) it->second.sickness = sickness_of(a);
+      it->second.unhealthy.push_back(name);
     }
     name_nodes();
     for (const std::string& name : pass_.index.breaking) {
@@ -145,7 +118,7 @@ class PolicyStatuses {
     };
     const auto drifts = [&](const std::string& name) {
       const NodeAssessment* a = index.find(name);
-      PolicySum* sum = a == nullptr || a->situation != Situation::current || a->matches ? nullptr : sum_of(*a);
+      PolicySum* sum = a == nullptr || a->situation != Situation::current || is_settled(*a) ? nullptr : sum_of(*a);
       if (sum == nullptr) return;
       sum->drifting.push_back(name);
       if (sum->drift.empty()) sum->drift = shown_difference(*a);
@@ -251,13 +224,6 @@ class PolicyStatuses {
 
   // --- Conditions.
 
-  static StatusCondition config_valid(const PolicySum& sum) {
-    if (sum.invalid.empty()) return {"ConfigValid", true, "Valid", "every profile in use parses"};
-    std::string message;
-    for (const std::string& text : sum.invalid) message += (message.empty() ? "" : "; ") + text;
-    return {"ConfigValid", false, std::string(kConfigInvalid), message};
-  }
-
   [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
     const std::int64_t moving =
         sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
@@ -274,63 +240,6 @@ class PolicyStatuses {
               fmt::format("{} ({})", sum.exhausted, join_names({names.begin(), names.end()}))};
     }
     return {"Progressing", true, "RollingOut", "nodes are being taken to their revision"};
-  }
-
-  static StatusCondition degraded(const PolicySum& sum) {
-    if (!sum.failed.empty()) {
-      return {"Degraded", true, std::string(kVerificationFailed),
-              "failed: " + join_names({sum.failed.begin(), sum.failed.end()})};
-    }
-    if (!sum.rolled_back.empty()) return {"Degraded", true, std::string(kRolledBack), sum.rolled_back};
-    if (!sum.failed_before.empty()) return {"Degraded", true, std::string(kMaxFailures), sum.failed_before};
-    return {"Degraded", false, "AsExpected", "no node failed"};
-  }
-
-  static StatusCondition ready(const PolicySum& sum) {
-    if (sum.total == 0) {
-      return {"Ready", true, "NoNodes",
-              "selects no GPU node, or policies of higher priority govern all that it selects"};
-    }
-    if (!sum.rolled_back.empty()) return {"Ready", false, std::string(kRolledBack), sum.rolled_back};
-    if (sum.settled == sum.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
-    for (const auto& [reason, nodes] : sum.blocked) {
-      return {"Ready", false, reason, "blocked: " + join_names({nodes.begin(), nodes.end()})};
-    }
-    if (!sum.failed.empty()) {
-      return {"Ready", false, std::string(kVerificationFailed),
-              "failed to verify: " + join_names({sum.failed.begin(), sum.failed.end()})};
-    }
-    const std::int64_t work = sum.count(Situation::change) + sum.count(Situation::in_flight) +
-                              sum.count(Situation::to_record) + sum.count(Situation::following);
-    if (work > 0) {
-      return {"Ready", false, "Updating",
-              fmt::format("not up to date yet ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};
-    }
-    return {"Ready", false, std::string(kDrift),
-            fmt::format("nodes that do not show what they run: {}{}{}", join_names(sum.drifting),
-                        sum.drift.empty() ? "" : "; ", sum.drift)};
-  }
-
-  static std::optional<StatusCondition> staged(const PolicySum& sum, std::string_view before) {
-    if (!sum.breaking.empty()) {
-      return StatusCondition{
-          "Staged", false, std::string(kNodesWouldBreak),
-          fmt::format("{}; nodes that this will break: {}", sum.break_reason, join_names(sum.breaking))};
-    }
-    if (!sum.unstaged.empty()) {
-      return StatusCondition{"Staged", false, std::string(kUnstagedClusterPolicy),
-                             sum.unstaged + ": it is followed and verified, not staged"};
-    }
-    if (!sum.unread_owner.empty()) {
-      return StatusCondition{
-          "Staged", false, std::string(kClusterPolicyForbidden),
-          fmt::format("ClusterPolicy {} may not be read: a change that it announces is seen only once its "
-                      "DaemonSets have it, and nodes that it would break are not named beforehand; grant "
-                      "get, list and watch on clusterpolicies.nvidia.com",
-                      sum.unread_owner)};
-    }
-    if (before.find("\"Staged\"") == std::string_view::npos) return std::nullopt;
-    return StatusCondition{"Staged", true, "Staged", "changes go through the policy's waves"};
   }
 
   // Said by the loser, as long as it loses; and once that it does not any more.
@@ -350,11 +259,26 @@ class PolicyStatuses {
     return StatusCondition{"Overlapped", false, "NoOverlap", "no other policy governs a node that this one selects"};
   }
 
+  // Nodes that cannot be changed, or that have been taken out of service and wait for their workloads. The message is
+  // the first node's.
+  static Json blocked_entry(const std::string& reason, const std::map<std::string, std::string>& nodes) {
+    constexpr std::size_t kNodes = 5;
+    constexpr std::size_t kText = 1024;
+    Json names = Json::array();
+    for (const auto& [name, message] : nodes) {
+      if (names.size() < kNodes) names.push_back(name);
+    }
+    return {{"reason", reason},
+            {"count", nodes.size()},
+            {"nodes", std::move(names)},
+            {"message", nodes.begin()->second.substr(0, kText)}};
+  }
+
   Json status_of(const PolicySum& sum, std::string_view before) {
     const std::int64_t generation = sum.policy->meta.generation;
-    std::vector<StatusCondition> conditions{ready(sum), progressing(sum), degraded(sum), config_valid(sum)};
+    std::vector<StatusCondition> conditions{ready_of(sum), progressing(sum), degraded_of(sum), config_valid_of(sum)};
     if (auto condition = overlapped(sum, before)) conditions.push_back(std::move(*condition));
-    if (auto condition = staged(sum, before)) conditions.push_back(std::move(*condition));
+    if (auto condition = staged_of(sum, before)) conditions.push_back(std::move(*condition));
     Json out = {{"nodes",
                  {{"total", sum.total},
                   {"upToDate", sum.settled},
@@ -372,16 +296,12 @@ class PolicyStatuses {
     if (sum.targets.size() == 1 && sum.settled == sum.total && sum.total > 0)
       out["verifiedRevision"] = *sum.targets.begin();
     for (const auto& [reason, nodes] : sum.blocked) {
-      constexpr std::size_t kNodes = 5;
-      constexpr std::size_t kText = 1024;
-      Json names = Json::array();
-      for (const std::string& name : nodes) {
-        if (names.size() < kNodes) names.push_back(name);
-      }
-      out["blocked"].push_back({{"reason", reason},
-                                {"count", nodes.size()},
-                                {"nodes", std::move(names)},
-                                {"message", pass_.index.find(*nodes.begin())->message.substr(0, kText)}});
+      std::map<std::string, std::string> named;
+      for (const std::string& name : nodes) named.emplace(name, named.empty() ? pass_.index.find(name)->message : "");
+      out["blocked"].push_back(blocked_entry(reason, named));
+    }
+    for (const auto& [reason, nodes] : sum.waiting) {
+      if (!sum.blocked.contains(reason)) out["blocked"].push_back(blocked_entry(reason, nodes));
     }
     return out;
   }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/status.h"
 
@@ -66,7 +67,7 @@ std::int64_t wave_of(Pass& pass, const UnitKey& key, const Unit& unit, const std
   return 1 + settled_of(unit) / budget;
 }
 
-Json nodes_of(const Pass& pass, const Unit& unit) {
+Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit) {
   constexpr std::size_t kMost = 50;
   constexpr std::size_t kText = 1024;
   Json out = Json::array();
@@ -83,6 +84,11 @@ Json nodes_of(const Pass& pass, const Unit& unit) {
     for (const std::string& name : names) {
       if (!unit.failed.contains(name)) add(name, kStateBlocked, reason, pass.index.find(name)->message);
     }
+  }
+  for (const std::string& name : pass.index.in_flight) {
+    const NodeAssessment& a = *pass.index.find(name);
+    if (a.policy != key.policy || a.key != key.key || pass.index.set_of(a).id() != key.set) continue;
+    if (const auto who = waits_in_flight(pass, name, a)) add(name, "Waiting", who->reason, who->message);
   }
   return out;
 }
@@ -114,7 +120,7 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
                         {"failed", static_cast<std::int64_t>(unit.failed.size())}};
     if (!is_terminal(phase.name)) status["wave"] = wave_of(pass, key, unit, rollout.to_revision);
     status.erase("nodes");
-    if (Json nodes = nodes_of(pass, unit); !nodes.empty()) status["nodes"] = std::move(nodes);
+    if (Json nodes = nodes_of(pass, key, unit); !nodes.empty()) status["nodes"] = std::move(nodes);
   } else if (is_terminal(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
     return;
   } else if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {

@@ -7,6 +7,7 @@
 
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/labels.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {
@@ -15,11 +16,15 @@ namespace {
 // Pods that are looked up in one pass before a node starts (kai_allows).
 constexpr std::int64_t kLookupsPerNode = 16;
 
+// How long a node is left where it is when there were not enough slots for all nodes of its jobs.
+constexpr Duration kMatesWait = std::chrono::minutes(1);
+
 class Starter {
  public:
   explicit Starter(Pass& pass) : pass_(pass) {
     keep_deferred();
     keep_settled();
+    keep_mates();
     for (const std::string& name : pass.index.in_flight) draining_ += is_waiting(name) ? 1 : 0;
   }
 
@@ -49,6 +54,29 @@ class Starter {
     }
   }
 
+  // Nodes that wait for slots for the others of their jobs: not listed again on every pass.
+  void keep_mates() {
+    constexpr std::string_view kPrefix = "mates/";
+    for (auto it = pass_.s.observed.lower_bound(std::string(kPrefix)); it != pass_.s.observed.end(); ++it) {
+      if (!it->first.starts_with(kPrefix)) break;
+      const std::string_view rest = std::string_view(it->first).substr(kPrefix.size());
+      const std::string name(rest.substr(0, rest.find('/')));
+      const NodeAssessment* a = pass_.index.find(name);
+      if (a == nullptr || a->situation != Situation::change || !rest.ends_with(a->target.view())) continue;
+      if (pass_.s.now - it->second < kMatesWait) hold_back(name, *a);
+    }
+  }
+
+  void hold_back(const std::string& name, const NodeAssessment& a) {
+    if (!held_back_.insert(name).second) return;
+    const Duration age = pass_.age(fmt::format("mates/{}/{}", name, a.target.view()));
+    pass_.look_again_in(kMatesWait - age);
+    pass_.finding(
+        Severity::info, node_ref(name), kJobSpansNodes,
+        "its pods belong to jobs that run on other nodes of this rollout too, and leave together or not at all: the "
+        "other nodes go first");
+  }
+
   // Nodes whose own reload (or first start) did not bring the profile in, or lost it: restarted like an edited one.
   void collect_reloads() {
     for (const std::string& name : pass_.index.to_record) {
@@ -61,7 +89,7 @@ class Starter {
     // case.
     for (const std::string& name : pass_.index.drifting) {
       const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr || a->verified.shortfall) continue;
+      if (a == nullptr) continue;
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
       if (pass_.held_for(fmt::format("drifting/{}/{}", name, a->target.view()), patience))
         reloads_[unit_of(*a)].insert(name);
@@ -75,7 +103,7 @@ class Starter {
   [[nodiscard]] bool is_waiting(const std::string& name) const {
     const NodeAssessment* a = pass_.index.find(name);
     return a && a->flight && a->flight->cordoned &&
-           pass_.s.observed.contains(fmt::format("draining/{}/{}", name, a->flight->target));
+           pass_.s.observed.contains(draining_condition(name, a->flight->target));
   }
 
   void start_unit(const UnitKey& key, const Unit& unit) {
@@ -139,22 +167,18 @@ class Starter {
                    const std::string& target) {
     if (group.pending.empty()) return;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
-    std::int64_t may_start = group.total;
-    if (!canary_passed(pass_, key, unit, product, target)) {
-      may_start = rollout.canary_nodes_per_group - group.settled - in_flight_to(key, product, target);
-    }
+    const std::int64_t& started = started_[{key, product}];  // Of a map: its address stays.
+    const std::int64_t may_start = started + left_in_canary(key, unit, product, target);
     for (const bool back_of_queue : {false, true}) {
       for (const auto& [available, name] : group.pending) {
-        if (may_start <= 0) return;
+        if (started >= may_start) return;
         const auto deferred = deferred_.find(name);
         if (back_of_queue != (deferred != deferred_.end())) continue;
         if (back_of_queue && deferred->second < rollout.idle_timeout) {
           pass_.look_again_in(rollout.idle_timeout - deferred->second);
           continue;
         }
-        const Outcome outcome = try_start(key, unit, name);
-        if (outcome == Outcome::no_slot) return;
-        if (outcome == Outcome::started) --may_start;
+        if (try_start(key, unit, name) == Outcome::no_slot) return;
       }
       // Those who waited in vain come again only when nobody else is left.
       if (!back_of_queue &&
@@ -170,6 +194,22 @@ class Starter {
       const NodeAssessment* a = pass_.index.find(name);
       return a && a->flight && a->flight->target == target && a->product == product && a->policy == key.policy &&
              a->key == key.key;
+    });
+  }
+
+  // Nodes that the canary lets start in a group now; all of them once it has passed.
+  [[nodiscard]] std::int64_t left_in_canary(const UnitKey& key, const Unit& unit, const std::string& product,
+                                            const std::string& target) {
+    const Group& group = unit.groups.at(product);
+    if (canary_passed(pass_, key, unit, product, target)) return group.total;
+    const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;
+    return quota - group.settled - in_flight_to(key, product, target) - started_[{key, product}];
+  }
+
+  // A job that is all that a group has left is its canary as a whole.
+  [[nodiscard]] bool only_they_are_left(const Unit& unit, const std::string& product, const Mates& mates) const {
+    return std::ranges::all_of(unit.groups.at(product).pending, [&](const auto& entry) {
+      return mates.nodes.contains(entry.second) || held_back_.contains(entry.second);
     });
   }
 
@@ -205,29 +245,107 @@ class Starter {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !node->ready) return Outcome::skipped;
-    if (!kai_allows(name, *a)) return Outcome::skipped;
+    if (begun_.contains(name) || held_back_.contains(name) || !kai_allows(name, *a)) return Outcome::skipped;
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.set_of(*a), key.key))
       return Outcome::no_slot;
     if (!is_busy(*a) && !slot_is_free(key, unit, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
     bool live = drain == Drain::nothing;
-    if (drain == Drain::fits) {
+    const bool evicts = rollout.workloads == WorkloadMode::evict && drain == Drain::idle;
+    if (drain == Drain::fits || evicts) {
       const NodeUse use = use_of(pass_.s, name, WallTime::min());
       if (!use.fresh) {
         // The slot is kept for it, so that no more nodes are listed than could start.
         pass_.plan.consumers_wanted.insert(name);
         take_slot(key, *a);
+        ++started_[{key, std::string(a->product.view())}];
         return Outcome::started;
       }
       live = drained(drain, use, *a);
     }
+    if (!live && rollout.workloads == WorkloadMode::evict) {
+      if (const auto outcome = start_together(key, unit, name, *a)) return *outcome;
+    }
     if (!live && !is_busy(*a) && draining_ >= most_draining(key)) return Outcome::no_slot;
     if (!live) ++draining_;
     take_slot(key, *a);
+    ++started_[{key, std::string(a->product.view())}];
     ensure_rollout(key, unit, std::string(a->target.view()));
     start(*node, *a, rollout, live);
     return Outcome::started;
+  }
+
+  // --- Members of one job leave in one wave, or not at all (workloads: Evict).
+
+  // nullopt: no job ties the node to others, or they can never go together and nobody else is left: it starts alone,
+  // and evicts nobody.
+  std::optional<Outcome> start_together(const UnitKey& key, const Unit& unit, const std::string& name,
+                                        const NodeAssessment& a) {
+    constexpr std::size_t kMostHeldBack = 32;  // Each of them was listed.
+    const Mates mates = mates_of(pass_, name);
+    if (!mates.unlisted.empty()) {
+      pass_.plan.consumers_wanted.insert(mates.unlisted.begin(), mates.unlisted.end());
+      take_slot(key, a);
+      ++started_[{key, std::string(a.product.view())}];
+      return Outcome::started;
+    }
+    if (mates.pending.size() <= 1) return std::nullopt;
+    const bool hopeless = !fits_ever(key, unit, mates);
+    if (hopeless && only_they_are_left(unit, std::string(a.product.view()), mates)) return std::nullopt;
+    if (hopeless || !take_slots(key, unit, mates)) {
+      if (held_back_.size() >= kMostHeldBack) return Outcome::no_slot;
+      hold_back(name, a);
+      return Outcome::skipped;
+    }
+    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
+    for (const std::string& mate : mates.pending) {
+      const NodeAssessment& other = *pass_.index.find(mate);
+      begun_.insert(mate);
+      ++started_[{key, std::string(other.product.view())}];
+      ++draining_;
+      ensure_rollout(key, unit, std::string(other.target.view()));
+      start(*pass_.s.world.nodes.find(mate), other, rollout, false);
+    }
+    return Outcome::started;
+  }
+
+  // Whether the budgets could take all of them if nothing else were under way.
+  [[nodiscard]] bool fits_ever(const UnitKey& key, const Unit& unit, const Mates& mates) const {
+    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
+    std::map<std::string, std::int64_t> needs;
+    std::int64_t all = 0;
+    for (const std::string& mate : mates.nodes) {
+      const NodeAssessment& a = *pass_.index.find(mate);
+      if (a.unavailable && !a.flight) continue;  // Needs no slot.
+      ++needs[std::string(a.product.view())];
+      ++all;
+    }
+    return all <= policy_budget(key) && all <= pass_.s.settings.cluster_max_unavailable.of(pass_.index.cluster.total) &&
+           std::ranges::all_of(needs, [&](const auto& need) {
+             return need.second <= rollout.max_unavailable_per_group.of(unit.groups.at(need.first).total);
+           });
+  }
+
+  // Takes a slot for each that needs one; none where they do not all get one.
+  bool take_slots(const UnitKey& key, const Unit& unit, const Mates& mates) {
+    const Taken before = taken_;
+    const std::string target = unit_target(unit);
+    std::map<std::string, std::int64_t> needs;
+    const auto waiting = static_cast<std::int64_t>(mates.pending.size());
+    bool all = draining_ == 0 || draining_ + waiting <= most_draining(key);
+    for (const std::string& mate : mates.pending) {
+      const NodeAssessment& a = *pass_.index.find(mate);
+      const std::string product(a.product.view());
+      const bool canary = ++needs[product] <= left_in_canary(key, unit, product, target) ||
+                          (in_flight_to(key, product, target) == 0 && only_they_are_left(unit, product, mates));
+      all =
+          all && canary && !begun_.contains(mate) && kai_allows(mate, a) && (is_busy(a) || slot_is_free(key, unit, a));
+      if (!all) break;
+      take_slot(key, a);
+    }
+    if (!all) taken_ = before;
+    return all;
   }
 
   void start(const Node& node, const NodeAssessment& a, const RolloutSpec& rollout, bool live) {
@@ -240,7 +358,7 @@ class Starter {
               true, name);
     if (!live) {
       pass_.plan.consumers_wanted.insert(name);
-      pass_.plan.conditions.push_back(fmt::format("draining/{}/{}", name, a.target.view()));
+      pass_.plan.conditions.push_back(draining_condition(name, a.target.view()));
       return;
     }
     const NodePods pods = sort_pods(pass_.index.set_of(a), pass_.index.pods_of(name));
@@ -311,6 +429,9 @@ class Starter {
   Taken taken_;
   std::map<std::string, Duration, std::less<>> deferred_;
   std::map<UnitKey, std::set<std::string>> reloads_;
+  std::map<std::pair<UnitKey, std::string>, std::int64_t> started_;  // In this pass, by group.
+  std::set<std::string> begun_;                                      // Started in this pass together with another one.
+  std::set<std::string> held_back_;                                  // Wait for slots for all nodes of their jobs.
   std::set<std::string> made_;
   std::set<ObjectKey> restarted_;
   std::int64_t draining_ = 0;

@@ -24,7 +24,7 @@ render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 
 # everything: each optional object, so that it is checked too.
 everything=(--set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
-  --set eviction.enabled=true --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
+  --set eviction.enabled=true --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
   --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
 
 lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }
@@ -66,6 +66,8 @@ variants_render() {
   values_render 'label-mode: verify' --set modes.labels=Observe
   values_render 'priorityClassName: system-cluster-critical' --set priorityClassName=system-cluster-critical
   values_render 'resources: [pods/eviction]' --set eviction.enabled=true
+  values_render 'remove-rejected-pods: team,other' --set 'rejectedPods.namespaces={team,other}'
+  values_render '-rejected-pods' --set 'rejectedPods.namespaces={team}'
   values_render 'cidr: 10.0.0.1/32' --set networkPolicy.enabled=true --set 'networkPolicy.apiServerCIDRs={10.0.0.1/32}'
   if render --set replicas=1 | grep -q '^kind: PodDisruptionBudget'; then return 1; fi
   if render --set crds.install=false | grep -q '^kind: CustomResourceDefinition'; then return 1; fi
@@ -99,6 +101,7 @@ wrong_values_are_refused() {
   refused rollouts --set modes.rollouts=Sometimes
   refused labels --set modes.labels=Approve
   refused reservations --set modes.reservations=Approve
+  refused rejectedPods --set 'rejectedPods.namespaces={Not_Valid}'
   refused reservationNamespaces --set 'kai.reservationNamespaces={Not_Valid}'
   refused mode --set config.mode=Sometimes
   refused rollouts --set config.rollouts=Observe
@@ -132,6 +135,7 @@ for role in yaml.safe_load_all(sys.stdin):
 modes_decide_what_may_be_written() {
   [[ $(writes_of) == 'create configmaps,delete pods,patch configmaps,patch nodes' ]]
   [[ $(writes_of --set eviction.enabled=true) == 'create configmaps,create pods/eviction,delete pods,patch configmaps,patch nodes' ]]
+  [[ $(writes_of --set modes.rollouts=Observe --set 'rejectedPods.namespaces={team}') == 'patch nodes' ]]
   [[ $(writes_of --set modes.rollouts=Approve) == "$(writes_of)" ]]
   [[ $(writes_of --set modes.rollouts=Observe --set eviction.enabled=true) == 'patch nodes' ]]
   [[ $(writes_of --set modes.labels=Observe) == "$(writes_of)" ]]
@@ -244,6 +248,33 @@ account_may_what_it_needs_only() {
   may no patch daemonsets.apps --namespace default
 }
 
+# With rejectedPods.namespaces: pods that a node refused, with a controller, and no others.
+rejected_pods_alone_may_go() {
+  local owner pod answer
+  kubectl create namespace team
+  kubectl create configmap owner --namespace team
+  owner=$(kubectl get configmap owner --namespace team --output 'jsonpath={.metadata.uid}')
+  upgrade --set 'rejectedPods.namespaces={team}'
+  may yes delete pods --namespace team
+  for pod in refused running orphan; do
+    kubectl create --namespace team -f - <<<"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"$pod\",\"ownerReferences\":[{
+      \"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"owner\",\"uid\":\"$owner\",\"controller\":$([[ $pod == orphan ]] && echo false || echo true)}]},
+      \"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"x\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\"}}}]}}"
+    [[ $pod == running ]] ||
+      kubectl patch pod "$pod" --namespace team --subresource status --type merge --patch '{"status":{"phase":"Failed","reason":"UnexpectedAdmissionError"}}'
+  done
+  # A policy is in force a moment after it was written.
+  await 20 may_delete refused
+  for pod in running orphan; do
+    answer=$(kubectl delete pod "$pod" --namespace team --as="$account" --dry-run=server 2>&1) && return 1
+    grep 'deletes only pods of a DaemonSet' <<<"$answer"
+  done
+  kubectl delete namespace team --wait=false
+  upgrade
+  may no delete pods --namespace team
+}
+may_delete() { kubectl delete pod "$1" --namespace team --as="$account" --dry-run=server; }
+
 upgrade_rolls_only_with_the_configuration() {
   local before after
   before=$(kubectl get -n "$namespace" "deployment/$release" -o 'jsonpath={.metadata.generation}')
@@ -324,6 +355,7 @@ check "kubeconform finds every rendered object in step with the server's schemas
 check "pods are admitted where Pod Security is restricted" pods_are_restricted
 check "helm installs" installs
 check "the ServiceAccount may do what it needs, and no more" account_may_what_it_needs_only
+check "with rejectedPods.namespaces, pods that a node refused may be deleted there, and no others" rejected_pods_alone_may_go
 check "an upgrade rolls the Deployment only when its configuration changed" upgrade_rolls_only_with_the_configuration
 check "an upgrade and its rollback reach the CRDs, and keep the objects" upgrade_and_rollback_reach_the_crds
 check "helm rolls back to the first revision" rollback_works

@@ -378,13 +378,37 @@ TEST_F(ExecutorTest, TheCrashPointEndsEverythingAfterTheNthWrite) {
 
 TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
   script["eviction"] = [] {
-    return ScriptedAnswer::status(429, "TooManyRequests", "Cannot evict pod as it would violate the budget", "10");
+    return ScriptedAnswer::status(429, "TooManyRequests",
+                                  "Cannot evict pod as it would violate the pod's disruption budget.", "10");
   };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
   const Execution done = execute({evict});
   ASSERT_EQ(done.findings.size(), 1U);
   EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
   EXPECT_GE(done.requeue_after.value_or(0s), 10s);
+  EXPECT_THAT(done.evictions.at("n1").at("u9"), testing::HasSubstr("disruption budget")) << "for the node's state";
+}
+
+TEST_F(ExecutorTest, AnEvictionThatAnOverloadedServerRefusesIsNoBudgets) {
+  script["eviction"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "too many requests", "1"); };
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  const Execution done = execute({evict});
+  EXPECT_THAT(done.findings, IsEmpty());
+  EXPECT_TRUE(done.evictions.empty());
+  EXPECT_EQ(done.failed, 1U);
+}
+
+TEST_F(ExecutorTest, SeveralBudgetsOfOnePodRefuseItToo) {
+  script["eviction"] = [] {
+    return ScriptedAnswer::status(500, "InternalError",
+                                  "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
+                                  "not support.",
+                                  "");
+  };
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  const Execution done = execute({evict});
+  ASSERT_EQ(done.findings.size(), 1U);
+  EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
 }
 
 TEST_F(ExecutorTest, AStatusIsSentOnceASecondAndAtOnceWhenThePhaseChanges) {

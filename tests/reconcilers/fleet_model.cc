@@ -120,7 +120,7 @@ void FleetModel::make_daemonsets() {
     ContainerSpec main;
     main.name = t.container;
     main.image = "nvcr.io/nvidia/k8s-device-plugin:" + spec_.plugin;
-    main.env["MPS_ROOT"] = "/run/nvidia/mps";
+    if (spec_.mps_root) main.env["MPS_ROOT"] = "/run/nvidia/mps";
     if (!spec_.mig_strategy.empty()) main.env["MIG_STRATEGY"] = spec_.mig_strategy;
     ContainerSpec sidecar;
     sidecar.name = "config-manager";
@@ -224,10 +224,13 @@ const Profile* FleetModel::profile_of(const std::string& text) {
 void FleetModel::run_machine(const std::string& name, Machine& machine) {
   if (!node(name).ready) return;
   const bool wants_mps_pod = node(name).meta.labels.get(kMpsCapable) == "true";
+  const bool paused =
+      node(name).meta.labels.get("nvidia.com/gpu.deploy.device-plugin").value_or("").starts_with("paused-for-");
+  if (paused) machine.plugin_up = false;
   for (std::string_view component : kComponents) {
     const auto present = pods(name, component);
-    const bool due =
-        component == "plugin" || (component == "gfd" && machine.spec.gfd) || (component == "mps" && wants_mps_pod);
+    const bool due = !paused && (component == "plugin" || (component == "gfd" && machine.spec.gfd) ||
+                                 (component == "mps" && wants_mps_pod));
     if (due && present.empty()) {
       make_pod(name, component);
       if (component == "plugin") machine.plugin_up = false;
@@ -241,6 +244,14 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
     // What crashes is started again.
     if (pod == nullptr || (pod->phase == "Running" && pod->ready)) continue;
     Pod up = *pod;
+    const bool ill =
+        !up.init_containers.empty() || (!up.containers.empty() && up.containers.front().name == "config-manager");
+    if (ill) continue;  // Nothing but a new pod helps.
+    if (up.phase == "Pending" && come_up_ill(machine, component, up)) {
+      up.meta.resource_version = std::to_string(++serial_);
+      world.operand_pods.apply(up);
+      continue;
+    }
     const bool broken = (component == "plugin" && machine.crashes) || profile_of(effective_text(node(name))) == nullptr;
     up.phase = k8s::Interned("Running");
     up.meta.resource_version = std::to_string(++serial_);
@@ -262,7 +273,7 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
   const Profile* served = machine.plugin_up ? profile_of(machine.plugin_text) : nullptr;
   if (served && served->strategy() == Strategy::mps && !mps_ready) served = nullptr;
   GpuFacts facts;
-  facts.count = machine.spec.gpus;
+  facts.count = machine.spec.gpus - machine.broken_devices;
   facts.product = machine.spec.product + (machine.spec.mig ? "-MIG-1g.5gb" : "");
   std::map<std::string, std::int64_t> resources;
   if (served) resources = expect_on_node(*served, facts, machine.spec.mig ? "single" : "").capacity;
@@ -277,6 +288,7 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
     }
     if (labels_from == nullptr) return;
     facts.mig_enabled = machine.spec.mig;
+    facts.count = machine.spec.gpus;
     const NodeExpectation shown = expect_on_node(*labels_from, facts, machine.spec.mig ? "single" : "");
     if (shown.error) return;  // GFD exits; its labels stay.
     std::string owned;
@@ -286,6 +298,26 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
     }
     out.meta.annotations.set(kFeatureLabels, owned);
   });
+}
+
+bool FleetModel::come_up_ill(Machine& machine, std::string_view component, Pod& pod) {
+  const auto it = machine.ailments.find(component);
+  if (it == machine.ailments.end() || it->second.second <= 0) return false;
+  --it->second.second;
+  ContainerStatus status;
+  if (it->second.first == "created") {
+    status.name = k8s::Interned("config-manager-init");
+    pod.init_containers = {status};
+    return true;
+  }
+  status.name = k8s::Interned("config-manager");
+  status.waiting_reason = k8s::Interned("CrashLoopBackOff");
+  status.restarts = 4;
+  status.last_exit_code = 1;
+  status.last_message = k8s::Interned(it->second.first);
+  pod.containers = {status};
+  pod.phase = k8s::Interned("Running");
+  return true;
 }
 
 void FleetModel::change_node(const std::string& name, const std::function<void(Node&)>& change) {

@@ -45,6 +45,7 @@ struct FleetSpec {
   bool crds = true;
   bool immutable = false;    // The plugin's ConfigMap.
   std::string mig_strategy;  // MIG_STRATEGY of the plugin.
+  bool mps_root = true;      // MPS_ROOT of the plugin.
 };
 
 [[nodiscard]] std::string profile_text(std::string_view name_or_text);
@@ -94,6 +95,18 @@ class FleetModel {
   void undo_newest_rollout(const std::string& policy);
   void forget_finished_rollouts();
   void use(const std::string& node, const std::string& pod, const std::string& resource, std::int64_t count);
+  // A member of a batch/v1 Job, in namespace `jobs`.
+  void use_by_job(const std::string& node, const std::string& pod, const std::string& job,
+                  const std::map<std::string, std::string>& annotations);
+  // Makes its PodDisruptionBudget refuse it (an empty answer: no more).
+  void protect(const std::string& pod, const std::string& answer);
+  // A pod that the kubelet refused while nothing was registered.
+  void reject(const std::string& node, const std::string& pod, const std::string& ns);
+  // The next `pods` pods of a component come up with their config-manager ill: "created", or the message that it ends
+  // with.
+  void ail(const std::string& node, const std::string& component, const std::string& how, int pods);
+  void break_device(const std::string& node, std::int64_t devices);  // So many of its GPUs are gone.
+  void gpu_cluster(bool there);
   void release(const std::string& node);
   void set_ready(const std::string& node, bool ready);
   void add_node(const NodeSpec& node);
@@ -124,6 +137,8 @@ class FleetModel {
     std::string gfd_text;
     bool crashes = false;
     bool stuck = false;
+    std::int64_t broken_devices = 0;
+    std::map<std::string, std::pair<std::string, int>, std::less<>> ailments;  // By component: how, and how many pods.
     std::map<std::string, std::int64_t> resources;
   };
   void make_daemonsets();
@@ -140,6 +155,8 @@ class FleetModel {
   void write_keys(const WriteConfigMap& write);
   void set_finalizers(const std::string& policy, const std::vector<std::string>& finalizers);
   void restart_daemonset(const RestartDaemonSet& restart);
+  [[nodiscard]] static bool come_up_ill(Machine& machine, std::string_view component, Pod& pod);
+  void list_consumers(const std::string& node);
 
   FleetSpec spec_;
   std::map<std::string, Machine> machines_;
@@ -152,6 +169,7 @@ class FleetModel {
   int serial_ = 0;
   std::map<std::string, std::map<std::string, int, std::less<>>> made_;
   std::map<std::string, int> patches_;
+  std::map<std::string, std::string> protected_;  // By pod: what its budget says.
   ProfileBook book_;
 };
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "reconcilers/fleet_index.h"
+#include "reconcilers/jobs.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/manifests.h"
 #include "reconcilers/model/project.h"
@@ -37,8 +38,25 @@ Plan FleetModel::plan() {
     next.emplace(condition, it == observed.end() ? now : it->second);
   }
   observed = std::move(next);
-  for (const std::string& name : out.consumers_wanted) consumers[name].listed_at = now;
+  for (const std::string& name : out.consumers_wanted) list_consumers(name);
   return out;
+}
+
+// As the runtime does it: with the nodes of each pod's job, and what budgets have refused.
+void FleetModel::list_consumers(const std::string& name) {
+  NodeConsumers& listing = consumers[name];
+  listing.listed_at = now;
+  listing.jobs.clear();
+  for (const Pod& pod : listing.pods) {
+    const auto job = job_of(pod);
+    if (!job) continue;
+    for (const auto& [other, theirs] : consumers) {
+      for (const Pod& member : theirs.pods) {
+        const auto same = job_of(member);
+        if (same && same->id() == job->id()) listing.jobs[job->id()].insert(other);
+      }
+    }
+  }
 }
 
 Plan FleetModel::plan_from_scratch() const {
@@ -72,9 +90,18 @@ void FleetModel::apply(const PlannedAction& planned) {
               }
             });
           },
-          [&](const DeletePod& pod) { delete_pod(pod.pod, pod.uid); },
+          [&](const DeletePod& pod) {
+            delete_pod(pod.pod, pod.uid);
+            for (auto& [name, listing] : consumers) {
+              std::erase_if(listing.rejected, [&](const Pod& listed) { return listed.meta.uid == pod.uid; });
+            }
+          },
           [&](const EvictPod& pod) {
             for (auto& [name, listing] : consumers) {
+              auto refusal = protected_.find(pod.pod.name);
+              const bool here = std::ranges::any_of(listing.pods, [&](const Pod& p) { return p.meta.uid == pod.uid; });
+              if (here && refusal != protected_.end()) listing.refused[pod.uid] = refusal->second;
+              if (refusal != protected_.end()) continue;
               std::erase_if(listing.pods, [&](const Pod& listed) { return listed.meta.uid == pod.uid; });
             }
           },
@@ -140,218 +167,6 @@ bool FleetModel::settle(int limit) {
     advance(*out.requeue_after > std::chrono::seconds(30) ? Duration(std::chrono::seconds(30)) : *out.requeue_after);
   }
   return false;
-}
-
-// --- What people do.
-
-void FleetModel::edit(const std::string& key, std::string_view profile) {
-  data_[key] = profile_text(profile);
-  data_changed_ = now;
-  put_config_map();
-}
-
-void FleetModel::remove_key(const std::string& key) {
-  data_.erase(key);
-  data_changed_ = now;
-  put_config_map();
-}
-
-void FleetModel::label(const std::string& name, const std::string& key, std::optional<std::string> value) {
-  change_node(name, [&](Node& out) {
-    if (value) {
-      out.meta.labels.set(key, *value);
-    } else {
-      out.meta.labels.erase(key);
-    }
-    // The sidecars of plugin and GFD reload by label.
-    Machine& machine = machines_.at(name);
-    if (key == kConfigLabel) machine.plugin_text = machine.gfd_text = effective_text(out);
-  });
-}
-
-void FleetModel::annotate(const std::string& name, std::string_view key, std::optional<std::string> value) {
-  change_node(name, [&](Node& out) {
-    if (value) {
-      out.meta.annotations.set(key, *value);
-    } else {
-      out.meta.annotations.erase(key);
-    }
-  });
-}
-
-void FleetModel::annotate_config_map(std::string_view key, std::optional<std::string> value) {
-  config_annotations_.erase(std::string(key));
-  if (value) config_annotations_[std::string(key)] = *value;
-  put_config_map();
-}
-
-void FleetModel::announce_default(const std::string& key) {
-  ClusterPolicy out = *world.clusterpolicies.find("cluster-policy");
-  out.config_default = key;
-  ++out.meta.generation;
-  out.meta.resource_version = std::to_string(++serial_);
-  world.clusterpolicies.apply(out);
-}
-
-void FleetModel::forbid_clusterpolicies(bool forbidden) {
-  world.clusterpolicies_forbidden = forbidden;
-  index.note_everything_changed();
-}
-
-void FleetModel::roll_templates(const std::string& key) {
-  announce_default(key);
-  template_default_ = key;
-  for (std::string_view component : {"plugin", "gfd", "mps"}) ++templates_[std::string(component)];
-  make_daemonsets();
-  for (std::string_view component : {"plugin", "gfd", "mps"}) put_revision(component);
-}
-
-void FleetModel::policy(const std::string& yaml) {
-  auto json = nlohmann::json::parse(must(yaml_to_json(yaml)));
-  const std::string name = json["metadata"]["name"];
-  const SharingPolicy* present = world.policies.find(name);
-  json["metadata"]["uid"] = present ? present->meta.uid.str() : fmt::format("uid-{}", ++serial_);
-  json["metadata"]["generation"] = present ? present->meta.generation + 1 : 1;
-  json["metadata"]["creationTimestamp"] = k8s::format_time(present ? present->meta.creation_timestamp : now);
-  json["metadata"]["resourceVersion"] = std::to_string(++serial_);
-  SharingPolicy out = must(project_sharing_policy(json.dump()));
-  if (present) {
-    out.status_json = present->status_json;
-    out.finalizers = present->finalizers;
-    out.meta.deletion_timestamp = present->meta.deletion_timestamp;
-  }
-  world.policies.apply(out);
-}
-
-void FleetModel::remove_policy(const std::string& name) {
-  const SharingPolicy* present = world.policies.find(name);
-  if (present == nullptr) return;
-  if (present->finalizers.empty()) return void(world.policies.erase({"", name}));
-  SharingPolicy out = *present;
-  out.meta.deletion_timestamp = now;
-  out.meta.resource_version = std::to_string(++serial_);
-  world.policies.apply(out);
-}
-
-void FleetModel::set_finalizers(const std::string& name, const std::vector<std::string>& finalizers) {
-  SharingPolicy out = *world.policies.find(name);
-  if (finalizers.empty() && out.meta.deletion_timestamp) return void(world.policies.erase({"", name}));
-  out.finalizers = finalizers;
-  out.meta.resource_version = std::to_string(++serial_);
-  world.policies.apply(out);
-}
-
-void FleetModel::write_keys(const WriteConfigMap& write) {
-  for (const auto& [key, text] : write.set) {
-    data_[key] = text;
-    our_keys_.insert(key);
-  }
-  for (const std::string& key : write.remove) {
-    data_.erase(key);
-    our_keys_.erase(key);
-  }
-  put_config_map();
-}
-
-void FleetModel::replace_config_map(const std::map<std::string, std::string>& profiles) {
-  data_.clear();
-  our_keys_.clear();
-  for (const auto& [key, text] : profiles) data_[key] = profile_text(text);
-  data_changed_ = now;
-  put_config_map();
-}
-
-void FleetModel::restart_daemonset(const RestartDaemonSet& restart) {
-  DaemonSet out = *world.daemonsets.find(restart.daemonset);
-  const std::string component(out.meta.uid.str().substr(3));
-  out.restarted_for = restart.restarted_for;
-  ++out.meta.generation;
-  out.meta.resource_version = std::to_string(++serial_);
-  world.daemonsets.apply(out);
-  ++templates_[component];
-  put_revision(component);
-}
-
-void FleetModel::undo_newest_rollout(const std::string& policy) {
-  const SharingRollout* newest = nullptr;
-  for (const auto& [key, rollout] : world.rollouts.all()) {
-    const bool newer = newest == nullptr || rollout->meta.creation_timestamp > newest->meta.creation_timestamp;
-    if (rollout->policy == policy && newer) newest = rollout.get();
-  }
-  if (newest == nullptr) return;
-  SharingRollout out = *newest;
-  out.meta.annotations.set(kUndoAnnotation, "true");
-  out.meta.resource_version = std::to_string(++serial_);
-  world.rollouts.apply(out);
-}
-
-void FleetModel::forget_finished_rollouts() {
-  std::vector<ObjectKey> gone;
-  for (const auto& [key, rollout] : world.rollouts.all()) {
-    if (rollout->phase != "Progressing") gone.push_back(key);
-  }
-  for (const ObjectKey& key : gone) world.rollouts.erase(key);
-}
-
-void FleetModel::rollout_switch(const std::string& name, std::string_view field, bool value) {
-  SharingRollout out = *world.rollouts.find(name);
-  if (field == "paused") out.paused = value;
-  if (field == "approved") out.approved = value;
-  if (field == "aborted") out.aborted = value;
-  ++out.meta.generation;
-  out.meta.resource_version = std::to_string(++serial_);
-  world.rollouts.apply(out);
-}
-
-void FleetModel::use(const std::string& name, const std::string& pod, const std::string& resource, std::int64_t count) {
-  Pod out;
-  out.meta.name = pod;
-  out.meta.ns = k8s::Interned("jobs");
-  out.meta.uid = "consumer-" + pod;
-  out.node_name = k8s::Interned(name);
-  out.phase = k8s::Interned("Running");
-  out.gpu_requests[k8s::Interned(resource)] = count;
-  consumers[name].pods.push_back(std::move(out));
-}
-
-void FleetModel::release(const std::string& name) {
-  consumers[name].pods.clear();
-}
-
-void FleetModel::set_ready(const std::string& name, bool ready) {
-  change_node(name, [&](Node& out) { out.ready = ready; });
-}
-
-void FleetModel::add_node(const NodeSpec& node) {
-  boot(node);
-}
-
-void FleetModel::remove_node(const std::string& name) {
-  for (std::string_view component : {"plugin", "gfd", "mps"}) {
-    for (const Pod* pod : pods(name, component)) world.operand_pods.erase(pod->meta.key());
-  }
-  machines_.erase(name);
-  world.nodes.erase({"", name});
-}
-
-void FleetModel::crash_pods(const std::string& name, bool crash) {
-  machines_.at(name).crashes = crash;
-}
-
-void FleetModel::stick_sidecars(const std::string& name, bool stuck) {
-  Machine& machine = machines_.at(name);
-  machine.stuck = stuck;
-  if (!stuck) machine.plugin_text = machine.gfd_text = effective_text(node(name));
-}
-
-void FleetModel::delete_pod_of(const std::string& name, std::string_view component) {
-  for (const Pod* pod : pods(name, component)) delete_pod(pod->meta.key(), std::string(pod->meta.uid));
-}
-
-void FleetModel::restart_operator() {
-  observed.clear();
-  for (auto& [name, listing] : consumers) listing.listed_at = WallTime{};
-  index.note_everything_changed();
 }
 
 // --- What is seen.

@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "reconcilers/labels.h"
@@ -89,7 +90,7 @@ FleetSpec fleet_spec(const Json& json) {
 
 class Script {
  public:
-  explicit Script(const Json& spec) : fleet_(fleet_spec(spec.at("fleet"))) {
+  explicit Script(const Json& spec) : fleet_(fleet_spec(spec.at("fleet"))), guards_(spec.value("guards", false)) {
     const Json settings = spec.value("settings", Json::object());
     if (settings.contains("settle"))
       fleet_.settings.settle = *k8s::parse_go_duration(settings["settle"].get<std::string>());
@@ -99,6 +100,9 @@ class Script {
       fleet_.settings.cluster_max_unavailable = {100, true};
     }
     fleet_.settings.projection = std::chrono::seconds(3);
+    for (const Json& ns : settings.value("removeRejectedPods", Json::array())) {
+      fleet_.settings.remove_rejected_pods.insert(ns.get<std::string>());
+    }
     fleet_.settings.adopt_drift = settings.value("adopt", false);
     set_rollouts(settings.value("rollouts", ""));
     if (settings.value("labels", "") == "verify") fleet_.settings.label_mode = PlannerSettings::LabelMode::verify;
@@ -212,6 +216,29 @@ class Script {
       for (const auto& [node, pod] : argument.items()) {
         fleet_.use(node, pod.value("pod", "job"), pod.value("resource", "nvidia.com/gpu"), pod.value("count", 1));
       }
+    } else if (verb == "job") {
+      for (const auto& [node, pod] : argument.items()) {
+        fleet_.use_by_job(node, pod.at("pod"), pod.at("job"), string_map(pod.value("annotations", Json::object())));
+      }
+    } else if (verb == "protect") {
+      for (const auto& [pod, answer] : string_map(argument)) fleet_.protect(pod, answer);
+    } else if (verb == "reject") {
+      for (const auto& [node, pod] : argument.items()) {
+        fleet_.reject(node, pod.at("pod"), pod.value("namespace", "jobs"));
+      }
+    } else if (verb == "ail") {
+      for (const auto& [node, ill] : argument.items()) {
+        fleet_.ail(node, ill.at("component"), ill.at("how"), ill.value("pods", 1));
+      }
+    } else if (verb == "break-device") {
+      for (const auto& [node, devices] : argument.items()) fleet_.break_device(node, devices);
+    } else if (verb == "gpu-cluster") {
+      fleet_.gpu_cluster(argument);
+    } else if (verb == "rollout-nodes") {
+      for (const auto& [name, rollout] : fleet_.world.rollouts.all()) {
+        const Json status = Json::parse(rollout->status_json, nullptr, false);
+        if (status.is_object() && status.contains("nodes")) out_ += status["nodes"].dump(1) + "\n";
+      }
     } else if (verb == "release") {
       fleet_.release(argument);
     } else if (verb == "ready") {
@@ -229,12 +256,24 @@ class Script {
     }
   }
 
+  // Marks for autoscalers go with every start and every end: they are shown where a case asks for them (guards: true).
+  [[nodiscard]] std::string shown(std::string line) const {
+    if (guards_) return line;
+    static const std::string kMark =
+        "(cluster-autoscaler.kubernetes.io/scale-down-disabled(=true)?|karpenter.sh/do-not-disrupt(=true)?|"
+        "gpusharing.dev/autoscaler-guard(=cluster-autoscaler,karpenter)?)";
+    static const std::regex kMarks("," + kMark + "(?=[, ])|" + kMark + ",?");
+    line = std::regex_replace(line, kMarks, "");
+    static const std::regex kNothingLeft(" (un)?annotate=(?= )");
+    return std::regex_replace(line, kNothingLeft, "");
+  }
+
   void show(std::string_view what, const Plan& plan, bool all) {
     std::string text;
     for (const PlannedAction& action : plan.actions) {
       // Statuses are shown by their own tests; here they would hide the rest.
       if (!all && std::holds_alternative<PatchStatus>(action.action)) continue;
-      text += "  " + print(action) + "\n";
+      text += "  " + shown(print(action)) + "\n";
     }
     if (all) {
       for (const Finding& finding : plan.findings) text += "  finding " + print(finding) + "\n";
@@ -246,6 +285,7 @@ class Script {
   }
 
   FleetModel fleet_;
+  bool guards_ = false;
   std::vector<std::string> names_;
   std::string out_;
 };

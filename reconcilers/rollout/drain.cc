@@ -1,0 +1,134 @@
+// Who is in the way of one node, and evictions.
+#include "reconcilers/rollout/drain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "reconcilers/jobs.h"
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+namespace {
+
+std::string strands_message(const NodeUse& lost, const NodeAssessment& a) {
+  std::string served;
+  for (const auto& [resource, count] : a.expectation->capacity) {
+    if (count > 0) served += (served.empty() ? "" : ", ") + resource;
+  }
+  return fmt::format(
+      "the node will serve {} only, and {} ask{} for something else: change what they request; they are waited "
+      "for, and not evicted",
+      served.empty() ? "nothing" : served, lost.names(), lost.waiting.size() == 1 ? "s" : "");
+}
+
+// Pods whose eviction was refused the last time it was asked for, and the answers.
+std::optional<InTheWay> refused(const Pass& pass, const std::string& node, const NodeUse& use) {
+  constexpr std::size_t kAnswers = 3;
+  const auto listing = pass.s.consumers.find(node);
+  if (listing == pass.s.consumers.end() || listing->second.refused.empty()) return std::nullopt;
+  NodeUse held;
+  std::vector<std::string> answers;
+  for (const Pod* pod : use.waiting) {
+    const auto answer = listing->second.refused.find(std::string(pod->meta.uid));
+    if (answer == listing->second.refused.end() || pod->meta.deletion_timestamp) continue;
+    held.waiting.push_back(pod);
+    const bool said = std::ranges::find(answers, answer->second) != answers.end();
+    if (!said && answers.size() < kAnswers) answers.push_back(answer->second);
+  }
+  if (held.waiting.empty()) return std::nullopt;
+  return InTheWay{kPdbRefuses, fmt::format("a PodDisruptionBudget keeps {} on the node: {}", held.names(),
+                                           fmt::join(answers, "; "))};
+}
+
+bool refuses_eviction(const Pod& pod) {
+  const auto& annotations = pod.meta.annotations;
+  return annotations.get(kKarpenterDoNotDisrupt) == "true" || annotations.get(kDoNotDisruptAnnotation) == "true" ||
+         annotations.get(kSafeToEvict) == "false";
+}
+
+// Jobs with a member on one of these nodes that may not be evicted.
+std::set<std::string> jobs_that_stay(const Pass& pass, const Mates& mates, const NodeUse& lost) {
+  std::set<std::string> out;
+  const auto stays = [&](const Pod& pod) {
+    if (const auto job = job_of(pod)) out.insert(job->id());
+  };
+  for (const std::string& node : mates.nodes) {
+    const NodeUse use = use_of(pass.s, node, WallTime::min());
+    for (const Pod* pod : use.waiting) {
+      if (refuses_eviction(*pod)) stays(*pod);
+    }
+  }
+  for (const Pod* pod : lost.waiting) stays(*pod);
+  return out;
+}
+
+}  // namespace
+
+NodeUse stranded(const NodeUse& use, const NodeAssessment& a) {
+  NodeUse out;
+  for (const Pod* pod : use.waiting) {
+    const bool lost = a.expectation && std::ranges::any_of(pod->gpu_requests, [&](const auto& request) {
+                        auto after = a.expectation->capacity.find(std::string(request.first.view()));
+                        return request.second > 0 && (after == a.expectation->capacity.end() || after->second == 0);
+                      });
+    if (lost) out.waiting.push_back(pod);
+  }
+  return out;
+}
+
+std::optional<InTheWay> in_the_way(const Pass& pass, const std::string& node, const NodeAssessment& a) {
+  const NodeUse use = use_of(pass.s, node, WallTime::min());
+  if (use.waiting.empty()) {
+    if (use.daemonset_owned.empty()) return std::nullopt;
+    return InTheWay{kWaitingForWorkloads, "pods of DaemonSets request more than will be left"};
+  }
+  if (const NodeUse lost = stranded(use, a); !lost.waiting.empty()) {
+    return InTheWay{kRenameStrandsPods, strands_message(lost, a)};
+  }
+  if (auto budget = refused(pass, node, use)) return budget;
+  return InTheWay{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
+}
+
+std::string draining_condition(const std::string& node, std::string_view target) {
+  return fmt::format("draining/{}/{}", node, target);
+}
+
+std::optional<InTheWay> waits_in_flight(const Pass& pass, const std::string& node, const NodeAssessment& a) {
+  if (!a.flight || a.flight->failed || !pass.s.observed.contains(draining_condition(node, a.flight->target))) {
+    return std::nullopt;
+  }
+  return in_the_way(pass, node, a);
+}
+
+void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
+  const Mates mates = mates_of(pass, node);
+  if (!mates.pending.empty()) {
+    pass.finding(
+        Severity::warning, node_ref(node), kJobSpansNodes,
+        fmt::format("{} runs on {} too, which cannot be started beside this node (budgets, canary): members of "
+                    "one job leave together or not at all, so nobody is evicted here; the node waits until it "
+                    "is idle",
+                    mates.jobs_text(), fmt::join(mates.pending, ", ")));
+    return;
+  }
+  if (!mates.unlisted.empty()) {
+    pass.plan.consumers_wanted.insert(mates.unlisted.begin(), mates.unlisted.end());
+    return;
+  }
+  const NodeUse lost = stranded(use, a);
+  const std::set<std::string> staying = jobs_that_stay(pass, mates, lost);
+  for (const Pod* pod : use.waiting) {
+    const auto job = job_of(*pod);
+    const bool stays = refuses_eviction(*pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
+                       (job && staying.contains(job->id()));
+    if (pod->meta.deletion_timestamp || stays) continue;
+    pass.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
+             fmt::format("{} uses the GPUs of node {}, whose sharing changes", pod->meta.name, node), true, node);
+  }
+}
+
+}  // namespace gso

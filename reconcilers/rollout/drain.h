@@ -1,0 +1,48 @@
+// Consumers in the way of a node's change: who they are, why they stay, and how they are asked to leave.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "reconcilers/rollout/pass.h"
+
+namespace gso {
+
+// Why a node waits for its workloads: one of the Blocked reasons, and for people who it is.
+struct InTheWay {
+  std::string_view reason;
+  std::string message;
+};
+// As far as the node's last listing tells; nullopt: nobody, or nobody knows.
+[[nodiscard]] std::optional<InTheWay> in_the_way(const Pass& pass, const std::string& node,
+                                                 const NodeAssessment& assessment);
+// The same for a node in flight that has waited since an earlier pass; nullopt for all others.
+[[nodiscard]] std::optional<InTheWay> waits_in_flight(const Pass& pass, const std::string& node,
+                                                      const NodeAssessment& assessment);
+[[nodiscard]] std::string draining_condition(const std::string& node, std::string_view target);
+
+// Pods that ask for a resource that the node serves now and will not serve: what their owners make anew asks for it
+// again, and stays Pending.
+[[nodiscard]] NodeUse stranded(const NodeUse& use, const NodeAssessment& assessment);
+
+// Nodes that must change together, so that no job loses members in two waves: those of one unit that share jobs with
+// each other, directly or through a third.
+struct Mates {
+  std::set<std::string> nodes;     // The node itself among them.
+  std::set<std::string> pending;   // Those that have not been started yet.
+  std::set<std::string> unlisted;  // Those whose consumers are not known: there may be more mates.
+  std::set<std::string> jobs;      // Job::id of those that have members on several nodes.
+  [[nodiscard]] std::string jobs_text() const;
+};
+[[nodiscard]] Mates mates_of(const Pass& pass, const std::string& node);
+
+// Evicts what may be evicted, under `workloads: Evict`: no pod that refuses it or would be stranded, and no member of a
+// job that cannot leave as a whole.
+void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& assessment, const NodeUse& use);
+
+// Says which pods request more than their node will serve, before anything is changed there.
+void plan_foresight(Pass& pass);
+
+}  // namespace gso

@@ -1,0 +1,194 @@
+// Pods that cannot get well by themselves, known by the messages and states of their config-manager containers: one
+// deletion each, and longer and longer in between when it does not help.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "reconcilers/kai/index.h"
+#include "reconcilers/kai/planners.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/pass.h"
+
+namespace gso {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// Pods that are looked up in one pass before a pod of a node is replaced.
+constexpr std::int64_t kLookupsPerNode = 16;
+
+struct Ailment {
+  std::string_view name;
+  std::string what;   // For people.
+  Duration patience;  // It may pass by itself for this long.
+};
+
+// The init container and the sidecar that choose the profile: "config-manager-init" and "config-manager" of the GPU
+// Operator, "nvidia-device-plugin-init", "…-sidecar" and their like of the device plugin's chart.
+bool is_config_manager(std::string_view container) {
+  return container.find("config-manager") != std::string_view::npos || container.ends_with("-init") ||
+         container.ends_with("-sidecar");
+}
+
+struct Sign {
+  std::string_view message;
+  std::string_view name;
+  std::string_view what;
+};
+// Source: the errors of the device plugin's cmd/config-manager.
+constexpr Sign kSigns[] = {
+    {"does not exist", "StaleProjection", "does not see a key that the ConfigMap has"},
+    {"symlink", "DanglingSymlink", "cannot replace the link to a key that is gone"},
+    {"file exists", "DanglingSymlink", "cannot replace the link to a key that is gone"},
+    {"no process found", "SignalFailed", "cannot tell the main container about its new profile"},
+    {"index out of range", "SignalFailed", "cannot tell the main container about its new profile"},
+};
+
+std::optional<Ailment> ailment_of(const ContainerStatus& container, bool init, const Pod& pod, Duration projection) {
+  if (!is_config_manager(container.name.view()) || container.running) return std::nullopt;
+  // Kubelet shows a container that was created and never started as waiting for no reason: a containerd that was
+  // restarted at the wrong moment forgets it.
+  const bool created = init && pod.phase == "Pending" && container.waiting_reason.empty() &&
+                       container.last_exit_code == 0 && container.restarts == 0;
+  if (created) {
+    return Ailment{"StuckInCreated", fmt::format("container {} was created and never started", container.name.view()),
+                   minutes(2)};
+  }
+  if (container.restarts == 0 && container.last_exit_code == 0) return std::nullopt;
+  for (const Sign& sign : kSigns) {
+    if (container.last_message.view().find(sign.message) == std::string_view::npos) continue;
+    return Ailment{sign.name,
+                   fmt::format("container {} {}: {}", container.name.view(), sign.what, container.last_message.view()),
+                   sign.name == "StaleProjection" ? projection : Duration(seconds(30))};
+  }
+  constexpr std::int64_t kRestarts = 3;
+  if (container.waiting_reason != "CrashLoopBackOff" || container.restarts < kRestarts) return std::nullopt;
+  return Ailment{"ConfigManagerCrashLoop",
+                 fmt::format("container {} has ended {} times, the last time with exit code {}", container.name.view(),
+                             container.restarts, container.last_exit_code),
+                 minutes(1)};
+}
+
+std::optional<Ailment> ailment_of(const Pod& pod, Duration projection) {
+  for (const ContainerStatus& container : pod.init_containers) {
+    if (auto found = ailment_of(container, true, pod, projection)) return found;
+  }
+  for (const ContainerStatus& container : pod.containers) {
+    if (auto found = ailment_of(container, false, pod, projection)) return found;
+  }
+  return std::nullopt;
+}
+
+bool serves(const Node& node) {
+  return std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
+}
+
+class Healer {
+ public:
+  explicit Healer(Pass& pass) : pass_(pass) { keep_healed(); }
+
+  void run() {
+    const Index& index = pass_.index;
+    for (const auto* names : {&index.in_flight, &index.failed, &index.to_record, &index.following, &index.drifting}) {
+      for (const std::string& name : *names) look_at(name);
+    }
+  }
+
+ private:
+  // How often a component of a node was healed, and how long ago.
+  struct Healed {
+    std::int64_t times = 0;
+    Duration ago{0};
+  };
+  static constexpr Duration kForgotten = std::chrono::hours(2);
+
+  // "healed/<node>/<component>/<times>"
+  void keep_healed() {
+    constexpr std::string_view kPrefix = "healed/";
+    for (auto it = pass_.s.observed.lower_bound(std::string(kPrefix)); it != pass_.s.observed.end(); ++it) {
+      if (!it->first.starts_with(kPrefix)) break;
+      const std::size_t last = it->first.rfind('/');
+      const std::string what = it->first.substr(kPrefix.size(), last - kPrefix.size());
+      const Duration ago = pass_.s.now - it->second;
+      const bool known = pass_.s.world.nodes.find(what.substr(0, what.find('/'))) != nullptr;
+      if (!known || ago >= kForgotten) continue;
+      const std::int64_t times = std::atoll(it->first.c_str() + last + 1);
+      Healed& healed = healed_[what];
+      if (times > healed.times) healed = {times, ago};
+    }
+    for (const auto& [what, healed] : healed_) (void)pass_.age(fmt::format("healed/{}/{}", what, healed.times));
+  }
+
+  void look_at(const std::string& name) {
+    const Node* node = pass_.s.world.nodes.find(name);
+    const NodeAssessment* a = pass_.index.find(name);
+    if (node == nullptr || a == nullptr || a->pods_ready || !may_be_healed(*node, *a)) return;
+    const NodePods pods = sort_pods(pass_.index.set_of(*a), pass_.index.pods_of(name));
+    for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
+      for (const Pod* pod : pods.of(component)) {
+        if (pod->meta.deletion_timestamp || !costs_nothing(*node, *a, component, *pod)) continue;
+        if (const auto ailment = ailment_of(*pod, pass_.s.settings.projection)) heal(name, component, *pod, *ailment);
+      }
+    }
+  }
+
+  [[nodiscard]] bool may_be_healed(const Node& node, const NodeAssessment& a) {
+    const OperandSet& set = pass_.index.set_of(a);
+    if (!node.ready || a.held || !pass_.plannable(a) || !foreign_holder(node, set).empty()) return false;
+    if (!a.profile || !a.profile->valid || a.situation == Situation::blocked) return false;  // S5
+    if (pass_.s.settings.mode_of(pass_.index.policy(pass_.s.world, a.policy.view())) == PolicyMode::observe)
+      return false;
+    const ConfigMap* config_map = pass_.s.world.configmaps.find(set.config_map_key());
+    if (config_map == nullptr || config_map->meta.annotations.get(kPausedAnnotation) == "true") return false;
+    if (a.profile->profile().strategy() == Strategy::none) return true;
+    std::int64_t asks = kLookupsPerNode;
+    const UnreservedConsumers unreserved = unreserved_consumers(pass_, node.meta.name, asks);
+    return pass_.s.world.kai.use_known && pass_.index.kai.use_of(node.meta.name).empty() && unreserved.known &&
+           unreserved.pods.empty();  // S8
+  }
+
+  // What still serves is left to a rollout, which has a slot and waits for workloads (S1).
+  static bool costs_nothing(const Node& node, const NodeAssessment& a, Component component, const Pod& pod) {
+    if (component == Component::gfd) return true;
+    if (a.flight && !a.flight->failed) {
+      // Its old pods go by the plan; those that came for them came when the workloads had gone.
+      auto listed = a.flight->replace.find(component);
+      return listed != a.flight->replace.end() && !listed->second.contains(std::string(pod.meta.uid));
+    }
+    const bool daemon_runs = std::ranges::any_of(
+        pod.containers, [](const auto& c) { return c.running && !is_config_manager(c.name.view()); });
+    return !serves(node) && (component != Component::mps || !daemon_runs);
+  }
+  void heal(const std::string& node, Component component, const Pod& pod, const Ailment& ailment) {
+    const std::string what = fmt::format("{}/{}", node, to_string(component));
+    const bool lasts =
+        pass_.held_for(fmt::format("ailing/{}/{}/{}", what, ailment.name, pod.meta.uid.str()), ailment.patience);
+    const auto known = healed_.find(what);
+    const std::int64_t times = known == healed_.end() ? 0 : known->second.times;
+    const std::string message = fmt::format("{} pod {}: {}", to_string(component), pod.meta.name, ailment.what);
+    pass_.finding(Severity::warning, node_ref(node), ailment.name, message);
+    if (!lasts) return;
+    if (times > 0) {
+      const Duration wait = std::min<Duration>(minutes(5) * (1LL << std::min<std::int64_t>(times - 1, 4)), kLongest);
+      if (known->second.ago < wait) return pass_.look_again_in(wait - known->second.ago);
+    }
+    pass_.plan.conditions.push_back(fmt::format("healed/{}/{}", what, times + 1));
+    pass_.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, ailment.name,
+              message + "; only a new pod gets over it", true, node);
+  }
+
+  static constexpr Duration kLongest = std::chrono::hours(1);
+  Pass& pass_;
+  std::map<std::string, Healed> healed_;  // "<node>/<component>"
+};
+
+}  // namespace
+
+void plan_healing(Pass& pass) {
+  Healer(pass).run();
+}
+
+}  // namespace gso

@@ -1,0 +1,125 @@
+// Nodes that are changed together, and what is said before anything is.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/drain.h"
+
+namespace gso {
+
+namespace {
+
+// A node of the same unit that is to be changed, or is being changed.
+bool counts(const Pass& pass, const NodeAssessment& of, const NodeAssessment* other) {
+  if (other == nullptr || other->policy != of.policy || other->set != of.set || other->key != of.key) return false;
+  if (other->situation == Situation::in_flight) return true;
+  const WorkloadMode mode = pass.index.policy(pass.s.world, of.policy.view()).rollout.workloads;
+  return other->situation == Situation::change && other->ready && !other->held &&
+         drain_for(*other, other->transition, mode) != Drain::nothing;
+}
+
+}  // namespace
+
+std::string Mates::jobs_text() const {
+  return fmt::format("{} {}", jobs.size() == 1 ? "job" : "each of the jobs", fmt::join(jobs, ", "));
+}
+
+Mates mates_of(const Pass& pass, const std::string& node) {
+  Mates out;
+  const NodeAssessment* of = pass.index.find(node);
+  if (of == nullptr) return out;
+  std::vector<std::string> next{node};
+  out.nodes.insert(node);
+  while (!next.empty()) {
+    const std::string name = std::move(next.back());
+    next.pop_back();
+    const NodeAssessment* here = pass.index.find(name);
+    if (here != nullptr && here->situation == Situation::change) out.pending.insert(name);
+    if (!use_of(pass.s, name, WallTime::min()).fresh) {
+      out.unlisted.insert(name);
+      continue;
+    }
+    for (const auto& [job, members] : pass.s.consumers.at(name).jobs) {
+      for (const std::string& member : members) {
+        if (member == name || !counts(pass, *of, pass.index.find(member))) continue;
+        out.jobs.insert(job);
+        if (out.nodes.insert(member).second) next.push_back(member);
+      }
+    }
+  }
+  return out;
+}
+
+namespace {
+
+constexpr std::size_t kMostListed = 20;     // Nodes of one unit whose consumers are looked at before they change,
+constexpr std::size_t kMostLookedAt = 200;  // among the first of those that wait.
+constexpr Duration kListingOld = std::chrono::minutes(1);
+
+// What the pods of one node request beyond what it will serve; empty: nothing.
+std::string beyond(const NodeAssessment& a, const NodeUse& use) {
+  std::string out;
+  for (const auto& [resource, after] : a.expectation->capacity) {
+    const std::int64_t requested = use.requested(resource);
+    if (requested > after) {
+      out += fmt::format("{}{} of {} requested, {} served afterwards", out.empty() ? "" : ", ", requested, resource,
+                         after);
+    }
+  }
+  return out;
+}
+
+std::string_view consequence(WorkloadMode mode) {
+  switch (mode) {
+    case WorkloadMode::interrupt:
+      return "The policy's workloads is Interrupt: nobody waits for these pods";
+    case WorkloadMode::evict:
+      return "These pods are evicted, but for those whose resource goes away: they are waited for";
+    case WorkloadMode::wait_for_idle:
+      break;
+  }
+  return "These nodes wait until their pods have ended";
+}
+
+void foresee(Pass& pass, const UnitKey& key, const Unit& unit) {
+  std::size_t looked_at = 0;
+  std::size_t listed = 0;
+  std::vector<std::string> told;
+  for (const auto& [product, group] : unit.groups) {
+    for (const auto& [available, name] : group.pending) {
+      if (++looked_at > kMostLookedAt || listed >= kMostListed) break;
+      const NodeAssessment& a = *pass.index.find(name);
+      if (!a.shrinks || !a.expectation || a.flight) continue;
+      ++listed;
+      const auto listing = pass.s.consumers.find(name);
+      if (listing == pass.s.consumers.end() || pass.s.now - listing->second.listed_at > kListingOld) {
+        pass.plan.consumers_wanted.insert(name);
+        continue;
+      }
+      const NodeUse use = use_of(pass.s, name, WallTime::min());
+      if (const std::string what = beyond(a, use); !what.empty()) {
+        told.push_back(fmt::format("{}: {} ({})", name, what, use.names()));
+      }
+    }
+  }
+  if (told.empty()) return;
+  const WorkloadMode mode = pass.index.policy(pass.s.world, key.policy).rollout.workloads;
+  pass.finding(Severity::warning, config_map_ref(pass.index.discovery.sets[unit.set].config_map_key()),
+               kReplicasBelowUse,
+               fmt::format("key \"{}\" serves less than pods request now. {}. {}", key.key, fmt::join(told, "; "),
+                           consequence(mode)));
+}
+
+}  // namespace
+
+void plan_foresight(Pass& pass) {
+  for (const auto& [key, unit] : pass.index.units) {
+    if (pass.s.world.unsynced_namespaces.contains(pass.index.discovery.sets[unit.set].ns)) continue;
+    foresee(pass, key, unit);
+  }
+}
+
+}  // namespace gso

@@ -1,0 +1,121 @@
+// Nodes that load a profile by themselves: verified and recorded. Nodes that carry a state that is not theirs any more.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/gates.h"
+
+namespace gso {
+
+void plan_nodes_to_record(Pass& pass) {
+  for (const std::string& name : pass.index.to_record) {
+    const Node* node = pass.s.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
+    const bool surplus = a->verified.surplus && a->measured_gpus > 0 && loading_expired(pass, name, *a);
+    if (!a->matches && !surplus) {
+      const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
+      const Duration grace =
+          a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
+      // Afterwards it is a candidate for a restart (plan_starts asks the same condition).
+      (void)pass.held_for(loading_condition(name, *a), grace);
+      continue;
+    }
+    PatchNode patch = patch_out(pass, *node, *a);
+    record_on(patch, *node, *a, std::string(a->target.view()));
+    add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), pass.s.settings));
+    const bool restarted =
+        pass.index.policy(pass.s.world, a->policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
+    const bool ungated = a->way == WayIn::edited && !restarted;
+    pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false,
+             name);
+    if (ungated) {
+      pass.event(
+          node_ref(name), true, kLoadedUngated, "Verify",
+          fmt::format("pods were restarted by somebody else and loaded {} ({}) outside a rollout; it is verified",
+                      a->target.view(), a->profile_ref.view()));
+    }
+  }
+}
+
+std::string verifying_condition(const std::string& node, std::string_view target, std::string_view replace) {
+  return fmt::format("verifying/{}/{}/{}", node, target, short_hash(replace));
+}
+
+std::string loading_condition(const std::string& node, const NodeAssessment& assessment) {
+  return fmt::format("loading/{}/{}", node, assessment.target.view());
+}
+
+bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& a) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
+  const Duration grace =
+      a.way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
+  return pass.s.now - pass.since(loading_condition(node, a)) >= grace;
+}
+
+void plan_node_states(Pass& pass) {
+  for (const std::string& name : pass.index.written_blocked) {
+    const Node* node = pass.s.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
+    PatchNode patch;
+    patch.name = name;
+    if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
+    patch.set_annotations[std::string(kMessageAnnotation)] = a->message;
+    // What failed before has been replaced by something that cannot be: nothing of it is under way any more.
+    for (std::string_view annotation : {kTargetAnnotation, kReplaceAnnotation}) {
+      if (node->meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
+    }
+    remove_guards(patch, *node);
+    pass.add(std::move(patch), a->reason, a->message, false, name);
+    pass.event(node_ref(name), true, a->reason, "Block", a->message);
+  }
+  for (const std::string& name : pass.index.stale) {
+    const Node* node = pass.s.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || a->situation == Situation::first_seen || !pass.plannable(*a)) continue;
+    PatchNode patch = patch_out(pass, *node, *a);
+    const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
+    if (!nothing) pass.add(std::move(patch), "Released", "nothing of a change is left on the node", false, name);
+  }
+}
+
+namespace {
+
+// Blocked by a driver upgrade that has drained it and taken the operands from it; only the policy's label is missing.
+bool can_be_relabelled(const Pass& pass, const std::string& name, const Node& node, const NodeAssessment& a) {
+  return a.only_held && a.label && !a.held && node.ready && pass.plannable(a) && pass.index.pods_of(name).empty();
+}
+
+void relabel_paused(Pass& pass, const UnitKey& key, const Unit& unit, const std::set<std::string>& names) {
+  for (const std::string& name : names) {
+    const Node& node = *pass.s.world.nodes.find(name);
+    const NodeAssessment& a = *pass.index.find(name);
+    if (!can_be_relabelled(pass, name, node, a)) continue;
+    const bool known = a.label->empty() || key_is_projected(pass, pass.index.set_of(a), key.key);
+    if (!known || !canary_passed(pass, key, unit, std::string(a.product.view()), unit_target(unit))) continue;
+    if (!gate_of(pass, key, unit).open()) return;
+    PatchNode patch;
+    patch.name = name;
+    patch.resource_version = node.meta.resource_version;
+    add_to(patch, policy_label(node, config_label(pass, node, a), a));
+    pass.add(std::move(patch), "Relabel",
+             fmt::format("policy {} selects profile {}; a driver upgrade has taken the node's pods away already",
+                         a.policy.view(), *a.label),
+             false, name);
+  }
+}
+
+}  // namespace
+
+// Its pods come back with the profile, for free. (What the MIG manager has in its hands may come back with other
+// devices.)
+void plan_paused_relabels(Pass& pass) {
+  for (const auto& [key, unit] : pass.index.units) {
+    const auto paused = unit.blocked.find(std::string(kDriverUpgrade));
+    if (paused != unit.blocked.end()) relabel_paused(pass, key, unit, paused->second);
+  }
+}
+
+}  // namespace gso
