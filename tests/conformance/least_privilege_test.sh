@@ -108,7 +108,7 @@ admission_holds_the_account_to_its_keys() {
   forbidden 'changes only its own annotations' as "${node[@]}" '{"metadata":{"annotations":{"example.com/x":"y"}}}'
   forbidden "nothing of a Node's spec" as "${node[@]}" '{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}'
   forbidden "nothing of a Node's spec" as "${node[@]}" '{"metadata":{"finalizers":["example.com/x"]}}'
-  as "${node[@]}" '{"metadata":{"labels":{"nvidia.com/device-plugin.config":"x","gpusharing.dev/state":"Updating","nvidia.mps/enabled":"true"},"annotations":{"gpusharing.dev/hold":"true"}},"spec":{"unschedulable":true}}'
+  as "${node[@]}" '{"metadata":{"labels":{"nvidia.com/device-plugin.config":"x","gpusharing.dev/state":"Updating","nvidia.mps/enabled":"true"},"annotations":{"gpusharing.dev/hold":"true","karpenter.sh/do-not-disrupt":"true","cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}},"spec":{"unschedulable":true}}'
   kubectl patch node t4-01 --dry-run=server --type merge --patch '{"metadata":{"labels":{"example.com/ours":"not"}}}'
 }
 

@@ -88,6 +88,23 @@ void Invariants::judge_pod_deletion(const AuditEntry& entry) {
   judge_budget(member(*entry.before, "spec").value("nodeName", ""));
 }
 
+namespace {
+
+// What keeps autoscalers off a node in flight: set where nobody has set it, and taken back by whoever set it.
+bool is_our_guard(const json& before, const json& after, const std::string& key) {
+  if (key != "cluster-autoscaler.kubernetes.io/scale-down-disabled" && key != "karpenter.sh/do-not-disrupt")
+    return false;
+  const std::string word = key.starts_with("karpenter") ? "karpenter" : "cluster-autoscaler";
+  const json& was = annotations_of(before);
+  const json& is = annotations_of(after);
+  const bool set = !was.contains(key) && is.value(key, "") == "true";
+  const json& marked = set ? is : was;
+  return (set || !is.contains(key)) &&
+         marked.value("gpusharing.dev/autoscaler-guard", "").find(word) != std::string::npos;
+}
+
+}  // namespace
+
 // S3: nobody else's labels and annotations. S7: only our own cordon is taken back.
 void Invariants::judge_node_patch(const AuditEntry& entry) {
   ++node_patches_[entry.key.name];
@@ -102,7 +119,7 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
     if (!key.starts_with("nvidia.com/")) violated("S3: label " + key + " of " + entry.key.name + " is none of ours");
   }
   for (const std::string& key : differing(annotations_of(*entry.before), annotations_of(*entry.after))) {
-    if (!key.starts_with("gpusharing.dev/"))
+    if (!key.starts_with("gpusharing.dev/") && !is_our_guard(*entry.before, *entry.after, key))
       violated("S3: annotation " + key + " of " + entry.key.name + " is not ours");
   }
   const bool was = member(*entry.before, "spec").value("unschedulable", false);
