@@ -251,29 +251,29 @@ account_may_what_it_needs_only() {
 # With rejectedPods.namespaces: pods that a node refused, with a controller, and no others.
 rejected_pods_alone_may_go() {
   local owner pod answer
-  kubectl create namespace team
-  kubectl create configmap owner --namespace team
-  owner=$(kubectl get configmap owner --namespace team --output 'jsonpath={.metadata.uid}')
-  upgrade --set 'rejectedPods.namespaces={team}'
-  may yes delete pods --namespace team
+  kubectl create namespace refusals
+  kubectl create configmap owner --namespace refusals
+  owner=$(kubectl get configmap owner --namespace refusals --output 'jsonpath={.metadata.uid}')
+  upgrade --set 'rejectedPods.namespaces={refusals}'
+  may yes delete pods --namespace refusals
   for pod in refused running orphan; do
-    kubectl create --namespace team -f - <<<"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"$pod\",\"ownerReferences\":[{
+    kubectl create --namespace refusals -f - <<<"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"$pod\",\"ownerReferences\":[{
       \"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"owner\",\"uid\":\"$owner\",\"controller\":$([[ $pod == orphan ]] && echo false || echo true)}]},
       \"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"x\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\"}}}]}}"
     [[ $pod == running ]] ||
-      kubectl patch pod "$pod" --namespace team --subresource status --type merge --patch '{"status":{"phase":"Failed","reason":"UnexpectedAdmissionError"}}'
+      kubectl patch pod "$pod" --namespace refusals --subresource status --type merge --patch '{"status":{"phase":"Failed","reason":"UnexpectedAdmissionError"}}'
   done
   # A policy is in force a moment after it was written.
   await 20 may_delete refused
   for pod in running orphan; do
-    answer=$(kubectl delete pod "$pod" --namespace team --as="$account" --dry-run=server 2>&1) && return 1
+    answer=$(kubectl delete pod "$pod" --namespace refusals --as="$account" --dry-run=server 2>&1) && return 1
     grep 'deletes only pods of a DaemonSet' <<<"$answer"
   done
-  kubectl delete namespace team --wait=false
+  kubectl delete namespace refusals --wait=false
   upgrade
-  may no delete pods --namespace team
+  may no delete pods --namespace refusals
 }
-may_delete() { kubectl delete pod "$1" --namespace team --as="$account" --dry-run=server; }
+may_delete() { kubectl delete pod "$1" --namespace refusals --as="$account" --dry-run=server; }
 
 upgrade_rolls_only_with_the_configuration() {
   local before after
