@@ -26,25 +26,25 @@ Codes matches(const std::string& text, const std::regex& pattern) {
 
 // Words in CamelCase that are no codes: kinds, and values of fields.
 const Codes& other_words() {
-  static const Codes kWords{"Approve",   "ClusterPolicy",
-                            "ConfigMap", "ControllerRevision",
-                            "DaemonSet", "DaemonSetRestart",
-                            "Enforce",   "Evict",
-                            "False",     "File",
-                            "GPUs",      "Interrupt",
-                            "List",      "MPSSidecar",
-                            "Node",      "NodeByNode",
-                            "Null",      "Observe",
-                            "Off",       "Path",
-                            "Pause",     "Pod",
-                            "Policy",    "Prefix",
-                            "Profile",   "Retain",
-                            "Revert",    "Rollback",
-                            "Root",      "SharingPolicy",
-                            "True",      "WaitForIdle",
-                            "Yes",       "Strategy",
-                            "Config",    "RuntimeClass",
-                            "NoExecute"};
+  static const Codes kWords{"Approve",       "ClusterPolicy",
+                            "ConfigMap",     "ControllerRevision",
+                            "DaemonSet",     "DaemonSetRestart",
+                            "Enforce",       "Evict",
+                            "False",         "File",
+                            "GPUs",          "Interrupt",
+                            "Karpenter",     "List",
+                            "MPSSidecar",    "Node",
+                            "NodeByNode",    "Null",
+                            "Observe",       "Off",
+                            "Path",          "Pause",
+                            "Pod",           "Policy",
+                            "Prefix",        "Profile",
+                            "Retain",        "Revert",
+                            "Rollback",      "Root",
+                            "SharingPolicy", "True",
+                            "WaitForIdle",   "Yes",
+                            "Strategy",      "Config",
+                            "RuntimeClass",  "NoExecute"};
   return kWords;
 }
 
