@@ -7,6 +7,7 @@
 #include <ostream>
 #include <set>
 
+#include "controller/quota_changes.h"
 #include "controller/read_world.h"
 #include "controller/rollout_verbs.h"
 #include "controller/text_table.h"
@@ -139,6 +140,19 @@ void print_text(const std::vector<NodeDifference>& all, std::ostream& out) {
                      all.size() == 1 ? "" : "s", restarts, busy);
 }
 
+Json to_json(const QuotaChange& quota, const OfferChange& offer) {
+  return {{"object", quota.object},
+          {"field", quota.field},
+          {"resource", quota.resource},
+          {"offeredBefore", offer.before},
+          {"offeredAfter", offer.after}};
+}
+
+std::string text_of(const QuotaChange& quota, const OfferChange& offer) {
+  return fmt::format("{}: {} means something else: the nodes that change offer {} of {} now, and {} afterwards",
+                     quota.object, quota.field, offer.before, quota.resource, offer.after);
+}
+
 Json to_json(const NodeDifference& d) {
   return {{"node", d.node},
           {"policy", d.policy},
@@ -182,12 +196,18 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
     if (!consumers) co_return call->refuse(consumers.error().message);
     find_obstacles(difference, call->world, call->settings, *consumers);
   }
+  const std::map<std::string, OfferChange> offers = offer_changes(call->world, all);
+  std::vector<std::string> incomplete;
+  const std::vector<QuotaChange> quotas = co_await quota_changes(call->client, offers, &incomplete);
+  for (const std::string& missing : incomplete) *call->err << "incomplete: " << missing << "\n";
   if (call->options.json) {
-    Json document{{"nodes", Json::array()}, {"invalid", invalid}};
+    Json document{{"nodes", Json::array()}, {"quotas", Json::array()}, {"invalid", invalid}};
+    for (const QuotaChange& quota : quotas) document["quotas"].push_back(to_json(quota, offers.at(quota.resource)));
     for (const NodeDifference& difference : all) document["nodes"].push_back(to_json(difference));
     *call->out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
     print_text(all, *call->out);
+    for (const QuotaChange& quota : quotas) *call->out << text_of(quota, offers.at(quota.resource)) << "\n";
     if (!invalid.empty()) *call->out << fmt::format("invalid: {}. Nothing would be restarted into it\n", invalid);
   }
   co_return invalid.empty() ? 0 : kInvalidText;
