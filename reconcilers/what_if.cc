@@ -39,11 +39,11 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
     out.message = a.message;
     return out;
   }
-  if (a.situation != Situation::change) return out;  // Its pods reload by themselves.
-  out.restarts = restarted(pass, node, a);
   if (a.expectation) {
     for (const auto& [resource, count] : a.expectation->capacity) out.serves[resource] = count;
   }
+  if (a.situation != Situation::change) return out;  // Its pods reload by themselves.
+  out.restarts = restarted(pass, node, a);
   out.drain = drain_for(a, a.transition, rollout.workloads);
   out.cordons = rollout.cordon.value_or(out.drain != Drain::nothing || steps_for(a.transition).disruptive);
   return out;
