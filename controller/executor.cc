@@ -24,6 +24,11 @@ void earlier(std::optional<Duration>& slot, std::optional<Duration> wait) {
 constexpr Duration kLookAgain = std::chrono::seconds(10);
 constexpr Duration kLookOn = std::chrono::seconds(1);
 
+// The live read before a disruption, as what backs off when it fails.
+std::string read_of_node(const std::string& node) {
+  return "get nodes " + node;
+}
+
 RateLimiter::Settings backoff_settings() {
   // A failing object must not be hammered, nor slow the others: no common bucket.
   return {.base = std::chrono::milliseconds(250),
@@ -52,7 +57,8 @@ boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
   if (options_.state_in_memory) keep_state_in_memory(plan);
   run->schedule = arrange(plan);
   run->result.findings = run->schedule.findings;
-  report_remembered(run, plan);
+  forget_what_is_over(plan);
+  report_remembered(run);
   if (options_.dry_run) {
     note_dry_run(plan);
     co_return std::move(run->result);
@@ -164,10 +170,13 @@ boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::strin
   if (!read) {
     parts_.log->warning("Could not read the node before disrupting it",
                         {{"node", node}, {"error", read.error().message}});
-    earlier(run->result.requeue_after, backoff_.when("get nodes " + node, parts_.clock->monotonic()));
+    const MonoTime now = parts_.clock->monotonic();
+    const Duration wait = backoff_.when(read_of_node(node), now);
+    retry_at_[read_of_node(node)] = now + wait;
+    earlier(run->result.requeue_after, wait);
     co_return false;
   }
-  backoff_.forget("get nodes " + node);  // Also where it is gone.
+  forget(read_of_node(node));  // Also where it is gone.
   const std::shared_ptr<const Node> live = parts_.world->nodes.get(ObjectKey{"", node});
   bool same = live != nullptr && planned_from != nullptr;
   if (same && live != planned_from) {
@@ -192,7 +201,6 @@ std::optional<Duration> Executor::not_before(const PlannedAction& planned) {
   }
   if (auto it = retry_at_.find(subject); it != retry_at_.end()) {
     if (now < it->second) return it->second - now;
-    retry_at_.erase(it);
   }
   return status_wait(planned);
 }
@@ -236,19 +244,32 @@ void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, st
   parts_.metrics->add("gpusharing_writes_deferred_total", {{"cause", cause}}, static_cast<double>(count));
 }
 
-// Findings and Events of refusals that still stand, so that they do not vanish while nothing is sent.
-void Executor::report_remembered(const RunPtr& run, const Plan& plan) {
-  if (terminal_.empty() && retry_at_.empty()) return;
-  std::set<std::string> planned;
-  for (const PlannedAction& action : plan.actions) planned.insert(subject_of(action));
-  std::erase_if(terminal_, [&](const auto& entry) { return !planned.contains(entry.first); });
-  // What is over and not wanted any more is forgotten: names of pods do not come back.
+// Names of pods do not come back: what is over and not wanted any more would be remembered for ever.
+void Executor::forget_what_is_over(const Plan& plan) {
+  if (remembered() == 0) return;
   const MonoTime now = parts_.clock->monotonic();
+  std::erase_if(statuses_, [&](const auto& entry) { return now - entry.second.at >= options_.status_interval; });
+  std::set<std::string> planned;
+  for (const PlannedAction& action : plan.actions) {
+    planned.insert(subject_of(action));
+    if (!action.node.empty()) planned.insert(read_of_node(action.node));
+  }
+  std::erase_if(terminal_, [&](const auto& entry) { return !planned.contains(entry.first); });
   std::erase_if(retry_at_, [&](const auto& entry) {
     const bool over = now >= entry.second && !planned.contains(entry.first);
     if (over) backoff_.forget(entry.first);
     return over;
   });
+}
+
+void Executor::forget(const std::string& subject) {
+  backoff_.forget(subject);
+  retry_at_.erase(subject);
+  terminal_.erase(subject);
+}
+
+// Findings and Events of refusals that still stand, so that they do not vanish while nothing is sent.
+void Executor::report_remembered(const RunPtr& run) {
   for (const auto& [subject, refused] : terminal_) {
     if (parts_.clock->monotonic() < refused.retry_at) tell(run, refused.action, refused.error);
   }

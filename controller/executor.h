@@ -94,6 +94,11 @@ class Executor {
 
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool crashed() const { return crashed_; }
+  // How many things are remembered from pass to pass: what backs off, what was refused, statuses just sent, lines of a
+  // dry run. What is over and not planned any more is forgotten at the next pass.
+  [[nodiscard]] std::size_t remembered() const {
+    return backoff_.size() + retry_at_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
+  }
   // Cancels the requests in flight; execute() returns soon.
   void cancel() { workers_.cancel(); }
   // As if the process had died: nothing more is sent.
@@ -136,7 +141,9 @@ class Executor {
   void back_off(const RunPtr& run, const PlannedAction& planned, std::optional<Duration> wait);
   void give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   void tell(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
-  void report_remembered(const RunPtr& run, const Plan& plan);
+  void report_remembered(const RunPtr& run);
+  void forget_what_is_over(const Plan& plan);
+  void forget(const std::string& subject);
   void defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait);
   void note_dry_run(const Plan& plan);
   void keep_state_in_memory(Plan& plan);
@@ -147,7 +154,7 @@ class Executor {
   Parts parts_;
   ExecutorOptions options_;
   RateLimiter backoff_;
-  std::map<std::string, MonoTime> retry_at_;  // By subject of one action.
+  std::map<std::string, MonoTime> retry_at_;  // By subject of one action, or "get nodes n"; a key of each backoff.
   struct Terminal {
     PlannedAction action;
     k8s::Error error;
@@ -158,7 +165,7 @@ class Executor {
     std::string phase;
     MonoTime at;
   };
-  std::map<std::string, SentStatus> statuses_;
+  std::map<std::string, SentStatus> statuses_;  // Of the last status_interval.
   std::set<std::string> dry_run_logged_;
   std::int64_t in_flight_ = 0;
   std::uint64_t writes_ = 0;

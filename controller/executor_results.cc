@@ -200,8 +200,7 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   const ObjectRef target = target_of(planned.action);
   ++run->result.succeeded;
   count(planned, "ok");
-  backoff_.forget(subject);
-  terminal_.erase(subject);
+  forget(subject);
   if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
     run->result.evictions[planned.node][evicted->uid].clear();
   }
@@ -213,7 +212,6 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   }
   if (std::holds_alternative<DeletePod>(planned.action) || std::holds_alternative<EvictPod>(planned.action) ||
       std::holds_alternative<DeleteObject>(planned.action)) {
-    statuses_.erase(fmt::format("patch {}/status {}", resource_of(target).resource, target.name));
     parts_.expectations->deleted(target, target.uid);
   } else if (const std::string version = resource_version_of(target.kind, answer); !version.empty()) {
     parts_.expectations->written(target, version);
@@ -242,7 +240,7 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
       (error.reason == k8s::Reason::already_exists && std::holds_alternative<CreateObject>(planned.action))) {
     ++run->result.succeeded;
     count(planned, "ok");
-    backoff_.forget(subject_of(planned));
+    forget(subject_of(planned));
     return Outcome::skipped;
   }
   count(planned, std::string(k8s::to_string(error.reason)));
@@ -287,6 +285,7 @@ void Executor::back_off(const RunPtr& run, const PlannedAction& planned, std::op
 
 void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
   const std::string subject = subject_of(planned);
+  forget(subject);  // It waits for its own time now, and would start anew after it.
   terminal_.insert_or_assign(subject, Terminal{planned, error, parts_.clock->monotonic() + options_.terminal_retry});
   const Duration wait = options_.terminal_retry;
   run->result.requeue_after = std::min(run->result.requeue_after.value_or(wait), wait);

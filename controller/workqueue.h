@@ -45,6 +45,8 @@ class RateLimiter {
   // The key succeeded (or gave up): the next failure starts at `base`.
   void forget(const std::string& key) { failures_.erase(key); }
   [[nodiscard]] int num_requeues(const std::string& key) const;
+  // Keys whose failures are counted.
+  [[nodiscard]] std::size_t size() const { return failures_.size(); }
 
  private:
   Duration exponential(const std::string& key);
