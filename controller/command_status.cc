@@ -214,9 +214,11 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, PlannerS
   watch.clock = session.clock;
   watch.stop = stop.get();
   watch.settings = settings;
-  watch.show = [form = status.form](const World& world, FleetIndex& index, const std::vector<std::string>& incomplete,
-                                    std::ostream& view) {
-    return print_status({world, index, incomplete, {}}, form, width_of_terminal(), view);
+  watch.show = [form = status.form, clock = session.clock, settings](const World& world, FleetIndex& index,
+                                                                     const std::vector<std::string>& incomplete,
+                                                                     std::ostream& view) {
+    return print_status({world, index, incomplete, kai_findings(world, index, settings, clock->now())}, form,
+                        width_of_terminal(), view);
   };
   if (text) watch.before_each = isatty(STDOUT_FILENO) != 0 ? "\x1b[H\x1b[2J" : "\n";
   if (status.form == OutputForm::yaml) watch.before_each = "---\n";

@@ -9,17 +9,23 @@
 #include <optional>
 #include <ostream>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "controller/cluster_watches.h"
 #include "controller/dynamic_watches.h"
+#include "controller/scoped_watch.h"
 #include "controller/task_group.h"
+#include "reconcilers/model/project.h"
 
 namespace gso {
 
 namespace asio = boost::asio;
 
 namespace {
+
+const k8s::Gvr kKaiConfigs{"kai.scheduler", "v1", "configs"};
+const k8s::Gvr kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses"};
 
 class FleetView {
  public:
@@ -49,6 +55,8 @@ class FleetView {
     world_.clusterpolicies.add_listener(changed);
     world_.policies.add_listener(changed);
     world_.rollouts.add_listener(changed);
+    world_.kai.configs.add_listener(changed);
+    world_.kai.runtime_classes.add_listener(changed);
   }
 
   asio::awaitable<int> run(std::ostream* out, std::ostream* err) {
@@ -68,6 +76,7 @@ class FleetView {
     }
     cluster_.stop();
     dynamic_.stop();
+    if (classes_) classes_->stop();
     tasks_.cancel();
     co_await tasks_.join();
     co_return code;
@@ -105,19 +114,38 @@ class FleetView {
   bool complete() {
     if (!world_.nodes.synced() || !world_.daemonsets.synced()) return false;
     for (const auto& status : cluster_.status()) {
-      const bool ours = status.gvr.group == "gpusharing.dev" || status.gvr.group == "nvidia.com";
-      if (ours && !status.synced && !failures_.contains(status.gvr.resource)) return false;
+      const bool shown = status.gvr.resource != kNotShown;
+      if (shown && !status.synced && !failures_.contains(status.gvr.resource)) return false;
     }
     dynamic_.want(wanted_scopes(world_, watch_.settings));
-    return dynamic_.loading().empty();
+    return classes_complete() && dynamic_.loading().empty();
+  }
+
+  // Where KAI is served, its kai-config names RuntimeClasses.
+  bool classes_complete() {
+    world_.kai.configs_served = cluster_.served(kKaiConfigs);
+    if (!world_.kai.configs_served) return true;
+    if (!classes_) {
+      classes_ = std::make_shared<ScopedWatch>();
+      classes_->fill(&world_.kai.runtime_classes, &class_counts_, &project_runtime_class);
+      ScopedWatch::Reports reports{
+          .complete =
+              [this] {
+                world_.kai.runtime_classes.mark_synced();
+                recovered(kRuntimeClasses.resource);
+              },
+          .failed = [this](const k8s::Error& error) { failed(kRuntimeClasses.resource, error); },
+      };
+      ScopedWatch::start(classes_, watch_.client, kRuntimeClasses, k8s::WatcherOptions(), &tasks_, executor_,
+                         std::move(reports));
+    }
+    return classes_->synced() || failures_.contains(kRuntimeClasses.resource);
   }
 
   [[nodiscard]] std::vector<std::string> incomplete() const {
     std::vector<std::string> out;
     for (const auto& [resource, error] : failures_) {
-      // KAI's kinds are not shown here.
-      if (resource != "configs" && resource != "bindrequests")
-        out.push_back(fmt::format("{}: {}", resource, error.message));
+      if (resource != kNotShown) out.push_back(fmt::format("{}: {}", resource, error.message));
     }
     for (const auto& refusal : dynamic_.refused()) {
       out.push_back(fmt::format("{}: {}", to_string(refusal.scope), refusal.error.message));
@@ -140,6 +168,8 @@ class FleetView {
     return trouble ? 1 : 0;
   }
 
+  static constexpr std::string_view kNotShown = "bindrequests";
+
   FleetWatch watch_;
   asio::any_io_executor executor_;
   std::unique_ptr<k8s::Signal> wake_;
@@ -148,6 +178,8 @@ class FleetView {
   TaskGroup tasks_;
   ClusterWatches cluster_;
   DynamicWatches dynamic_;
+  std::shared_ptr<ScopedWatch> classes_;
+  ScopeCounts class_counts_;
   std::map<std::string, k8s::Error> failures_;  // By resource, since its last complete view.
   std::string shown_;
   bool stopping_ = false;

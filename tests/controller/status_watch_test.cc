@@ -10,7 +10,10 @@
 
 #include "controller/command_status.h"
 #include "controller/status_watch.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/record.h"
 #include "tests/controller/our_cluster.h"
+#include "tests/sim/kai/kai_objects.h"
 
 namespace gso {
 namespace {
@@ -36,9 +39,35 @@ class StatusWatch : public OurCluster {
     watch.show = [this](const World& world, FleetIndex& index, const std::vector<std::string>& incomplete,
                         std::ostream& view) {
       ++views;
-      return print_status({world, index, incomplete, {}}, OutputForm::text, 0, view);
+      std::ostringstream document;
+      print_status({world, index, incomplete, {}}, OutputForm::json, 0, document);
+      target = nlohmann::json::parse(document.str())["nodes"][0]["target"];
+      return print_status({world, index, incomplete, kai_findings(world, index, watch_settings, sim.clock.now())},
+                          OutputForm::text, 0, view);
     };
     ended = sim.start(watch_into(watch, &out, &err, &code));
+    sim.clock.run_for(2s);
+  }
+  // Its kai-config names a RuntimeClass that is not there.
+  void install_kai() {
+    post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", sim::kai_config_crd());
+    sim.clock.run_for(1s);
+    sim::Json config = sim::kai_config();
+    config["spec"]["admission"]["gpuPodRuntimeClassName"] = "nvidia";
+    post("/apis/kai.scheduler/v1/configs", config.dump());
+  }
+  // It went where it should, and did not get there.
+  void fail_gpu_1() {
+    FleetRecord record;
+    record.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"), k8s::Interned("v1-2")};
+    const nlohmann::json state{{"apiVersion", "v1"},
+                               {"kind", "ConfigMap"},
+                               {"metadata", {{"name", "gpu-sharing-operator-state"}}},
+                               {"data", {{std::string(kRecordKey), print_record(record)}}}};
+    post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state.dump());
+    const nlohmann::json meta{{"labels", {{"gpusharing.dev/state", "Failed"}}},
+                              {"annotations", {{"gpusharing.dev/target-revision", target}}}};
+    merge("/api/v1/nodes/gpu-1", nlohmann::json{{"metadata", meta}}.dump());
     sim.clock.run_for(2s);
   }
   int end() {
@@ -52,12 +81,14 @@ class StatusWatch : public OurCluster {
     return at == std::string::npos ? all : all.substr(at + 5);
   }
 
+  PlannerSettings watch_settings;
   std::unique_ptr<k8s::Signal> stop = sim.clock.make_signal();
   std::shared_ptr<bool> ended;
   std::optional<int> code;
   std::ostringstream out;
   std::ostringstream err;
   int views = 0;
+  std::string target;  // Of gpu-1, in the last view.
 };
 
 TEST_F(StatusWatch, ShowsTheFleetAndThenWhatChanges) {
@@ -84,10 +115,38 @@ TEST_F(StatusWatch, WhatDoesNotShowIsNoNewView) {
 }
 
 TEST_F(StatusWatch, AFailedNodeIsTheExitStatus) {
-  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"gpusharing.dev/state":"Failed"},
-    "annotations":{"gpusharing.dev/target-revision":"v1-2"}}})");
   begin();
-  EXPECT_EQ(end(), out.str().find("Failed") == std::string::npos ? 0 : 1);
+  EXPECT_THAT(last(), Not(HasSubstr("Failed")));
+  fail_gpu_1();
+  EXPECT_THAT(last(), testing::ContainsRegex("gpu-1 +Failed "));
+  EXPECT_EQ(end(), 1);
+}
+
+TEST_F(StatusWatch, WhatIsToBeSaidAboutKaiFollowsItsConfig) {
+  install_kai();
+  begin();
+  EXPECT_THAT(last(), HasSubstr("kai-config: GPU sharing is on"));
+  EXPECT_THAT(last(), HasSubstr("(KAIRuntimeClassMissing)"));
+  post("/apis/node.k8s.io/v1/runtimeclasses",
+       R"({"apiVersion":"node.k8s.io/v1","kind":"RuntimeClass","metadata":{"name":"nvidia"},"handler":"nvidia"})");
+  sim.clock.run_for(2s);
+  EXPECT_THAT(last(), Not(HasSubstr("(KAIRuntimeClassMissing)")));
+  merge("/apis/kai.scheduler/v1/configs/kai-config", R"({"spec":{"admission":{"gpuSharing":false}}})");
+  sim.clock.run_for(2s);
+  EXPECT_THAT(last(), HasSubstr("kai-config: GPU sharing is off"));
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(StatusWatch, RuntimeClassesThatMayNotBeReadAreSaidAndTheRestIsShown) {
+  install_kai();
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "runtimeclasses";
+  transport.faults().add(rule);
+  begin();
+  EXPECT_THAT(last(), HasSubstr("kai-config: GPU sharing is on"));
+  EXPECT_THAT(last(), HasSubstr("incomplete: runtimeclasses: "));
+  EXPECT_EQ(end(), 0);
 }
 
 TEST_F(StatusWatch, NodesThatMayNotBeWatchedEndIt) {
