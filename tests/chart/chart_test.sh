@@ -44,6 +44,18 @@ for o in yaml.safe_load_all(sys.stdin):
   "$cluster/bin/promtool" check rules "$work/rules.yaml"
 }
 
+# Each query as a rule, which promtool parses. $namespace is Grafana's.
+dashboard_asks_what_prometheus_understands() {
+  python3 - "$chart/files/dashboard.json" >"$work/queries.yaml" <<'PY'
+import json, sys
+queries = [t["expr"].replace("$namespace", "n") for p in json.load(open(sys.argv[1]))["panels"] for t in p["targets"]]
+assert len(queries) > 25
+rules = [{"record": f"q{i}", "expr": query} for i, query in enumerate(queries)]
+print(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+PY
+  "$cluster/bin/promtool" check rules "$work/queries.yaml"
+}
+
 renders_the_same_twice() { cmp <(render) <(render); }
 
 # values_render WHAT-IS-THERE ARGS...
@@ -344,6 +356,7 @@ packages() {
 check "helm lint is clean" lint_is_clean
 check "the README lists every value" readme_lists_the_values
 check "promtool accepts the alerts, and each fires on what it is for" alerts_fire
+check "promtool understands the queries of the dashboard" dashboard_asks_what_prometheus_understands
 check "the chart renders the same twice" renders_the_same_twice
 check "values take effect" variants_render
 check "wrong values are refused by name" wrong_values_are_refused

@@ -128,5 +128,15 @@ TEST(Monitoring, TheDashboardAsksForMetricsThatExist) {
   }
 }
 
+// A metric that nobody can see is of no use to anybody on call.
+TEST(Monitoring, EveryMetricOfOursIsOnTheDashboard) {
+  const std::string dashboard = read("charts/gpu-sharing-operator/files/dashboard.json");
+  for (const Metrics::Family& family : metrics_catalog()) {
+    if (!family.name.starts_with("gpusharing_")) continue;
+    const std::regex whole(family.name + "(_bucket)?\\b");
+    EXPECT_TRUE(std::regex_search(dashboard, whole)) << family.name;
+  }
+}
+
 }  // namespace
 }  // namespace gso
