@@ -48,7 +48,7 @@ std::shared_ptr<ScopedWatch> DynamicWatches::start(const WatchScope& scope) {
   auto watch = std::make_shared<ScopedWatch>();
   switch (scope.kind) {
     case WatchScope::Kind::pods:
-      watch->fill(&world_->operand_pods, &pod_counts_, &project_pod);
+      watch->fill(&world_->operand_pods, &pod_counts_, &project_operand_pod);
       break;
     case WatchScope::Kind::configmaps:
       watch->fill(&world_->configmaps, &configmap_counts_, &project_configmap);

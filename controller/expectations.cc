@@ -30,7 +30,7 @@ bool with_store(World& world, const ObjectRef& object, F f) {
   if (kind == "Node") {
     f(world.nodes, &project_node);
   } else if (kind == "Pod") {
-    f(world.operand_pods, &project_pod);
+    f(world.operand_pods, &project_operand_pod);
   } else if (kind == "ConfigMap") {
     f(world.configmaps, &project_configmap);
   } else if (kind == "SharingPolicy") {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/killed_daemons.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/registry.h"
 
@@ -140,6 +141,7 @@ Manager::~Manager() {
 }
 
 void Manager::wire_stores() {
+  follow_killed_daemons(world_);
   index_.attach(world_);  // Before anything is in the stores, and before the listeners that start a pass.
   const auto listen = [this](auto& store, bool scopes) {
     store.add_listener([this, scopes](const auto&, const auto&, const auto&) {

@@ -70,7 +70,7 @@ asio::awaitable<k8s::Result<void>> list_scope(k8s::ApiClient* client, WatchScope
   const k8s::Gvr revisions{"apps", "v1", "controllerrevisions"};
   k8s::Result<void> listed;
   if (scope.kind == WatchScope::Kind::pods) {
-    listed = co_await list_into<Pod>(client, pods, options, &project_pod, &world->operand_pods);
+    listed = co_await list_into<Pod>(client, pods, options, &project_operand_pod, &world->operand_pods);
   } else if (scope.kind == WatchScope::Kind::configmaps) {
     listed = co_await list_into<ConfigMap>(client, configmaps, options, &project_configmap, &world->configmaps);
   } else {

@@ -29,14 +29,26 @@
 
 namespace gso {
 
-// How many scopes hold each object of one store. It owns the keys that the scopes point to: objects leave the store by
-// other ways too (Expectations drops what a GET finds gone).
-using ScopeCounts = std::unordered_map<k8s::ObjectKey, int>;
-
-struct SameKey {
-  std::size_t operator()(const k8s::ObjectKey* key) const { return std::hash<k8s::ObjectKey>{}(*key); }
-  bool operator()(const k8s::ObjectKey* a, const k8s::ObjectKey* b) const { return *a == *b; }
+// A name in 16 bytes: scopes name every pod of a fleet, which as text would be as large as half of its store. Two names
+// of one store have the same print with a probability of about 2^-90 at 100,000 pods.
+struct KeyPrint {
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  KeyPrint() = default;
+  explicit KeyPrint(const k8s::ObjectKey& key);
+  friend bool operator==(const KeyPrint&, const KeyPrint&) = default;
 };
+struct KeyPrintHash {
+  std::size_t operator()(const KeyPrint& print) const noexcept { return print.first; }
+};
+
+// How many scopes hold each object of one store. By print, never by pointers into the store: objects leave that by
+// other ways too (Expectations drops what a GET finds gone).
+using ScopeCounts = std::unordered_map<KeyPrint, int, KeyPrintHash>;
+
+inline KeyPrint::KeyPrint(const k8s::ObjectKey& key)
+    : first(std::hash<std::string>{}(key.ns + '/' + key.name)),
+      second(std::hash<std::string>{}(key.name + ' ' + key.ns)) {}
 
 // Writes one scope's objects into a store that it shares with other scopes.
 template <class T>
@@ -53,16 +65,22 @@ class ScopeSink final : public k8s::WatchSink {
   }
   k8s::Result<void> init_apply(std::string_view json) override { return take(json, &fresh_); }
   void init_done() override {
-    Keys before = std::exchange(keys_, std::exchange(fresh_, {}));
+    Prints before = std::exchange(held_, std::exchange(fresh_, {}));
     before.merge(given_up_);
     release(std::exchange(given_up_, {}));
-    release(std::move(before));
+    release(before);
   }
-  k8s::Result<void> apply(std::string_view json) override { return take(json, &keys_); }
+  k8s::Result<void> apply(std::string_view json) override { return take(json, &held_); }
   k8s::Result<void> remove(std::string_view json) override {
     const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
     if (!key) return std::unexpected(key.error());
-    if (keys_.erase(&*key) > 0) release(*key);
+    const KeyPrint print(*key);
+    if (held_.erase(print) == 0) return {};
+    // How it ended stands in its last state alone: listeners see that before the object goes.
+    if (store_->find(*key) != nullptr) {
+      if (k8s::Result<T> last = project_(json); last && last->meta.deletion_timestamp) store_->apply(*std::move(last));
+    }
+    if (drop(print)) store_->erase(*key);
     return {};
   }
   void absent() override {
@@ -76,11 +94,10 @@ class ScopeSink final : public k8s::WatchSink {
   }
 
  private:
-  // Keys of counts_, each counted once for each set that holds it.
-  using Keys = std::unordered_set<const k8s::ObjectKey*, SameKey, SameKey>;
+  using Prints = std::unordered_set<KeyPrint, KeyPrintHash>;  // Each counted once for each set that holds it.
 
   // A malformed object stays as the store has it, and counts as being there.
-  k8s::Result<void> take(std::string_view json, Keys* into) {
+  k8s::Result<void> take(std::string_view json, Prints* into) {
     k8s::Result<T> object = project_(json);
     if (!object) {
       const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
@@ -96,32 +113,37 @@ class ScopeSink final : public k8s::WatchSink {
     hold(key, into);
     return {};
   }
-  void hold(const k8s::ObjectKey& key, Keys* into) {
-    if (into->contains(&key)) return;
-    const auto held = counts_->try_emplace(key, 0).first;
-    ++held->second;
-    into->insert(&held->first);
+  void hold(const k8s::ObjectKey& key, Prints* into) {
+    const KeyPrint print(key);
+    if (into->insert(print).second) ++(*counts_)[print];
   }
-  void release(Keys keys) {
-    while (!keys.empty()) {
-      const k8s::ObjectKey key = **keys.begin();
-      keys.erase(keys.begin());
-      release(key);
-    }
-  }
-  void release(const k8s::ObjectKey& key) {
-    auto it = counts_->find(key);
-    if (it == counts_->end() || --it->second > 0) return;
+  // True when that was the last scope that held it.
+  bool drop(const KeyPrint& print) {
+    const auto it = counts_->find(print);
+    if (it == counts_->end() || --it->second > 0) return false;
     counts_->erase(it);
-    store_->erase(key);
+    return true;
+  }
+  // Their names are found in the store, by one walk.
+  void release(const Prints& prints) {
+    Prints last;
+    for (const KeyPrint& print : prints) {
+      if (drop(print)) last.insert(print);
+    }
+    if (last.empty()) return;
+    std::vector<k8s::ObjectKey> gone;
+    for (const auto& [key, object] : store_->all()) {
+      if (last.contains(KeyPrint(key))) gone.push_back(key);
+    }
+    for (const k8s::ObjectKey& key : gone) store_->erase(key);
   }
 
   k8s::Store<T>* store_;
   ScopeCounts* counts_;
   Projector project_;
-  Keys keys_;
-  Keys fresh_;
-  Keys given_up_;  // Of lists that broke off.
+  Prints held_;
+  Prints fresh_;
+  Prints given_up_;  // Of lists that broke off.
 };
 
 // One open watch of one scope.

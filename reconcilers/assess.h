@@ -21,7 +21,7 @@
 namespace gso {
 
 // Where a node stands, as far as objects tell. Draining, Restarting and Verifying are parts of `in_flight`.
-enum class Situation {
+enum class Situation : std::uint8_t {
   unmanaged,   // The plugin there runs without profiles.
   first_seen,  // No record of the fleet yet: the baseline comes first.
   current,     // Loaded is what it should be, and recorded so.
@@ -35,10 +35,10 @@ enum class Situation {
 [[nodiscard]] std::string_view to_string(Situation situation);
 
 // How the loaded revision is known.
-enum class Proof { none, fresh_pods, annotation, baseline };
+enum class Proof : std::uint8_t { none, fresh_pods, annotation, baseline };
 
 // What brought the difference in.
-enum class WayIn {
+enum class WayIn : std::uint8_t {
   none,
   edited,     // The key's text changed in place: only new pods load it.
   moved,      // Another key by label: plugin and GFD reload by themselves.
@@ -70,54 +70,54 @@ struct NodePods {
 };
 
 struct NodeAssessment {
+  // What there is one of for every node in memory: kept small, flags together.
   Situation situation = Situation::unmanaged;
-  std::size_t set = 0;  // Index into the operand sets.
-  Interned policy;      // The SharingPolicy that governs the node.
-  Interned key;         // Target profile's key.
+  Transition transition = Transition::none;  // situation change, or to_record when that does not verify: what it takes,
+  WayIn way = WayIn::none;                   // and by which way it came.
   EffectiveKey::Source source = EffectiveKey::Source::error;
-  ProfilePtr profile;                                  // Target; null when nothing resolves.
-  Interned target;                                     // Its revision; empty when nothing resolves.
-  Interned profile_ref;                                // "<configmap>/<key>" of the target.
-  std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.
-  Loaded loaded;
-  Interned product;
   bool ready = false;
   bool held = false;
   bool unavailable = false;  // NotReady, cordoned by whomever, or nothing allocatable where GPUs are expected.
   bool gfd = false;          // A GFD DaemonSet selects the node: labels are verified, not written.
   // One that is none of the node's set does, which loads what it likes: labels are its own, and prove nothing.
   bool gfd_elsewhere = false;
-  [[nodiscard]] bool has_labeller() const { return gfd || gfd_elsewhere; }
-  bool fresh_pods = false;  // Every pod that loads the profile was created after the content's last change.
-  bool pods_ready = false;  // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
-  Verification verified;    // Against the target.
-  bool matches = false;     // pods_ready and verified.ok
-  std::int64_t measured_gpus = 0;  // Devices, as what is served tells; 0 where that proves nothing.
-  bool shrinks = false;            // The target advertises less of something than the node does now.
-  // situation change, or to_record when that does not verify:
-  WayIn way = WayIn::none;
-  Transition transition = Transition::none;
-  std::optional<std::string> label;  // nvidia.com/device-plugin.config to be written; empty text removes it.
-  bool reverts = false;   // `label` is what stood before ours: the node has left a policy with deletionPolicy Revert.
-  bool releases = false;  // Our label stays and is ours no longer: the node has left a policy with Retain.
-  bool rolled_back = false;      // The policy's inline profile failed: `label` is what was good before.
-  Interned label_by;             // The policy that wrote the node's label; empty when it is not ours.
-  std::vector<Interned> losers;  // Policies that select the node as well, and lose.
-  // situation blocked, or why `change` cannot start:
-  std::string_view reason;
-  std::string message;
+  bool fresh_pods = false;     // Every pod that loads the profile did so after the content's last change.
+  bool pods_ready = false;     // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
+  bool matches = false;        // pods_ready and verified.ok
+  bool shrinks = false;        // The target advertises less of something than the node does now.
+  bool reverts = false;        // `label` is what stood before ours: the node has left a policy with Revert.
+  bool releases = false;       // Our label stays and is ours no longer: the node has left a policy with Retain.
+  bool rolled_back = false;    // The policy's inline profile failed: `label` is what was good before.
   bool wrong_key = false;      // The policy names a key that the ConfigMap does not have: blocked at what it has.
   bool unknown_label = false;  // Somebody's label names a key that the ConfigMap never had: no fault of the ConfigMap.
   bool only_held = false;      // Blocked by a driver upgrade or MIG change, and by nothing else.
   bool write_blocked = false;  // The reason concerns this node: it is written to the node, once.
-  std::optional<Flight> flight;
   // The node shows something that is ours to clean: a Blocked state or a cordon that has no reason any more.
   bool stale_state = false;
+  bool announced_map_missing = false;  // would_break: it is that the announced ConfigMap does not exist.
+  bool drift_at_install = false;       // As recorded in the baseline.
+  [[nodiscard]] bool has_labeller() const { return gfd || gfd_elsewhere; }
+
+  std::size_t set = 0;   // Index into the operand sets.
+  Interned policy;       // The SharingPolicy that governs the node.
+  Interned key;          // Target profile's key.
+  Interned target;       // Its revision; empty when nothing resolves.
+  Interned profile_ref;  // "<configmap>/<key>" of the target.
+  Interned product;
+  Interned label_by;                                   // The policy that wrote the node's label; empty: it is not ours.
+  ProfilePtr profile;                                  // Target; null when nothing resolves.
+  std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.
+  Loaded loaded;
+  Verification verified;                 // Against the target.
+  std::int64_t measured_gpus = 0;        // Devices, as what is served tells; 0 where that proves nothing.
+  std::vector<Interned> losers;          // Policies that select the node as well, and lose.
+  std::optional<std::string> label;      // nvidia.com/device-plugin.config to be written; empty text removes it.
+  std::shared_ptr<const Flight> flight;  // Null: no change of the node is under way.
+  // situation blocked, or why `change` cannot start:
+  std::string_view reason;
+  std::string message;
   // Why the node would break under what the ClusterPolicy announces, or under the new templates once its pods restart.
   std::string would_break;
-  bool announced_map_missing = false;  // It is that the announced ConfigMap does not exist.
-  // As recorded in the baseline.
-  bool drift_at_install = false;
   // What preflight finds; null where the plugin runs without profiles.
   SetupBook::Answer setup;
 };
@@ -159,11 +159,14 @@ struct AssessContext {
 [[nodiscard]] bool is_crash_looping(const Pod& pod);
 // Running, Ready, not being deleted, no container in back-off.
 [[nodiscard]] bool is_serving(const Pod& pod);
-[[nodiscard]] std::optional<Flight> read_flight(const Node& node);
+[[nodiscard]] std::shared_ptr<const Flight> read_flight(const Node& node);
 [[nodiscard]] std::string print_replace(const std::map<Component, std::set<std::string>>& replace);
 // True when the pod was certainly created after that moment. Kubernetes' times have whole seconds: equal proves
 // nothing.
 [[nodiscard]] bool created_after(const Pod& pod, WallTime moment);
+// True when what the pod runs was certainly read after that moment: it was created then, or its main container was
+// started again (crash, reboot of the node) so long after that the kubelet had shown it the new content.
+[[nodiscard]] bool loaded_after(const Pod& pod, WallTime moment, Duration projection);
 [[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies,
                                                     const Node& node);
 // Higher priority first, then older, then by name; the built-in `default` where the cluster has none.

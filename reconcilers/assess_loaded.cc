@@ -32,10 +32,14 @@ bool Assessor::old_template(const Operand& operand, const Pod& pod) {
   return hash && !operand.newest_hash.empty() && *hash != operand.newest_hash;
 }
 
+bool Assessor::has_read(const Pod& pod) const {
+  return loaded_after(pod, config_map_->data_changed, context_.settings.projection);
+}
+
 bool Assessor::pods_are_fresh() const {
   if (config_map_ == nullptr) return false;
   return std::ranges::all_of(loaders(), [&](const auto& loader) {
-    return loader.second && created_after(*loader.second, config_map_->data_changed) &&
+    return loader.second && has_read(*loader.second) &&
            !old_template(*loader.first, *loader.second);
   });
 }
@@ -47,7 +51,7 @@ bool Assessor::affected_pods_are_fresh() const {
   return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
            const bool affected =
                loader.first->component == Component::plugin || steps.replaces(loader.first->component);
-           return !affected || (loader.second && created_after(*loader.second, config_map_->data_changed));
+           return !affected || (loader.second && has_read(*loader.second));
          });
 }
 

@@ -138,15 +138,24 @@ bool created_after(const Pod& pod, WallTime moment) {
   return std::chrono::floor<seconds>(pod.meta.creation_timestamp) > std::chrono::floor<seconds>(moment);
 }
 
-std::optional<Flight> read_flight(const Node& node) {
+bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {
+  if (created_after(pod, moment)) return true;
+  return std::ranges::any_of(pod.containers, [&](const ContainerStatus& container) {
+    return container.running && container.started_at && *container.started_at > moment + projection &&
+           component_of_container(container.name.view());
+  });
+}
+
+std::shared_ptr<const Flight> read_flight(const Node& node) {
   const auto target = node.meta.annotations.get(kTargetAnnotation);
-  if (!target) return std::nullopt;
-  Flight out;
+  if (!target) return nullptr;
+  auto flight = std::make_shared<Flight>();
+  Flight& out = *flight;
   out.target = std::string(*target);
   out.cordoned = node.meta.annotations.get(kCordonedAnnotation) == "true";
   out.failed = node.meta.labels.get(kStateLabel) == kStateFailed;
   const Json replace = Json::parse(node.meta.annotations.get(kReplaceAnnotation).value_or("{}"), nullptr, false);
-  if (!replace.is_object()) return out;
+  if (!replace.is_object()) return flight;
   for (const auto& [name, uids] : replace.items()) {
     const auto component = parse_component(name);
     if (!component || !uids.is_array()) continue;
@@ -155,7 +164,7 @@ std::optional<Flight> read_flight(const Node& node) {
       if (uid.is_string()) into.insert(uid.get<std::string>());
     }
   }
-  return out;
+  return flight;
 }
 
 Transition flight_transition(const Flight& flight, const Profile* target) {

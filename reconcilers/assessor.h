@@ -43,6 +43,7 @@ class Assessor {
   [[nodiscard]] bool wants_mps() const;
   [[nodiscard]] std::vector<std::pair<const Operand*, const Pod*>> loaders() const;
   [[nodiscard]] static bool old_template(const Operand& operand, const Pod& pod);
+  [[nodiscard]] bool has_read(const Pod& pod) const;  // Its ConfigMap, as it is today.
   [[nodiscard]] bool pods_are_fresh() const;
   [[nodiscard]] bool affected_pods_are_fresh() const;
   enum class Template { newest, rolling, waits_for_deletion };

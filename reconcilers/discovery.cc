@@ -114,6 +114,15 @@ constexpr MainContainer kMainContainers[] = {
     {"mps-control-daemon-ctr", Component::mps},  {"mps-control-daemon", Component::mps},
 };
 
+}  // namespace
+
+std::optional<Component> component_of_container(std::string_view name) {
+  const auto* known = std::ranges::find(kMainContainers, name, &MainContainer::name);
+  return known == std::end(kMainContainers) ? std::nullopt : std::optional(known->component);
+}
+
+namespace {
+
 struct Main {
   Component component;
   const ContainerSpec* container;
@@ -121,9 +130,7 @@ struct Main {
 
 std::optional<Main> main_container(const DaemonSet& daemonset) {
   for (const ContainerSpec& container : daemonset.containers) {
-    for (const MainContainer& known : kMainContainers) {
-      if (container.name == known.name) return Main{known.component, &container};
-    }
+    if (const auto component = component_of_container(container.name)) return Main{*component, &container};
   }
   return std::nullopt;
 }

@@ -68,6 +68,10 @@ struct Operand {
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
+// Which component a main container of that name is: as the GPU Operator's assets, the device plugin's chart and its
+// static manifests call it.
+[[nodiscard]] std::optional<Component> component_of_container(std::string_view name);
+
 // The operands that work together: one namespace, one owner, one ConfigMap.
 struct OperandSet {
   std::string ns;

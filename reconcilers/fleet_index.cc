@@ -265,7 +265,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   share.key = a.key;
   share.product = a.product;
   share.situation = a.situation;
-  share.busy = a.unavailable || a.flight.has_value();
+  share.busy = a.unavailable || a.flight != nullptr;
   share.settled = is_settled(a);
   share.held = a.held;
   share.reason = Interned(a.reason);

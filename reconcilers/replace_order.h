@@ -13,7 +13,7 @@
 
 namespace gso {
 
-enum class Transition {
+enum class Transition : std::uint8_t {
   none,
   plugin_only,  // Nothing that a label or the MPS daemon shows: failRequestsGreaterThanOne, plugin flags.
   reshare,      // Labels change, no MPS on either side.

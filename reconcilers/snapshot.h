@@ -15,6 +15,12 @@
 
 namespace gso {
 
+// An MPS control daemon that ended by SIGKILL as its pod went.
+struct KilledDaemon {
+  std::string pod;
+  WallTime deleted_at{};  // The pod's deletionTimestamp: when it was to be gone.
+};
+
 // The projected cluster. Written by watchers (or by a test, or by `plan` from manifests).
 struct World {
   k8s::Store<Node> nodes;
@@ -27,6 +33,7 @@ struct World {
   k8s::Store<SharingPolicy> policies;
   k8s::Store<SharingRollout> rollouts;
   KaiWorld kai;
+  std::map<std::string, KilledDaemon> killed_daemons;  // By node; killed_daemons.h keeps it.
   // ClusterPolicies may not be read (403): what stands in their store is not to be trusted, and what the GPU Operator
   // is about to do is not known. Everything goes on but what needs to know it (OperandSet::announcement_unknown).
   bool clusterpolicies_forbidden = false;

@@ -17,6 +17,9 @@ k8s::Result<ConfigMap> project_configmap(std::string_view json);
 k8s::Result<DaemonSet> project_daemonset(std::string_view json);
 k8s::Result<ControllerRevision> project_controller_revision(std::string_view json);
 k8s::Result<Pod> project_pod(std::string_view json);
+// The same for pods of the plugin, GFD and MPS, of which there are several on every node: without what only consumers
+// are asked for.
+k8s::Result<Pod> project_operand_pod(std::string_view json);
 k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view json);
 k8s::Result<GpuCluster> project_gpu_cluster(std::string_view json);
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view json);

@@ -205,4 +205,15 @@ k8s::Result<Pod> project_pod(std::string_view text) {
   return pod;
 }
 
+k8s::Result<Pod> project_operand_pod(std::string_view text) {
+  k8s::Result<Pod> pod = project_pod(text);
+  if (!pod) return pod;
+  k8s::StringMap kept;
+  if (const auto hash = pod->meta.labels.get(kRevisionHashLabel)) kept.set(kRevisionHashLabel, *hash);
+  kept.shrink_to_fit();
+  pod->meta.labels = std::move(kept);
+  pod->meta.annotations = {};
+  return pod;
+}
+
 }  // namespace gso

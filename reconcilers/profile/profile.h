@@ -83,7 +83,7 @@ struct ParsedProfile {
 
 // config-manager's choice of a key (source: cmd/config-manager/main.go; the table is in docs/profiles.md).
 struct EffectiveKey {
-  enum class Source {
+  enum class Source : std::uint8_t {
     label,
     default_key,
     fallback_named,

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "reconcilers/killed_daemons.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/status.h"
 
@@ -46,6 +47,25 @@ void plan_default_policy(Pass& pass) {
            "there is always a policy to read, pause and tune");
 }
 
+namespace {
+
+// Whoever uses the node next, by time-slicing or alone, finds GPUs that take one process only.
+void plan_unclean_exits(Pass& pass) {
+  for (const auto& [name, killed] : pass.s.world.killed_daemons) {
+    const Duration age = pass.s.now - killed.deleted_at;
+    if (age > kUncleanExitTold) continue;
+    pass.look_again_in(kUncleanExitTold - age + std::chrono::seconds(1));
+    const std::string message =
+        fmt::format("MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left in compute mode "
+                    "EXCLUSIVE_PROCESS. `nvidia-smi -c DEFAULT` there, or a reboot, sets it back",
+                    killed.pod);
+    pass.finding(Severity::warning, node_ref(name), kMpsUncleanExit, message);
+    pass.event(node_ref(name), true, kMpsUncleanExit, "Restart", message);
+  }
+}
+
+}  // namespace
+
 void plan_findings(Pass& pass) {
   constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
   const Index& index = pass.index;
@@ -64,6 +84,7 @@ void plan_findings(Pass& pass) {
     if (++shown > kMost) break;
     pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, sickness_of(*index.find(name)));
   }
+  plan_unclean_exits(pass);
   // Before there is a record nothing is blocked; a policy's mistake is one all the same.
   std::set<std::string_view> told;
   for (const std::string& name : index.first_seen) {

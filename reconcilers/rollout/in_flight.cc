@@ -28,7 +28,7 @@ class FlightPlan {
 
   void run() {
     if (a_.held || !foreign_holder(node_, pass_.index.set_of(a_)).empty()) return;
-    watch_mps_exit();
+    watch_lost_daemon();
     if (flight_.failed) {
       if (all_replaced() && shows_what_it_loaded() && has_shown_it()) finish("Recovered");
       return;
@@ -62,19 +62,16 @@ class FlightPlan {
  private:
   [[nodiscard]] const std::string& node() const { return node_.meta.name; }
 
-  // A daemon that was killed never gave its GPUs back: they may stay EXCLUSIVE_PROCESS until a reset or a reboot.
-  void watch_mps_exit() {
-    constexpr std::int64_t kKilled = 137;
+  // The node was lost while its MPS daemon was to end: how that ended is not known (a killed one is told apart,
+  // killed_daemons.h).
+  void watch_lost_daemon() {
+    if (node_.ready) return;
     for (const Pod* pod : pods_.mps) {
-      const bool killed =
-          std::ranges::any_of(pod->containers, [](const auto& c) { return c.last_exit_code == kKilled; });
-      if (!killed) continue;
-      const std::string message = fmt::format(
-          "MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left "
-          "in compute mode EXCLUSIVE_PROCESS",
-          pod->meta.name);
-      pass_.finding(Severity::warning, node_ref(node()), kMpsUncleanExit, message);
-      pass_.event(node_ref(node()), true, kMpsUncleanExit, "Restart", message);
+      if (!pod->meta.deletion_timestamp) continue;
+      pass_.finding(Severity::warning, node_ref(node()), kMpsUncleanExit,
+                    fmt::format("the node was lost while MPS control daemon pod {} was ending: its GPUs may be left in "
+                                "compute mode EXCLUSIVE_PROCESS",
+                                pod->meta.name));
     }
   }
 

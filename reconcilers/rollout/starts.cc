@@ -377,7 +377,7 @@ class Starter {
   };
 
   // Out of service, or failed half-way: one of those that the budgets count already.
-  static bool is_busy(const NodeAssessment& a) { return a.unavailable || a.flight.has_value(); }
+  static bool is_busy(const NodeAssessment& a) { return a.unavailable || a.flight != nullptr; }
 
   [[nodiscard]] std::int64_t policy_budget(const UnitKey& key) const {
     const Sums& sums = pass_.index.policies.at(key.policy);

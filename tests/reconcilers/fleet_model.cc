@@ -9,6 +9,7 @@
 
 #include "reconcilers/discovery.h"
 #include "reconcilers/facts.h"
+#include "reconcilers/killed_daemons.h"
 #include "reconcilers/labels.h"
 
 namespace gso::test {
@@ -65,6 +66,7 @@ FleetModel::FleetModel(FleetSpec spec) : spec_(std::move(spec)) {
   data_changed_ = now;
   template_default_ = spec_.default_key;
   for (const auto& [key, text] : spec_.profiles) data_[key] = profile_text(text);
+  follow_killed_daemons(world);
   world.policies_served = spec_.crds;
   put_config_map();
   ClusterPolicy cluster_policy;
@@ -237,7 +239,7 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
       continue;
     }
     if (!due) {
-      for (const Pod* pod : present) world.operand_pods.erase(pod->meta.key());
+      for (const Pod* pod : present) delete_pod(pod->meta.key(), std::string(pod->meta.uid));
       continue;
     }
     const Pod* pod = present.empty() ? nullptr : present.front();
@@ -366,8 +368,18 @@ void FleetModel::delete_pod(const ObjectKey& key, const std::string& uid) {
   const std::string name(pod->node_name.view());
   const bool plugin = pod->meta.controller()->uid == daemonset_uid("plugin");
   const bool mps = pod->meta.controller()->uid == daemonset_uid("mps");
-  world.operand_pods.erase(key);
   Machine& machine = machines_.at(name);
+  if (mps && machine.kills_daemons) {
+    Pod last = *pod;
+    last.ready = false;
+    last.meta.deletion_timestamp = now;
+    ContainerStatus daemon;
+    daemon.name = k8s::Interned("mps-control-daemon-ctr");
+    daemon.last_exit_code = 137;
+    last.containers = {daemon};
+    world.operand_pods.apply(std::move(last));
+  }
+  world.operand_pods.erase(key);
   if (plugin) machine.plugin_up = false;
   if (plugin || mps) {
     change_node(name, [](Node& out) {

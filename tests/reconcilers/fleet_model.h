@@ -105,6 +105,9 @@ class FleetModel {
   // The next `pods` pods of a component come up with their config-manager ill: "created", or the message that it ends
   // with.
   void ail(const std::string& node, const std::string& component, const std::string& how, int pods);
+  // Every container starts again in the pod that it was in, and reads what the ConfigMap says today.
+  void reboot(const std::string& node);
+  void kill_daemons(const std::string& node, bool kill);  // MPS daemons there end by SIGKILL.
   void break_device(const std::string& node, std::int64_t devices);  // So many of its GPUs are gone.
   void gpu_cluster(bool there);
   void release(const std::string& node);
@@ -137,6 +140,7 @@ class FleetModel {
     std::string gfd_text;
     bool crashes = false;
     bool stuck = false;
+    bool kills_daemons = false;
     std::int64_t broken_devices = 0;
     std::map<std::string, std::pair<std::string, int>, std::less<>> ailments;  // By component: how, and how many pods.
     std::map<std::string, std::int64_t> resources;

@@ -267,6 +267,31 @@ void FleetModel::stick_sidecars(const std::string& name, bool stuck) {
   if (!stuck) machine.plugin_text = machine.gfd_text = effective_text(node(name));
 }
 
+void FleetModel::reboot(const std::string& node) {
+  static const std::map<std::string_view, std::string_view> kMain{
+      {"plugin", "nvidia-device-plugin"}, {"gfd", "gpu-feature-discovery"}, {"mps", "mps-control-daemon-ctr"}};
+  for (const auto& [component, container] : kMain) {
+    for (const Pod* pod : pods(node, component)) {
+      Pod up = *pod;
+      ContainerStatus status;
+      status.name = k8s::Interned(container);
+      status.ready = status.running = true;
+      status.started_at = now;
+      status.restarts = 1;
+      up.containers = {status};
+      up.meta.resource_version = std::to_string(++serial_);
+      world.operand_pods.apply(std::move(up));
+    }
+  }
+  Machine& machine = machines_.at(node);
+  machine.plugin_text = machine.gfd_text = effective_text(this->node(node));
+  run_machine(node, machine);
+}
+
+void FleetModel::kill_daemons(const std::string& node, bool kill) {
+  machines_.at(node).kills_daemons = kill;
+}
+
 void FleetModel::delete_pod_of(const std::string& name, std::string_view component) {
   for (const Pod* pod : pods(name, component)) delete_pod(pod->meta.key(), std::string(pod->meta.uid));
 }

@@ -226,6 +226,10 @@ class Script {
       for (const auto& [node, pod] : argument.items()) {
         fleet_.reject(node, pod.at("pod"), pod.value("namespace", "jobs"));
       }
+    } else if (verb == "reboot") {
+      fleet_.reboot(argument);
+    } else if (verb == "kill-daemons") {
+      for (const auto& [node, kill] : argument.items()) fleet_.kill_daemons(node, kill);
     } else if (verb == "ail") {
       for (const auto& [node, ill] : argument.items()) {
         fleet_.ail(node, ill.at("component"), ill.at("how"), ill.value("pods", 1));

@@ -48,6 +48,7 @@ struct PodRunner::Container final : public ProgramHost {
   PodRunner* pod;
   ContainerSpec spec;
   bool init;
+  bool refuses_to_end = false;  // SIGTERM is not heard.
   State state = State::waiting;
   std::string waiting_reason = "PodInitializing";
   std::string waiting_message;

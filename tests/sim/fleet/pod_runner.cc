@@ -181,9 +181,9 @@ void PodRunner::terminate(k8s::Duration grace) {
   for (auto* list : {&init_, &main_}) {
     for (auto& container : *list) {
       if (container->state != Container::State::running) continue;
-      const bool unclean =
+      container->refuses_to_end =
           env_.site->faults.mps_unclean_exit && container->program->process_name() == "mps-control-daemon";
-      if (!unclean && grace > k8s::Duration::zero()) container->program->terminate();
+      if (!container->refuses_to_end && grace > k8s::Duration::zero()) container->program->terminate();
     }
   }
   after(std::min(grace, env_.site->pace.timing().stop), [this] { kill_all(); });
@@ -191,7 +191,8 @@ void PodRunner::terminate(k8s::Duration grace) {
 
 void PodRunner::kill_all() {
   for (auto* list : {&init_, &main_}) {
-    for (auto& container : *list) on_exit(*container, 0, "");
+    // Killed, where the grace period was not enough: 128 + SIGKILL.
+    for (auto& container : *list) on_exit(*container, container->refuses_to_end ? 137 : 0, "");
   }
   after(env_.site->pace.timing().container_relist, [this] { gone_if_done(); });
 }
