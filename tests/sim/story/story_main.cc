@@ -127,8 +127,8 @@ int fail(const std::string& why) {
   return 2;
 }
 
-gso::sim::StoryOptions story_options(const Settings& settings, std::vector<std::string> definitions) {
-  gso::sim::StoryOptions options;
+gso::sim::StageOptions story_options(const Settings& settings, std::vector<std::string> definitions) {
+  gso::sim::StageOptions options;
   options.plugin_version = settings.plugin_version;
   options.time_scale = settings.time_scale;
   options.slack = std::chrono::seconds(60);

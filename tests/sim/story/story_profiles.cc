@@ -113,7 +113,8 @@ asio::awaitable<Story::Held> Story::killed_in_between() {
   }
   co_await operator_->kill();
   say("    killed with " + std::to_string(moved) + " of " + std::to_string(concerned.size()) + " nodes restarted");
-  const Held again = co_await start_operator();
+  const OperatorSettings as_usual;
+  const Held again = co_await start_operator(as_usual);
   if (!again) co_return again;
   const Held rolled = co_await await_fleet("6 replicas on every node that uses the profile", 40min);
   if (!rolled) co_return rolled;

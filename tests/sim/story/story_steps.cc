@@ -17,14 +17,9 @@ namespace asio = boost::asio;
 
 constexpr const char* kSlices = "slices-4";
 constexpr const char* kOtherMps = "mps-2";
-const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
 
 json status_of(const JsonPtr& object) {
   return object == nullptr ? json::object() : object->value("status", json::object());
-}
-
-std::string namespace_object(const std::string& name) {
-  return json{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}}.dump();
 }
 
 bool mentions(const std::string& text, const std::string& part) {
@@ -36,33 +31,13 @@ bool mentions(const std::string& text, const std::string& part) {
 // What was there before the operator: definitions, namespace, profiles, the GPU Operator's DaemonSets, a standalone
 // plugin on one node, and a MIG node that somebody labelled.
 asio::awaitable<Story::Held> Story::running_fleet() {
-  std::vector<std::string> definitions = options_.custom_resources;
-  if (options_.install_definitions) {
-    definitions.push_back(open_definition("nvidia.com", "clusterpolicies", "ClusterPolicy", "v1", false).dump());
-  }
-  for (const std::string& definition : definitions) {
-    const std::string name = json::parse(definition)["metadata"]["name"];
-    auto created = co_await client_->create(kCustomResourceDefinitions, "", definition);
-    if (!created && created.error().reason != k8s::Reason::already_exists) co_return std::unexpected(created.error());
-  }
-  const std::vector<std::string> namespaces{install_.ns, "gpu-sharing-operator"};
-  for (const std::string& ns : namespaces) {
-    const k8s::ObjectKey key{"", ns};
-    const Held made = co_await apply(kNamespaces, key, namespace_object(ns));
-    if (!made) co_return made;
-  }
+  const Held prepared = co_await prepare_cluster();
+  if (!prepared) co_return prepared;
   profiles_ = {{"any", mps_profile(4)}, {kSlices, time_slicing_profile(4)}, {kOtherMps, mps_profile(2)}};
   const Held stored = co_await apply(kConfigMaps, {install_.ns, install_.config_map},
                                      config_map(install_.ns, install_.config_map, profiles_).dump());
   if (!stored) co_return stored;
-  const Check is_registered = [this] {
-    if (!view_.trouble().empty()) return view_.trouble();
-    for (const NodeSpec& node : nodes_) {
-      if (view_.nodes.find({"", node.name}) == nullptr) return "node " + node.name + " is not there";
-    }
-    return std::string();
-  };
-  const Held registered = co_await await("twelve registered nodes", 60s, is_registered);
+  const Held registered = co_await await_registered();
   if (!registered) co_return registered;
   const Held labelled = co_await label_node("mig-01", kConfigLabel, kSlices);
   if (!labelled) co_return labelled;
@@ -87,7 +62,8 @@ asio::awaitable<Story::Held> Story::running_fleet() {
 asio::awaitable<Story::Held> Story::install() {
   const Seen before = seen();
   view_.reset_peak();
-  const Held started = co_await start_operator();
+  const OperatorSettings as_usual;
+  const Held started = co_await start_operator(as_usual);
   if (!started) co_return started;
   const Held labelled = co_await await_fleet("labels on the node that nobody labels", 2min);
   if (!labelled) co_return labelled;

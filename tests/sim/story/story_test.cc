@@ -72,8 +72,8 @@ struct StoryWorld {
     EXPECT_TRUE(clock.run_until([&ended] { return ended; }, 1min)) << "the operator does not end";
     clock.run_for(1min);
   }
-  StoryOptions options(const std::string& plugin_version) {
-    StoryOptions options;
+  StageOptions options(const std::string& plugin_version) {
+    StageOptions options;
     options.plugin_version = plugin_version;
     options.custom_resources = our_definitions();
     options.progress = [this](const std::string& line) {
