@@ -7,6 +7,9 @@ namespace gso::sim {
 
 void DevicePlugin::load() {
   const unsigned generation = ++generation_;
+  if (host().machine().driver_broken()) {
+    return host().exit(1, "failed to initialize NVML: Driver/library version mismatch");
+  }
   const auto config = load_config(host());
   if (!config) return host().exit(1, "unable to load config: " + config.error());
   if (config->mps && config->mig_strategy == "mixed") {

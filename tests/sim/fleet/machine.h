@@ -46,6 +46,10 @@ class Machine {
   [[nodiscard]] const std::map<std::string, MpsServer>& mps() const { return mps_; }
   [[nodiscard]] bool exclusive_process() const { return exclusive_; }
 
+  // The driver was exchanged under running programs: those go on, and new ones find no GPU (NVML's version mismatch).
+  void break_driver(bool broken) { driver_broken_ = broken; }
+  [[nodiscard]] bool driver_broken() const { return driver_broken_; }
+
   void reboot();
 
   [[nodiscard]] const std::vector<Gpu>& gpus() const { return gpus_; }
@@ -61,6 +65,7 @@ class Machine {
   std::map<std::string, Resource> resources_;
   std::map<std::string, MpsServer> mps_;
   bool exclusive_ = false;
+  bool driver_broken_ = false;
   std::uint64_t registrations_ = 0;
   std::shared_ptr<int> life_ = std::make_shared<int>();
 };

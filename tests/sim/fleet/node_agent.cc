@@ -190,6 +190,13 @@ void NodeAgent::lose() {
   });
 }
 
+void NodeAgent::set_runtime(bool up) {
+  if (ready_ == up) return;
+  ready_ = up;
+  ready_changed_ = site_->clock->now();
+  publish_node();
+}
+
 void NodeAgent::recover() {
   lost_ = off_ = false;
   on_node(site_->nodes.find({"", spec_.name}));

@@ -48,6 +48,8 @@ class NodeAgent {
   // Faults.
   void lose();     // The network is gone: nothing is read or published; processes go on.
   void recover();  // It is back.
+  // The container runtime is down (or up again): kubelet says NotReady, and pods go on.
+  void set_runtime(bool up);
   // Power off, and on again after `downtime` (scaled).
   void reboot(k8s::Duration downtime);
 

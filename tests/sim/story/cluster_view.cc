@@ -68,7 +68,8 @@ ClusterView::ClusterView(k8s::ApiClient* client, k8s::Clock* clock)
       clock_(clock),
       change_(clock->make_signal()),
       stop_(clock->make_signal()),
-      ended_(clock->make_signal()) {
+      ended_(clock->make_signal()),
+      over_(clock->make_signal()) {
   nodes.add_listener([this](const k8s::ObjectKey& key, const JsonPtr&, const JsonPtr& after) { on_node(key, after); });
   pods.add_listener([this](const k8s::ObjectKey&, const JsonPtr&, const JsonPtr& after) { on_pod(after); });
   for (Mirror* mirror : {&nodes, &pods, &daemonsets, &configmaps, &clusterpolicies, &policies, &rollouts, &events}) {
@@ -89,6 +90,7 @@ void ClusterView::watch(const k8s::Gvr& gvr, Mirror* mirror) {
 
 asio::awaitable<void> ClusterView::run() {
   const auto executor = co_await asio::this_coro::executor;
+  watching_ = true;
   watch(kNodes, &nodes);
   watch(kPods, &pods);
   watch(kDaemonSets, &daemonsets);
@@ -107,6 +109,16 @@ asio::awaitable<void> ClusterView::run() {
   while (running_ > 0) {
     const bool one_ended = co_await ended_->wait_until(k8s::MonoTime::never());
     (void)one_ended;
+  }
+  watching_ = false;
+  over_->notify();
+}
+
+asio::awaitable<void> ClusterView::close() {
+  stop();
+  while (watching_) {
+    const bool over = co_await over_->wait_until(k8s::MonoTime::never());
+    (void)over;
   }
 }
 
@@ -162,7 +174,8 @@ void ClusterView::on_node(const k8s::ObjectKey& key, const JsonPtr& after) {
   for (const auto& [resource, count] : allocatable(key.name)) usable += count;
   bool& served = served_[key.name];
   if (usable > 0) served = true;
-  if (served && (usable == 0 || !schedulable(key.name))) {
+  const bool in_flight = label(key.name, "gpusharing.dev/state") == "Updating";
+  if (served && (usable == 0 || in_flight || !schedulable(key.name))) {
     unavailable_.insert(key.name);
   } else {
     unavailable_.erase(key.name);

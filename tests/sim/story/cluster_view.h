@@ -28,6 +28,8 @@ class ClusterView {
   // Watches until stop().
   boost::asio::awaitable<void> run();
   void stop();
+  // stop(), and returns when run() has. The view must not be destroyed before.
+  boost::asio::awaitable<void> close();
   // Waits for the next change of anything, or until `deadline`. False when the deadline passed.
   boost::asio::awaitable<bool> changed(k8s::MonoTime deadline) { return change_->wait_until(deadline); }
   [[nodiscard]] bool synced() const;
@@ -52,7 +54,7 @@ class ClusterView {
   // Pods of the component on a node that are Ready and not going away.
   [[nodiscard]] std::size_t ready_pods(const std::string& component, const std::string& node) const;
 
-  // Nodes out of service now: cordoned, NotReady, or 0 allocatable GPUs where there were some before.
+  // Nodes out of service now: cordoned, NotReady, in flight, or 0 allocatable GPUs where there were some before.
   [[nodiscard]] const std::set<std::string>& unavailable() const { return unavailable_; }
   // The most of them at once since reset_peak().
   [[nodiscard]] std::size_t peak_unavailable() const { return peak_; }
@@ -68,7 +70,7 @@ class ClusterView {
 
   k8s::ApiClient* client_;
   k8s::Clock* clock_;
-  std::unique_ptr<k8s::Signal> change_, stop_, ended_;
+  std::unique_ptr<k8s::Signal> change_, stop_, ended_, over_;
   std::vector<std::unique_ptr<k8s::Watcher>> watchers_;
   std::vector<std::pair<std::string, Mirror*>> watched_;
   std::map<std::string, Pods> seen_;
@@ -76,6 +78,7 @@ class ClusterView {
   std::set<std::string> unavailable_;
   std::size_t peak_ = 0;
   std::size_t running_ = 0;
+  bool watching_ = false;  // run() has begun and not returned.
 };
 
 }  // namespace gso::sim

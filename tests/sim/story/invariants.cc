@@ -69,14 +69,25 @@ void Invariants::on_write(const AuditEntry& entry) {
   ++writes_;
   last_write_ =
       entry.verb + " " + entry.gvr.resource + " " + k8s::to_string(entry.key) + ": " + entry.body.substr(0, 400);
-  if (entry.gvr.resource == "pods") judge_pod_deletion(entry);
+  if (entry.gvr.resource == "pods" && entry.subresource == "eviction") {
+    judge_eviction(entry);
+  } else if (entry.gvr.resource == "pods") {
+    judge_pod_deletion(entry);
+  }
   if (entry.gvr.resource == "nodes") judge_node_patch(entry);
   if (entry.gvr.resource == "daemonsets" || entry.gvr.resource == "clusterpolicies") {
     violated("S2: the operator wrote " + entry.gvr.resource + " " + k8s::to_string(entry.key));
   }
 }
 
-// S2: only operand pods, by DELETE with a uid; never a consumer (the story's policies do not evict).
+// S2: consumers leave by eviction, where a policy says so; operands never do.
+void Invariants::judge_eviction(const AuditEntry& entry) {
+  const std::string name = k8s::to_string(entry.key);
+  if (!options_.evictions) violated("S2: the operator evicted pod " + name + ", and no policy says Evict");
+  if (entry.before != nullptr && is_operand(*entry.before)) violated("S2: the operator evicted operand pod " + name);
+}
+
+// S2: only operand pods, by DELETE with a uid.
 void Invariants::judge_pod_deletion(const AuditEntry& entry) {
   const std::string name = k8s::to_string(entry.key);
   if (entry.verb != "delete") return violated("S2: the operator did '" + entry.verb + "' to pod " + name);
@@ -85,10 +96,27 @@ void Invariants::judge_pod_deletion(const AuditEntry& entry) {
   const json options = json::parse(entry.body, nullptr, false);
   const bool has_uid = options.is_object() && !member(options, "preconditions").value("uid", "").empty();
   if (!has_uid) violated("S2: pod " + name + " was deleted without a uid precondition");
-  judge_budget(member(*entry.before, "spec").value("nodeName", ""));
+  const std::string node = member(*entry.before, "spec").value("nodeName", "");
+  if (!out_of_service().contains(node)) judge_budget(node);
 }
 
 namespace {
+
+// In flight, cordoned, NotReady, or without a GPU to give.
+bool is_out_of_service(const json& node) {
+  if (labels_of(node).value("gpusharing.dev/state", "") == "Updating") return true;
+  if (member(node, "spec").value("unschedulable", false)) return true;
+  const json& status = member(node, "status");
+  const json conditions = status.value("conditions", json::array());
+  const bool ready = std::ranges::any_of(conditions, [](const json& condition) {
+    return condition.value("type", "") == "Ready" && condition.value("status", "") == "True";
+  });
+  const json& allocatable = member(status, "allocatable");
+  const auto entries = allocatable.items();
+  return !ready || std::ranges::none_of(entries, [](const auto& entry) {
+    return entry.key().starts_with("nvidia.com/") && entry.value() != "0";
+  });
+}
 
 // What keeps autoscalers off a node in flight: set where nobody has set it, and taken back by whoever set it.
 bool is_our_guard(const json& before, const json& after, const std::string& key) {
@@ -124,10 +152,9 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
   }
   const bool was = member(*entry.before, "spec").value("unschedulable", false);
   const bool is = member(*entry.after, "spec").value("unschedulable", false);
-  if (!was && is) {
-    cordoned_by_operator_.insert(entry.key.name);
-    judge_budget(entry.key.name);
-  }
+  if (!was && is) cordoned_by_operator_.insert(entry.key.name);
+  // What is out already needs no slot: a fleet that a bad profile took down can be repaired.
+  if (!is_out_of_service(*entry.before) && is_out_of_service(*entry.after)) judge_budget(entry.key.name);
   if (was && !is && cordoned_by_operator_.erase(entry.key.name) == 0) {
     violated("S7: " + entry.key.name + " was uncordoned, but somebody else had cordoned it");
   }
@@ -135,21 +162,13 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
 
 std::set<std::string> Invariants::out_of_service() const {
   std::set<std::string> nodes;
-  for (const json& node : server_->list(kNodes)) {
-    const json& allocatable = member(member(node, "status"), "allocatable");
-    std::int64_t usable = 0;
-    for (const auto& [resource, count] : allocatable.items()) {
-      if (resource.starts_with("nvidia.com/") && count != "0") ++usable;
-    }
-    const std::string state = labels_of(node).value("gpusharing.dev/state", "");
-    if (usable == 0 || member(node, "spec").value("unschedulable", false) || state == "Updating") {
-      nodes.insert(node["metadata"].value("name", ""));
-    }
+  for (const auto& node : server_->view(kNodes)) {
+    if (is_out_of_service(*node)) nodes.insert((*node)["metadata"].value("name", ""));
   }
   return nodes;
 }
 
-// S1: with this node there are at most `budget` out of service. A node that is out already needs no slot.
+// S1: with this node there are at most `budget` out of service.
 void Invariants::judge_budget(const std::string& node) {
   std::set<std::string> out = out_of_service();
   out.insert(node);

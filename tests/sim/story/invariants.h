@@ -14,8 +14,9 @@
 namespace gso::sim {
 
 struct InvariantOptions {
-  std::string operator_user;  // Whose writes are judged.
-  std::size_t budget = 3;     // S1: nodes out of service at once, over everything.
+  std::string operator_user = {};  // Whose writes are judged.
+  std::size_t budget = 3;          // S1: nodes out of service at once, over everything.
+  bool evictions = false;          // Some policy says workloads: Evict.
 };
 
 class Invariants {
@@ -35,6 +36,7 @@ class Invariants {
  private:
   void on_write(const AuditEntry& entry);
   void judge_pod_deletion(const AuditEntry& entry);
+  void judge_eviction(const AuditEntry& entry);
   void judge_node_patch(const AuditEntry& entry);
   void judge_budget(const std::string& node);
   void violated(const std::string& what);

@@ -51,7 +51,14 @@ class Stage {
   Stage(k8s::ApiClient* client, k8s::Clock* clock, OperatorControl* op, StageOptions options,
         std::vector<NodeSpec> nodes);
 
+  virtual ~Stage() = default;
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
   [[nodiscard]] const ClusterView& view() const { return view_; }
+  // Ends the watches. Returns at once; co_await close() to see them ended.
+  void leave() { view_.stop(); }
+  boost::asio::awaitable<void> close() { return view_.close(); }
   // Name, what each node shows, and its state, for a table.
   [[nodiscard]] std::vector<std::vector<std::string>> node_table() const;
   // Called between steps and while waiting; an invariant that broke ends the story.

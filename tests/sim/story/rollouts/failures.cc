@@ -1,0 +1,78 @@
+// Stories about nodes that fail: in the canary, and after it.
+#include <utility>
+
+#include "tests/sim/story/rollouts/rollout_stories.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+namespace asio = boost::asio;
+
+// The driver was exchanged under running programs, which go on; those that start from now on find no GPU.
+void break_drivers(Scene* scene, bool broken) {
+  for (const NodeSpec& node : scene->nodes()) scene->fleet().node(node.name)->machine().break_driver(broken);
+}
+
+}  // namespace
+
+asio::awaitable<void> canary_fails(Scene* scene) {
+  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
+  co_await scene->install_gpu_operator(profiles, "any");
+  const OperatorSettings impatient{{"verify-timeout", scene->short_verify_timeout()}};
+  co_await scene->install(impatient);
+  if (!scene->failure().empty()) co_return;
+  break_drivers(scene, true);
+  const Stage::Seen before = scene->seen();
+  const std::string bad = time_slicing_profile(5);
+  co_await scene->edit("any", bad);
+  co_await scene->until("the rollout to stop", 30min, scene->phase_is("default", bad, "Paused"));
+  co_await scene->until("the policy to name the failure", 2min,
+                        scene->condition_is("default", "Progressing", "False", "MaxFailures", "in the canary"));
+  co_await scene->until("the policy to be Degraded", 2min,
+                        scene->condition_is("default", "Degraded", "True", "VerificationFailed", "-01"));
+  co_await scene->until("an Event on the node", 2min, scene->event_says("VerificationFailed", "did not verify"));
+  co_await scene->until("an Event on the rollout", 2min, scene->event_says("MaxFailures", "in the canary"));
+  // One node of each model at most was risked, and it stays so.
+  const std::size_t risked = scene->plugins_restarted(before);
+  scene->require(risked >= 1 && risked <= 2,
+                 std::to_string(risked) + " nodes were restarted by a canary of two models");
+  const Stage::Check none_more = [scene, before, risked] {
+    const std::size_t now = scene->plugins_restarted(before);
+    return now == risked ? std::string()
+                         : std::to_string(now) + " nodes have been restarted, not " + std::to_string(risked);
+  };
+  co_await scene->stays("nobody else is restarted", 15min, none_more);
+  if (!scene->failure().empty()) co_return;
+
+  // The fix: working drivers, and another text, which goes on from its own canary.
+  break_drivers(scene, false);
+  const std::string good = time_slicing_profile(6);
+  co_await scene->edit("any", good);
+  co_await scene->until_fleet_shows("every node on the fixed profile", 60min);
+  co_await scene->until_settled(10min);
+  co_await scene->until("the fix to be complete", 5min, scene->phase_is("default", good, "Completed"));
+  co_await scene->until("what failed to be superseded", 5min, scene->phase_is("default", bad, "Superseded"));
+  scene->require(scene->condition_is("default", "Degraded", "False", "AsExpected", "")());
+
+  // What failed is remembered: nobody is restarted into it again, until a person says so.
+  const Stage::Seen fixed = scene->seen();
+  co_await scene->edit("any", bad);
+  co_await scene->until("what failed to be refused", 5min,
+                        scene->condition_is("default", "Progressing", "False", "MaxFailures", "failed before"));
+  const Stage::Check undisturbed = [scene, fixed] { return scene->disturbed(fixed); };
+  co_await scene->stays("nobody is restarted into what failed", 10min, undisturbed);
+  json retry;
+  retry["metadata"]["annotations"]["gpusharing.dev/retry"] = "once-more";
+  const k8s::ObjectKey policy{"", "default"};
+  co_await scene->change(kPolicies, policy, retry);
+  co_await scene->until_fleet_shows("every node on what a person asked for again", 60min);
+  co_await scene->until_settled(10min);
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(fixed, all, false));
+}
+
+}  // namespace gso::sim
