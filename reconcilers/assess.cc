@@ -141,10 +141,14 @@ void Assessor::decide_flight() {
   }
   out_.way = out_.label ? WayIn::relabel : WayIn::edited;
   const bool asked_again = node_.meta.annotations.get(kRetryAnnotation).value_or("") != retry();
-  if (out_.flight->failed && (out_.flight->target != out_.target.view() || asked_again)) {
+  if (out_.flight->failed && (out_.flight->target != out_.target.view() || asked_again || waits_for_deletion())) {
     // What it failed on has been replaced by something new, or somebody wants it: another attempt, with every pod.
-    out_.situation = Situation::change;
-    set_transition(false);
+    if (waits_for_deletion()) {
+      replace_by_template();
+    } else {
+      out_.situation = Situation::change;
+      set_transition(false);
+    }
     find_obstacle();
   }
 }
@@ -164,6 +168,7 @@ void Assessor::decide_difference() {
     return;
   }
   if (same_profile && out_.loaded.revision == out_.target) {
+    if (waits_for_deletion()) return replace_by_template();
     out_.situation = Situation::current;
     // Should it keep showing something else, every pod that could be the cause is replaced.
     if (!out_.matches) set_transition(false);
@@ -174,12 +179,8 @@ void Assessor::decide_difference() {
     out_.situation = Situation::following;
     return;
   }
+  if (state == Template::waits_for_deletion) return replace_by_template();
   set_transition(true);
-  if (state == Template::waits_for_deletion) {
-    out_.situation = Situation::change;
-    out_.way = WayIn::on_delete;
-    return;
-  }
   if (same_profile) {
     out_.way = WayIn::edited;
     const bool adopted = out_.loaded.revision == kInvalidRevision && out_.drift_at_install;
@@ -188,6 +189,13 @@ void Assessor::decide_difference() {
   }
   out_.way = WayIn::moved;
   out_.situation = mps_kept_its_old_profile() ? Situation::change : Situation::to_record;
+}
+
+void Assessor::replace_by_template() {
+  set_transition(true);
+  include_old_mps();
+  out_.situation = Situation::change;
+  out_.way = WayIn::on_delete;
 }
 
 // The MPS daemon never reloads by label: between two MPS profiles its pod has to go. By template it was replaced,

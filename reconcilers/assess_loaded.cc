@@ -39,8 +39,7 @@ bool Assessor::has_read(const Pod& pod) const {
 bool Assessor::pods_are_fresh() const {
   if (config_map_ == nullptr) return false;
   return std::ranges::all_of(loaders(), [&](const auto& loader) {
-    return loader.second && has_read(*loader.second) &&
-           !old_template(*loader.first, *loader.second);
+    return loader.second && has_read(*loader.second) && !old_template(*loader.first, *loader.second);
   });
 }
 
@@ -63,6 +62,22 @@ Assessor::Template Assessor::template_state() const {
     state = Template::waits_for_deletion;
   }
   return state;
+}
+
+bool Assessor::waits_for_deletion() const {
+  if (context_.record == nullptr) return false;
+  return std::ranges::any_of(loaders(), [&](const auto& loader) {
+    const auto& [operand, pod] = loader;
+    // What was so before we came stays so: a template has no record of its own.
+    return pod != nullptr && operand->on_delete && operand->newest_since > context_.record->recorded_at &&
+           old_template(*operand, *pod);
+  });
+}
+
+// Its pod may mount a ConfigMap that goes with the old template, and would not come up again.
+void Assessor::include_old_mps() {
+  const Pod* pod = wants_mps() ? newest(Component::mps) : nullptr;
+  if (pod != nullptr && mps_ != nullptr && old_template(*mps_, *pod)) out_.transition = Transition::change_mps;
 }
 
 void Assessor::read_loaded() {

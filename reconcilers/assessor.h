@@ -44,6 +44,11 @@ class Assessor {
   [[nodiscard]] std::vector<std::pair<const Operand*, const Pod*>> loaders() const;
   [[nodiscard]] static bool old_template(const Operand& operand, const Pod& pod);
   [[nodiscard]] bool has_read(const Pod& pod) const;  // Its ConfigMap, as it is today.
+  // Under updateStrategy OnDelete: pods whose template has changed since we know the fleet, which nobody but us
+  // replaces.
+  [[nodiscard]] bool waits_for_deletion() const;
+  void replace_by_template();
+  void include_old_mps();
   [[nodiscard]] bool pods_are_fresh() const;
   [[nodiscard]] bool affected_pods_are_fresh() const;
   enum class Template { newest, rolling, waits_for_deletion };

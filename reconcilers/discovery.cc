@@ -287,8 +287,8 @@ Owner owner_of(const DaemonSet& daemonset) {
   return {};
 }
 
-// Newest controller-revision-hash by owning DaemonSet uid.
-std::map<std::string_view, std::string_view> newest_hashes(const World& world) {
+// Newest ControllerRevision by owning DaemonSet uid.
+std::map<std::string_view, const ControllerRevision*> newest_revisions(const World& world) {
   std::map<std::string_view, const ControllerRevision*> newest;
   for (const auto& [key, revision] : world.revisions.all()) {
     const auto* owner = revision->meta.controller();
@@ -296,9 +296,7 @@ std::map<std::string_view, std::string_view> newest_hashes(const World& world) {
     const ControllerRevision*& slot = newest[owner->uid.view()];
     if (slot == nullptr || slot->revision < revision->revision) slot = revision.get();
   }
-  std::map<std::string_view, std::string_view> out;
-  for (const auto& [uid, revision] : newest) out[uid] = revision->meta.labels.get(kRevisionHashLabel).value_or("");
-  return out;
+  return newest;
 }
 
 // What the ClusterPolicy says that its DaemonSets do not say yet.
@@ -323,12 +321,15 @@ void read_announcement(const World& world, OperandSet& set) {
 }  // namespace
 
 Discovery discover(const World& world) {
-  const auto hashes = newest_hashes(world);
+  const auto revisions = newest_revisions(world);
   std::map<std::tuple<std::string, Owner>, std::vector<Operand>> groups;
   for (const auto& [key, daemonset] : world.daemonsets.all()) {
     auto operand = operand_of(*daemonset);
     if (!operand) continue;
-    if (auto it = hashes.find(operand->uid); it != hashes.end()) operand->newest_hash = it->second;
+    if (auto it = revisions.find(operand->uid); it != revisions.end()) {
+      operand->newest_hash = it->second->meta.labels.get(kRevisionHashLabel).value_or("");
+      operand->newest_since = it->second->meta.creation_timestamp;
+    }
     groups[{key.ns, owner_of(*daemonset)}].push_back(std::move(*operand));
   }
   Discovery out;

@@ -46,6 +46,7 @@ struct Operand {
   std::vector<Toleration> tolerations;
   bool on_delete = false;
   std::string newest_hash;  // controller-revision-hash of the newest ControllerRevision; empty: not known.
+  WallTime newest_since{};  // When that came to be.
   std::int64_t generation = 0;
   // From the config-manager sidecar; config_map is empty where there is none.
   std::string config_map;

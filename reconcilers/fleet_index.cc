@@ -268,6 +268,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   share.busy = a.unavailable || a.flight != nullptr;
   share.settled = is_settled(a);
   share.held = a.held;
+  share.new_template = a.situation == Situation::change && a.way == WayIn::on_delete;
   share.reason = Interned(a.reason);
   share.target = a.target;
   if (!a.loaded.profile.empty()) share.loaded = Interned(fmt::format("{}/{}", set_of(a).ns, a.loaded.profile.view()));
@@ -295,6 +296,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   }
   if (share.settled) ++group.settled;
   if (share.held) ++unit.held;
+  if (share.new_template) ++unit.new_template;
   if (a.unavailable && !a.flight) unavailable.insert(name);
   switch (a.situation) {
     case Situation::change:
@@ -366,6 +368,7 @@ void FleetIndex::Impl::remove(const std::string& name) {
   }
   if (share.settled) --group.settled;
   if (share.held) --unit.held;
+  if (share.new_template) --unit.new_template;
   drop(unit.counts, share.situation);
   drop(unit.targets, std::string(share.target.view()));
   unit.failed.erase(name);

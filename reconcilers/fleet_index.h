@@ -44,7 +44,8 @@ struct Unit {
   std::map<Situation, std::int64_t> counts;
   std::int64_t total = 0;
   std::int64_t held = 0;
-  std::set<std::string> failed;                          // Failed on any target.
+  std::int64_t new_template = 0;  // Nodes that wait for pods of a new template, whatever their profile.
+  std::set<std::string> failed;   // Failed on any target.
   std::map<std::string, std::set<std::string>> blocked;  // Reason -> nodes.
   std::map<std::string, std::int64_t> targets;           // Revision -> nodes; one, but in the moment of a change.
 };
@@ -59,6 +60,7 @@ struct Share {
   bool busy = false;
   bool settled = false;
   bool held = false;
+  bool new_template = false;
   Interned reason;
   Interned target;
   SetupBook::Answer setup;

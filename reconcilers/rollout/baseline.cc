@@ -156,6 +156,11 @@ class Outcomes {
       if (pass_.s.settings.mode_of(policy) == PolicyMode::observe ||
           remembered_failure(pass_.index, key, policy, target) != nullptr)
         continue;
+      // Every node has shown that profile: it is the pods' new template that fails. Another profile would help nobody,
+      // and the next template is another try.
+      const auto verified = pass_.index.record->verified.find(key.set + "/" + key.key);
+      if (unit.new_template > 0 && verified != pass_.index.record->verified.end() && verified->second == target)
+        continue;
       const std::string why = too_many_failures(pass_, key, unit, target);
       if (why.empty()) continue;
       const bool owned =

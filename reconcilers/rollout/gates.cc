@@ -23,9 +23,10 @@ std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view 
 
 namespace {
 
-// The last verified revision of the key is known good: going (back) to it needs no canary.
-bool is_verified(const Index& index, const UnitKey& key, std::string_view target) {
-  if (!index.record) return false;
+// The last verified revision of the key is known good: going (back) to it needs no canary. What else a new template
+// brings (another image) is not.
+bool is_verified(const Index& index, const UnitKey& key, const Unit& unit, std::string_view target) {
+  if (!index.record || unit.new_template > 0) return false;
   auto it = index.record->verified.find(key.set + "/" + key.key);
   return it != index.record->verified.end() && it->second == target;
 }
@@ -96,7 +97,7 @@ bool relabels(const Pass& pass, const Unit& unit) {
 bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
                    const std::string& target) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
-  if (rollout.canary_nodes_per_group <= 0 || is_verified(pass.index, key, target)) return true;
+  if (rollout.canary_nodes_per_group <= 0 || is_verified(pass.index, key, unit, target)) return true;
   const Group& group = unit.groups.at(product);
   if (group.settled < std::min(rollout.canary_nodes_per_group, group.total)) return false;
   return pass.held_for(fmt::format("soaking/{}/{}", rollout_name(key, target), product), rollout.canary_soak);

@@ -17,7 +17,6 @@ namespace gso::test {
 namespace {
 
 constexpr std::string_view kNamespace = "gpu-operator";
-constexpr std::string_view kConfigMap = "mps-config";
 constexpr std::string_view kComponents[] = {"plugin", "gfd", "mps"};
 
 std::string daemonset_uid(std::string_view component) {
@@ -73,7 +72,7 @@ FleetModel::FleetModel(FleetSpec spec) : spec_(std::move(spec)) {
   cluster_policy.meta.name = "cluster-policy";
   cluster_policy.meta.uid = "cluster-policy-uid";
   cluster_policy.meta.generation = 1;
-  cluster_policy.config_name = kConfigMap;
+  cluster_policy.config_name = config_map_;
   cluster_policy.config_default = spec_.default_key;
   world.clusterpolicies.apply(cluster_policy);
   make_daemonsets();
@@ -130,9 +129,9 @@ void FleetModel::make_daemonsets() {
                    {"DEFAULT_CONFIG", template_default_},
                    {"FALLBACK_STRATEGIES", spec_.fallback},
                    {"NODE_LABEL", std::string(kConfigLabel)}};
-    sidecar.volume_mounts = {{"/available-configs", std::string(kConfigMap)}};
+    sidecar.volume_mounts = {{"/available-configs", config_map_}};
     out.containers = {main, sidecar};
-    out.configmap_volumes = {{std::string(kConfigMap), std::string(kConfigMap)}};
+    out.configmap_volumes = {{config_map_, config_map_}};
     world.daemonsets.apply(out);
   }
 }
@@ -146,15 +145,16 @@ void FleetModel::put_revision(std::string_view component) {
   out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", revision));
   out.meta.owners.push_back(
       {k8s::Interned("DaemonSet"), k8s::Interned(component), k8s::Interned(daemonset_uid(component)), true});
+  out.meta.creation_timestamp = now;
   out.revision = revision;
   world.revisions.apply(out);
 }
 
 void FleetModel::put_config_map() {
   ConfigMap out;
-  out.meta.name = kConfigMap;
+  out.meta.name = config_map_;
   out.meta.ns = k8s::Interned(kNamespace);
-  out.meta.uid = "mps-config-uid";
+  out.meta.uid = config_map_ + "-uid";
   out.meta.resource_version = std::to_string(++serial_);
   out.data_changed = data_changed_;
   out.our_keys = our_keys_;

@@ -83,6 +83,9 @@ class FleetModel {
   void remove_key(const std::string& key);
   // As kubectl replace, or a GitOps tool that prunes: nothing of ours is left.
   void replace_config_map(const std::map<std::string, std::string>& profiles);
+  // A generator of names (kustomize): a new ConfigMap beside the old one, named in the ClusterPolicy and rolled by the
+  // GPU Operator.
+  void generate_config_map(const std::string& name, const std::map<std::string, std::string>& profiles);
   void label(const std::string& node, const std::string& key, std::optional<std::string> value);
   void annotate(const std::string& node, std::string_view key, std::optional<std::string> value);
   void annotate_config_map(std::string_view key, std::optional<std::string> value);
@@ -164,6 +167,7 @@ class FleetModel {
 
   FleetSpec spec_;
   std::map<std::string, Machine> machines_;
+  std::string config_map_ = "mps-config";
   std::map<std::string, std::string> data_;
   WallTime data_changed_;
   std::map<std::string, std::string> config_annotations_;

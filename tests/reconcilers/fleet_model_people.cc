@@ -75,6 +75,18 @@ void FleetModel::forbid_clusterpolicies(bool forbidden) {
   index.note_everything_changed();
 }
 
+void FleetModel::generate_config_map(const std::string& name, const std::map<std::string, std::string>& profiles) {
+  config_map_ = name;
+  data_.clear();
+  for (const auto& [key, text] : profiles) data_[key] = profile_text(text);
+  data_changed_ = now;
+  put_config_map();
+  ClusterPolicy out = *world.clusterpolicies.find("cluster-policy");
+  out.config_name = name;
+  world.clusterpolicies.apply(out);
+  roll_templates(out.config_default);
+}
+
 void FleetModel::roll_templates(const std::string& key) {
   announce_default(key);
   template_default_ = key;
