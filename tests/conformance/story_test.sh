@@ -56,8 +56,11 @@ chart_gave_enough_rights() {
   if grep '^403 ' "$work/requests"; then return 1; fi
 }
 
+# A server without WatchList refuses sendInitialEvents, which is how the operator learns to list by pages.
 nothing_was_refused_as_invalid() {
-  if grep -E '^(400|422) ' "$work/requests"; then return 1; fi
+  local known='^$'
+  [[ ${GSO_KUBERNETES:-} != 1.30 ]] || known='^422 watch '
+  if grep -E '^(400|422) ' "$work/requests" | grep -vE "$known"; then return 1; fi
 }
 
 check "the chart is installed" install_chart

@@ -4,6 +4,9 @@
 #   build.sh [PROGRAM...]    builds what is missing (default: all), one line for each program
 #   build.sh --bin           prints the folder of the programs
 #
+# GSO_KUBERNETES=1.30 takes Kubernetes from the pins of kubernetes-1.30/ instead of kubernetes/: the oldest release that
+# the chart installs on.
+#
 # The folder is ${GSO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator}/controlplane/HASH/bin,
 # HASH being that of everything that decides what is built: the go.mod and go.sum files and this script.
 set -euo pipefail
@@ -12,7 +15,12 @@ shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
 go_version=1.26.8  # fetched where the machine has none; any Go from 1.26 on is taken
-hash=$(cd "$here" && cat build.sh ./*/go.mod ./*/go.sum | sha256sum | cut -c1-16)
+kubernetes=kubernetes${GSO_KUBERNETES:+-$GSO_KUBERNETES}
+if [[ ! -f $here/$kubernetes/go.mod ]]; then
+  echo "build.sh: no pins for Kubernetes $GSO_KUBERNETES; there are: $(cd "$here" && echo kubernetes-*)" >&2
+  exit 1
+fi
+hash=$(cd "$here" && cat build.sh ./{etcd,helm,kubeconform,kwok,prometheus,prometheus-operator,"$kubernetes"}/go.{mod,sum} | sha256sum | cut -c1-16)
 out=$cache/controlplane/$hash
 all=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm promtool kubeconform)
 
@@ -99,8 +107,8 @@ describe() {
       version=$(pinned etcd "$package")
       ;;
     kube-* | kubectl)
-      folder=kubernetes package=k8s.io/kubernetes/cmd/$1
-      version=$(pinned kubernetes k8s.io/kubernetes)
+      folder=$kubernetes package=k8s.io/kubernetes/cmd/$1
+      version=$(pinned "$kubernetes" k8s.io/kubernetes)
       minor=${version#v1.}
       ldflags+=" -X k8s.io/component-base/version.gitVersion=$version"
       ldflags+=" -X k8s.io/client-go/pkg/version.gitVersion=$version"  # of the User-Agent

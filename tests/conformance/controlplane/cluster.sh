@@ -192,7 +192,7 @@ ready() {
     kube-apiserver) admin get --raw /readyz ;;
     # A pod can be created only when its namespace has this account.
     kube-controller-manager) serves "https://127.0.0.1:$(<"$dir/ports/kube_controller_manager")" /healthz && admin get serviceaccount default -n default ;;
-    kube-scheduler) serves "https://127.0.0.1:$(<"$dir/ports/kube_scheduler")" /readyz ;;
+    kube-scheduler) serves "https://127.0.0.1:$(<"$dir/ports/kube_scheduler")" /healthz ;;  # No /readyz before 1.31.
     kwok) serves "http://127.0.0.1:$(<"$dir/ports/kwok")" /readyz ;;
   esac
 }
