@@ -255,7 +255,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("What a fleet costs the operator");
   app.add_option("--operator", arguments.binary, "The operator's binary")->required();
-  app.add_option("--nodes", arguments.nodes, "GPU nodes")->check(CLI::Range(1, 20000));
+  app.add_option("--nodes", arguments.nodes, "GPU nodes")->check(CLI::Range(1, 100000));
   app.add_option("--node-bytes", arguments.node_bytes, "Size of one Node as JSON");
   app.add_option("--time-scale", arguments.time_scale, "Factor on the fleet's delays");
   app.add_flag("!--no-edit", arguments.edit, "Only start and memory, no change of the fleet");
