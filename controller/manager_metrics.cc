@@ -80,6 +80,7 @@ void Manager::fill_metrics(Metrics& metrics) {
   open("configmaps", WatchScope::Kind::configmaps);
   open("controllerrevisions", WatchScope::Kind::controllerrevisions);
   metrics.set("gpusharing_watches", {{"resource", "kai"}}, static_cast<double>(kai_watches_.open()));
+  if (!leading()) metrics.clear("gpusharing_findings");
   fill_kai_metrics(metrics);
   const bool complete = world_.unsynced_namespaces.empty();
   store("pods", world_.operand_pods.size(), complete && world_.operand_pods.synced());
@@ -107,7 +108,9 @@ void Manager::fill_kai_metrics(Metrics& metrics) {
   const KaiIndex& kai = index_.impl().kai;
   for (const auto& [name, group] : kai.groups()) total += group.reservations.size();
   double odd = 0;
-  for (const Finding& finding : view_->last_plan.findings) {
+  const bool known = leading();  // A standby plans nothing: what it knew as the leader is of then.
+  if (!known) total = 0;
+  for (const Finding& finding : known ? view_->last_plan.findings : std::vector<Finding>()) {
     if (finding.reason == kKaiMismatch) mismatched.insert(finding.object.name);
     if (finding.object.kind != "Pod" || finding.object.ns != kai.view().reservations) continue;
     ++reservations[finding.reason];
@@ -126,7 +129,8 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
   ProfileCounts profiles;
   std::map<std::string, MonoTime> cordoned;
   const MonoTime now = clock_->monotonic();
-  for (const std::string& name : index_.node_names()) {
+  // A standby assesses nothing: what it knew as the leader is of then, and would never go away.
+  for (const std::string& name : leading() ? index_.node_names() : std::vector<std::string>()) {
     const NodeAssessment* assessment = index_.assessment(name);
     const Node* node = world_.nodes.find(name);
     if (assessment == nullptr || node == nullptr) continue;

@@ -355,6 +355,24 @@ TEST_F(ManagerTest, ALeaderThatIsCutOffStopsWritingStandsByAndLeadsAgain) {
   EXPECT_TRUE(eventually([&] { return a.view->leading; }, 1min));
 }
 
+// Else the sum over the replicas, and an alert's maximum, would hold on to what was true once.
+TEST_F(ManagerTest, AStandbyReportsNoStateOfTheFleetThatItKnewAsTheLeader) {
+  install_crds();
+  create_plugin("gpu-operator");
+  create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-1","labels":{
+    "nvidia.com/gpu.count":"1"}},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  EXPECT_EQ(a.metric("gpusharing_nodes_allocatable_zero"), 1);
+  const Metrics::Labels missing{{"severity", "error"}, {"reason", "ConfigMapMissing"}};
+  EXPECT_EQ(a.metric("gpusharing_findings", missing), 1);
+  a.transport.set_connected(false);
+  run(11s);
+  ASSERT_FALSE(a.view->leading);
+  EXPECT_EQ(a.metric("gpusharing_nodes_allocatable_zero"), 0);
+  EXPECT_EQ(a.metric("gpusharing_findings", missing), 0);
+}
+
 TEST_F(ManagerTest, ExitOnLeaseLossEndsIt) {
   a.options.exit_on_lease_loss = true;
   a.start(sim);
