@@ -69,6 +69,16 @@ struct NodePods {
   [[nodiscard]] const std::vector<const Pod*>& of(Component component) const;
 };
 
+// What an assessed node was counted as in the fleet's sums, so that it can be taken out of them again. Kept by
+// FleetIndex.
+struct Counted {
+  Interned set;  // OperandSet::id(); empty: not counted.
+  Interned loaded;
+  bool busy = false;
+  bool settled = false;
+  bool new_template = false;
+};
+
 struct NodeAssessment {
   // What there is one of for every node in memory: kept small, flags together.
   Situation situation = Situation::unmanaged;
@@ -120,6 +130,7 @@ struct NodeAssessment {
   std::string would_break;
   // What preflight finds; null where the plugin runs without profiles.
   SetupBook::Answer setup;
+  Counted counted;
 };
 
 class KaiIndex;

@@ -97,7 +97,6 @@ void FleetIndex::Impl::reset() {
   loaded.clear();
   labelled.clear();
   overlaps.clear();
-  shares_.clear();
   setups.clear();
   setups_.clear();
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
@@ -250,41 +249,32 @@ void FleetIndex::Impl::compare_mark(const AssessContext& context, const Node& no
 }
 
 namespace {
-UnitKey unit_key_of(const Share& share) {
-  return {std::string(share.policy.view()), std::string(share.set.view()), std::string(share.key.view())};
+UnitKey unit_key_of(const NodeAssessment& a) {
+  return {std::string(a.policy.view()), std::string(a.counted.set.view()), std::string(a.key.view())};
 }
 }  // namespace
 
-void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, const Node& node) {
+void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Node& node) {
   if (a.situation == Situation::first_seen) first_seen.insert(name);
   if (a.stale_state) stale.insert(name);
   if (a.situation == Situation::unmanaged) return;
-  Share share;
-  share.policy = a.policy;
+  Counted& share = a.counted;
   share.set = Interned(set_of(a).id());
-  share.key = a.key;
-  share.product = a.product;
-  share.situation = a.situation;
   share.busy = a.unavailable || a.flight != nullptr;
   share.settled = is_settled(a);
-  share.held = a.held;
   share.new_template = a.situation == Situation::change && a.way == WayIn::on_delete;
-  share.reason = Interned(a.reason);
-  share.target = a.target;
   if (!a.loaded.profile.empty()) share.loaded = Interned(fmt::format("{}/{}", set_of(a).ns, a.loaded.profile.view()));
-  share.label_by = a.label_by;
-  share.losers = a.losers;
-  const UnitKey unit_key = unit_key_of(share);
+  const UnitKey unit_key = unit_key_of(a);
   if (!share.loaded.empty()) ++loaded[std::string(share.loaded.view())];
-  if (!share.label_by.empty()) ++labelled[std::string(share.label_by.view())];
-  for (const Interned& loser : share.losers) ++overlaps[{std::string(loser.view()), unit_key.policy}];
+  if (!a.label_by.empty()) ++labelled[std::string(a.label_by.view())];
+  for (const Interned& loser : a.losers) ++overlaps[{std::string(loser.view()), unit_key.policy}];
   if (a.releases && !a.flight && !a.held) releases.insert(name);
   Unit& unit = units[unit_key];
-  Group& group = unit.groups[std::string(share.product.view())];
+  Group& group = unit.groups[std::string(a.product.view())];
   unit.set = a.set;
   ++unit.total;
   ++unit.counts[a.situation];
-  ++unit.targets[std::string(share.target.view())];
+  ++unit.targets[std::string(a.target.view())];
   ++group.total;
   Sums& policy = policies[unit_key.policy];
   ++policy.total;
@@ -295,7 +285,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
     ++cluster.busy;
   }
   if (share.settled) ++group.settled;
-  if (share.held) ++unit.held;
+  if (a.held) ++unit.held;
   if (share.new_template) ++unit.new_template;
   if (a.unavailable && !a.flight) unavailable.insert(name);
   switch (a.situation) {
@@ -328,11 +318,7 @@ void FleetIndex::Impl::add(const std::string& name, const NodeAssessment& a, con
   if (a.situation == Situation::current && !is_settled(a) && !excused) drifting.insert(name);
   if (a.situation == Situation::current && is_sick(a) && a.ready && !a.held) unhealthy.insert(name);
   if (!a.would_break.empty()) breaking.insert(name);
-  if (a.setup && !a.setup->empty()) {
-    share.setup = a.setup;
-    setups[a.setup].insert(name);
-  }
-  shares_.insert_or_assign(name, std::move(share));
+  if (a.setup && !a.setup->empty()) setups[a.setup].insert(name);
 }
 
 void FleetIndex::Impl::remove(const std::string& name) {
@@ -341,22 +327,22 @@ void FleetIndex::Impl::remove(const std::string& name) {
     names->erase(name);
   }
   mps_work.erase(name);
-  nodes.erase(name);
-  auto it = shares_.find(name);
-  if (it == shares_.end()) return;
-  const Share& share = it->second;
-  const UnitKey unit_key = unit_key_of(share);
+  const auto before = nodes.extract(name);
+  if (before.empty() || before.mapped().counted.set.empty()) return;
+  const NodeAssessment& a = before.mapped();
+  const Counted& share = a.counted;
+  const UnitKey unit_key = unit_key_of(a);
   auto unit_at = units.find(unit_key);
   Unit& unit = unit_at->second;
-  auto group_at = unit.groups.find(std::string(share.product.view()));
+  auto group_at = unit.groups.find(std::string(a.product.view()));
   Group& group = group_at->second;
   auto drop = [](auto& map, const auto& key) {
     if (auto entry = map.find(key); entry != map.end() && --entry->second == 0) map.erase(entry);
   };
   auto policy_at = policies.find(unit_key.policy);
   if (!share.loaded.empty()) drop(loaded, std::string(share.loaded.view()));
-  if (!share.label_by.empty()) drop(labelled, std::string(share.label_by.view()));
-  for (const Interned& loser : share.losers) drop(overlaps, std::pair(std::string(loser.view()), unit_key.policy));
+  if (!a.label_by.empty()) drop(labelled, std::string(a.label_by.view()));
+  for (const Interned& loser : a.losers) drop(overlaps, std::pair(std::string(loser.view()), unit_key.policy));
   --unit.total;
   --group.total;
   --policy_at->second.total;
@@ -367,24 +353,23 @@ void FleetIndex::Impl::remove(const std::string& name) {
     --cluster.busy;
   }
   if (share.settled) --group.settled;
-  if (share.held) --unit.held;
+  if (a.held) --unit.held;
   if (share.new_template) --unit.new_template;
-  drop(unit.counts, share.situation);
-  drop(unit.targets, std::string(share.target.view()));
+  drop(unit.counts, a.situation);
+  drop(unit.targets, std::string(a.target.view()));
   unit.failed.erase(name);
   group.pending.erase({!share.busy, name});
-  if (auto blocked = unit.blocked.find(std::string(share.reason.view())); blocked != unit.blocked.end()) {
+  if (auto blocked = unit.blocked.find(std::string(a.reason)); blocked != unit.blocked.end()) {
     blocked->second.erase(name);
     if (blocked->second.empty()) unit.blocked.erase(blocked);
   }
-  if (auto setup = setups.find(share.setup); setup != setups.end()) {
+  if (auto setup = setups.find(a.setup); setup != setups.end()) {
     setup->second.erase(name);
     if (setup->second.empty()) setups.erase(setup);
   }
   if (group.total == 0) unit.groups.erase(group_at);
   if (unit.total == 0) units.erase(unit_at);
   if (policy_at->second.total == 0) policies.erase(policy_at);
-  shares_.erase(it);
 }
 
 }  // namespace gso

@@ -50,25 +50,6 @@ struct Unit {
   std::map<std::string, std::int64_t> targets;           // Revision -> nodes; one, but in the moment of a change.
 };
 
-// What one assessed node adds to the sums, kept so that it can be taken out again.
-struct Share {
-  Interned policy;  // The three of its UnitKey.
-  Interned set;
-  Interned key;
-  Interned product;
-  Situation situation = Situation::unmanaged;
-  bool busy = false;
-  bool settled = false;
-  bool held = false;
-  bool new_template = false;
-  Interned reason;
-  Interned target;
-  SetupBook::Answer setup;
-  Interned loaded;
-  Interned label_by;
-  std::vector<Interned> losers;
-};
-
 struct Sums {
   std::int64_t total = 0;
   std::int64_t busy = 0;
@@ -124,7 +105,7 @@ class FleetIndex::Impl {
   void sign_sets(const World& world);
   void assess(const AssessContext& context, const std::string& name);
   void compare_mark(const AssessContext& context, const Node& node, const NodeAssessment* assessment);
-  void add(const std::string& name, const NodeAssessment& assessment, const Node& node);
+  void add(const std::string& name, NodeAssessment& assessment, const Node& node);  // Notes in it how it counts.
   void remove(const std::string& name);
 
   bool marks_ = false;  // marks_mps_nodes() at the last refresh.
@@ -133,7 +114,6 @@ class FleetIndex::Impl {
   std::shared_ptr<const std::string> record_text_;  // The ConfigMap's own.
   using PodPtr = k8s::Store<Pod>::Ptr;
   std::unordered_map<std::string, std::vector<PodPtr>> pods_by_node_;
-  std::unordered_map<std::string, Share> shares_;
   std::vector<const SharingPolicy*> ordered_policies_;  // Filled anew by each refresh: stores replace their objects.
   std::vector<SharingPolicy> policies_seen_;            // Without what moves no node.
 };
