@@ -199,11 +199,14 @@ class PolicyStatuses {
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
     const std::int64_t following = by_us ? 0 : count_of(unit, Situation::following);
     if (set.announcement_unknown) sum.unread_owner = set.owner;
-    if (set.announced || following > 0) {
+    // Under OnDelete nothing is restarted by what is announced: it comes through the policy's waves.
+    const bool waits_for_us = std::ranges::all_of(set.operands, &Operand::on_delete);
+    const bool announced = set.announced && !waits_for_us;
+    if (announced || following > 0) {
       sum.unstaged_owner = set.owner;
-      sum.unstaged = set.announced ? fmt::format("ClusterPolicy {} announces config {} default {}", set.owner,
-                                                 set.announced_config_map, set.announced_default)
-                                   : fmt::format("the DaemonSets in {} roll to a new template by themselves", set.ns);
+      sum.unstaged = announced ? fmt::format("ClusterPolicy {} announces config {} default {}", set.owner,
+                                             set.announced_config_map, set.announced_default)
+                               : fmt::format("the DaemonSets in {} roll to a new template by themselves", set.ns);
     }
   }
 

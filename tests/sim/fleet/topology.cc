@@ -41,6 +41,13 @@ std::vector<NodeSpec> demo() {
   return nodes;
 }
 
+// A single node of kind is control plane and worker at once: it carries the role, and no taint.
+std::vector<NodeSpec> kind() {
+  return {{.name = "kind-control-plane",
+           .gpus = several(2, t4()),
+           .labels = {{"node-role.kubernetes.io/control-plane", ""}}}};
+}
+
 json env(const char* name, const std::string& value) {
   return {{"name", name}, {"value", value}};
 }
@@ -112,7 +119,7 @@ json standalone(const PluginInstall& install, const std::string& pool, bool mps)
 
 std::optional<std::vector<NodeSpec>> topology(std::string_view name) {
   if (name == "demo") return demo();
-  if (name == "kind") return std::vector<NodeSpec>{{.name = "kind-control-plane", .gpus = several(2, t4())}};
+  if (name == "kind") return kind();
   constexpr std::string_view kUniform = "uniform:";
   if (!name.starts_with(kUniform)) return std::nullopt;
   const std::string_view digits = name.substr(kUniform.size());

@@ -17,8 +17,38 @@ TEST(RolloutStory, AStrategyChangeGoesThereAndBackWithinPercentBudgets) {
 TEST(RolloutStory, ACanaryThatFailsStopsTheRolloutAndAFixGoesOn) {
   tell("canary-fails");
 }
+TEST(RolloutStory, FailuresAfterTheCanaryTakeAProfileThatIsOursBack) {
+  tell("rollback");
+}
 TEST(RolloutStory, NodesThatAreNotReadyAreSkippedCountedAndRolledLater) {
   tell("not-ready");
+}
+TEST(RolloutStory, PodsInTheWayAreWaitedForOrEvictedWhenTheirBudgetAllowsIt) {
+  tell("workloads");
+}
+TEST(RolloutStory, AWindowThatClosesMidWayLetsNodesInFlightFinishAndStartsNone) {
+  tell("window-closes");
+}
+TEST(RolloutStory, AnEditSupersedesAnotherAndAnEditBackIsTheFastUndo) {
+  tell("superseded");
+}
+TEST(RolloutStory, KilledAtItsWritesTheOperatorRestartsNoNodeTwice) {
+  tell("killed");
+}
+TEST(RolloutStory, DriftFromBeforeTheInstallationIsLeftAloneUntilItIsAdopted) {
+  tell("old-drift");
+}
+TEST(RolloutStory, NothingMovesUnapprovedPausedOrHeld) {
+  tell("approval");
+}
+TEST(RolloutStory, AClusterPolicyPatchIsStagedUnderOnDeleteAndFollowedUnderRollingUpdate) {
+  tell("cluster-policy");
+}
+TEST(RolloutStory, AReplacedConfigMapGetsItsKeyBackAndAPolicyThatGoesIsReverted) {
+  tell("gitops");
+}
+TEST(RolloutStory, ThereAreTwelve) {
+  EXPECT_EQ(rollout_stories().size(), 12U);
 }
 
 }  // namespace

@@ -66,7 +66,8 @@ asio::awaitable<void> Scene::open() {
   keep(registered);
 }
 
-asio::awaitable<void> Scene::put_profiles(std::map<std::string, std::string> profiles) {
+asio::awaitable<void> Scene::put_profiles(std::string name, std::map<std::string, std::string> profiles) {
+  install_.config_map = std::move(name);
   profiles_ = std::move(profiles);
   const json object = config_map(install_.ns, install_.config_map, profiles_);
   const k8s::ObjectKey key{install_.ns, install_.config_map};
@@ -74,8 +75,6 @@ asio::awaitable<void> Scene::put_profiles(std::map<std::string, std::string> pro
 }
 
 asio::awaitable<void> Scene::put_cluster_policy(std::string config_map, std::string default_key) {
-  // What the plugin does without a key: it shares nothing.
-  profiles_[""] = "version: v1\n";
   default_key_ = default_key;
   install_.default_key = default_key;
   PluginInstall install = install_;
@@ -90,9 +89,18 @@ asio::awaitable<void> Scene::put_cluster_policy(std::string config_map, std::str
   co_await put(kClusterPolicies, key, object);
 }
 
+asio::awaitable<void> Scene::point_cluster_policy(std::string config_map, std::string default_key) {
+  default_key_ = default_key;
+  json merge;
+  merge["spec"]["devicePlugin"]["config"]["name"] = std::move(config_map);
+  merge["spec"]["devicePlugin"]["config"]["default"] = std::move(default_key);
+  const k8s::ObjectKey policy{"", "cluster-policy"};
+  co_await change(kClusterPolicies, policy, merge);
+}
+
 asio::awaitable<void> Scene::install_gpu_operator(std::map<std::string, std::string> profiles,
                                                   std::string default_key) {
-  co_await put_profiles(std::move(profiles));
+  co_await put_profiles(install_.config_map, std::move(profiles));
   co_await put_cluster_policy(install_.config_map, std::move(default_key));
   co_await until_fleet_shows("a fleet that shows its profile", std::chrono::minutes(10));
 }
@@ -131,6 +139,13 @@ asio::awaitable<void> Scene::change(k8s::Gvr gvr, k8s::ObjectKey key, json merge
   keep(patched);
 }
 
+asio::awaitable<void> Scene::replace(k8s::Gvr gvr, k8s::ObjectKey key, json object) {
+  if (!failure_.empty()) co_return;
+  const std::string text = object.dump();
+  auto updated = co_await client_->update(gvr, key, text);
+  if (!updated) keep(std::unexpected(updated.error()));
+}
+
 asio::awaitable<void> Scene::remove(k8s::Gvr gvr, k8s::ObjectKey key) {
   if (!failure_.empty()) co_return;
   auto removed = co_await client_->remove(gvr, key);
@@ -147,6 +162,14 @@ asio::awaitable<void> Scene::label(std::string node, std::string key, std::optio
   if (!failure_.empty()) co_return;
   const Held labelled = co_await label_node(std::move(node), std::move(key), std::move(value));
   keep(labelled);
+}
+
+asio::awaitable<void> Scene::new_default(std::string key) {
+  default_key_ = key;
+  json merge;
+  merge["spec"]["devicePlugin"]["config"]["default"] = key;
+  const k8s::ObjectKey policy{"", "cluster-policy"};
+  co_await change(kClusterPolicies, policy, merge);
 }
 
 asio::awaitable<void> Scene::policy(std::string name, json spec) {

@@ -47,8 +47,11 @@ class Scene : public Stage {
   boost::asio::awaitable<void> install_gpu_operator(std::map<std::string, std::string> profiles,
                                                     std::string default_key);
   // The two halves of it, for stories in which people do one of them later.
-  boost::asio::awaitable<void> put_profiles(std::map<std::string, std::string> profiles);
+  boost::asio::awaitable<void> put_profiles(std::string config_map, std::map<std::string, std::string> profiles);
+  // `config_map` may be empty: the plugin is not configured.
   boost::asio::awaitable<void> put_cluster_policy(std::string config_map, std::string default_key);
+  // kubectl patch clusterpolicy: name and default of spec.devicePlugin.config.
+  boost::asio::awaitable<void> point_cluster_policy(std::string config_map, std::string default_key);
   // Starts the operator and waits until it counts every node as up to date. Nothing may be disturbed by it.
   boost::asio::awaitable<void> install(OperatorSettings more);
   boost::asio::awaitable<void> start(OperatorSettings more);
@@ -57,9 +60,13 @@ class Scene : public Stage {
   // --- What people do.
   boost::asio::awaitable<void> put(k8s::Gvr gvr, k8s::ObjectKey key, nlohmann::json object);
   boost::asio::awaitable<void> change(k8s::Gvr gvr, k8s::ObjectKey key, nlohmann::json merge);
+  // kubectl replace: nothing of what stood there stays.
+  boost::asio::awaitable<void> replace(k8s::Gvr gvr, k8s::ObjectKey key, nlohmann::json object);
   boost::asio::awaitable<void> remove(k8s::Gvr gvr, k8s::ObjectKey key);
   boost::asio::awaitable<void> edit(std::string key, std::string text);
   boost::asio::awaitable<void> label(std::string node, std::string key, std::optional<std::string> value);
+  // kubectl patch clusterpolicy: spec.devicePlugin.config.default.
+  boost::asio::awaitable<void> new_default(std::string key);
   // A SharingPolicy's spec, or a part of one that exists.
   boost::asio::awaitable<void> policy(std::string name, nlohmann::json spec);
   // A part of spec.rollout of a policy.
@@ -81,6 +88,13 @@ class Scene : public Stage {
   [[nodiscard]] std::string phase_of(const std::string& policy, const std::string& text) const;
   [[nodiscard]] nlohmann::json rollout_of(const std::string& policy, const std::string& text) const;
   [[nodiscard]] Check phase_is(std::string policy, std::string text, std::string phase) const;
+  // Some rollout of `policy` is in that phase.
+  [[nodiscard]] Check some_rollout_is(std::string policy, std::string phase) const;
+  // The node has these labels, and these amounts both as capacity and as allocatable.
+  [[nodiscard]] Check shows(std::string node, std::map<std::string, std::string> labels,
+                            std::map<std::string, std::int64_t> amounts) const;
+  // These nodes serve `replicas` of each GPU as nvidia.com/gpu, and their labels say so.
+  [[nodiscard]] Check replicas_are(std::set<std::string> nodes, int replicas) const;
   // status.conditions of a policy has this, with `mention` in its message.
   [[nodiscard]] Check condition_is(std::string policy, std::string type, std::string status, std::string reason,
                                    std::string mention) const;
@@ -93,6 +107,8 @@ class Scene : public Stage {
   [[nodiscard]] nlohmann::json status_of(const std::string& policy) const;
   // Empty where no node got a new pod since `before`.
   [[nodiscard]] std::string disturbed(const Seen& before) const { return restarts_problem(before, {}, false); }
+  // Plugin pods that a node got since `before`.
+  [[nodiscard]] std::size_t restarts_of(const std::string& node, const Seen& before) const;
   // How many nodes got a new plugin pod since `before`.
   [[nodiscard]] std::size_t plugins_restarted(const Seen& before) const;
   [[nodiscard]] std::string beyond(std::size_t budget) const;
@@ -117,6 +133,11 @@ class Scene : public Stage {
   [[nodiscard]] std::string short_verify_timeout() const;
   // A Go duration of the fleet's time.
   [[nodiscard]] std::string duration(k8s::Duration real) const;
+  // Virtual time has no slack: there, durations mean what they say.
+  [[nodiscard]] bool exact() const { return options_.slack == k8s::Duration::zero(); }
+  // How many writes the operator has made so far; where nobody counts them, something that changes with what they do.
+  [[nodiscard]] std::string operator_traces() const;
+  std::function<std::uint64_t()> operator_writes;
   // Nodes that are not expected to show their profile, nor to be counted as up to date.
   std::set<std::string> excused;
   void tell(const std::string& line) const { say("    " + line); }

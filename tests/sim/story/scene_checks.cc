@@ -43,6 +43,59 @@ Stage::Check Scene::phase_is(std::string policy, std::string text, std::string p
   };
 }
 
+Stage::Check Scene::some_rollout_is(std::string policy, std::string phase) const {
+  return [=, this] {
+    std::string all;
+    for (const auto& [key, rollout] : view_.rollouts.all()) {
+      if ((*rollout)["spec"].value("policy", "") != policy) continue;
+      const std::string is = status_in(rollout).value("phase", "");
+      if (is == phase) return std::string();
+      all += " " + key.name + " is '" + is + "'";
+    }
+    return "no SharingRollout of '" + policy + "' is " + phase + ":" + all;
+  };
+}
+
+Stage::Check Scene::shows(std::string node, std::map<std::string, std::string> labels,
+                          std::map<std::string, std::int64_t> amounts) const {
+  return [=, this] {
+    const auto capacity = view_.capacity(node);
+    const auto allocatable = view_.allocatable(node);
+    for (const auto& [resource, amount] : amounts) {
+      for (const auto* shown : {&capacity, &allocatable}) {
+        const auto has = shown->find(resource);
+        if (has != shown->end() && has->second == amount) continue;
+        return node + " shows " + (has == shown->end() ? "no " : std::to_string(has->second) + " ") + resource +
+               " as " + (shown == &capacity ? "capacity" : "allocatable") + ", not " + std::to_string(amount);
+      }
+    }
+    for (const auto& [key, value] : labels) {
+      if (const std::string has = view_.label(node, key); has != value) {
+        return node + " has label " + key + "=" + has + ", not " + value;
+      }
+    }
+    return std::string();
+  };
+}
+
+Stage::Check Scene::replicas_are(std::set<std::string> nodes, int replicas) const {
+  return [=, this] {
+    for (const NodeSpec& node : nodes_) {
+      if (!nodes.contains(node.name)) continue;
+      const std::int64_t wanted = replicas * static_cast<std::int64_t>(node.gpus.size());
+      const auto allocatable = view_.allocatable(node.name);
+      const auto gpus = allocatable.find("nvidia.com/gpu");
+      const bool right = gpus != allocatable.end() && gpus->second == wanted &&
+                         view_.label(node.name, "nvidia.com/gpu.replicas") == std::to_string(replicas) &&
+                         view_.schedulable(node.name);
+      if (right) continue;
+      return node.name + " shows " + shown(view_, node.name) + ", not " + std::to_string(replicas) + " replicas (" +
+             view_.annotation(node.name, "gpusharing.dev/message") + ")";
+    }
+    return std::string();
+  };
+}
+
 json Scene::status_of(const std::string& policy) const {
   return status_in(view_.policies.find({"", policy}));
 }
@@ -90,6 +143,26 @@ Stage::Check Scene::pod_is_gone(std::string pod) const {
 
 std::string Scene::state_of(const std::string& node) const {
   return view_.label(node, "gpusharing.dev/state");
+}
+
+std::size_t Scene::restarts_of(const std::string& node, const Seen& before) const {
+  const auto all = view_.restarted("nvidia-device-plugin", before.plugin);
+  const auto of_node = all.find(node);
+  return of_node == all.end() ? 0 : of_node->second;
+}
+
+std::string Scene::operator_traces() const {
+  if (operator_writes) return std::to_string(operator_writes());
+  std::string traces;
+  for (const auto& [key, node] : view_.nodes.all()) {
+    traces += state_of(key.name) + view_.annotation(key.name, "gpusharing.dev/replace") +
+              (view_.schedulable(key.name) ? "" : "-") + "|";
+  }
+  for (const auto& [key, pod] : view_.pods.all()) {
+    traces += (*pod)["metadata"].contains("deletionTimestamp") ? key.name + "|" : "";
+  }
+  for (const auto& [key, rollout] : view_.rollouts.all()) traces += status_in(rollout).value("phase", "") + "|";
+  return traces;
 }
 
 std::size_t Scene::plugins_restarted(const Seen& before) const {

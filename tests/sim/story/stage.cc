@@ -189,8 +189,9 @@ std::string Stage::effective_key(const NodeSpec& node) const {
 std::string Stage::node_problem(const NodeSpec& node) const {
   const std::string key = effective_key(node);
   auto profile = profiles_.find(key);
-  if (profile == profiles_.end()) return node.name + ": the story has no profile '" + key + "'";
-  const auto expectation = expect_node(node, profile->second, options_.plugin_version, "single");
+  if (profile == profiles_.end() && !key.empty()) return node.name + ": the story has no profile '" + key + "'";
+  const std::string text = key.empty() ? "version: v1\n" : profile->second;  // Without a key, nothing is shared.
+  const auto expectation = expect_node(node, text, options_.plugin_version, "single");
   if (!expectation) return node.name + ": profile '" + key + "' cannot work there";
   const std::string differs = difference(view_, node.name, *expectation);
   return differs.empty() ? "" : node.name + ": " + differs;

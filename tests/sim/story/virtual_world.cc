@@ -90,6 +90,7 @@ void tell_in_virtual_time(const ShortStory& story) {
       std::make_unique<Scene>(&world.user_client, &world.clock, &world.op, &world.fleet, std::move(options), nodes);
   Scene& scene = *owned;
   world.stage = std::move(owned);
+  scene.operator_writes = [&world] { return world.invariants.writes(); };
   scene.invariant = [&world] { return world.invariants.violation(); };
   std::optional<std::string> wrong;
   boost::asio::co_spawn(world.io, tell_story(&scene, &story),

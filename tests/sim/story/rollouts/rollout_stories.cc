@@ -15,17 +15,61 @@ const std::vector<ShortStory>& rollout_stories() {
        .budget = 2,
        .nodes = [](bool) { return two_models(); },
        .tell = canary_fails},
+      {.name = "rollback",
+       .title = "Failures after the canary reach maxFailures: a profile that is ours goes back by itself",
+       .budget = 2,
+       .nodes = [](bool) { return a100s(5); },
+       .tell = rollback},
       {.name = "not-ready",
        .title = "Nodes that are not Ready are skipped and counted, and rolled when they are back",
        .budget = 2,
-       .nodes = [](bool) { return alike("a100", 5, {a100(), a100()}); },
+       .nodes = [](bool) { return a100s(5); },
        .tell = not_ready},
+      {.name = "workloads",
+       .title = "Pods in the way are waited for, or evicted once their PodDisruptionBudget allows it",
+       .budget = 2,
+       .nodes = [](bool) { return a100s(3); },
+       .tell = workloads,
+       .evicts = true},
+      {.name = "window-closes",
+       .title = "A maintenance window closes mid-way: nodes in flight finish, none starts until it opens again",
+       .nodes = [](bool) { return a100s(6); },
+       .tell = window_closes},
+      {.name = "superseded",
+       .title = "An edit supersedes another one mid-way, and an edit back is the fast undo",
+       .nodes = [](bool) { return a100s(5); },
+       .tell = superseded},
+      {.name = "killed",
+       .title = "The operator is killed again and again: no node is restarted twice",
+       .nodes = [](bool) { return a100s(4); },
+       .tell = killed},
+      {.name = "old-drift",
+       .title = "Drift from before the installation is reported and left alone, until somebody adopts it",
+       .budget = 4,
+       .nodes = [](bool large) { return a100s(large ? 40 : 8); },
+       .tell = old_drift},
+      {.name = "approval",
+       .title = "Nothing moves before it is approved, while it is paused, or on a node that is held",
+       .nodes = [](bool) { return a100s(4); },
+       .tell = approval},
+      {.name = "cluster-policy",
+       .title = "A ClusterPolicy patch goes through our waves under OnDelete, and is followed under RollingUpdate",
+       .nodes = [](bool) { return a100s(3); },
+       .tell = cluster_policy_patched},
+      {.name = "gitops",
+       .title = "A ConfigMap replaced wholesale gets its key in use back at once; a policy that goes is reverted",
+       .nodes = [](bool) { return a100s(3); },
+       .tell = replaced_by_gitops},
   };
   return kStories;
 }
 
+std::vector<NodeSpec> a100s(int count) {
+  return alike("a100", count, {a100(), a100()});
+}
+
 std::vector<NodeSpec> two_models() {
-  std::vector<NodeSpec> nodes = alike("a100", 6, {a100(), a100()});
+  std::vector<NodeSpec> nodes = a100s(6);
   for (NodeSpec& node : alike("t4", 2, {t4()})) nodes.push_back(std::move(node));
   return nodes;
 }

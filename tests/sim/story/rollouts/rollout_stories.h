@@ -5,13 +5,28 @@
 
 namespace gso::sim {
 
-// Six nodes with A100s, two with a T4.
+// "a100-01" …, with two A100s each.
+[[nodiscard]] std::vector<NodeSpec> a100s(int count);
+// Six of them, and two nodes with a T4.
 [[nodiscard]] std::vector<NodeSpec> two_models();
 
-// rollouts/waves.cc
+// waves.cc
 boost::asio::awaitable<void> strategy_change(Scene* scene);
 boost::asio::awaitable<void> not_ready(Scene* scene);
-// rollouts/failures.cc
+// failures.cc
 boost::asio::awaitable<void> canary_fails(Scene* scene);
+// rollback.cc
+boost::asio::awaitable<void> rollback(Scene* scene);
+boost::asio::awaitable<void> replaced_by_gitops(Scene* scene);
+// workloads.cc
+boost::asio::awaitable<void> workloads(Scene* scene);
+// gates.cc
+boost::asio::awaitable<void> window_closes(Scene* scene);
+boost::asio::awaitable<void> approval(Scene* scene);
+// interruptions.cc
+boost::asio::awaitable<void> superseded(Scene* scene);
+boost::asio::awaitable<void> killed(Scene* scene);
+boost::asio::awaitable<void> old_drift(Scene* scene);
+boost::asio::awaitable<void> cluster_policy_patched(Scene* scene);
 
 }  // namespace gso::sim

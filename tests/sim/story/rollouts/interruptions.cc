@@ -1,0 +1,201 @@
+// Stories about what comes in between: another edit, a killed operator, drift from before its time.
+#include <algorithm>
+#include <utility>
+
+#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/rollouts/rollout_stories.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+namespace asio = boost::asio;
+
+Stage::Check finished_since(Scene* scene, std::size_t from, std::size_t count) {
+  return [=] {
+    const std::size_t done = scene->happened(Happening::finished, from);
+    return done >= count ? std::string() : std::to_string(done) + " nodes are done, not " + std::to_string(count);
+  };
+}
+
+// The GPU Operator has given all its DaemonSets that update strategy.
+Stage::Check updates_by(Scene* scene, std::string strategy) {
+  return [=] {
+    for (const auto& [key, daemonset] : scene->cluster().daemonsets.all()) {
+      const std::string has = (*daemonset)["spec"]["updateStrategy"].value("type", "");
+      if (has != strategy) return key.name + " has " + has;
+    }
+    return std::string();
+  };
+}
+
+// Nodes that were started at all were restarted at most twice, and the others not once (or once, where `others` says).
+std::string restarts_beyond(const Scene& scene, const Stage::Seen& before, const std::set<std::string>& twice,
+                            std::size_t others) {
+  for (const NodeSpec& node : scene.nodes()) {
+    const std::size_t restarts = scene.restarts_of(node.name, before);
+    const std::size_t most = twice.contains(node.name) ? 2 : others;
+    if (restarts > most) {
+      return node.name + " was restarted " + std::to_string(restarts) + " times, not " + std::to_string(most);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+asio::awaitable<void> superseded(Scene* scene) {
+  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
+  co_await scene->install_gpu_operator(profiles, "any");
+  const OperatorSettings as_usual;
+  co_await scene->install(as_usual);
+  // Another edit while the first is under way: what is in flight finishes, the new one begins with its own canary.
+  const Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  const std::string first = time_slicing_profile(4);
+  const std::string second = time_slicing_profile(6);
+  co_await scene->edit("any", first);
+  co_await scene->until("two nodes on the first edit", 30min, finished_since(scene, from, 2));
+  const auto moved = scene->nodes_that(Happening::started, from);
+  co_await scene->edit("any", second);
+  co_await scene->until("the first edit to be superseded", 10min, scene->phase_is("default", first, "Superseded"));
+  co_await scene->until_fleet_shows("every node on the second edit", 60min);
+  co_await scene->until_settled(10min);
+  co_await scene->until("the second edit to be complete", 5min, scene->phase_is("default", second, "Completed"));
+  const std::set<std::string> twice(moved.begin(), moved.end());
+  scene->require(restarts_beyond(*scene, before, twice, 1));
+
+  // The fast undo: an edit back to what was verified goes without a canary, to those only that have left it.
+  const Stage::Seen verified = scene->seen();
+  const std::size_t undo_from = scene->journal().size();
+  const std::string third = time_slicing_profile(8);
+  co_await scene->edit("any", third);
+  co_await scene->until("two nodes on the third edit", 30min, finished_since(scene, undo_from, 2));
+  const auto left = scene->nodes_that(Happening::started, undo_from);
+  const std::size_t back_from = scene->journal().size();
+  const k8s::MonoTime undone = scene->clock().monotonic();
+  co_await scene->edit("any", second);
+  co_await scene->until("the third edit to be superseded", 10min, scene->phase_is("default", third, "Superseded"));
+  co_await scene->until_fleet_shows("every node on the second edit again", 60min);
+  co_await scene->until_settled(10min);
+  const std::set<std::string> gone_back(left.begin(), left.end());
+  scene->require(restarts_beyond(*scene, verified, gone_back, 0));
+  const auto back = scene->nodes_that(Happening::started, back_from);
+  for (const std::string& node : back) {
+    scene->require(gone_back.contains(node), node + " was started, although it had never left the verified profile");
+  }
+  const k8s::Duration took = scene->clock().monotonic() - undone;
+  scene->tell("undone in " + seconds(took) + ", with " + std::to_string(left.size()) + " nodes gone");
+  scene->require(scene->beyond(1));
+}
+
+asio::awaitable<void> killed(Scene* scene) {
+  const std::map<std::string, std::string> profiles{{"any", mps_profile(4)}};
+  co_await scene->install_gpu_operator(profiles, "any");
+  const OperatorSettings as_usual;
+  co_await scene->install(as_usual);
+  const Stage::Seen before = scene->seen();
+  scene->reset_peak();
+  const std::string text = mps_profile(8);
+  co_await scene->edit("any", text);
+  const int times = scene->exact() ? 40 : 8;
+  int killed = 0;
+  for (; killed < times && scene->failure().empty(); ++killed) {
+    if (scene->plugins_restarted(before) == scene->nodes().size()) break;
+    const std::string traces = scene->operator_traces();
+    const Stage::Check has_written = [scene, traces] {
+      return scene->operator_traces() != traces ? std::string() : std::string("nothing has happened");
+    };
+    co_await scene->until("a write by the operator", 10min, has_written);
+    co_await scene->kill();
+    co_await scene->start(as_usual);
+  }
+  scene->tell("killed " + std::to_string(killed) + " times");
+  scene->require(killed >= (scene->exact() ? 20 : 4), "killed " + std::to_string(killed) + " times only");
+  co_await scene->until_fleet_shows("every node on the new profile", 60min);
+  co_await scene->until_settled(20min);
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->beyond(1));
+  co_await scene->until("its record to be complete", 5min, scene->phase_is("default", text, "Completed"));
+}
+
+asio::awaitable<void> old_drift(Scene* scene) {
+  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
+  co_await scene->install_gpu_operator(profiles, "any");
+  // Somebody edited the profile when there was no operator: nothing was restarted.
+  const std::string text = time_slicing_profile(4);
+  co_await scene->edit("any", text);
+  const std::set<std::string> all = scene->all_nodes();
+  const Stage::Seen before = scene->seen();
+  const Stage::Check undisturbed = [scene, before] { return scene->disturbed(before); };
+  co_await scene->stays("nobody restarts anything", 2min, undisturbed);
+  const OperatorSettings as_usual;
+  co_await scene->start(as_usual);
+  co_await scene->until("the drift to be reported", 5min,
+                        scene->condition_is("default", "Ready", "False", "Drift", scene->nodes().front().name));
+  co_await scene->stays("drift from before is not touched", 10min, undisturbed);
+  scene->require(scene->replicas_are(all, 2)());
+  scene->require(scene->journal().empty() || scene->happened(Happening::started, 0) == 0, "a node was started");
+  scene->require(scene->cluster().rollouts.all().empty(), "there is a SharingRollout");
+
+  // rollout start --adopt
+  scene->reset_peak();
+  json adopt;
+  adopt["metadata"]["annotations"]["gpusharing.dev/adopt-drift"] = "true";
+  adopt["metadata"]["annotations"]["gpusharing.dev/retry"] = "adopted";
+  const k8s::ObjectKey policy{"", "default"};
+  co_await scene->change(kPolicies, policy, adopt);
+  co_await scene->until_fleet_shows("every node on the profile, as asked", 3h);
+  co_await scene->until_settled(10min);
+  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->beyond(4));
+  co_await scene->until("its record to be complete", 5min, scene->phase_is("default", text, "Completed"));
+}
+
+asio::awaitable<void> cluster_policy_patched(Scene* scene) {
+  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)},
+                                                    {"more", time_slicing_profile(4)}};
+  co_await scene->install_gpu_operator(profiles, "any");
+  json strategy;
+  strategy["spec"]["daemonsets"]["updateStrategy"] = "OnDelete";
+  const k8s::ObjectKey policy{"", "cluster-policy"};
+  co_await scene->change(kClusterPolicies, policy, strategy);
+  co_await scene->until("the DaemonSets to wait for deletions", 5min, updates_by(scene, "OnDelete"));
+  const OperatorSettings as_usual;
+  co_await scene->install(as_usual);
+
+  // OnDelete: the GPU Operator changes its DaemonSets and restarts nothing; the patch becomes a staged rollout.
+  Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  scene->reset_peak();
+  co_await scene->new_default("more");
+  co_await scene->until_fleet_shows("every node on the new default, by our waves", 60min);
+  co_await scene->until_settled(10min);
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->happened(Happening::finished, from) == all.size(),
+                 std::to_string(scene->happened(Happening::finished, from)) + " nodes went through our waves");
+  scene->require(scene->beyond(1));
+  scene->require(!scene->event_says("UnstagedClusterPolicy", "")().empty(), "a staged change is called unstaged");
+  co_await scene->until("its record to be complete", 5min,
+                        scene->phase_is("default", time_slicing_profile(4), "Completed"));
+
+  // RollingUpdate: it goes its own way, unstaged; followed and verified, not doubled.
+  strategy["spec"]["daemonsets"]["updateStrategy"] = "RollingUpdate";
+  co_await scene->change(kClusterPolicies, policy, strategy);
+  co_await scene->until("the DaemonSets to roll by themselves", 5min, updates_by(scene, "RollingUpdate"));
+  before = scene->seen();
+  const std::size_t unstaged = scene->journal().size();
+  co_await scene->new_default("any");
+  co_await scene->until("an Event that says so", 5min, scene->event_says("UnstagedClusterPolicy", "cluster-policy"));
+  co_await scene->until_fleet_shows("every node on the default of before", 60min);
+  co_await scene->until_settled(10min);
+  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->happened(Happening::started, unstaged) == 0, "the GPU Operator's own roll was doubled");
+}
+
+}  // namespace gso::sim

@@ -1,0 +1,112 @@
+// Stories about pods in the way: waited for, evicted where a PodDisruptionBudget lets them go.
+#include <algorithm>
+#include <utility>
+
+#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/rollouts/rollout_stories.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+namespace asio = boost::asio;
+
+const k8s::Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
+
+json budget_of(const std::string& app, int min_available) {
+  json budget;
+  budget["apiVersion"] = "policy/v1";
+  budget["kind"] = "PodDisruptionBudget";
+  budget["metadata"]["name"] = app;
+  budget["metadata"]["namespace"] = "default";
+  budget["spec"]["minAvailable"] = min_available;
+  budget["spec"]["selector"]["matchLabels"]["app"] = app;
+  return budget;
+}
+
+// A training run on a100-02 is waited for; after idleTimeout its node is given back, and comes again last.
+asio::awaitable<void> wait_for_idle(Scene* scene) {
+  co_await scene->use_gpu("a100-02", "training");
+  json patient;
+  patient["idleTimeout"] = scene->duration(10min);
+  co_await scene->tune("default", patient);
+  const Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  co_await scene->edit("any", mps_profile(6));
+  co_await scene->until("the training run to be named", 30min,
+                        scene->blocked_by("default", "WaitingForWorkloads", "training"));
+  const Stage::Check given_back = [scene, from] {
+    const auto nodes = scene->nodes_that(Happening::uncordoned, from);
+    const bool back = std::ranges::find(nodes, "a100-02") != nodes.end();
+    return back ? std::string() : "a100-02 has not been uncordoned";
+  };
+  co_await scene->until("its node to be given back", 30min, given_back);
+  scene->excused = {"a100-02"};
+  co_await scene->until_fleet_shows("the other nodes on the new profile", 40min);
+  scene->require(scene->restarts_of("a100-02", before) == 0, "a100-02 was restarted under the training run");
+  const JsonPtr training = scene->cluster().pods.find({"default", "training"});
+  scene->require(training != nullptr && training->value("status", json::object()).value("phase", "") == "Running",
+                 "the training run was disturbed");
+  scene->excused.clear();
+  const k8s::ObjectKey pod{"default", "training"};
+  co_await scene->remove(kPods, pod);
+  co_await scene->until_fleet_shows("the node that was in use, too", 60min);
+  co_await scene->until_settled(10min);
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(before, all, true));
+  const auto finished = scene->nodes_that(Happening::finished, from);
+  scene->require(!finished.empty() && finished.back() == "a100-02", "a100-02 was not the last one");
+}
+
+// A service on a100-03 may not lose its only pod; when its budget allows it, the pod is evicted.
+asio::awaitable<void> refused_eviction(Scene* scene) {
+  const k8s::ObjectKey key{"default", "serving"};
+  const json strict = budget_of("serving", 1);
+  co_await scene->put(kBudgets, key, strict);
+  co_await scene->use_gpu("a100-03", "serving");
+  json evict;
+  evict["workloads"] = "Evict";
+  evict["cordon"] = true;
+  evict["idleTimeout"] = scene->duration(2h);
+  co_await scene->tune("default", evict);
+  const Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  co_await scene->edit("any", mps_profile(8));
+  co_await scene->until("the budget's refusal to be named", 60min,
+                        scene->blocked_by("default", "PDBRefuses", "serving"));
+  const auto cordoned = scene->nodes_that(Happening::cordoned, from);
+  scene->require(std::ranges::find(cordoned, "a100-03") != cordoned.end(), "a100-03 was not cordoned");
+  const Stage::Check is_kept = [scene, before, key] {
+    if (scene->restarts_of("a100-03", before) > 0) return std::string("a100-03 was restarted");
+    const JsonPtr pod = scene->cluster().pods.find(key);
+    const bool kept = pod != nullptr && !(*pod)["metadata"].contains("deletionTimestamp");
+    return kept ? std::string() : std::string("pod serving was evicted");
+  };
+  co_await scene->stays("the service's pod is kept", 5min, is_kept);
+  json lenient;
+  lenient["spec"]["minAvailable"] = 0;
+  co_await scene->change(kBudgets, key, lenient);
+  co_await scene->until("the pod to be evicted", 30min, scene->pod_is_gone("serving"));
+  co_await scene->until_fleet_shows("every node on the new profile", 60min);
+  co_await scene->until_settled(10min);
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(before, all, true));
+}
+
+}  // namespace
+
+asio::awaitable<void> workloads(Scene* scene) {
+  const std::map<std::string, std::string> profiles{{"any", mps_profile(4)}};
+  co_await scene->install_gpu_operator(profiles, "any");
+  const OperatorSettings as_usual;
+  co_await scene->install(as_usual);
+  scene->reset_peak();
+  co_await wait_for_idle(scene);
+  co_await refused_eviction(scene);
+  scene->require(scene->beyond(2));
+}
+
+}  // namespace gso::sim
