@@ -373,6 +373,29 @@ TEST_F(ManagerTest, AStandbyReportsNoStateOfTheFleetThatItKnewAsTheLeader) {
   EXPECT_EQ(a.metric("gpusharing_findings", missing), 0);
 }
 
+// Whoever scrapes a fleet of 50,000 nodes gets what a fleet of five costs.
+TEST_F(ManagerTest, AsManySeriesForManyNodesAsForOne) {
+  install_crds();
+  create_plugin("gpu-operator");
+  const auto add_nodes = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-)" + std::to_string(i) +
+                                  R"(","labels":{"nvidia.com/gpu.count":"1"}}})");
+    }
+  };
+  const auto series = [&] { return std::ranges::count(a.metrics->render(Metrics::Format::prometheus), '\n'); };
+  add_nodes(0, 1);
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  add_nodes(1, 5);  // What happens to a new node happens once before it is counted.
+  run(1min);
+  const auto before = series();
+  add_nodes(5, 400);
+  run(1min);
+  EXPECT_EQ(a.metric("gpusharing_store_objects", {{"resource", "nodes"}}), 401);
+  EXPECT_EQ(series(), before);
+}
+
 TEST_F(ManagerTest, ExitOnLeaseLossEndsIt) {
   a.options.exit_on_lease_loss = true;
   a.start(sim);
