@@ -41,6 +41,7 @@ struct Arguments {
   std::size_t node_bytes = 27'000;  // The median of production GPU nodes (JSON).
   double time_scale = 0.02;
   bool edit = true;
+  int copies = 0;
 };
 
 double milliseconds(k8s::Duration d) {
@@ -93,9 +94,9 @@ class Bench {
     asio::co_spawn(io_, fleet_.run(), asio::detached);
     co_await set_up();
     co_await start_operator();
-    if (arguments_.edit) co_await edit();
+    if (arguments_.edit && arguments_.copies == 0) co_await edit();
     co_await operator_.kill();
-    fleet_.stop();
+    if (arguments_.copies == 0) fleet_.stop();
     io_.stop();
   }
 
@@ -148,6 +149,37 @@ class Bench {
     co_await put(k8s::Gvr("gpusharing.dev", "v1alpha1", "sharingpolicies"), "", policy);
     co_await until_shared(4);
     co_await pad_nodes();
+    if (arguments_.copies > 0) co_await copy_first_node();
+  }
+
+  static json copy_of(const json& object, const std::string& number) {
+    json out = object;
+    for (const char* field : {"uid", "resourceVersion", "creationTimestamp", "managedFields"})
+      out["metadata"].erase(field);
+    out["metadata"]["name"] = out["metadata"]["name"].get<std::string>() + "-" + number;
+    return out;
+  }
+
+  // More nodes than can be emulated: they and their pods are only there, as the first one is.
+  asio::awaitable<void> copy_first_node() {
+    fleet_.stop();
+    const k8s::Gvr pod_kind("", "v1", "pods");
+    const json node = server_.list(nodes_).front();
+    json pods = json::array();
+    for (const json& pod : server_.list(pod_kind)) {
+      if (pod["spec"].value("nodeName", "") == node["metadata"]["name"]) pods.push_back(pod);
+    }
+    for (int i = 0; i < arguments_.copies; ++i) {
+      const json copy = copy_of(node, std::to_string(i));
+      co_await put(nodes_, "", copy);
+      for (const json& pod : pods) {
+        json running = copy_of(pod, std::to_string(i));
+        running["spec"]["nodeName"] = copy["metadata"]["name"];
+        co_await put(pod_kind, pod["metadata"]["namespace"].get<std::string>(), running);
+      }
+    }
+    fmt::print("{} copies of the first node, with {} pods each\n", arguments_.copies, pods.size());
+    std::fflush(stdout);
   }
 
   static std::map<std::string, std::string> profiles(int replicas) {
@@ -255,10 +287,13 @@ int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("What a fleet costs the operator");
   app.add_option("--operator", arguments.binary, "The operator's binary")->required();
-  app.add_option("--nodes", arguments.nodes, "GPU nodes")->check(CLI::Range(1, 100000));
+  app.add_option("--nodes", arguments.nodes, "GPU nodes")->check(CLI::Range(1, 20000));
   app.add_option("--node-bytes", arguments.node_bytes, "Size of one Node as JSON");
   app.add_option("--time-scale", arguments.time_scale, "Factor on the fleet's delays");
   app.add_flag("!--no-edit", arguments.edit, "Only start and memory, no change of the fleet");
+  app.add_option("--copies", arguments.copies,
+                 "Copies of the first node, with its pods, that nobody emulates (--no-edit)")
+      ->check(CLI::Range(0, 100000));
   CLI11_PARSE(app, argc, argv);
   std::string scratch = (std::filesystem::temp_directory_path() / "gso-bench-XXXXXX").string();
   if (mkdtemp(scratch.data()) == nullptr) return 2;

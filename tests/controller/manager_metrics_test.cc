@@ -1,0 +1,58 @@
+// What the operator's metrics say of the fleet, and how many there are.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/controller/operators.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ManagerMetrics : public ManagerTest {};
+
+// Else the sum over the replicas, and an alert's maximum, would hold on to what was true once.
+TEST_F(ManagerMetrics, AStandbyReportsNoStateOfTheFleetThatItKnewAsTheLeader) {
+  install_crds();
+  create_plugin("gpu-operator");
+  create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-1","labels":{
+    "nvidia.com/gpu.count":"1"}},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  EXPECT_EQ(a.metric("gpusharing_nodes_allocatable_zero"), 1);
+  const Metrics::Labels missing{{"severity", "error"}, {"reason", "ConfigMapMissing"}};
+  EXPECT_EQ(a.metric("gpusharing_findings", missing), 1);
+  a.transport.set_connected(false);
+  run(11s);
+  ASSERT_FALSE(a.view->leading);
+  EXPECT_EQ(a.metric("gpusharing_nodes_allocatable_zero"), 0);
+  EXPECT_EQ(a.metric("gpusharing_findings", missing), 0);
+}
+
+// Whoever scrapes a fleet of 50,000 nodes gets what a fleet of five costs.
+TEST_F(ManagerMetrics, AsManySeriesForManyNodesAsForOne) {
+  install_crds();
+  create_plugin("gpu-operator");
+  const auto add_nodes = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-)" + std::to_string(i) +
+                                  R"(","labels":{"nvidia.com/gpu.count":"1"}}})");
+    }
+  };
+  const auto series = [&] { return std::ranges::count(a.metrics->render(Metrics::Format::prometheus), '\n'); };
+  add_nodes(0, 1);
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  add_nodes(1, 5);  // What happens to a new node happens once before it is counted.
+  run(1min);
+  const auto before = series();
+  add_nodes(5, 400);
+  run(1min);
+  EXPECT_EQ(a.metric("gpusharing_store_objects", {{"resource", "nodes"}}), 401);
+  EXPECT_EQ(series(), before);
+}
+
+}  // namespace
+}  // namespace gso
