@@ -14,6 +14,7 @@
 
 #include "controller/options.h"
 #include "reconcilers/manifests.h"
+#include "reconcilers/model/project.h"
 #include "tests/chart/source_files.h"
 
 namespace gso {
@@ -181,6 +182,35 @@ TEST(ChartDefaults, TheChartsVersionIsTheBinarys) {
   const json chart = read_yaml(kChart / "Chart.yaml");
   EXPECT_EQ(chart["version"], GSO_CHART_TEST_VERSION);
   EXPECT_EQ(chart["appVersion"], GSO_CHART_TEST_VERSION);
+}
+
+// What Artifact Hub shows is written by hand, too.
+TEST(ChartDefaults, AnnotationsForArtifactHubNameThisReleaseAndItsKinds) {
+  const json annotations = read_yaml(kChart / "Chart.yaml")["annotations"];
+  const auto list = [&](const char* name) {
+    const k8s::Result<std::string> text = yaml_to_json(annotations.value(name, ""));
+    EXPECT_TRUE(text.has_value()) << name;
+    return text ? json::parse(*text) : json::array();
+  };
+  const json images = list("artifacthub.io/images");
+  ASSERT_EQ(images.size(), 1U);
+  EXPECT_EQ(images[0]["image"], std::string("gpu-sharing-operator:") + GSO_CHART_TEST_VERSION);
+  std::set<std::string> kinds;
+  std::set<std::string> named;
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "crds")) {
+    const json crd = read_yaml(std::filesystem::path("crds") / entry.path().filename());
+    kinds.insert(crd["spec"]["names"]["kind"].get<std::string>() + " " + crd["metadata"]["name"].get<std::string>());
+  }
+  const json crds = list("artifacthub.io/crds");
+  for (const json& crd : crds) named.insert(crd["kind"].get<std::string>() + " " + crd["name"].get<std::string>());
+  EXPECT_EQ(named, kinds);
+  const json examples = list("artifacthub.io/crdsExamples");
+  ASSERT_FALSE(examples.empty());
+  for (const json& example : examples) {
+    const auto policy = project_sharing_policy(example.dump());
+    ASSERT_TRUE(policy.has_value()) << policy.error().message;
+    EXPECT_TRUE(policy->config_map_key || policy->inline_profile) << "an example that says nothing";
+  }
 }
 
 }  // namespace
