@@ -218,7 +218,8 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   } else {
     parts_.expectations->unknown(target);
   }
-  const LogLevel level = std::holds_alternative<PatchStatus>(planned.action) ? LogLevel::debug : LogLevel::info;
+  const bool status = std::holds_alternative<PatchStatus>(planned.action) || planned.reason == kStatusChanged;
+  const LogLevel level = status ? LogLevel::debug : LogLevel::info;
   parts_.log->log(level, "Wrote",
                   {{"action", subject},
                    {"reconciler", planned.reconciler},

@@ -9,10 +9,12 @@ namespace {
 const std::string kServer = "server";
 const std::string kCredentials = "credentials";
 
-// No answer, or that of something before the server that cannot reach it either.
+// No answer, a request that cannot be sent as the connection is configured (`invalid`), or the answer of something
+// before the server that cannot reach it either.
 bool concerns_server(const k8s::Error& error) {
   const bool no_answer =
-      error.http_status == 0 && (error.reason == k8s::Reason::transport || error.reason == k8s::Reason::timeout);
+      error.http_status == 0 && (error.reason == k8s::Reason::transport || error.reason == k8s::Reason::timeout ||
+                                 error.reason == k8s::Reason::invalid);
   return no_answer || (error.http_status >= 502 && error.http_status <= 504);
 }
 

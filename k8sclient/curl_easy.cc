@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <iterator>
 
 #include "k8sclient/curl_error.h"
 
@@ -245,7 +246,22 @@ std::size_t CurlExchange::body_callback(char* data, std::size_t size, std::size_
   return static_cast<CurlExchange*>(self)->on_body(bytes) ? bytes.size() : bytes.size() + 1;
 }
 
+// What TLS servers say to plain HTTP: those written in Go, and nginx.
+bool CurlExchange::wants_tls(std::string_view body) const {
+  constexpr std::string_view kWords[] = {"HTTP request to an HTTPS server", "HTTP request was sent to HTTPS port"};
+  if (target_->tls || response_.status != 400) return false;
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](std::string_view words) { return body.find(words) != std::string_view::npos; });
+}
+
 bool CurlExchange::on_body(std::string_view bytes) {
+  if (!std::exchange(body_begun_, true) && wants_tls(bytes)) {
+    headers_complete_ = false;
+    fail(Reason::invalid, fmt::format("the server speaks TLS, and was asked in plain HTTP; its address must be "
+                                      "https://{}, not http://{}",
+                                      target_->authority, target_->authority));
+    return false;
+  }
   const bool stream = kind_ == Kind::stream;
   const std::size_t cap = stream ? target_->options.max_unread_stream_bytes : target_->options.max_body_bytes;
   if (response_.body.size() + bytes.size() > cap) {

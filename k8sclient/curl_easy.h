@@ -55,7 +55,11 @@ class CurlExchange final : public CurlTransfer {
 
   [[nodiscard]] Signal& signal() { return *signal_; }
   [[nodiscard]] bool done() const { return done_; }
-  [[nodiscard]] bool headers_complete() const { return headers_complete_; }
+  // An answer's status and headers are there. Of a 400 to plain HTTP, its first bytes too: they may be a TLS server's,
+  // which is no answer (see error()).
+  [[nodiscard]] bool headers_complete() const {
+    return headers_complete_ && (body_begun_ || done_ || target_->tls || response_.status != 400);
+  }
   [[nodiscard]] int status() const { return response_.status; }
   [[nodiscard]] const HttpResponse& response() const { return response_; }
   // Meaningful once done: why there is no complete answer.
@@ -79,6 +83,7 @@ class CurlExchange final : public CurlTransfer {
 
  private:
   [[nodiscard]] bool answer_is_whole() const;
+  [[nodiscard]] bool wants_tls(std::string_view body) const;
   CurlExchange(std::shared_ptr<const CurlTarget> target, Kind kind, std::unique_ptr<Signal> signal);
 
   template <class T>
@@ -113,6 +118,7 @@ class CurlExchange final : public CurlTransfer {
   std::size_t header_bytes_ = 0;
   int times_sent_ = 0;
   bool headers_complete_ = false;
+  bool body_begun_ = false;
   bool done_ = false;
   bool connection_suspect_ = false;
   bool worth_a_new_connection_ = false;

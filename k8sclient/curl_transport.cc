@@ -1,17 +1,15 @@
-// See curl_transport.h. Coroutines here hold the shared Core and their exchange by shared_ptr, so that the transport,
+// See curl_transport.h. Coroutines here hold the shared core and their exchange by shared_ptr, so that the transport,
 // a stream or a waiting coroutine may be destroyed at any suspension point; guards take exchanges out of libcurl.
 #include "k8sclient/curl_transport.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <deque>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include "k8sclient/curl_core.h"
 #include "k8sclient/curl_easy.h"
-#include "k8sclient/curl_multi.h"
 
 namespace k8s {
 namespace asio = boost::asio;
@@ -19,170 +17,7 @@ namespace asio = boost::asio;
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;
-using Target = std::shared_ptr<const CurlTarget>;
-using Exchange = std::shared_ptr<CurlExchange>;
-using Multi = std::shared_ptr<CurlMulti>;
-
-// One of the three ways to the server: its CURLM may be replaced when its connection is no longer trusted.
-struct Route {
-  Multi multi;
-  CurlMulti::Sharing sharing = CurlMulti::Sharing::multiplexed;
-};
-
-// A unary request that waits for its turn.
-struct Waiter {
-  std::unique_ptr<Signal> signal;
-  bool granted = false;
-};
-
-class Core {
- public:
-  Core(asio::any_io_executor executor, Clock* clock, Target target)
-      : clock_(clock),
-        target_(std::move(target)),
-        executor_(std::move(executor)),
-        tls_files_(target_->connection, clock->monotonic()),
-        tls_(tls_files_.current(clock->monotonic())) {
-    streams.sharing = CurlMulti::Sharing::one_connection_each;
-    for (Route* route : {&unary, &lease, &streams}) route->multi = CurlMulti::create(executor_, clock_, route->sharing);
-  }
-
-  // Ends everything in flight with Reason::cancelled, and all that comes later.
-  void stop() {
-    stopped_ = true;
-    for (Route* route : {&unary, &lease, &streams}) route->multi->stop();
-    for (const auto& weak : retired_) {
-      if (const Multi multi = weak.lock()) multi->stop();
-    }
-    for (const auto& waiter : queue_) waiter->signal->notify();
-  }
-
-  // The connection of `multi` timed out or broke: later requests get a new one, those in flight stay where they are.
-  // The broken one goes when the last of them has ended.
-  void retire(Route& route, const Multi& multi) {
-    if (stopped_ || route.multi != multi) return;
-    std::erase_if(retired_, [](const auto& weak) { return weak.expired(); });
-    retired_.push_back(route.multi);
-    route.multi = CurlMulti::create(executor_, clock_, route.sharing);
-    ++stats().connections_retired;
-  }
-
-  // The certificates to use now. Where their files have changed, the connections made with the old ones are retired.
-  std::shared_ptr<const TlsTexts> tls() {
-    std::shared_ptr<const TlsTexts> now = tls_files_.current(clock_->monotonic());
-    if (now == tls_) return tls_;
-    tls_ = std::move(now);
-    retire(unary, unary.multi);
-    retire(lease, lease.multi);
-    return tls_;
-  }
-  // After a refusal: true when the files hold something else than `used` by now.
-  bool tls_changed(const std::shared_ptr<const TlsTexts>& used) {
-    if (stopped_) return false;
-    tls_files_.reread(clock_->monotonic());
-    return tls() != used;
-  }
-
-  [[nodiscard]] Clock& clock() const { return *clock_; }
-  [[nodiscard]] const Target& target() const { return target_; }
-  [[nodiscard]] TransportStats& stats() const { return *target_->stats; }
-  [[nodiscard]] bool stopped() const { return stopped_; }
-
-  // A slot of the unary route. False: wait for waiter->granted.
-  bool take_slot_or_queue(const std::shared_ptr<Waiter>& waiter) {
-    if (in_flight_ < target_->options.max_unary_in_flight) {
-      ++in_flight_;
-      waiter->granted = true;
-    } else {
-      waiter->signal = clock_->make_signal();
-      queue_.push_back(waiter);
-    }
-    publish_line();
-    return waiter->granted;
-  }
-
-  // Gives up the slot, or the place in the queue.
-  void leave(const std::shared_ptr<Waiter>& waiter) {
-    if (!waiter->granted) {
-      std::erase(queue_, waiter);
-    } else if (queue_.empty()) {
-      --in_flight_;
-    } else {  // The slot passes to the next in line.
-      queue_.front()->granted = true;
-      queue_.front()->signal->notify();
-      queue_.pop_front();
-    }
-    publish_line();
-  }
-
-  void record(Method method, int status, Duration took) const {
-    ++stats().requests[{method, status}];
-    if (target_->options.observer) target_->options.observer->on_request(method, target_->authority, status, took);
-  }
-
-  Route unary;
-  Route lease;
-  Route streams;
-  // Counts invalidations, so that many requests refused at once with one stale token re-read it once.
-  std::uint64_t credential_generation = 0;
-
- private:
-  void publish_line() const {
-    stats().unary_in_flight = in_flight_;
-    stats().unary_queued = queue_.size();
-  }
-
-  Clock* clock_;
-  Target target_;
-  asio::any_io_executor executor_;
-  TlsFiles tls_files_;
-  std::shared_ptr<const TlsTexts> tls_;
-  std::vector<std::weak_ptr<CurlMulti>> retired_;
-  std::size_t in_flight_ = 0;
-  std::deque<std::shared_ptr<Waiter>> queue_;
-  bool stopped_ = false;
-};
-
-using CorePtr = std::shared_ptr<Core>;
-
-// Holds a slot, or a place in the queue, of the unary route for as long as it lives.
-class SlotGuard {
- public:
-  explicit SlotGuard(CorePtr core) : core_(std::move(core)), waiter_(std::make_shared<Waiter>()) {}
-  ~SlotGuard() {
-    if (entered_) core_->leave(waiter_);
-  }
-  SlotGuard(const SlotGuard&) = delete;
-  SlotGuard& operator=(const SlotGuard&) = delete;
-  bool enter() {
-    entered_ = true;
-    return core_->take_slot_or_queue(waiter_);
-  }
-  [[nodiscard]] Waiter& waiter() { return *waiter_; }
-
- private:
-  CorePtr core_;
-  std::shared_ptr<Waiter> waiter_;
-  bool entered_ = false;
-};
-
-// An exchange within libcurl; taken out of it when this goes first.
-class ExchangeGuard {
- public:
-  ExchangeGuard(Multi multi, Exchange exchange) : multi_(std::move(multi)), exchange_(std::move(exchange)) {
-    multi_->add(exchange_);
-  }
-  ~ExchangeGuard() { remove(); }
-  ExchangeGuard(const ExchangeGuard&) = delete;
-  ExchangeGuard& operator=(const ExchangeGuard&) = delete;
-  void remove() { multi_->remove(exchange_); }
-  [[nodiscard]] CurlExchange& exchange() const { return *exchange_; }
-  [[nodiscard]] const Multi& multi() const { return multi_; }
-
- private:
-  Multi multi_;
-  Exchange exchange_;
-};
+using CorePtr = std::shared_ptr<CurlCore>;
 
 struct Credential {
   std::string token;
@@ -210,7 +45,7 @@ asio::awaitable<Result<Credential>> fetch_credential(CorePtr core, MonoTime dead
 }
 
 // After a 401. False when there is nothing to try again with.
-bool refresh_credential(Core& core, const Credential& refused) {
+bool refresh_credential(CurlCore& core, const Credential& refused) {
   const auto& source = core.target()->connection.credentials;
   const bool new_certificate = core.tls_changed(refused.files);
   if (core.stopped()) return false;
@@ -247,7 +82,7 @@ asio::awaitable<void> wait_for(CorePtr core, std::shared_ptr<ExchangeGuard> guar
 }
 
 // One request on the wire, once: to its end, or a stream's to its headers. The exchange may carry an error.
-asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr core, Route* route,
+asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr core, CurlRoute* route,
                                                                       std::shared_ptr<const HttpRequest> request,
                                                                       Credential credential, CurlExchange::Kind kind,
                                                                       MonoTime deadline) {
@@ -264,7 +99,7 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr co
 // As exchange_once, with a credential; again with a fresh one after a 401, and again on a new connection when a read
 // met the end of a kept one, or when certificates that did not serve have been replaced in their files. An error only
 // if there is no answer (for a stream: no headers).
-asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, Route* route,
+asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, CurlRoute* route,
                                                                             std::shared_ptr<const HttpRequest> request,
                                                                             CurlExchange::Kind kind,
                                                                             MonoTime deadline) {
@@ -305,7 +140,7 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
 asio::awaitable<Result<void>> wait_for_slot(CorePtr core, std::shared_ptr<SlotGuard> slot,
                                             std::shared_ptr<const HttpRequest> request, MonoTime deadline) {
   if (slot->enter()) co_return Result<void>{};
-  Waiter& waiter = slot->waiter();
+  CurlWaiter& waiter = slot->waiter();
   bool notified = true;
   while (!waiter.granted && !core->stopped() && notified) {
     notified = co_await waiter.signal->wait_until(deadline);
@@ -321,7 +156,7 @@ asio::awaitable<Result<void>> wait_for_slot(CorePtr core, std::shared_ptr<SlotGu
 asio::awaitable<Result<HttpResponse>> send_in_turn(CorePtr core, std::shared_ptr<const HttpRequest> request,
                                                    MonoTime deadline) {
   std::shared_ptr<SlotGuard> slot;
-  Route* const route = request->channel == Channel::lease ? &core->lease : &core->unary;
+  CurlRoute* const route = request->channel == Channel::lease ? &core->lease : &core->unary;
   if (request->channel == Channel::unary) {
     slot = std::make_shared<SlotGuard>(core);
     auto entered = co_await wait_for_slot(core, slot, request, deadline);
@@ -457,7 +292,7 @@ std::unique_ptr<Transport> make_curl_transport(asio::any_io_executor executor, C
                                                CurlTransportOptions options) {
   auto target = make_curl_target(std::move(connection), std::move(options));
   if (!target) return std::make_unique<UnusableTransport>(target.error());
-  return std::make_unique<CurlTransport>(std::make_shared<Core>(std::move(executor), clock, *std::move(target)));
+  return std::make_unique<CurlTransport>(std::make_shared<CurlCore>(std::move(executor), clock, *std::move(target)));
 }
 
 }  // namespace k8s

@@ -121,10 +121,6 @@ Error error_from_answer(int http_status, std::string_view body, std::string_view
     const std::string quoted = excerpt(body);
     error.message = quoted.empty() ? fmt::format("{}: HTTP {}", what, http_status)
                                    : fmt::format("{}: HTTP {}: {}", what, http_status, quoted);
-    // Go's TLS servers say so in plain text.
-    if (http_status == 400 && body.find("HTTP request to an HTTPS server") != std::string_view::npos) {
-      error.message += " (the server's address must begin with https://)";
-    }
     return error;
   }
   if (http_status == 0) {

@@ -20,8 +20,9 @@ WatchStep stay(WatchState state) {
 // A failure that leaves the watcher in `next`: what it is told, and how long it waits.
 WatchStep failed(WatchState next, Error error) {
   WatchStep out{.next = std::move(next)};
-  const bool waits_for_somebody = error.reason == Reason::forbidden || error.reason == Reason::not_found;
-  out.pause = waits_for_somebody ? WatchPause::slow : WatchPause::backoff;
+  out.pause = error.reason == Reason::forbidden   ? WatchPause::refused
+              : error.reason == Reason::not_found ? WatchPause::absent
+                                                  : WatchPause::backoff;
   out.maybe_absent = error.reason == Reason::not_found;
   out.report = std::move(error);
   return out;

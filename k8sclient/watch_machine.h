@@ -89,7 +89,8 @@ enum class WatchListVerdict {
 enum class WatchPause {
   none,
   backoff,  // Jittered exponential.
-  slow,     // Nothing but somebody's action (RBAC, a CRD) will help: about a minute.
+  refused,  // 403. Somebody may be granting the right just now, and the server is up: some 10 to 30 seconds.
+  absent,   // 404. Only a CRD will help, and discovery finds that: about a minute.
 };
 
 struct WatchStep {

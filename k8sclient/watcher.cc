@@ -264,7 +264,9 @@ void Watcher::count(const WatchInput& input) {
 }
 
 asio::awaitable<void> Watcher::pause(WatchPause kind, std::optional<Error> error) {
-  Duration delay = kind == WatchPause::slow ? jittered(options_.slow_retry, 1.5) : next_backoff();
+  Duration delay = kind == WatchPause::refused  ? jittered(options_.refused_retry, 3.0)
+                   : kind == WatchPause::absent ? jittered(options_.absent_retry, 1.5)
+                                                : next_backoff();
   if (error && error->retry_after) delay = std::max<Duration>(delay, *error->retry_after);
   paused_ = true;
   const bool woken = co_await wake_->wait_until(clock_->monotonic() + delay);

@@ -60,8 +60,9 @@ struct WatcherOptions {
   std::chrono::seconds initial_gap{30};    // Longest silence within a WatchList's initial events.
   Duration first_backoff = std::chrono::milliseconds(800);  // Doubled up to last_backoff; times 1..2 (jitter).
   Duration last_backoff = std::chrono::seconds(30);
-  Duration backoff_reset = std::chrono::minutes(2);  // Without a failure for this long, backoff starts afresh.
-  Duration slow_retry = std::chrono::seconds(60);    // After 403 and 404; times 1..1.5.
+  Duration backoff_reset = std::chrono::minutes(2);   // Without a failure for this long, backoff starts afresh.
+  Duration refused_retry = std::chrono::seconds(10);  // After 403; times 1..3.
+  Duration absent_retry = std::chrono::seconds(60);   // After 404; times 1..1.5.
   // A complete view is asked for again at the end of the first watch that ends this long after the last one: what a
   // server has failed to send is then known. 0: only when the protocol wants it.
   Duration renew_after{0};

@@ -93,9 +93,7 @@ std::string Assessor::mig_obstacle() const {
   if (!wants_mps()) return {};
   const std::string& strategy = mig_env().empty() ? out_.profile->profile().mig_strategy : plugin_->mig_strategy;
   if (facts_.mig_enabled) {
-    return fmt::format(
-        "the node's GPUs have MIG enabled, where MPS does not work; profile {} uses MPS. Use time-slicing there",
-        out_.key.view());
+    return fmt::format("the node's GPUs have MIG enabled: {} (profile {})", kMpsWithMig, out_.key.view());
   }
   if (strategy == "mixed") {
     return fmt::format(

@@ -9,6 +9,7 @@
 
 #include "reconcilers/labels.h"
 #include "reconcilers/profile/mps.h"
+#include "reconcilers/profile/node_checks.h"
 
 namespace gso {
 
@@ -280,7 +281,7 @@ NodeExpectation expect_on_node(const Profile& original, const GpuFacts& facts, s
   out.strategy = profile.strategy();
   const bool mps = out.strategy == Strategy::mps;
   if (mps && facts.mig_enabled) {
-    out.error = "MPS does not work on GPUs with MIG enabled: GPU Feature Discovery exits";
+    out.error = fmt::format("the node's GPUs have MIG enabled: {}", kMpsWithMig);
   } else if (mps && profile.mig_strategy == "mixed") {
     out.error = "MPS does not work with migStrategy mixed: the device plugin exits";
   } else if (mps && profile.plugin_replicas(kGpuResource) < 2) {

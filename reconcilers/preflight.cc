@@ -185,8 +185,7 @@ class SetupCheck {
       // Which MIG devices there are is not known: only what MPS cannot do is certain.
       if (profile_.strategy() == Strategy::mps) {
         add(Severity::error, "MIGEnabled", "sharing.mps",
-            "the node's GPUs have MIG enabled: with MPS, GFD exits there and the labels go stale; disable MIG or use "
-            "time-slicing");
+            fmt::format("the node's GPUs have MIG enabled: {}", kMpsWithMig));
       }
       mig_names();
       devices.clear();

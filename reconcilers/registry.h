@@ -21,6 +21,8 @@ struct Access {
 // Its deletions need a last look at fresh lists (controller/kai_checks.h).
 inline constexpr std::string_view kReservationGc = "pod.reservation-gc";
 inline constexpr std::string_view kKaiConfig = "kai.config";
+// Why a status is written, by PatchStatus or into the state ConfigMap: not worth a log line each.
+inline constexpr std::string_view kStatusChanged = "StatusChanged";
 
 struct Reconciler {
   std::string_view name;          // "sharing.rollout"

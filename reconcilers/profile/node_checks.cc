@@ -64,10 +64,7 @@ class NodeCheck {
     }
     if (const auto enabled = mig_enabled(); enabled > 0) {
       add(Severity::error, "MIGEnabled", "sharing.mps",
-          fmt::format(
-              "{} of {} GPUs have MIG enabled: with MPS, GFD exits there and the labels go stale; disable MIG or use "
-              "time-slicing",
-              enabled, devices_.size()));
+          fmt::format("{} of {} GPUs have MIG enabled: {}", enabled, devices_.size(), kMpsWithMig));
     }
     if (profile_.mig_strategy == "mixed") {
       add(Severity::error, "MPSWithMixedMIG", "flags.migStrategy",

@@ -17,6 +17,10 @@ namespace gso {
 // beats flags.migStrategy, even where the variable is empty.
 [[nodiscard]] Profile with_environment(Profile profile, const std::map<std::string, std::string>& environment);
 
+// What MPS comes to where MIG is enabled, after the words that say where it is.
+inline constexpr std::string_view kMpsWithMig =
+    "with MPS, GFD exits there and the labels go stale; disable MIG or use time-slicing";
+
 // What goes wrong on a node with these GPUs. Errors: a component would exit or never serve (codes MIGEnabled,
 // MPSWithMixedMIG, MPSReplicasAboveMaximum, MPSMatchesNothing, MIGNotUniform). Warnings: entries
 // that no device has (NameMatchesNothing), labels that NFD drops (LabelDropped), GPUs of different models

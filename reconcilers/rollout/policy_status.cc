@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/labels.h"
+#include "reconcilers/registry.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/policy_sum.h"
@@ -341,7 +342,7 @@ class PolicyStatuses {
     std::string after = dump(status_of(sum, before));
     if (after == before) return;
     tell_changes(sum, before, after);
-    pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(after)}, "StatusChanged", "");
+    pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(after)}, std::string(kStatusChanged), "");
   }
 
   // Without our CRDs the same text stands in the state ConfigMap, written every few seconds at most.
@@ -368,7 +369,7 @@ class PolicyStatuses {
     }
     tell_changes(sum, old_text, new_text);
     const Json text = {{"version", 1}, {"updatedAt", k8s::format_time(pass_.s.now)}, {"policy", policy}};
-    pass_.add(write_state(pass_.s, {{std::string(kStatusKey), dump(text)}}), "StatusChanged", "");
+    pass_.add(write_state(pass_.s, {{std::string(kStatusKey), dump(text)}}), std::string(kStatusChanged), "");
   }
 
   Pass& pass_;

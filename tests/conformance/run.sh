@@ -2,7 +2,7 @@
 # Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      parts: sequences custom-resources rollouts chart chart-live least-privilege kai bad-input story-v0.17.0 story-v0.20.0; all by default
+#   run.sh [PART...]      parts: sequences custom-resources playground rollouts chart chart-live least-privilege kai bad-input story-v0.17.0 story-v0.20.0; all by default
 #
 # GSO_CONFORMANCE_JOBS says how many at once (3), GSO_BUILD which build is tried (build/debug).
 # Prints one line for each part as it ends (its whole output is in
@@ -73,6 +73,9 @@ kai() {
   timeout 600 "$here/kai_test.sh" "$cluster" "$build"
 }
 
+# Starts its control plane itself, and takes it down: that is what it tries.
+playground() { timeout 300 "$here/playground_test.sh" "$cluster" "$build"; }
+
 bad-input() {
   up
   timeout 900 "$here/bad_input_test.sh" "$cluster" "$build"
@@ -103,7 +106,7 @@ run_part() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(story-v0.17.0 story-v0.20.0 kai bad-input chart-live rollouts least-privilege sequences custom-resources chart)
+((${#parts[@]})) || parts=(story-v0.17.0 story-v0.20.0 kai bad-input chart-live rollouts least-privilege sequences custom-resources playground chart)
 for part in "${parts[@]}"; do
   declare -F "$part" >/dev/null || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
 done

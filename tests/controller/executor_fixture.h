@@ -71,7 +71,7 @@ class ExecutorTest : public testing::Test {
     parts.clock = &sim.clock;
     parts.world = &world;
     parts.expectations = &expectations;
-    parts.log = Logger::silent();
+    parts.log = log;
     parts.metrics = metrics;
     parts.view = view;
     parts.gate.check = [this]() -> k8s::Result<void> {
@@ -125,6 +125,10 @@ class ExecutorTest : public testing::Test {
   Expectations expectations{&client, &sim.clock, &world};
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   std::shared_ptr<RuntimeView> view = std::make_shared<RuntimeView>();
+  std::vector<std::string> logged;  // From level info up.
+  std::shared_ptr<Logger> log = std::make_shared<Logger>(
+      LogFormat::text, LogLevel::info, [this] { return sim.clock.now(); },
+      [this](const std::string& line) { logged.push_back(line); });
   ExecutorOptions options;
   std::function<std::set<k8s::ObjectKey>(std::vector<PlannedAction>)> still_due;  // Unset: no last look.
   std::unique_ptr<Executor> executor;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
 #include "tests/controller/executor_fixture.h"
 
 namespace gso {
@@ -153,5 +154,14 @@ TEST_F(ExecutorTest, ADryRunSendsNothing) {
   execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"), create_rollout()});
   EXPECT_THAT(transport.seen, IsEmpty());
 }
+TEST_F(ExecutorTest, StatusesAreNoLogLinesWhereverTheyStand) {
+  const WriteConfigMap state{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"status.json", "{}"}}, {}};
+  execute({status_of("Progressing", 0), {"policy.status", state, std::string(kStatusChanged), "", false, ""}});
+  EXPECT_EQ(writes().size(), 2U);
+  EXPECT_THAT(logged, IsEmpty());
+  execute({{"node.profile", state, "Baseline", "", false, ""}});
+  EXPECT_THAT(logged, ElementsAre(HasSubstr("reason=Baseline")));
+}
+
 }  // namespace
 }  // namespace gso

@@ -60,6 +60,15 @@ TEST_F(OutageLogTest, AServerThatIsAwayIsOneLineThenOneAMinuteWithACountThenOne)
   EXPECT_THAT(said(), ElementsAre(HasSubstr("API server cannot be reached")));
 }
 
+TEST_F(OutageLogTest, AnAddressThatCannotServeAnybodyIsOneLine) {
+  watches_fail({k8s::Reason::invalid, 0, "its address must be https://10.0.0.1:6443, not http://10.0.0.1:6443"});
+  outages.answered(0);
+  watches_fail({k8s::Reason::invalid, 0, "its address must be https://10.0.0.1:6443, not http://10.0.0.1:6443"});
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("must be https://10.0.0.1:6443")));
+  watches_fail({k8s::Reason::invalid, 400, "no such field"});
+  EXPECT_THAT(said(), testing::SizeIs(3)) << "what the server itself refuses concerns one resource";
+}
+
 TEST_F(OutageLogTest, WhatComesAndGoesEveryFewSecondsIsNotALineEach) {
   for (int second = 0; second < 300; ++second) {
     watches_fail(unreachable);

@@ -133,6 +133,46 @@ TEST_F(TlsTest, ATlsServerOnHttpIsRecognised) {
   EXPECT_FAILS(ask(connection_to(local("http", peer.port()))), Reason::transport, "is this an https:// address?");
 }
 
+TEST_F(TlsTest, ATlsServerThatAnswersPlainHttpIsRecognisedByReadsAndStreamsAndItsAddressNamed) {
+  struct Case {
+    const char* name;
+    std::string answer;
+    bool wants_tls;
+  };
+  const Case cases[] = {
+      {"Go", "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n", true},
+      {"nginx",
+       "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<html><center>The plain HTTP request was sent to HTTPS "
+       "port</center></html>",
+       true},
+      {"another 400", "HTTP/1.0 400 Bad Request\r\n\r\nno such thing\n", false},
+      {"a 400 without words", "HTTP/1.0 400 Bad Request\r\n\r\n", false},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    TcpServer server(io, [&c](const TcpConnectionPtr& client) {
+      client->on_data = [&c](TcpConnection& from) {
+        from.write(c.answer);
+        from.close();
+      };
+    });
+    const std::string address = local("http", server.port());
+    connect(connection_to(address));
+    const auto response = send(get("/api/v1/nodes"));
+    auto opened = run(transport->open(get("/api/v1/nodes?watch=true")));
+    if (c.wants_tls) {
+      EXPECT_FAILS(response, Reason::invalid, "must be " + local("https", server.port()) + ", not " + address);
+      EXPECT_FAILS(opened, Reason::invalid, "must be " + local("https", server.port()) + ", not " + address);
+      continue;
+    }
+    ASSERT_TRUE(response) << response.error().message;
+    EXPECT_EQ(response->status, 400);
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_EQ((*opened)->status(), 400);
+    EXPECT_EQ(read(**opened).value_or("broken"), response->body);
+  }
+}
+
 TEST_F(TlsTest, APortWithNobodyBehindItIsNamed) {
   boost::asio::ip::tcp::acceptor taken(io, {boost::asio::ip::address_v4::loopback(), 0});
   const std::uint16_t port = taken.local_endpoint().port();

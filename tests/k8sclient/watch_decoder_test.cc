@@ -189,7 +189,8 @@ struct StepCase {
 constexpr auto kNothing = WatchEmit::nothing;
 constexpr auto kNone = WatchPause::none;
 constexpr auto kBackoff = WatchPause::backoff;
-constexpr auto kSlow = WatchPause::slow;
+constexpr auto kRefused = WatchPause::refused;
+constexpr auto kAbsent = WatchPause::absent;
 constexpr auto kUnchanged = WatchListVerdict::unchanged;
 
 void check(const std::vector<StepCase>& cases) {
@@ -213,9 +214,9 @@ TEST(WatchMachine, starts_with_watch_list_or_pages) {
       {"a WatchList opened", Empty{"9"}, Opened{}, InitialWatch{"9"}, WatchEmit::init},
       {"the server refuses WatchList", Empty{}, failure(Reason::invalid, 422), Empty{}, kNothing, kNone, false, false,
        never},
-      {"forbidden is told and retried slowly", Empty{}, failure(Reason::forbidden, 403), Empty{}, kNothing, kSlow,
-       true},
-      {"404 may mean absent", Empty{}, failure(Reason::not_found, 404), Empty{}, kNothing, kSlow, true, false,
+      {"forbidden is told and retried now and then", Empty{}, failure(Reason::forbidden, 403), Empty{}, kNothing,
+       kRefused, true},
+      {"404 may mean absent", Empty{}, failure(Reason::not_found, 404), Empty{}, kNothing, kAbsent, true, false,
        kUnchanged, true},
       {"unreachable backs off", Empty{}, failure(Reason::transport), Empty{}, kNothing, kBackoff, true},
       {"too many requests back off", Empty{}, failure(Reason::too_many_requests, 429), Empty{}, kNothing, kBackoff,
@@ -235,8 +236,8 @@ TEST(WatchMachine, lists_page_by_page) {
        true},
       {"503 asks for the same page again", Listing{"tok", "3"}, failure(Reason::unavailable, 503), Listing{"tok", "3"},
        kNothing, kBackoff, true},
-      {"403 in the middle", Listing{"tok", "3"}, failure(Reason::forbidden, 403), Empty{"3"}, kNothing, kSlow, true},
-      {"404", Listing{"", "3"}, failure(Reason::not_found, 404), Empty{"3"}, kNothing, kSlow, true, false, kUnchanged,
+      {"403 in the middle", Listing{"tok", "3"}, failure(Reason::forbidden, 403), Empty{"3"}, kNothing, kRefused, true},
+      {"404", Listing{"", "3"}, failure(Reason::not_found, 404), Empty{"3"}, kNothing, kAbsent, true, false, kUnchanged,
        true},
   });
 }
@@ -295,7 +296,7 @@ TEST(WatchMachine, relists_when_it_must) {
       {"an unreadable line", Watching{"7"}, failure(Reason::decode), Empty{"7"}, kNothing, kBackoff, true, true},
       {"back in time", Watching{"10"}, read(modified, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
       {"a bookmark back in time", Watching{"10"}, read(bookmark, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
-      {"the API went away", InitListed{"7"}, failure(Reason::not_found, 404), Empty{"7"}, kNothing, kSlow, true, true,
+      {"the API went away", InitListed{"7"}, failure(Reason::not_found, 404), Empty{"7"}, kNothing, kAbsent, true, true,
        kUnchanged, true},
       {"the last strike by silence", Watching{"7", kMaxStrikes - 1}, Ended{150s, true}, Empty{"7"}, kNothing, kBackoff,
        true, true},
@@ -309,7 +310,7 @@ TEST(WatchMachine, keeps_its_place_when_the_failure_says_nothing_about_it) {
       {"unreachable", InitListed{"7", 3}, failure(Reason::transport), InitListed{"7", 3}, kNothing, kBackoff, true},
       {"429", InitListed{"7", 3}, failure(Reason::too_many_requests, 429), InitListed{"7", 3}, kNothing, kBackoff,
        true},
-      {"403", InitListed{"7", 3}, failure(Reason::forbidden, 403), InitListed{"7", 3}, kNothing, kSlow, true},
+      {"403", InitListed{"7", 3}, failure(Reason::forbidden, 403), InitListed{"7", 3}, kNothing, kRefused, true},
       {"500 counts", InitListed{"7"}, failure(Reason::unavailable, 500), InitListed{"7", 1}, kNothing, kBackoff, true},
       {"an ERROR event counts", Watching{"7", 1}, error_event(Reason::unavailable), InitListed{"7", 2}, kNothing,
        kBackoff, true},

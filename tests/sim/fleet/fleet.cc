@@ -48,7 +48,7 @@ struct Fleet::Parts {
     k8s::WatcherOptions watcher_options;
     watcher_options.first_backoff = std::chrono::milliseconds(200);
     watcher_options.last_backoff = std::chrono::seconds(2);
-    watcher_options.slow_retry = std::chrono::milliseconds(300);
+    watcher_options.absent_retry = std::chrono::milliseconds(300);
     watchers.push_back(std::make_unique<k8s::Watcher>(site->client, gvr, std::move(watcher_options), mirror));
   }
   void spawn(const asio::any_io_executor& executor, asio::awaitable<void> task) {

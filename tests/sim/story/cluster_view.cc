@@ -83,7 +83,7 @@ void ClusterView::watch(const k8s::Gvr& gvr, Mirror* mirror) {
   k8s::WatcherOptions options;
   options.first_backoff = std::chrono::milliseconds(100);
   options.last_backoff = std::chrono::seconds(1);
-  options.slow_retry = std::chrono::milliseconds(300);
+  options.absent_retry = std::chrono::milliseconds(300);
   watchers_.push_back(std::make_unique<k8s::Watcher>(client_, gvr, std::move(options), mirror));
   watched_.emplace_back(gvr.resource, mirror);
 }
