@@ -187,7 +187,7 @@ class Judge {
     const std::optional<ObjectKey> key = device_config_map(consumer);
     if (!key) return std::nullopt;
     const std::optional<std::string> text = facts_.devices(*key, consumer.meta.uid);
-    if (!text) out_.wants.config_maps.insert(*key);
+    out_.wants.config_maps.insert(*key);
     return text ? device_uuids(*text) : std::nullopt;
   }
 

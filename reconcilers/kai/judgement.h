@@ -43,7 +43,7 @@ struct Judgement {
 
 struct GroupJudgement {
   std::vector<Judgement> reservations;  // As in the facts.
-  KaiWants wants;                       // What would have decided more.
+  KaiWants wants;                       // What would have decided more, and each ConfigMap that it rests on.
 };
 
 [[nodiscard]] GroupJudgement judge(const GroupFacts& facts, const DeviceClaims& claims);

@@ -196,10 +196,6 @@ class Collector {
         consider(group, std::move(j));
       }
     }
-    std::erase_if(judged.wants.config_maps, [&](const ObjectKey& key) {
-      auto it = kai_.lookups.config_maps.find(key);
-      return it != kai_.lookups.config_maps.end() && !due(it->second.at);
-    });
     pass_.plan.kai_wanted.merge(std::move(judged.wants));
     if (decides || !pass_.plan.kai_wanted.empty()) pass_.look_again_in(settings_.sweep);
   }
@@ -241,6 +237,13 @@ class Collector {
       if (ask_again(it->second.at)) wants.pods.insert(pod);
       fresh = fresh && usable(it->second.at);
     }
+    // A proof that is not renewed would be forgotten, and have to be held for the whole grace anew.
+    std::erase_if(wants.config_maps, [&](const ObjectKey& key) {
+      auto it = kai_.lookups.config_maps.find(key);
+      if (it == kai_.lookups.config_maps.end()) return false;
+      fresh = fresh && usable(it->second.at);
+      return !ask_again(it->second.at);
+    });
     return fresh;
   }
 

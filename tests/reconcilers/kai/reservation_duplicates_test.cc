@@ -177,6 +177,25 @@ INSTANTIATE_TEST_SUITE_P(Rules, Duplicates,
                                                {}}),
                          row_name);
 
+// The runtime forgets answers that nobody asks for: a proof must be renewed while it is held, or the grace never ends.
+TEST(ReservationGc, TheProofOfADuplicateIsAskedForAnewEachSweepAndDoesNotCountWhenItIsOld) {
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  cluster.reservation("s", "g", "n1", "GPU-b");
+  cluster.devices(cluster.consumer("p", "g"), "GPU-b");
+  const Duration sweep = cluster.settings.kai.sweep;
+  for (int pass = 0; pass < 8; ++pass) {
+    EXPECT_EQ(deleted(cluster.run(30s)), Names{});
+    const auto& answers = cluster.world.kai.lookups.config_maps;
+    ASSERT_EQ(answers.size(), 1U);
+    EXPECT_LE(cluster.now - answers.begin()->second.at, sweep) << "pass " << pass;
+  }
+  cluster.lookups_answered = false;  // Reading fails from now on.
+  EXPECT_EQ(deleted(cluster.run(5 * sweep)), Names{});
+  cluster.lookups_answered = true;
+  EXPECT_EQ(deleted(cluster.run(400s)), Names{"r"});
+}
+
 // The binder deletes consumers only where no reservation of their group is left; "end these pods" is said when their
 // GPU is lost, and no louder than that is known.
 TEST(ReservationGc, RaisesTheAlarmForALostReservationOnlyWhereAConsumerMayUseItsGpu) {

@@ -1,6 +1,5 @@
 // The actors. Each reads the server as it is at that moment, and waits between its steps.
 #include "tests/sim/kai/kai_actor.h"
-#include "tests/sim/apiserver/local_request.h"
 
 #include <fmt/format.h>
 
@@ -11,71 +10,20 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "tests/sim/apiserver/local_request.h"
+#include "tests/sim/kai/kai_read.h"
+
 namespace gso::sim {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
+using namespace kai_read;
 
 namespace {
 
 const k8s::Gvr kPods{"", "v1", "pods"};
 const k8s::Gvr kRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
-const std::string kPrefix = "runai-gpu-group/";
-
-const Json& at(const Json& object, const char* a, const char* b) {
-  static const Json kNone;
-  if (!object.contains(a) || !object[a].contains(b)) return kNone;
-  return object[a][b];
-}
-
-std::string text(const Json& object, const char* a, const char* b) {
-  const Json& found = at(object, a, b);
-  return found.is_string() ? found.get<std::string>() : std::string();
-}
-
-bool carries(const Json& pod, const std::string& group) {
-  const Json& labels = at(pod, "metadata", "labels");
-  if (!labels.is_object()) return false;
-  const auto plain = labels.find("runai-gpu-group");
-  return (plain != labels.end() && *plain == group) || labels.contains(kPrefix + group);
-}
-
-std::vector<std::string> groups_of(const Json& object) {
-  std::vector<std::string> out;
-  const Json& labels = at(object, "metadata", "labels");
-  if (labels.is_object()) {
-    for (const auto& [key, value] : labels.items()) {
-      if (key == "runai-gpu-group") out.push_back(value);
-      if (key.starts_with(kPrefix)) out.push_back(key.substr(kPrefix.size()));
-    }
-  }
-  const Json& plain = at(object, "spec", "selectedGPUGroups");
-  if (plain.is_array()) {
-    for (const Json& group : plain) out.push_back(group);
-  }
-  const Json& fractional = at(object, "spec", "selectedFractionalGpuGroups");
-  if (fractional.is_array()) {
-    for (const Json& group : fractional) out.push_back(group["id"]);
-  }
-  return out;
-}
-
-bool alive(const Json& pod) {
-  const std::string phase = text(pod, "status", "phase");
-  return phase != "Succeeded" && phase != "Failed";
-}
-
-bool terminating(const Json& pod) {
-  return !at(pod, "metadata", "deletionTimestamp").is_null();
-}
-
-std::string pod_path(const std::string& ns, const std::string& name, const std::string& sub = "") {
-  return "/api/v1/namespaces/" + ns + "/pods/" + name + (sub.empty() ? "" : "/" + sub);
-}
-
-std::string request_path(const std::string& name) {
-  return "/apis/scheduling.run.ai/v1alpha2/namespaces/" + std::string(kTeam) + "/bindrequests/" + name;
-}
+const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
 
 }  // namespace
 
@@ -150,8 +98,10 @@ KaiActor::Task KaiActor::users() {
     const int devices = chance(0.3) ? 2 : 1;
     // KAI's triggers look at its own schedulerName only.
     const std::string scheduler = chance(0.2) ? "my-kai" : "kai-scheduler";
-    send(k8s::Method::post, std::string("/api/v1/namespaces/") + kTeam + "/pods",
-         kai_fraction_pod(fmt::format("p-{}", next_pod_++), devices, scheduler));
+    const std::string name = fmt::format("p-{}", next_pod_++);
+    Json pod = kai_fraction_pod(name, devices, scheduler);
+    pod["metadata"]["annotations"]["runai/shared-gpu-configmap"] = name;  // KAI's webhook names them.
+    send(k8s::Method::post, std::string("/api/v1/namespaces/") + kTeam + "/pods", pod);
     co_await wait(1s, 20s);
     const auto all = pods(kTeam);
     if (!all.empty() && chance(0.3))
@@ -204,173 +154,6 @@ KaiActor::Task KaiActor::scheduler() {
   }
 }
 
-// --- The binder.
-KaiActor::Task KaiActor::binder() {
-  while (!stopped_) {
-    co_await wait(100ms, 1500ms);
-    if (!binder_up_) continue;
-    for (const auto& request : requests()) {
-      const std::string pod = text(*request, "spec", "podName");
-      const std::string phase = text(*request, "status", "phase");
-      if (phase == "Succeeded" || phase == "Failed" || terminating(*request) || binding_.contains(pod)) continue;
-      binding_.insert(pod);
-      ++binds_;
-      spawn(bind(pod, incarnation_));
-    }
-    // Triggers: a consumer of KAI's own scheduler with the plain label has ended.
-    if (!chance(0.2)) continue;
-    for (const auto& pod : pods(kTeam)) {
-      if (alive(*pod) || text(*pod, "spec", "schedulerName") != "kai-scheduler") continue;
-      const Json& labels = at(*pod, "metadata", "labels");
-      const std::string group = labels.is_object() ? labels.value("runai-gpu-group", "") : "";
-      if (!group.empty() && chance(0.3)) sync_group(group);
-    }
-  }
-}
-
-KaiActor::Task KaiActor::bind(std::string pod, std::uint64_t incarnation) {
-  co_await wait(10ms, 3s);
-  const auto request = server_.get(kRequests, {kTeam, pod});
-  if (up(incarnation) && request) {
-    send(k8s::Method::patch, request_path(pod) + "/status", {{"status", {{"phase", "Pending"}}}},
-         "application/merge-patch+json");
-    const std::vector<std::string> groups = groups_of(*request);
-    const std::string node = text(*request, "spec", "selectedNode");
-    sync_node(node);
-    bool bound = false;
-    co_await run_steps(pod, groups, node, incarnation, &bound);
-    if (up(incarnation) && !bound) {
-      roll_back(pod, groups);
-      fail_request(pod);
-    }
-    if (bound) ++done_;
-    for (const std::string& group : groups) found_[group].erase(pod);
-  }
-  binding_.erase(pod);
-  --binds_;
-}
-
-// Reservation, label, binding; anything may end half-way by a crash.
-KaiActor::Task KaiActor::run_steps(std::string pod, std::vector<std::string> groups, std::string node,
-                                   std::uint64_t incarnation, bool* bound) {
-  for (const std::string& group : groups) {
-    const bool reserved = co_await reserve(pod, group, node, incarnation);
-    if (!reserved || !up(incarnation)) co_return;
-    co_await wait(1ms, 4s);  // The label comes late.
-    if (!up(incarnation)) co_return;
-    const std::string key = groups.size() == 1 ? std::string("runai-gpu-group") : kPrefix + group;
-    patch_pod(kTeam, pod, {{"metadata", {{"labels", {{key, group}}}}}});
-  }
-  co_await wait(1ms, 2s);
-  if (!up(incarnation) || chance(0.1)) co_return;
-  const auto now = server_.get(kPods, {kTeam, pod});
-  if (!now || terminating(*now)) co_return;
-  const Json target{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}};
-  const int status =
-      send(k8s::Method::post, pod_path(kTeam, pod, "binding"),
-           {{"apiVersion", "v1"}, {"kind", "Binding"}, {"metadata", {{"name", pod}}}, {"target", target}});
-  if (status >= 300) co_return;
-  *bound = true;
-  co_await wait(1ms, 500ms);
-  if (up(incarnation)) {
-    send(k8s::Method::patch, request_path(pod) + "/status", {{"status", {{"phase", "Succeeded"}}}},
-         "application/merge-patch+json");
-  }
-}
-
-asio::awaitable<bool> KaiActor::reserve(std::string pod, std::string group, std::string node,
-                                        std::uint64_t incarnation) {
-  std::string name;
-  for (const auto& reservation : pods(kReservations)) {
-    if (carries(*reservation, group) && !terminating(*reservation) && alive(*reservation))
-      name = text(*reservation, "metadata", "name");
-  }
-  if (name.empty()) {
-    name = fmt::format("gpu-reservation-{}-{}", node, next_group_++);
-    send(k8s::Method::post, std::string("/api/v1/namespaces/") + kReservations + "/pods",
-         kai_reservation(name, group, node));
-  }
-  found_[group].insert(pod);
-  const k8s::MonoTime until = clock_.monotonic() + 10s;
-  while (clock_.monotonic() < until && up(incarnation)) {
-    const auto reservation = server_.get(kPods, {kReservations, name});
-    if (!reservation || terminating(*reservation)) co_return false;
-    if (at(*reservation, "metadata", "annotations").is_object()) co_return true;
-    co_await wait(100ms, 600ms);
-  }
-  co_return false;
-}
-
-void KaiActor::roll_back(const std::string& pod, const std::vector<std::string>& groups) {
-  Json labels = Json::object();
-  for (const std::string& group : groups) labels[kPrefix + group] = nullptr;
-  labels["runai-gpu-group"] = nullptr;
-  patch_pod(kTeam, pod, {{"metadata", {{"labels", labels}}}});
-  // The clean-up that follows may fail, too: an origin of stale reservations.
-  if (chance(0.5)) return;
-  for (const std::string& group : groups) {
-    found_[group].erase(pod);
-    sync_group(group);
-  }
-}
-
-void KaiActor::fail_request(const std::string& pod) {
-  send(k8s::Method::patch, request_path(pod) + "/status", {{"status", {{"phase", "Failed"}, {"failedAttempts", 1}}}},
-       "application/merge-patch+json");
-}
-
-bool KaiActor::in_flight(const std::string& group) const {
-  for (const auto& request : requests()) {
-    const std::string phase = text(*request, "status", "phase");
-    if (phase == "Failed" || phase == "Succeeded") continue;
-    const auto groups = groups_of(*request);
-    if (std::ranges::find(groups, group) != groups.end()) return true;
-  }
-  return false;
-}
-
-void KaiActor::sync_group(const std::string& group) {
-  std::vector<std::shared_ptr<const Json>> consumers;
-  for (const auto& pod : pods(kTeam)) {
-    if (alive(*pod) && carries(*pod, group)) consumers.push_back(pod);
-  }
-  std::vector<std::string> reservations;
-  for (const auto& pod : pods(kReservations)) {
-    if (carries(*pod, group)) reservations.push_back(text(*pod, "metadata", "name"));
-  }
-  auto found = found_.find(group);
-  const bool finding = found != found_.end() && !found->second.empty();
-  if (consumers.empty() && !in_flight(group) && !finding) {
-    for (const std::string& name : reservations) end_pod(kReservations, name, 0);
-  }
-  if (!reservations.empty()) return;
-  for (const auto& pod : consumers) {
-    if (text(*pod, "status", "phase") != "Running" || terminating(*pod)) continue;
-    const std::string name = text(*pod, "metadata", "name");
-    killed_.push_back(fmt::format("{}/{} (group {})", kTeam, name, group));
-    end_pod(kTeam, name, 0);
-  }
-}
-
-void KaiActor::sync_node(const std::string& node) {
-  std::set<std::string> groups;
-  for (const char* ns : {kReservations, kTeam}) {
-    for (const auto& pod : pods(ns)) {
-      if (text(*pod, "spec", "nodeName") != node) continue;
-      const auto of = groups_of(*pod);
-      groups.insert(of.begin(), of.end());
-    }
-  }
-  // A bind on the node does not always come: without this, nothing would ever be left over.
-  for (const std::string& group : groups) {
-    if (chance(0.2)) sync_group(group);
-  }
-}
-
-void KaiActor::sync_all() {
-  for (const std::string& node : options_.nodes) sync_node(node);
-}
-
 KaiActor::Task KaiActor::crash_now_and_then() {
   while (clock_.monotonic() < end_ && !stopped_) {
     co_await wait(20s, 120s);
@@ -379,6 +162,7 @@ KaiActor::Task KaiActor::crash_now_and_then() {
     set_binder(false);
     co_await wait(2s, 40s);
     set_binder(true);
+    up_since_ = clock_.monotonic();
     sync_all();
   }
 }
@@ -414,11 +198,30 @@ KaiActor::Task KaiActor::kubelet() {
 }
 
 // --- The truth.
+std::string KaiActor::gpu_of(const Json& reservation) {
+  const Json& annotations = at(reservation, "metadata", "annotations");
+  return annotations.is_object() ? annotations.value("run.ai/reserve_for_gpu_index", "") : "";
+}
+
+bool KaiActor::has_another(const Json& reservation) const {
+  const std::string group = at(reservation, "metadata", "labels").value("runai-gpu-group", "");
+  return std::ranges::any_of(pods(kReservations), [&](const auto& other) {
+    return text(*other, "metadata", "uid") != text(reservation, "metadata", "uid") && carries(*other, group) &&
+           !terminating(*other) && text(*other, "status", "phase") == "Running";
+  });
+}
+
 std::string KaiActor::needed(const Json& reservation) const {
   const std::string group = at(reservation, "metadata", "labels").value("runai-gpu-group", "");
+  const bool another = has_another(reservation);
   for (const auto& pod : pods(kTeam)) {
-    if (alive(*pod) && carries(*pod, group))
-      return fmt::format("{} is {}", text(*pod, "metadata", "name"), text(*pod, "status", "phase"));
+    if (!alive(*pod) || !carries(*pod, group)) continue;
+    const std::string name = text(*pod, "metadata", "name");
+    const auto devices = server_.get(kConfigMaps, {kTeam, name + "-0"});
+    // It lives by another reservation of the group, which holds the GPU that it sees.
+    if (another && !text(*pod, "spec", "nodeName").empty() && !sees(devices ? &*devices : nullptr, gpu_of(reservation)))
+      continue;
+    return fmt::format("{} is {}", name, text(*pod, "status", "phase"));
   }
   if (in_flight(group)) return "a BindRequest in flight names its group";
   auto found = found_.find(group);

@@ -1,6 +1,7 @@
 // KAI and the kubelets of a small cluster, in virtual time: a scheduler with a snapshot that lags, a binder that
 // creates reservations, labels late, times out, retries, rolls back, crashes anywhere and comes back, and that syncs as
-// upstream does: a reservation without consumers is deleted, running consumers without a reservation are deleted.
+// upstream does: a reservation without consumers is deleted, running consumers without a reservation are deleted. A
+// cache that lags, most of all after a crash, gives a group a second reservation; consumers see the GPU of either.
 //
 // Its own sync respects BindRequests (as newer KAI does), so that every consumer that it deletes for a missing
 // reservation has lost it to somebody else.
@@ -50,7 +51,10 @@ class KaiActor {
   [[nodiscard]] std::string needed(const Json& reservation) const;
   // Reservations that nobody needs, and which are not being deleted, by name.
   [[nodiscard]] std::map<std::string, std::string> orphans() const;  // Name -> node.
+  // Another reservation of its group runs.
+  [[nodiscard]] bool has_another(const Json& reservation) const;
   [[nodiscard]] std::size_t binds_done() const { return done_; }
+  [[nodiscard]] std::size_t duplicates_made() const { return duplicates_; }
 
  private:
   using Task = boost::asio::awaitable<void>;
@@ -63,9 +67,12 @@ class KaiActor {
   Task wait(k8s::Duration least, k8s::Duration most);
   Task crash_now_and_then();
 
-  boost::asio::awaitable<bool> reserve(std::string pod, std::string group, std::string node, std::uint64_t incarnation);
+  // `gpu`: the one that the reservation which was found or made holds.
+  boost::asio::awaitable<bool> reserve(std::string pod, std::string group, std::string node, std::uint64_t incarnation,
+                                       std::string* gpu);
   boost::asio::awaitable<void> run_steps(std::string pod, std::vector<std::string> groups, std::string node,
                                          std::uint64_t incarnation, bool* bound);
+  void show_gpus(const Json& pod, const std::string& gpus);
   void roll_back(const std::string& pod, const std::vector<std::string>& groups);
   void fail_request(const std::string& pod);
   void sync_group(const std::string& group);
@@ -80,6 +87,7 @@ class KaiActor {
   void end_pod(const std::string& ns, const std::string& name, int grace);
   [[nodiscard]] std::vector<std::shared_ptr<const Json>> pods(const std::string& ns) const;
   [[nodiscard]] std::vector<std::shared_ptr<const Json>> requests() const;
+  [[nodiscard]] static std::string gpu_of(const Json& reservation);  // Empty: it has not said.
   [[nodiscard]] bool in_flight(const std::string& group) const;
   void set_binder(bool available);
   bool chance(double probability) { return std::bernoulli_distribution(probability)(random_); }
@@ -97,6 +105,8 @@ class KaiActor {
   bool stopped_ = false;
   int binds_ = 0;
   std::size_t done_ = 0;
+  std::size_t duplicates_ = 0;
+  k8s::MonoTime up_since_;
   int next_pod_ = 0;
   int next_group_ = 0;
   std::set<std::string> binding_;                       // Pods that a bind works on.

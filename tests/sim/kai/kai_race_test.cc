@@ -38,8 +38,10 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 struct Tally {
   std::uint64_t deletions = 0;
   std::uint64_t binds = 0;
-  std::uint64_t orphans = 0;   // Left over when everything went quiet.
-  std::uint64_t restarts = 0;  // Of the operator.
+  std::uint64_t orphans = 0;               // Left over when everything went quiet.
+  std::uint64_t restarts = 0;              // Of the operator.
+  std::uint64_t duplicates = 0;            // Reservations made for a group that had one.
+  std::uint64_t duplicates_collected = 0;  // Those deleted while another one of the group ran.
 };
 
 // One cluster, one KAI, one operator.
@@ -84,6 +86,8 @@ class Schedule {
     const std::string late = wait_for_orphans(tally);
     tally.binds += kai_.binds_done();
     tally.deletions += deletions_;
+    tally.duplicates += kai_.duplicates_made();
+    tally.duplicates_collected += duplicates_collected_;
     if (!trouble_.empty()) return trouble_;
     if (!kai_.killed().empty()) return "KAI deleted the live consumer " + kai_.killed().front();
     if (!op_.trouble().empty()) return op_.trouble();
@@ -140,6 +144,7 @@ class Schedule {
       return;
     }
     ++deletions_;
+    if (kai_.has_another(*entry.before)) ++duplicates_collected_;
     const std::string why = kai_.needed(*entry.before);
     if (!why.empty())
       trouble_ = fmt::format("the operator deleted {} at {}: {}", name, k8s::format_time(clock_.now()), why);
@@ -170,6 +175,7 @@ class Schedule {
   InProcessOperator op_;
   std::mt19937_64 random_;
   std::uint64_t deletions_ = 0;
+  std::uint64_t duplicates_collected_ = 0;
   bool lost_ = false;
   std::string trouble_;
 };
@@ -184,11 +190,14 @@ TEST(KaiRace, NeverLosesALiveConsumerAndCollectsEveryOrphan) {
     ASSERT_EQ(wrong, "") << "schedule " << seed << "\n" << schedule.log();
   }
   RecordProperty("schedules", static_cast<int>(count));
-  fmt::print("{} schedules: {} binds, {} reservations collected ({} at the end), {} restarts of the operator\n", count,
-             tally.binds, tally.deletions, tally.orphans, tally.restarts);
+  fmt::print(
+      "{} schedules: {} binds, {} reservations collected ({} at the end), {} duplicates made and {} collected beside "
+      "another, {} restarts of the operator\n",
+      count, tally.binds, tally.deletions, tally.orphans, tally.duplicates, tally.duplicates_collected, tally.restarts);
   // Otherwise nothing has been tried.
   EXPECT_GT(tally.binds, count);
   EXPECT_GT(tally.deletions, count / 2);
+  EXPECT_GT(tally.duplicates, count / 2);
 }
 
 }  // namespace
