@@ -209,6 +209,18 @@ MetaField read_meta_field(Fields& fields, std::string_view key, Value value, con
   return MetaField::other;
 }
 
+bool read_ready(Fields& fields, Value condition, bool& ready) {
+  std::string_view type;
+  std::string_view status;
+  const bool read = fields.object(condition, "status.conditions", [&](std::string_view key, Value inner) {
+    if (key == "type") return fields.view(inner, "status.conditions.type", type);
+    if (key == "status") return fields.view(inner, "status.conditions.status", status);
+    return true;
+  });
+  if (type == "Ready") ready = status == "True";
+  return read;
+}
+
 bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta) {
   return read_meta(fields, value, filter, meta, [](std::string_view, Value) { return true; });
 }

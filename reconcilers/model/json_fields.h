@@ -86,6 +86,9 @@ struct MetaFilter {
   bool (*annotation)(std::string_view key) = nullptr;  // nullptr keeps none.
 };
 
+// One of status.conditions: sets `ready` where it is the condition Ready.
+bool read_ready(Fields& fields, Value condition, bool& ready);
+
 // metadata -> ObjectMeta. `on_other` sees the metadata fields that ObjectMeta does not keep (managedFields).
 bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta);
 // One metadata field; returns false when the key is none that ObjectMeta keeps (and nothing was consumed).

@@ -39,25 +39,12 @@ bool read_gpu_resources(Fields& fields, Value value, std::string_view field, Res
   });
 }
 
-bool read_condition(Fields& fields, Value value, bool& ready) {
-  std::string_view type;
-  std::string_view status;
-  const bool read = fields.object(value, "status.conditions", [&](std::string_view key, Value inner) {
-    if (key == "type") return fields.view(inner, "status.conditions.type", type);
-    if (key == "status") return fields.view(inner, "status.conditions.status", status);
-    return true;
-  });
-  if (type == "Ready") ready = status == "True";
-  return read;
-}
-
 bool read_node_status(Fields& fields, Value value, Node& node) {
   return fields.object(value, "status", [&](std::string_view key, Value inner) {
     if (key == "capacity") return read_gpu_resources(fields, inner, "status.capacity", node.capacity);
     if (key == "allocatable") return read_gpu_resources(fields, inner, "status.allocatable", node.allocatable);
     if (key == "conditions") {
-      return fields.array(inner, "status.conditions",
-                          [&](Value item) { return read_condition(fields, item, node.ready); });
+      return fields.array(inner, "status.conditions", [&](Value item) { return read_ready(fields, item, node.ready); });
     }
     return true;
   });

@@ -153,18 +153,6 @@ bool read_container_status(Fields& fields, Value value, ContainerStatus& status)
   });
 }
 
-bool read_pod_condition(Fields& fields, Value value, bool& ready) {
-  std::string_view type;
-  std::string_view status;
-  const bool read = fields.object(value, "status.conditions", [&](std::string_view key, Value inner) {
-    if (key == "type") return fields.view(inner, "status.conditions.type", type);
-    if (key == "status") return fields.view(inner, "status.conditions.status", status);
-    return true;
-  });
-  if (type == "Ready") ready = status == "True";
-  return read;
-}
-
 bool read_pod_status(Fields& fields, Value value, Pod& pod) {
   return fields.object(value, "status", [&](std::string_view key, Value inner) {
     auto statuses = [&](std::vector<ContainerStatus>& into) {
@@ -182,8 +170,7 @@ bool read_pod_status(Fields& fields, Value value, Pod& pod) {
       return true;
     }
     if (key == "conditions") {
-      return fields.array(inner, "status.conditions",
-                          [&](Value item) { return read_pod_condition(fields, item, pod.ready); });
+      return fields.array(inner, "status.conditions", [&](Value item) { return read_ready(fields, item, pod.ready); });
     }
     return true;
   });

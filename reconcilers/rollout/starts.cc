@@ -9,6 +9,7 @@
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/slots.h"
 
 namespace gso {
 namespace {
@@ -248,7 +249,7 @@ class Starter {
     if (begun_.contains(name) || held_back_.contains(name) || !kai_allows(name, *a)) return Outcome::skipped;
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.set_of(*a), key.key))
       return Outcome::no_slot;
-    if (!is_busy(*a) && !slot_is_free(key, unit, *a)) return Outcome::no_slot;
+    if (!Slots::is_busy(*a) && !slots_.free(key, unit, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
     bool live = drain == Drain::nothing;
@@ -258,7 +259,7 @@ class Starter {
       if (!use.fresh) {
         // The slot is kept for it, so that no more nodes are listed than could start.
         pass_.plan.consumers_wanted.insert(name);
-        take_slot(key, *a);
+        slots_.take(key, *a);
         ++started_[{key, std::string(a->product.view())}];
         return Outcome::started;
       }
@@ -267,9 +268,9 @@ class Starter {
     if (!live && rollout.workloads == WorkloadMode::evict) {
       if (const auto outcome = start_together(key, unit, name, *a)) return *outcome;
     }
-    if (!live && !is_busy(*a) && draining_ >= most_draining(key)) return Outcome::no_slot;
+    if (!live && !Slots::is_busy(*a) && draining_ >= slots_.most_draining(key)) return Outcome::no_slot;
     if (!live) ++draining_;
-    take_slot(key, *a);
+    slots_.take(key, *a);
     ++started_[{key, std::string(a->product.view())}];
     ensure_rollout(key, unit, std::string(a->target.view()));
     start(*node, *a, rollout, live);
@@ -286,12 +287,12 @@ class Starter {
     const Mates mates = mates_of(pass_, name);
     if (!mates.unlisted.empty()) {
       pass_.plan.consumers_wanted.insert(mates.unlisted.begin(), mates.unlisted.end());
-      take_slot(key, a);
+      slots_.take(key, a);
       ++started_[{key, std::string(a.product.view())}];
       return Outcome::started;
     }
     if (mates.pending.size() <= 1) return std::nullopt;
-    const bool hopeless = !fits_ever(key, unit, mates);
+    const bool hopeless = !slots_.fit_ever(key, unit, mates);
     if (hopeless && only_they_are_left(unit, std::string(a.product.view()), mates)) return std::nullopt;
     if (hopeless || !take_slots(key, unit, mates)) {
       if (held_back_.size() >= kMostHeldBack) return Outcome::no_slot;
@@ -310,41 +311,24 @@ class Starter {
     return Outcome::started;
   }
 
-  // Whether the budgets could take all of them if nothing else were under way.
-  [[nodiscard]] bool fits_ever(const UnitKey& key, const Unit& unit, const Mates& mates) const {
-    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
-    std::map<std::string, std::int64_t> needs;
-    std::int64_t all = 0;
-    for (const std::string& mate : mates.nodes) {
-      const NodeAssessment& a = *pass_.index.find(mate);
-      if (a.unavailable && !a.flight) continue;  // Needs no slot.
-      ++needs[std::string(a.product.view())];
-      ++all;
-    }
-    return all <= policy_budget(key) && all <= pass_.s.settings.cluster_max_unavailable.of(pass_.index.cluster.total) &&
-           std::ranges::all_of(needs, [&](const auto& need) {
-             return need.second <= rollout.max_unavailable_per_group.of(unit.groups.at(need.first).total);
-           });
-  }
-
   // Takes a slot for each that needs one; none where they do not all get one.
   bool take_slots(const UnitKey& key, const Unit& unit, const Mates& mates) {
-    const Taken before = taken_;
+    const Slots before = slots_;
     const std::string target = unit_target(unit);
     std::map<std::string, std::int64_t> needs;
     const auto waiting = static_cast<std::int64_t>(mates.pending.size());
-    bool all = draining_ == 0 || draining_ + waiting <= most_draining(key);
+    bool all = draining_ == 0 || draining_ + waiting <= slots_.most_draining(key);
     for (const std::string& mate : mates.pending) {
       const NodeAssessment& a = *pass_.index.find(mate);
       const std::string product(a.product.view());
       const bool canary = ++needs[product] <= left_in_canary(key, unit, product, target) ||
                           (in_flight_to(key, product, target) == 0 && only_they_are_left(unit, product, mates));
-      all =
-          all && canary && !begun_.contains(mate) && kai_allows(mate, a) && (is_busy(a) || slot_is_free(key, unit, a));
+      all = all && canary && !begun_.contains(mate) && kai_allows(mate, a) &&
+            (Slots::is_busy(a) || slots_.free(key, unit, a));
       if (!all) break;
-      take_slot(key, a);
+      slots_.take(key, a);
     }
-    if (!all) taken_ = before;
+    if (!all) slots_ = before;
     return all;
   }
 
@@ -366,41 +350,6 @@ class Starter {
                 fmt::format("to {}", a.target.view()));
     pass_.plan.conditions.push_back(
         verifying_condition(name, a.target.view(), print_replace(pods_to_replace(pass_, node, a))));
-  }
-
-  // --- Budgets (S1): what is busy, whoever caused it, plus this one.
-
-  struct Taken {
-    std::map<std::string, std::int64_t> policies;
-    std::map<std::pair<UnitKey, std::string>, std::int64_t> groups;
-    std::int64_t cluster = 0;
-  };
-
-  // Out of service, or failed half-way: one of those that the budgets count already.
-  static bool is_busy(const NodeAssessment& a) { return a.unavailable || a.flight != nullptr; }
-
-  [[nodiscard]] std::int64_t policy_budget(const UnitKey& key) const {
-    const Sums& sums = pass_.index.policies.at(key.policy);
-    return pass_.index.policy(pass_.s.world, key.policy).rollout.max_unavailable.of(sums.total);
-  }
-
-  bool slot_is_free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) {
-    const std::string product(a.product.view());
-    return exhausted_budget(pass_, key, unit, product, taken_.cluster, taken_.policies[key.policy],
-                            taken_.groups[{key, product}])
-        .empty();
-  }
-
-  void take_slot(const UnitKey& key, const NodeAssessment& a) {
-    if (is_busy(a)) return;  // It is counted already.
-    ++taken_.cluster;
-    ++taken_.policies[key.policy];
-    ++taken_.groups[{key, std::string(a.product.view())}];
-  }
-
-  // At most half of the slots wait for workloads, so that a few busy nodes do not stop the rest.
-  [[nodiscard]] std::int64_t most_draining(const UnitKey& key) const {
-    return std::max<std::int64_t>(1, (policy_budget(key) + 1) / 2);
   }
 
   void ensure_rollout(const UnitKey& key, const Unit& unit, const std::string& target) {
@@ -426,7 +375,7 @@ class Starter {
   }
 
   Pass& pass_;
-  Taken taken_;
+  Slots slots_{pass_};
   std::map<std::string, Duration, std::less<>> deferred_;
   std::map<UnitKey, std::set<std::string>> reloads_;
   std::map<std::pair<UnitKey, std::string>, std::int64_t> started_;  // In this pass, by group.

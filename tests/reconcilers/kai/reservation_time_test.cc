@@ -102,37 +102,41 @@ TEST(ReservationGc, IsDueOnceItWasSeenOrphanedForTheGraceAndNotBefore) {
   EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"});
 }
 
-TEST(ReservationGc, StartsAfreshWhenAConsumerWasThereInBetween) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  const ObjectKey consumer = cluster.consumer("p", "g").meta.key();
-  cluster.apply();  // Came and went between two passes.
-  cluster.pods.erase(consumer);
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
-}
-
-TEST(ReservationGc, StartsAfreshWhenABindRequestWasThereInBetween) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  const ObjectKey request = cluster.request("p", "g", "Pending").meta.key();
-  cluster.apply();
-  cluster.requests.erase(request);
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
-}
-
-TEST(ReservationGc, StartsAfreshAfterAnIncompleteView) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  cluster.world.kai.incomplete = "the watch of pods is down";
-  EXPECT_EQ(deleted(cluster.run(30s)), Names{});
-  cluster.world.kai.incomplete.clear();
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
+TEST(ReservationGc, StartsAfreshAfterWhatWasThereInBetween) {
+  struct Case {
+    const char* name;
+    void (*in_between)(KaiCluster& cluster);  // Between two passes.
+  };
+  const Case cases[] = {
+      {"a consumer came and went",
+       [](KaiCluster& cluster) {
+         const ObjectKey consumer = cluster.consumer("p", "g").meta.key();
+         cluster.apply();
+         cluster.pods.erase(consumer);
+       }},
+      {"a BindRequest came and went",
+       [](KaiCluster& cluster) {
+         const ObjectKey request = cluster.request("p", "g", "Pending").meta.key();
+         cluster.apply();
+         cluster.requests.erase(request);
+       }},
+      {"the view was incomplete",
+       [](KaiCluster& cluster) {
+         cluster.world.kai.incomplete = "the watch of pods is down";
+         EXPECT_EQ(deleted(cluster.run(30s)), Names{});
+         cluster.world.kai.incomplete.clear();
+       }},
+      {"it is another pod of the same name", [](KaiCluster& cluster) { r(cluster).meta.uid = "uid-r-2"; }},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    KaiCluster cluster;
+    cluster.reservation("r", "g");
+    EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+    c.in_between(cluster);
+    EXPECT_EQ(deleted(cluster.run(240s)), Names{});
+    EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
+  }
 }
 
 TEST(ReservationGc, WaitsForTheBinderToBeQuietAgainAfterItsRestart) {
@@ -242,15 +246,6 @@ TEST(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
   EXPECT_TRUE(due.kai_wanted.binder_lease);
   lookups.binder_lease->at = cluster.now - 120s;
   EXPECT_EQ(deleted(cluster.credited()), Names{});
-}
-
-TEST(ReservationGc, StartsAfreshForAnotherPodOfTheSameName) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  r(cluster).meta.uid = "uid-r-2";
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
 }
 
 TEST(ReservationGc, WaitsAfterKaiConfigHasGoneOrChanged) {

@@ -1,0 +1,56 @@
+// See slots.h.
+#include "reconcilers/rollout/slots.h"
+
+#include <algorithm>
+
+namespace gso {
+namespace {
+
+template <class Key>
+std::int64_t taken(const std::map<Key, std::int64_t>& counts, const Key& key) {
+  const auto it = counts.find(key);
+  return it == counts.end() ? 0 : it->second;
+}
+
+}  // namespace
+
+bool Slots::free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const {
+  const std::string product(a.product.view());
+  return exhausted_budget(*pass_, key, unit, product, cluster_, taken(policies_, key.policy),
+                          taken(groups_, std::pair(key, product)))
+      .empty();
+}
+
+void Slots::take(const UnitKey& key, const NodeAssessment& a) {
+  if (is_busy(a)) return;  // It is counted already.
+  ++cluster_;
+  ++policies_[key.policy];
+  ++groups_[{key, std::string(a.product.view())}];
+}
+
+bool Slots::fit_ever(const UnitKey& key, const Unit& unit, const Mates& mates) const {
+  const RolloutSpec& rollout = pass_->index.policy(pass_->s.world, key.policy).rollout;
+  std::map<std::string, std::int64_t> needs;
+  std::int64_t all = 0;
+  for (const std::string& mate : mates.nodes) {
+    const NodeAssessment& a = *pass_->index.find(mate);
+    if (a.unavailable && !a.flight) continue;  // Needs no slot.
+    ++needs[std::string(a.product.view())];
+    ++all;
+  }
+  return all <= policy_budget(key) && all <= pass_->s.settings.cluster_max_unavailable.of(pass_->index.cluster.total) &&
+         std::ranges::all_of(needs, [&](const auto& need) {
+           return need.second <= rollout.max_unavailable_per_group.of(unit.groups.at(need.first).total);
+         });
+}
+
+std::int64_t Slots::most_draining(const UnitKey& key) const {
+  return std::max<std::int64_t>(1, (policy_budget(key) + 1) / 2);
+}
+
+std::int64_t Slots::policy_budget(const UnitKey& key) const {
+  const Sums& sums = pass_->index.policies.at(key.policy);
+  return pass_->index.policy(pass_->s.world, key.policy).rollout.max_unavailable.of(sums.total);
+}
+
+}  // namespace gso
