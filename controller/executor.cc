@@ -144,13 +144,23 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
       co_return;
     }
   }
+  bool refused = false;
   for (std::size_t i = 0; i < total; ++i) {
     const PlannedAction& planned = chain.steps[i];
+    const bool eviction = std::holds_alternative<EvictPod>(planned.action);
     if (planned.disruptive && !run->records_ok) {
       defer(run, "record", total - i, std::nullopt);
       co_return;
     }
+    if (refused && !eviction) {
+      defer(run, "earlier-failure", total - i, std::nullopt);
+      co_return;
+    }
     const Outcome outcome = co_await perform(run, planned);
+    if (outcome == Outcome::stopped && eviction) {
+      refused = true;  // Its budget holds that pod; the others of the node may have none.
+      continue;
+    }
     if (outcome == Outcome::stopped) {
       if (i + 1 < total) defer(run, "earlier-failure", total - i - 1, std::nullopt);
       const bool record = std::holds_alternative<CreateObject>(planned.action) ||

@@ -7,6 +7,7 @@
 
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/labels.h"
+#include "reconcilers/rollout/busy_nodes.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/slots.h"
@@ -26,7 +27,6 @@ class Starter {
     keep_deferred();
     keep_settled();
     keep_mates();
-    for (const std::string& name : pass.index.in_flight) draining_ += is_waiting(name) ? 1 : 0;
   }
 
   void run() {
@@ -101,12 +101,6 @@ class Starter {
     return {std::string(a.policy.view()), pass_.index.set_of(a).id(), std::string(a.key.view())};
   }
 
-  [[nodiscard]] bool is_waiting(const std::string& name) const {
-    const NodeAssessment* a = pass_.index.find(name);
-    return a && a->flight && a->flight->cordoned &&
-           pass_.s.observed.contains(draining_condition(name, a->flight->target));
-  }
-
   void start_unit(const UnitKey& key, const Unit& unit) {
     const auto reloads = reloads_.find(key);
     const bool pending =
@@ -121,7 +115,8 @@ class Starter {
     if (!gate.open()) return;
     if (reloads != reloads_.end()) {
       for (const std::string& name : reloads->second) {
-        if (try_start(key, unit, name) != Outcome::no_slot) continue;
+        const Outcome outcome = try_start(key, unit, name, true);
+        if (outcome != Outcome::no_slot && outcome != Outcome::busy) continue;
         const std::string product(pass_.index.find(name)->product.view());
         pass_.finding(Severity::warning, node_ref(name), kBudgetExhausted,
                       "does not show its profile and has no slot: " + exhausted_budget(pass_, key, unit, product));
@@ -170,22 +165,36 @@ class Starter {
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const std::int64_t& started = started_[{key, product}];  // Of a map: its address stays.
     const std::int64_t may_start = started + left_in_canary(key, unit, product, target);
-    for (const bool back_of_queue : {false, true}) {
-      for (const auto& [available, name] : group.pending) {
-        if (started >= may_start) return;
-        const auto deferred = deferred_.find(name);
-        if (back_of_queue != (deferred != deferred_.end())) continue;
-        if (back_of_queue && deferred->second < rollout.idle_timeout) {
-          pass_.look_again_in(rollout.idle_timeout - deferred->second);
-          continue;
-        }
-        if (try_start(key, unit, name) == Outcome::no_slot) return;
+    std::vector<std::string> busy;
+    bool somebody = false;  // Those who waited in vain come again only when nobody else is left.
+    for (const auto& [available, name] : group.pending) {
+      if (started >= may_start) return;
+      if (deferred_.contains(name)) continue;
+      const bool some_may_wait = busy_.waiting(key.policy) < slots_.most_draining(key);
+      if (busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) break;
+      const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(key, unit, name, false);
+      if (outcome == Outcome::no_slot) return;
+      if (outcome == Outcome::busy) busy.push_back(name);
+      somebody = somebody || outcome != Outcome::skipped;
+    }
+    for (const std::string& name : busy) {
+      if (busy_.waiting(key.policy) >= slots_.most_draining(key)) break;
+      if (started >= may_start || try_start(key, unit, name, true) == Outcome::no_slot) return;
+    }
+    if (!somebody) start_deferred(key, unit, group, rollout, may_start);
+  }
+
+  void start_deferred(const UnitKey& key, const Unit& unit, const Group& group, const RolloutSpec& rollout,
+                      std::int64_t may_start) {
+    for (const auto& [available, name] : group.pending) {
+      const auto deferred = deferred_.find(name);
+      if (deferred == deferred_.end()) continue;
+      if (deferred->second < rollout.idle_timeout) {
+        pass_.look_again_in(rollout.idle_timeout - deferred->second);
+        continue;
       }
-      // Those who waited in vain come again only when nobody else is left.
-      if (!back_of_queue &&
-          std::ranges::any_of(group.pending, [&](const auto& entry) { return !deferred_.contains(entry.second); })) {
-        break;
-      }
+      const std::string product(pass_.index.find(name)->product.view());
+      if (started_[{key, product}] >= may_start || try_start(key, unit, name, true) == Outcome::no_slot) return;
     }
   }
 
@@ -214,7 +223,7 @@ class Starter {
     });
   }
 
-  enum class Outcome { started, no_slot, skipped };
+  enum class Outcome { started, no_slot, busy, skipped };
 
   // S8, also for reloads, which are no change of the profile: no roll to replicas where KAI shares GPUs, nor before it
   // is known whether it does.
@@ -242,7 +251,8 @@ class Starter {
     return false;
   }
 
-  Outcome try_start(const UnitKey& key, const Unit& unit, const std::string& name) {
+  // `may_wait`: also a node that has to wait for its workloads.
+  Outcome try_start(const UnitKey& key, const Unit& unit, const std::string& name, bool may_wait) {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !node->ready) return Outcome::skipped;
@@ -252,9 +262,9 @@ class Starter {
     if (!Slots::is_busy(*a) && !slots_.free(key, unit, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
-    bool live = drain == Drain::nothing;
-    const bool evicts = rollout.workloads == WorkloadMode::evict && drain == Drain::idle;
-    if (drain == Drain::fits || evicts) {
+    bool idle = drain == Drain::nothing;
+    const bool asks_first = !Slots::is_busy(*a) || drain == Drain::fits || rollout.workloads == WorkloadMode::evict;
+    if (!idle && asks_first) {
       const NodeUse use = use_of(pass_.s, name, WallTime::min());
       if (!use.fresh) {
         // The slot is kept for it, so that no more nodes are listed than could start.
@@ -263,13 +273,20 @@ class Starter {
         ++started_[{key, std::string(a->product.view())}];
         return Outcome::started;
       }
-      live = drained(drain, use, *a);
+      idle = drained(drain, use, *a);
     }
-    if (!live && rollout.workloads == WorkloadMode::evict) {
+    const std::string policy(a->policy.view());
+    if (!idle && !Slots::is_busy(*a)) {
+      busy_.note(name, *a);
+      if (!may_wait) return Outcome::busy;
+    }
+    if (!idle && rollout.workloads == WorkloadMode::evict) {
       if (const auto outcome = start_together(key, unit, name, *a)) return *outcome;
     }
-    if (!live && !Slots::is_busy(*a) && draining_ >= slots_.most_draining(key)) return Outcome::no_slot;
-    if (!live) ++draining_;
+    if (!idle && !Slots::is_busy(*a) && busy_.waiting(policy) >= slots_.most_draining(key)) return Outcome::busy;
+    if (!idle) busy_.start(policy);
+    // A node that is to be idle is cordoned first and looked at once more: pods may have come since.
+    const bool live = idle && drain != Drain::idle;
     slots_.take(key, *a);
     ++started_[{key, std::string(a->product.view())}];
     ensure_rollout(key, unit, std::string(a->target.view()));
@@ -304,7 +321,7 @@ class Starter {
       const NodeAssessment& other = *pass_.index.find(mate);
       begun_.insert(mate);
       ++started_[{key, std::string(other.product.view())}];
-      ++draining_;
+      busy_.start(key.policy);
       ensure_rollout(key, unit, std::string(other.target.view()));
       start(*pass_.s.world.nodes.find(mate), other, rollout, false);
     }
@@ -317,7 +334,8 @@ class Starter {
     const std::string target = unit_target(unit);
     std::map<std::string, std::int64_t> needs;
     const auto waiting = static_cast<std::int64_t>(mates.pending.size());
-    bool all = draining_ == 0 || draining_ + waiting <= slots_.most_draining(key);
+    const std::int64_t before_them = busy_.waiting(key.policy);
+    bool all = before_them == 0 || before_them + waiting <= slots_.most_draining(key);
     for (const std::string& mate : mates.pending) {
       const NodeAssessment& a = *pass_.index.find(mate);
       const std::string product(a.product.view());
@@ -376,6 +394,7 @@ class Starter {
 
   Pass& pass_;
   Slots slots_{pass_};
+  BusyNodes busy_{pass_};
   std::map<std::string, Duration, std::less<>> deferred_;
   std::map<UnitKey, std::set<std::string>> reloads_;
   std::map<std::pair<UnitKey, std::string>, std::int64_t> started_;  // In this pass, by group.
@@ -383,7 +402,6 @@ class Starter {
   std::set<std::string> held_back_;                                  // Wait for slots for all nodes of their jobs.
   std::set<std::string> made_;
   std::set<ObjectKey> restarted_;
-  std::int64_t draining_ = 0;
 };
 
 }  // namespace

@@ -129,6 +129,18 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
   EXPECT_THAT(done.evictions.at("n1").at("u9"), testing::HasSubstr("disruption budget")) << "for the node's state";
 }
 
+TEST_F(ExecutorTest, ABudgetThatKeepsOnePodKeepsNoOtherOfItsNode) {
+  script["eviction"] = [] {
+    return ScriptedAnswer::status(429, "TooManyRequests",
+                                  "Cannot evict pod as it would violate the pod's disruption budget.", "10");
+  };
+  PlannedAction first{"sharing.rollout", EvictPod{{"default", "aaa"}, "u8"}, "Drain", "", true, "n1"};
+  PlannedAction second{"sharing.rollout", EvictPod{{"default", "bbb"}, "u9"}, "Drain", "", true, "n1"};
+  const Execution done = execute({first, second, patch("n1", {{"a", "1"}})});
+  EXPECT_EQ(done.evictions.at("n1").size(), 2U) << "both were asked";
+  EXPECT_EQ(writes().size(), 2U) << "what comes after the evictions waits";
+}
+
 TEST_F(ExecutorTest, AnEvictionThatAnOverloadedServerRefusesIsNoBudgets) {
   script["eviction"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "too many requests", "1"); };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
