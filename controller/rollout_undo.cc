@@ -15,6 +15,7 @@
 #include "reconcilers/fleet_index.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/profile_book.h"
+#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 
@@ -63,8 +64,15 @@ bool is_ours(const World& world, const SharingRollout& rollout) {
          inline_profile_key(policy->meta.name, *policy->inline_profile) == rollout.key;
 }
 
-// The rollout under way, else the last that was completed.
-k8s::Result<RolloutFacts> chosen_rollout(const RolloutCall& call) {
+// It goes to what its policy's nodes should run at present.
+bool is_present(const FleetIndex& index, const SharingRollout& rollout) {
+  const auto& units = index.impl().units;
+  const auto unit = units.find(UnitKey{rollout.policy, rollout.config_map, rollout.key});
+  return unit != units.end() && unit_target(unit->second) == rollout.to_revision;
+}
+
+// The rollout under way, else the last one, of the present revision where that is on record.
+k8s::Result<RolloutFacts> chosen_rollout(const RolloutCall& call, const FleetIndex& index) {
   const RolloutChoice any{call.options.name, true};
   const auto running =
       choose(call.world, any, [](const RolloutFacts& facts) { return !facts.finished(); }, "that is under way");
@@ -74,6 +82,11 @@ k8s::Result<RolloutFacts> chosen_rollout(const RolloutCall& call) {
     for (const RolloutFacts& facts : *running) names += (names.empty() ? "" : ", ") + facts.rollout->meta.name;
     return k8s::fail(k8s::Reason::invalid, fmt::format("several rollouts are under way: {}. Name one of them", names));
   }
+  const auto present = choose(
+      call.world, any,
+      [&](const RolloutFacts& facts) { return facts.phase != "Superseded" && is_present(index, *facts.rollout); },
+      "to the present revision");
+  if (present) return present->front();
   const auto done = choose(
       call.world, any, [](const RolloutFacts& facts) { return facts.phase != "Superseded"; }, "that could be undone");
   if (!done) return std::unexpected(done.error());
@@ -238,7 +251,10 @@ std::string gitops_owner(const std::string& config_map_json) {
 }
 
 asio::awaitable<int> rollout_undo(RolloutCall* call) {
-  const k8s::Result<RolloutFacts> chosen = chosen_rollout(*call);
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call->world, call->settings);
+  const k8s::Result<RolloutFacts> chosen = chosen_rollout(*call, index);
   if (!chosen) co_return call->refuse(chosen.error().message);
   const SharingRollout& rollout = *chosen->rollout;
   const std::string name = rollout.meta.name;
@@ -247,9 +263,6 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
     code = co_await undo_ours(call, name, rollout.policy);
     co_return code;
   }
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(call->world, call->settings);
   const auto& record = index.impl().record;
   if (call->options.to_revision.empty() && is_choice_of_key(call->world, record ? &*record : nullptr, rollout)) {
     bool stopped = chosen->finished() || rollout.paused;

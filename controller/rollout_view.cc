@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <tuple>
 
 #include "controller/text_table.h"
 #include "reconcilers/labels.h"
@@ -112,10 +113,14 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
 std::vector<RolloutFacts> all_rollouts(const World& world) {
   std::vector<RolloutFacts> out;
   for (const auto& [key, rollout] : world.rollouts.all()) out.push_back(facts_of(*rollout));
-  std::ranges::sort(out, [](const RolloutFacts& a, const RolloutFacts& b) {
+  const auto began = [](const RolloutFacts& facts) {
+    return k8s::parse_rfc3339(facts.started_at).value_or(facts.rollout->meta.creation_timestamp);
+  };
+  std::ranges::sort(out, [&](const RolloutFacts& a, const RolloutFacts& b) {
     const auto& left = a.rollout->meta;
     const auto& right = b.rollout->meta;
-    return std::tie(right.creation_timestamp, left.name) < std::tie(left.creation_timestamp, right.name);
+    return std::tuple(began(b), right.creation_timestamp, left.name) <
+           std::tuple(began(a), left.creation_timestamp, right.name);
   });
   return out;
 }

@@ -34,7 +34,7 @@ struct RolloutFacts {
   [[nodiscard]] bool went_wrong() const;
 };
 [[nodiscard]] RolloutFacts facts_of(const SharingRollout& rollout);
-// Newest first.
+// By when they began, the newest first.
 [[nodiscard]] std::vector<RolloutFacts> all_rollouts(const World& world);
 
 // "" | NAME of a SharingRollout | policy/NAME, and what it may name.

@@ -6,6 +6,7 @@
 
 #include "reconcilers/labels.h"
 #include "reconcilers/maintenance_window.h"
+#include "reconcilers/rollout/status.h"
 
 namespace gso {
 
@@ -131,6 +132,15 @@ const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey
                                policy.meta.annotations.get(kRetryAnnotation).value_or(""));
 }
 
+bool was_left(const SharingRollout& rollout) {
+  return rollout.status_json.find(fmt::format("\"{}\"", kCurrentCondition)) != std::string::npos;
+}
+
+bool begins_anew(const Unit& unit, const SharingRollout& rollout) {
+  return was_left(rollout) && unit.counts.contains(Situation::change) &&
+         rollout.meta.annotations.get(kUndoAnnotation) != "true";
+}
+
 std::string settled_condition(const Pass& pass, std::size_t set) {
   return fmt::format("settled/{}/{}", pass.index.discovery.sets[set].id(), pass.index.signatures[set]);
 }
@@ -151,7 +161,9 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
     return {"Paused", fmt::format("ConfigMap {} carries {}=true", set.id(), kPausedAnnotation)};
   }
-  if (const SharingRollout* rollout = s.world.rollouts.find(rollout_name(key, target))) {
+  const SharingRollout* rollout = s.world.rollouts.find(rollout_name(key, target));
+  const bool anew = rollout != nullptr && begins_anew(unit, *rollout);
+  if (rollout != nullptr && !anew) {
     if (rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};
     if (rollout->meta.annotations.get(kUndoAnnotation) == "true") {
       return {std::string(kUndone), "taken back by a person; `rollout start` tries it again"};
@@ -186,6 +198,7 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   }
   if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle))
     return {"Settling", "the inputs changed a moment ago"};
+  if (anew) return {std::string(kNewAttempt), "the SharingRollout of an earlier attempt is replaced first"};
   return {};
 }
 

@@ -193,7 +193,8 @@ class PolicyStatuses {
     const std::int64_t moving = count_of(unit, Situation::in_flight);
     if (pending > 0) {
       Gate gate = gate_of(pass_, key, unit);
-      if (!gate.open() && gate.reason != "Settling") sum.closed.emplace_back(key, std::move(gate));
+      if (!gate.open() && gate.reason != "Settling" && gate.reason != kNewAttempt)
+        sum.closed.emplace_back(key, std::move(gate));
       add_budgets(key, unit, sum);
     }
     if (pending + moving > 0) sum.rollout = rollout_name(key, target);

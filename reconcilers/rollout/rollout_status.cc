@@ -102,16 +102,68 @@ const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& r
   return remembered_failure(pass.index, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
 }
 
+// The nodes are seen to be meant for something else. A set whose DaemonSets are away for a moment shows no nodes at
+// all, and a text that nobody can load is no other revision: neither ends an attempt, nor lifts its switches.
+bool is_left(const Pass& pass, const UnitKey& key, const SharingRollout& rollout) {
+  const auto at = pass.index.units.find(key);
+  if (at != pass.index.units.end()) {
+    const std::string target = unit_target(at->second);
+    return target != rollout.to_revision && !target.empty() && target != kInvalidRevision;
+  }
+  return std::ranges::any_of(pass.index.units, [&](const auto& unit) {
+    return unit.first.set == key.set &&
+           !pass.s.world.unsynced_namespaces.contains(pass.index.discovery.sets[unit.second.set].ns);
+  });
+}
+
+// Nobody has gone anywhere else meanwhile: it is the same attempt.
+bool nobody_left(const Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
+  const std::int64_t there = std::ranges::count_if(pass.index.in_flight, [&](const std::string& name) {
+    const NodeAssessment& a = *pass.index.find(name);
+    return a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set &&
+           a.flight->target == rollout.to_revision;
+  });
+  return settled_of(unit) + there == unit.total;
+}
+
+// The object goes once everything else lets nodes start (or they wait to be approved), so that there is one for as long
+// as possible; the next pass writes the new one before it starts a node.
+void plan_new_attempt(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
+  const Gate gate = gate_of(pass, key, unit);
+  if (rollout.meta.deletion_timestamp || (gate.reason != kNewAttempt && gate.reason != "AwaitingApproval")) return;
+  ObjectRef ref = rollout_ref(rollout.meta.name);
+  ref.uid = rollout.meta.uid;
+  pass.add(DeleteObject{std::move(ref)}, kNewAttempt,
+           fmt::format("key {} comes back to {}, which another revision had replaced", key.key, rollout.to_revision));
+}
+
+constexpr std::string_view kLeft =
+    "another revision has taken its place; should this one come back, that is a new attempt";
+
+void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
+  const Json added = condition_list({{std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)}}, "",
+                                    rollout.meta.generation, pass.s.now);
+  status["conditions"].push_back(added.front());
+  ObjectRef ref = rollout_ref(rollout.meta.name);
+  ref.uid = rollout.meta.uid;
+  pass.add(PatchStatus{std::move(ref), status.dump(-1, ' ', false, Json::error_handler_t::replace)}, "Superseded",
+           std::string(kLeft));
+}
+
 void plan_status(Pass& pass, const SharingRollout& rollout) {
   const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
   auto at = pass.index.units.find(key);
   const Json old = Json::parse(rollout.status_json, nullptr, false);
   Json status = old.is_object() ? old : Json::object();
   Phase phase{"Superseded", "Superseded", "the profile has changed again, or no node of the policy uses it any more"};
+  const bool left = is_left(pass, key, rollout);
   if (at != pass.index.units.end() && unit_target(at->second) == rollout.to_revision) {
     const Unit& unit = at->second;
+    const bool returns = was_left(rollout) && !is_undone(rollout);
+    if (begins_anew(unit, rollout)) return plan_new_attempt(pass, key, unit, rollout);
+    if (returns && !nobody_left(pass, key, unit, rollout)) return;
     phase = phase_of(pass, key, unit, rollout);
-    if (phase.name == rollout.phase && is_terminal(phase.name)) return;
+    if (phase.name == rollout.phase && is_terminal(phase.name) && !returns) return;
     status["counts"] = {{"total", unit.total},
                         {"updated", settled_of(unit)},
                         {"inFlight", count_of(unit, Situation::in_flight)},
@@ -122,6 +174,7 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
     status.erase("nodes");
     if (Json nodes = nodes_of(pass, key, unit); !nodes.empty()) status["nodes"] = std::move(nodes);
   } else if (is_terminal(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
+    if (left && !was_left(rollout)) note_left(pass, rollout, std::move(status));
     return;
   } else if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
     constexpr std::string_view kBack = "the policy's nodes go back to what was verified before";
@@ -136,9 +189,10 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   if (phase.name != "Completed") status.erase("completedAt");
   status["phase"] = phase.name;
   const bool done = phase.name == "Completed";
-  status["conditions"] = condition_list({{"Ready", done, phase.reason, phase.message},
-                                         {"Progressing", phase.name == "Progressing", phase.reason, phase.message}},
-                                        rollout.status_json, rollout.meta.generation, pass.s.now);
+  std::vector<StatusCondition> conditions{{"Ready", done, phase.reason, phase.message},
+                                          {"Progressing", phase.name == "Progressing", phase.reason, phase.message}};
+  if (left) conditions.push_back({std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)});
+  status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, pass.s.now);
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
   std::string text = status.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text == rollout.status_json) return;

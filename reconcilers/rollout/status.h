@@ -19,6 +19,9 @@ struct StatusCondition {
   std::string message;
 };
 
+// Of a SharingRollout; False from when another revision takes its place, and absent before.
+inline constexpr std::string_view kCurrentCondition = "Current";
+
 // conditions[] with lastTransitionTime kept from `before` (a status text) where the status did not flip.
 [[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before,
                                             std::int64_t generation, WallTime now);

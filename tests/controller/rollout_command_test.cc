@@ -143,6 +143,15 @@ TEST_F(RolloutCommand, HistoryIsNewestFirstAndARecordHasItsText) {
   EXPECT_THAT(out.str(), HasSubstr("version: v1 # old\n"));
 }
 
+TEST_F(RolloutCommand, HistoryIsInTheOrderInWhichTheyBegan) {
+  rollout("made-first", "Completed", "v1-1");
+  rollout("made-last", "Completed", "v1-2");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/made-first/status",
+        R"({"status":{"startedAt":"2026-02-01T00:00:00Z"}})");
+  EXPECT_EQ(run(Verb::history), 0);
+  EXPECT_LT(out.str().find("made-first"), out.str().find("made-last"));
+}
+
 TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   rollout("r", "Progressing", "v1-2");
   EXPECT_EQ(run(Verb::abort), 0) << err.str();
@@ -227,6 +236,16 @@ TEST_F(Undo, GoesToARevisionOfTheHistoryWhenAskedTo) {
   options.to_revision = "v1-9";
   EXPECT_EQ(run(Verb::undo, "r"), 2);
   EXPECT_THAT(err.str(), HasSubstr("the text of v1-9 is not on record"));
+}
+
+TEST_F(Undo, OfWhatTheNodesShouldRunNotOfTheNewestRecord) {
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", R"({"status":{"phase":"Superseded"}})");
+  ProfileBook book;
+  rollout("present", "Completed", book.compile(text())->revision);
+  rollout("newer", "Completed", "v1-5");
+  options.json = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["rollout"], "present");
 }
 
 TEST_F(Undo, OfAKeyThatAPolicyChoseNamesTheKeyBefore) {

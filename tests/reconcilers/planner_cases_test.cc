@@ -9,7 +9,7 @@
 //   - advance: 10s
 //   - plan                     # prints the plan, applies nothing
 //   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
-//   - rollouts                 # prints the phase of every SharingRollout
+//   - rollouts                 # prints the phase of every SharingRollout; rollout-starts: since when, and its switches
 //   - undo: p                  # takes back the newest rollout of policy p; forget-rollouts: deletes the finished ones
 //   - status: default          # prints the status of a policy
 //   - settle                   # until quiet; prints every action on the way
@@ -172,6 +172,16 @@ class Script {
       std::map<std::string, std::string> phases;
       for (const auto& [name, rollout] : fleet_.world.rollouts.all()) phases[name.name] = rollout->phase;
       for (const auto& [name, phase] : phases) out_ += fmt::format("  {}: {}\n", name, phase);
+    } else if (verb == "rollout-starts") {
+      std::map<std::string, std::string> lines;
+      for (const auto& [name, rollout] : fleet_.world.rollouts.all()) {
+        const Json status = Json::parse(rollout->status_json, nullptr, false);
+        const std::string since = status.is_object() ? status.value("startedAt", "") : "";
+        lines[since + name.name] = fmt::format("  {}: {}, since {}{}{}{}\n", name.name, rollout->phase, since,
+                                               rollout->approved ? ", approved" : "", rollout->paused ? ", paused" : "",
+                                               rollout->aborted ? ", aborted" : "");
+      }
+      for (const auto& [order, line] : lines) out_ += line;
     } else if (verb == "status") {
       out_ += Json::parse(fleet_.policy_status(argument)).dump(1) + "\n";
     } else if (verb == "label") {
@@ -214,6 +224,7 @@ class Script {
       for (const auto& [field, value] : argument.items()) {
         for (const std::string& name : names_) fleet_.rollout_switch(name, field, value);
       }
+      names_.clear();
     } else if (verb == "use") {
       for (const auto& [node, pod] : argument.items()) {
         fleet_.use(node, pod.value("pod", "job"), pod.value("resource", "nvidia.com/gpu"), pod.value("count", 1));
