@@ -104,6 +104,23 @@ std::optional<InTheWay> waits_in_flight(const Pass& pass, const std::string& nod
   return in_the_way(pass, node, a);
 }
 
+std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass) {
+  constexpr std::string_view kPrefix = "deferred/";
+  std::map<std::string, InTheWay> out;
+  for (auto it = pass.s.observed.lower_bound(std::string(kPrefix)); it != pass.s.observed.end(); ++it) {
+    if (!it->first.starts_with(kPrefix)) break;
+    const std::string_view rest = std::string_view(it->first).substr(kPrefix.size());
+    const std::string name(rest.substr(0, rest.find('/')));
+    const NodeAssessment* a = pass.index.find(name);
+    if (a == nullptr || a->situation != Situation::change || !rest.ends_with(a->target.view())) continue;
+    InTheWay who = in_the_way(pass, name, *a).value_or(InTheWay{kWaitingForWorkloads, "its workloads did not end"});
+    who.message = fmt::format("in use for longer than idleTimeout, and tried again when the other nodes are done: {}",
+                              who.message);
+    out.emplace(name, std::move(who));
+  }
+  return out;
+}
+
 void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
   const Mates mates = mates_of(pass, node);
   if (!mates.pending.empty()) {

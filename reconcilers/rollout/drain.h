@@ -1,6 +1,7 @@
 // Consumers in the way of a node's change: who they are, why they stay, and how they are asked to leave.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,6 +22,8 @@ struct InTheWay {
 // The same for a node in flight that has waited since an earlier pass; nullopt for all others.
 [[nodiscard]] std::optional<InTheWay> waits_in_flight(const Pass& pass, const std::string& node,
                                                       const NodeAssessment& assessment);
+// The same for nodes that were given up on after idleTimeout and stand at the back of the queue, by node.
+[[nodiscard]] std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass);
 [[nodiscard]] std::string draining_condition(const std::string& node, std::string_view target);
 
 // Pods that ask for a resource that the node serves now and will not serve: what their owners make anew asks for it

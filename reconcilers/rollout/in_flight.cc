@@ -260,12 +260,21 @@ class FlightPlan {
     const Verification shown = verification();
     if (all_replaced() && a_.pods_ready && shown.shortfall) return finish("VerifiedDegraded");
     // The content was changed and changed back meanwhile: these pods have loaded what stood there between.
-    if (all_replaced() && same_target_ && !a_.fresh_pods && !shown.ok && !flight_.replace.empty())
-      return replace_again();
+    if (all_replaced() && same_target_ && !shown.ok && have_loaded_older_content()) return replace_again();
     if (all_replaced() && a_.pods_ready && shown.surplus && a_.measured_gpus > 0) return finish("Verified");
     std::string why = shown.ok ? "" : shown.mismatch;
     if (!a_.pods_ready) why = pods_problem();
     fail(why.empty() ? "did not verify" : why);
+  }
+
+  // Of the pods that came for the listed ones: what was not to be replaced (the MPS daemon, mostly) may be old, and
+  // where none came (the node is lost) there is nothing to replace. Once is enough: the next ones are newer.
+  [[nodiscard]] bool have_loaded_older_content() const {
+    const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
+    return content != nullptr && std::ranges::any_of(flight_.replace, [&](const auto& entry) {
+             const auto& pods = pods_.of(entry.first);
+             return !pods.empty() && !created_after(*pods.front(), content->data_changed);
+           });
   }
 
   [[nodiscard]] std::string pods_problem() const {

@@ -62,7 +62,7 @@ namespace {
 
 class PolicyStatuses {
  public:
-  explicit PolicyStatuses(Pass& pass) : pass_(pass) { sum_up(); }
+  explicit PolicyStatuses(Pass& pass) : pass_(pass), queued_(waiting_in_queue(pass)) { sum_up(); }
 
   void run() {
     if (pass_.s.world.policies_served) {
@@ -91,6 +91,10 @@ class PolicyStatuses {
       if (auto who = waits_in_flight(pass_, name, a)) {
         it->second.waiting[std::string(who->reason)].emplace(name, std::move(who->message));
       }
+    }
+    for (const auto& [name, who] : queued_) {
+      auto it = sums_.find(std::string(pass_.index.find(name)->policy.view()));
+      if (it != sums_.end()) it->second.waiting[std::string(who.reason)].emplace(name, who.message);
     }
     for (const std::string& name : pass_.index.unhealthy) {
       const NodeAssessment& a = *pass_.index.find(name);
@@ -214,12 +218,27 @@ class PolicyStatuses {
 
   void add_budgets(const UnitKey& key, const Unit& unit, PolicySum& sum) const {
     for (const auto& [product, group] : unit.groups) {
-      if (group.pending.empty()) continue;
+      if (!can_start(group, sum)) continue;
       std::string why = exhausted_budget(pass_, key, unit, product);
       sum.has_slot = sum.has_slot || why.empty();
       if (sum.exhausted.empty()) sum.exhausted = std::move(why);
     }
     if (sum.has_slot) sum.exhausted.clear();
+  }
+
+  // Nodes that are NotReady or held are skipped, and those at the back of the queue stand in blocked[]: their group has
+  // a slot for nobody.
+  bool can_start(const Group& group, PolicySum& sum) const {
+    std::vector<std::string> not_ready, waits_held;
+    for (const auto& [available, name] : group.pending) {
+      const NodeAssessment& a = *pass_.index.find(name);
+      if (queued_.contains(name)) continue;
+      if (a.ready && !a.held) return true;
+      (a.held ? waits_held : not_ready).push_back(name);
+    }
+    sum.not_ready.insert(sum.not_ready.end(), not_ready.begin(), not_ready.end());
+    sum.waits_held.insert(sum.waits_held.end(), waits_held.begin(), waits_held.end());
+    return false;
   }
 
   static std::int64_t count_of(const Unit& unit, Situation situation) {
@@ -243,6 +262,14 @@ class PolicyStatuses {
       const auto& names = pass_.index.unavailable;
       return {"Progressing", false, std::string(kBudgetExhausted),
               fmt::format("{} ({})", sum.exhausted, join_names({names.begin(), names.end()}))};
+    }
+    if (moving == 0 && !sum.has_slot && !sum.not_ready.empty()) {
+      return {"Progressing", false, "NodesNotReady",
+              "the nodes that are left are NotReady: " + join_names(sum.not_ready)};
+    }
+    if (moving == 0 && !sum.has_slot && !sum.waits_held.empty()) {
+      return {"Progressing", false, std::string(kHeld),
+              "the nodes that are left are held: " + join_names(sum.waits_held)};
     }
     return {"Progressing", true, "RollingOut", "nodes are being taken to their revision"};
   }
@@ -374,6 +401,7 @@ class PolicyStatuses {
   }
 
   Pass& pass_;
+  std::map<std::string, InTheWay> queued_;  // At the back of the queue.
   std::map<std::string, PolicySum> sums_;
 };
 

@@ -90,6 +90,11 @@ Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit) {
     if (a.policy != key.policy || a.key != key.key || pass.index.set_of(a).id() != key.set) continue;
     if (const auto who = waits_in_flight(pass, name, a)) add(name, "Waiting", who->reason, who->message);
   }
+  for (const auto& [name, who] : waiting_in_queue(pass)) {
+    const NodeAssessment& a = *pass.index.find(name);
+    const bool here = a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
+    if (here) add(name, "Waiting", who.reason, who.message);
+  }
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
+#include <utility>
 
 #include "reconcilers/discovery.h"
 #include "reconcilers/facts.h"
@@ -67,6 +68,7 @@ FleetModel::FleetModel(FleetSpec spec) : spec_(std::move(spec)) {
   for (const auto& [key, text] : spec_.profiles) data_[key] = profile_text(text);
   follow_killed_daemons(world);
   world.policies_served = spec_.crds;
+  follow_stores();
   put_config_map();
   ClusterPolicy cluster_policy;
   cluster_policy.meta.name = "cluster-policy";
@@ -97,11 +99,36 @@ FleetModel::FleetModel(FleetSpec spec) : spec_(std::move(spec)) {
   // The fleet has been running for a while.
   for (int i = 0; i < 10; ++i) {
     now += std::chrono::seconds(1);
-    for (auto& [name, machine] : machines_) run_machine(name, machine);
+    run_machines();
   }
   forget_counts();
   now += std::chrono::hours(1);
   index.attach(world);
+}
+
+void FleetModel::follow_stores() {
+  world.nodes.add_listener([this](const ObjectKey& key, const auto&, const auto&) { awake_.insert(key.name); });
+  world.operand_pods.add_listener([this](const ObjectKey&, const auto& before, const auto& after) {
+    const std::string node((after ? after : before)->node_name.view());
+    awake_.insert(node);
+    if (before) std::erase(pods_by_node_[node], before);
+    if (after) pods_by_node_[node].push_back(after);
+  });
+}
+
+FleetModel::Machine& FleetModel::wake(const std::string& node) {
+  awake_.insert(node);
+  return machines_.at(node);
+}
+
+void FleetModel::run_machines() {
+  for (const std::string& name : std::exchange(awake_, {})) {
+    const auto machine = machines_.find(name);
+    if (machine == machines_.end()) continue;
+    run_machine(name, machine->second);
+    // What crashes is started again, and tells so each time.
+    if (std::ranges::any_of(pods_by_node_[name], [](const auto& pod) { return !pod->ready; })) awake_.insert(name);
+  }
 }
 
 void FleetModel::make_daemonsets() {
@@ -161,6 +188,7 @@ void FleetModel::put_config_map() {
   out.immutable = spec_.immutable;
   for (const auto& [key, value] : config_annotations_) out.meta.annotations.set(key, value);
   for (const auto& [key, text] : data_) out.data[key] = std::make_shared<const std::string>(text);
+  for (const auto& [name, machine] : machines_) awake_.insert(name);
   world.configmaps.apply(out);
 }
 
@@ -245,6 +273,7 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
     const Pod* pod = present.empty() ? nullptr : present.front();
     // What crashes is started again.
     if (pod == nullptr || (pod->phase == "Running" && pod->ready)) continue;
+    if (component == "plugin" && machine.holds_pods) continue;
     Pod up = *pod;
     const bool ill =
         !up.init_containers.empty() || (!up.containers.empty() && up.containers.front().name == "config-manager");
@@ -268,7 +297,7 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
       machine.plugin_up = !broken;
       if (!machine.stuck) machine.plugin_text = effective_text(node(name));
     }
-    if (component == "gfd" && !broken) machine.gfd_text = effective_text(node(name));
+    if (component == "gfd" && !broken && !machine.stuck_labels) machine.gfd_text = effective_text(node(name));
   }
   const auto mps_pods = pods(name, "mps");
   const bool mps_ready = !mps_pods.empty() && mps_pods.front()->ready;
@@ -335,7 +364,8 @@ void FleetModel::advance(Duration duration) {
   while (now < end) {
     now = std::min(end, now + std::chrono::seconds(1));
     roll_daemonsets();
-    for (auto& [name, machine] : machines_) run_machine(name, machine);
+    run_machines();
+    if (awake_.empty()) now = end;
   }
 }
 
@@ -368,7 +398,7 @@ void FleetModel::delete_pod(const ObjectKey& key, const std::string& uid) {
   const std::string name(pod->node_name.view());
   const bool plugin = pod->meta.controller()->uid == daemonset_uid("plugin");
   const bool mps = pod->meta.controller()->uid == daemonset_uid("mps");
-  Machine& machine = machines_.at(name);
+  Machine& machine = wake(name);
   if (mps && machine.kills_daemons) {
     Pod last = *pod;
     last.ready = false;

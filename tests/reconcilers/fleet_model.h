@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "reconcilers/fleet.h"
@@ -118,9 +119,12 @@ class FleetModel {
   void add_node(const NodeSpec& node);
   void remove_node(const std::string& node);
   void crash_pods(const std::string& node, bool crash);      // New plugin pods there crash-loop.
+  void hold_pods(const std::string& node, bool held);        // New plugin pods there stay Pending.
+  void stick_labels(const std::string& node, bool stuck);    // GFD keeps the labels of the profile it has.
   void stick_sidecars(const std::string& node, bool stuck);  // A label brings in nothing there, nor do new pods.
   void delete_pod_of(const std::string& node, std::string_view component);
   void restart_operator();  // A new index, nothing observed.
+  void kill_operator();     // The same, and no text of a profile is known any more.
 
   // --- What is seen.
   [[nodiscard]] const Node& node(const std::string& name) const;
@@ -144,15 +148,20 @@ class FleetModel {
     bool crashes = false;
     bool stuck = false;
     bool kills_daemons = false;
+    bool holds_pods = false;
+    bool stuck_labels = false;
     std::int64_t broken_devices = 0;
     std::map<std::string, std::pair<std::string, int>, std::less<>> ailments;  // By component: how, and how many pods.
     std::map<std::string, std::int64_t> resources;
   };
+  void follow_stores();
   void make_daemonsets();
   void put_revision(std::string_view component);
   void make_pod(const std::string& node, std::string_view component);
   void boot(const NodeSpec& spec);
   void run_machine(const std::string& name, Machine& machine);
+  void run_machines();  // Those that are awake, for one second.
+  Machine& wake(const std::string& node);
   void roll_daemonsets();  // RollingUpdate with maxUnavailable 1, each DaemonSet for itself.
   void change_node(const std::string& name, const std::function<void(Node&)>& change);
   [[nodiscard]] std::string effective_text(const Node& node) const;  // What a pod that starts now loads.
@@ -175,6 +184,9 @@ class FleetModel {
   std::map<std::string, int, std::less<>> templates_ = {{"plugin", 1}, {"gfd", 1}, {"mps", 1}};
   std::set<std::string> our_keys_;
   int serial_ = 0;
+  // Machines that may have something to do: nothing here depends on time, so that others stay as they are.
+  std::set<std::string> awake_;
+  std::unordered_map<std::string, std::vector<k8s::Store<Pod>::Ptr>> pods_by_node_;
   std::map<std::string, std::map<std::string, int, std::less<>>> made_;
   std::map<std::string, int> patches_;
   std::map<std::string, std::string> protected_;  // By pod: what its budget says.

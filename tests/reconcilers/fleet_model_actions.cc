@@ -192,9 +192,11 @@ std::string FleetModel::annotation_of(const std::string& name, std::string_view 
 
 std::vector<const Pod*> FleetModel::pods(const std::string& name, std::string_view component) const {
   std::vector<const Pod*> out;
-  for (const auto& [key, pod] : world.operand_pods.all()) {
-    if (pod->node_name == name && pod->meta.controller()->uid == fmt::format("ds-{}", component))
-      out.push_back(pod.get());
+  const auto here = pods_by_node_.find(name);
+  if (here == pods_by_node_.end()) return out;
+  const std::string owner = fmt::format("ds-{}", component);
+  for (const auto& pod : here->second) {
+    if (pod->meta.controller()->uid == owner) out.push_back(pod.get());
   }
   return out;
 }

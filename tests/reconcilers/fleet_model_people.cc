@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "reconcilers/fleet_index.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/manifests.h"
 #include "reconcilers/model/project.h"
@@ -231,11 +232,11 @@ void FleetModel::reject(const std::string& name, const std::string& pod, const s
 }
 
 void FleetModel::ail(const std::string& name, const std::string& component, const std::string& how, int pods) {
-  machines_.at(name).ailments[component] = {how, pods};
+  wake(name).ailments[component] = {how, pods};
 }
 
 void FleetModel::break_device(const std::string& name, std::int64_t devices) {
-  machines_.at(name).broken_devices = devices;
+  wake(name).broken_devices = devices;
 }
 
 void FleetModel::gpu_cluster(bool there) {
@@ -270,11 +271,21 @@ void FleetModel::remove_node(const std::string& name) {
 }
 
 void FleetModel::crash_pods(const std::string& name, bool crash) {
-  machines_.at(name).crashes = crash;
+  wake(name).crashes = crash;
+}
+
+void FleetModel::hold_pods(const std::string& name, bool held) {
+  wake(name).holds_pods = held;
+}
+
+void FleetModel::stick_labels(const std::string& name, bool stuck) {
+  Machine& machine = wake(name);
+  machine.stuck_labels = stuck;
+  if (!stuck) machine.gfd_text = effective_text(node(name));
 }
 
 void FleetModel::stick_sidecars(const std::string& name, bool stuck) {
-  Machine& machine = machines_.at(name);
+  Machine& machine = wake(name);
   machine.stuck = stuck;
   if (!stuck) machine.plugin_text = machine.gfd_text = effective_text(node(name));
 }
@@ -312,6 +323,11 @@ void FleetModel::restart_operator() {
   observed.clear();
   for (auto& [name, listing] : consumers) listing.listed_at = WallTime{};
   index.note_everything_changed();
+}
+
+void FleetModel::kill_operator() {
+  restart_operator();
+  index.impl().book = ProfileBook();
 }
 
 }  // namespace gso::test

@@ -14,6 +14,7 @@
 #include "reconcilers/labels.h"
 #include "reconcilers/node_labels.h"
 #include "tests/reconcilers/fleet_model.h"
+#include "tests/reconcilers/invariant_checks.h"
 
 namespace gso::test {
 namespace {
@@ -38,106 +39,6 @@ FleetSpec mixed_fleet() {
   cordoned.cordoned = true;
   spec.nodes.push_back(cordoned);
   return spec;
-}
-
-// Nodes that are out of service or in flight, before a plan.
-std::set<std::string> busy_nodes(const FleetModel& fleet) {
-  std::set<std::string> out;
-  for (const auto& [key, node] : fleet.world.nodes.all()) {
-    const bool serves = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
-    if (!node->ready || node->unschedulable || !serves || read_flight(*node)) out.insert(key.name);
-  }
-  return out;
-}
-
-bool starts(const PlannedAction& planned) {
-  const auto* patch = std::get_if<PatchNode>(&planned.action);
-  return patch && planned.disruptive && patch->set_annotations.contains(std::string(kTargetAnnotation));
-}
-
-void check_budgets(const FleetModel& fleet, const Plan& plan) {  // S1
-  struct Sum {
-    std::int64_t total = 0, busy = 0, started = 0;
-  };
-  const std::set<std::string> busy = busy_nodes(fleet);
-  std::map<std::string, Sum> policies;
-  Sum cluster;
-  for (const std::string& name : fleet.index.node_names()) {
-    Sum& sum = policies[std::string(fleet.index.assessment(name)->policy.view())];
-    const bool counts = busy.contains(name);
-    const bool started = !counts && std::ranges::any_of(plan.actions, [&](const PlannedAction& planned) {
-      return starts(planned) && planned.node == name;
-    });
-    for (Sum* into : {&sum, &cluster}) {
-      ++into->total;
-      into->busy += counts ? 1 : 0;
-      into->started += started ? 1 : 0;
-    }
-  }
-  for (const auto& [name, sum] : policies) {
-    const SharingPolicy* policy = fleet.world.policies.find(name);
-    const IntOrPercent limit = policy ? policy->rollout.max_unavailable : fleet.settings.rollout.max_unavailable;
-    if (sum.started == 0) continue;
-    EXPECT_LE(sum.busy + sum.started, limit.of(sum.total)) << "S1: policy " << name;
-  }
-  if (cluster.started > 0) {
-    EXPECT_LE(cluster.busy + cluster.started, fleet.settings.cluster_max_unavailable.of(cluster.total))
-        << "S1: cluster";
-  }
-}
-
-void check_actions(const FleetModel& fleet, const Plan& plan) {
-  for (const PlannedAction& planned : plan.actions) {
-    if (const auto* pod = std::get_if<DeletePod>(&planned.action)) {
-      const Pod* found = fleet.world.operand_pods.find(pod->pod);
-      ASSERT_NE(found, nullptr) << "S2: not an operand pod: " << print(planned);
-      EXPECT_EQ(found->meta.uid, pod->uid) << "S2";
-      const NodeAssessment* a = fleet.index.assessment(planned.node);
-      ASSERT_NE(a, nullptr);
-      EXPECT_TRUE(a->profile && a->profile->valid) << "S5: a restart into an invalid profile: " << print(planned);
-      EXPECT_FALSE(a->held) << "a held node is restarted: " << print(planned);
-    }
-    EXPECT_FALSE(std::holds_alternative<EvictPod>(planned.action)) << "S2: eviction without Evict";
-    if (const auto* write = std::get_if<WriteConfigMap>(&planned.action);
-        write && write->config_map.name == "mps-config") {
-      const ConfigMap& present = *fleet.world.configmaps.find(write->config_map);
-      for (const auto& [key, text] : write->set) EXPECT_TRUE(is_text_of_key(text, key)) << "not a key of ours: " << key;
-      for (const std::string& key : write->remove) {
-        EXPECT_TRUE(present.our_keys.contains(key)) << "not a key of ours: " << key;
-        for (const auto& [name, other] : fleet.world.nodes.all()) {
-          EXPECT_NE(other->meta.labels.get(kConfigLabel), key) << name.name << " still resolves to it";
-        }
-      }
-    }
-    const auto* patch = std::get_if<PatchNode>(&planned.action);
-    if (patch == nullptr) continue;
-    if (patch->set.contains(std::string(kConfigLabel)) || patch->remove.contains(std::string(kConfigLabel))) {
-      const Node& before = fleet.node(patch->name);
-      EXPECT_TRUE(!before.meta.labels.contains(kConfigLabel) || label_writer(before, kConfigLabel))
-          << "S3: " << print(planned);
-    }
-    const Node& node = fleet.node(patch->name);
-    const auto theirs = nfd_owned(node);
-    for (const auto& [key, value] : patch->set) EXPECT_FALSE(theirs.contains(key)) << "S3: " << print(planned);
-    for (const std::string& key : patch->remove) EXPECT_FALSE(theirs.contains(key)) << "S3: " << print(planned);
-    if (!patch->unschedulable) continue;
-    EXPECT_EQ(patch->resource_version, node.meta.resource_version) << "S7: a cordon without resourceVersion";
-    if (!*patch->unschedulable) {
-      EXPECT_EQ(node.meta.annotations.get(kCordonedAnnotation), "true") << "S7: not our cordon: " << print(planned);
-    }
-  }
-}
-
-// The index that follows events, and one that looks at everything anew (knowing the same texts), plan the same.
-void check_same(const Plan& plan, const Plan& again) {
-  auto lines = [](const Plan& p) {
-    std::multiset<std::string> out;
-    for (const PlannedAction& action : p.actions) out.insert(print(action));
-    return out;
-  };
-  EXPECT_EQ(lines(plan), lines(again));
-  EXPECT_EQ(plan.conditions, again.conditions);
-  EXPECT_EQ(plan.consumers_wanted, again.consumers_wanted);
 }
 
 constexpr std::string_view kKeyPolicy =
@@ -173,8 +74,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   auto checked_tick = [&] {
     const Plan again = fleet.plan_from_scratch();
     const Plan plan = fleet.plan();
-    check_budgets(fleet, plan);
-    check_actions(fleet, plan);
+    check_plan(fleet, plan);
     check_same(plan, again);
     if (std::getenv("GSO_SHOW_STORY") != nullptr) {
       for (const PlannedAction& action : plan.actions) {
@@ -283,18 +183,9 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   fleet.on_plan = nullptr;
   const Plan rest = fleet.plan();
   for (const PlannedAction& action : rest.actions) ADD_FAILURE() << "S6: " << print(action);
-  const bool no_slot =
-      (fleet.policy_status("default") + fleet.policy_status("by-key")).find("\"BudgetExhausted\"") != std::string::npos;
+  check_converged_or_named(fleet, rest);
   for (const auto& [key, node] : fleet.world.nodes.all()) {
-    const NodeAssessment* a = fleet.index.assessment(key.name);
-    ASSERT_NE(a, nullptr);
-    const bool told =
-        (no_slot && a->situation == Situation::change) ||
-        std::ranges::any_of(rest.findings, [&](const Finding& finding) { return finding.object.name == key.name; });
-    const bool named = told || a->situation == Situation::blocked || a->situation == Situation::failed;
-    EXPECT_TRUE(a->situation == Situation::current || named)
-        << "L1: " << key.name << " " << to_string(a->situation) << " " << fleet.policy_status("default");
-    EXPECT_TRUE(a->situation != Situation::current || a->matches) << key.name << ": " << a->verified.mismatch;
+    const bool named = !named_reason(fleet, rest, key.name).empty();
     EXPECT_TRUE(named || node->unschedulable == (key.name == "z-cordoned")) << "S7: " << key.name;
   }
 }
@@ -326,11 +217,7 @@ TEST(Unsynced, NothingIsPlannedBeforeEveryStoreHasSynced) {
   spec.nodes = alike_nodes(2);
   FleetModel fleet(spec);
   fleet.edit("any", "mps-8");
-  World copy = fleet.world;
-  copy.operand_pods = {};
-  FleetIndex index;
-  const Plan plan = plan_fleet(Snapshot{copy, fleet.now, fleet.observed, fleet.consumers, fleet.settings}, index);
-  EXPECT_TRUE(plan.actions.empty());
+  check_incomplete_views(fleet);
 }
 
 TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {

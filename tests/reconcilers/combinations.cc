@@ -1,0 +1,402 @@
+#include "tests/reconcilers/combinations.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <tuple>
+#include <utility>
+
+#include "reconcilers/assess.h"
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/labels.h"
+#include "tests/reconcilers/fleet_model.h"
+#include "tests/reconcilers/invariant_checks.h"
+
+namespace gso::test {
+
+namespace {
+
+using std::chrono::seconds;
+
+// Disruptive ones into, within and out of MPS, and those that leave running clients alone.
+constexpr std::array<Change, 6> kChanges = {{{"mps-4", "mps-8", "mps-6", "mps-5"},
+                                             {"ts-4", "ts-8", "ts-6", "ts-5"},
+                                             {"ts-4", "mps-4", "mps-8", "mps-5"},
+                                             {"ts-8", "ts-2-renamed", "ts-4-renamed", "ts-3-renamed"},
+                                             {"mps-4", "ts-4", "ts-8", "ts-5"},
+                                             {"mps-4", "mps-4-many", "mps-6-many", "mps-5-many"}}};
+constexpr std::array<const char*, 6> kFaultNames = {
+    "none", "plugin crashes", "sidecar is stuck", "labels stay wrong", "capacity stays wrong", "pod never gets ready"};
+constexpr int kDriftNodes = 40;
+// Whoever dies at every write for ever forgets for ever how long anything has held.
+constexpr std::int64_t kMostKills = 30;
+constexpr Duration kIdleTimeout = seconds(20);
+constexpr Duration kVerifyTimeout = seconds(30);
+
+constexpr std::string_view kPolicy =
+    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: default}}\nspec:\n  rollout:\n"
+    "    maxUnavailable: {0}\n    maxUnavailablePerGroup: {1}\n    canary: {{nodesPerGroup: {2}, soak: 4s}}\n"
+    "    workloads: {3}\n    idleTimeout: 20s\n    verifyTimeout: 30s\n    maxFailures: 2\n{4}";
+
+FleetSpec fleet_of(const Combination& c) {
+  FleetSpec spec;
+  spec.profiles = {{"any", c.change.from}};
+  spec.nodes = alike_nodes(4, "NVIDIA-A100-SXM4-40GB", "a");
+  for (NodeSpec& node : alike_nodes(2, "Tesla-T4", "t")) spec.nodes.push_back(std::move(node));
+  if (!c.old_drift) return spec;
+  spec.profiles["old"] = "ts-2";
+  for (NodeSpec& node : alike_nodes(kDriftNodes, "Tesla-V100", "z")) {
+    node.labels = {{std::string(kConfigLabel), "old"}};
+    spec.nodes.push_back(std::move(node));
+  }
+  return spec;
+}
+
+class Rollout {
+ public:
+  explicit Rollout(const Combination& combination) : c_(combination), fleet_(fleet_of(combination)) {
+    fleet_.settings.settle = seconds(2);
+    fleet_.settings.cluster_max_unavailable = {50, true};
+    fleet_.settings.projection = seconds(2);
+  }
+
+  RolloutTrace play() {
+    install();
+    prepare();
+    change();
+    if (!failed()) repair();
+    if (!failed()) look_back();
+    return trace_;
+  }
+
+ private:
+  // In this rollout: others of the same test may have failed before.
+  [[nodiscard]] bool failed() const { return failures() > failures_before_; }
+  static int failures() { return testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(); }
+
+  // S9: an operator that comes to a running fleet changes nothing.
+  void install() {
+    // Nobody has restarted anything since: 40 nodes show what stood there before.
+    if (c_.old_drift) fleet_.edit("old", "ts-4");
+    const char* const one_left = c_.not_ready ? "3" : "1";  // Beside two that are NotReady.
+    fleet_.policy(
+        fmt::format(kPolicy, c_.percent ? "34%" : one_left, c_.percent ? "50%" : one_left, c_.canary ? 1 : 0,
+                    c_.pdb_refuses ? "Evict" : "WaitForIdle",
+                    c_.window_closes ? "    maintenanceWindows: [{cron: \"*/10 * * * *\", duration: 1m}]\n" : ""));
+    installing_ = true;
+    EXPECT_TRUE(run_until_quiet(seconds(60))) << "S6: the installation does not come to rest";
+    installing_ = false;
+    for (const auto& [key, node] : fleet_.world.nodes.all())
+      EXPECT_EQ(fleet_.patches(key.name), 0) << "S9: " << key.name;
+  }
+
+  void prepare() {
+    fleet_.advance(seconds(5));
+    if (c_.window_closes) to_the_end_of_a_window();
+    if (c_.not_ready) fleet_.set_ready("t02", false);
+    if (c_.pdb_refuses) {
+      fleet_.use("a02", "web", std::string(c_.change.from == std::string_view("none") ? "" : kGpuResource), 1);
+      fleet_.protect("web", "Cannot evict pod as it would violate the pod's disruption budget.");
+    }
+    const std::string ill = sick_node();
+    if (c_.fault == Fault::plugin_crashes) fleet_.crash_pods(ill, true);
+    if (c_.fault == Fault::sidecar_is_stuck) fleet_.ail(ill, "plugin", "created", 1000);
+    if (c_.fault == Fault::labels_stay_wrong) fleet_.stick_labels(ill, true);
+    if (c_.fault == Fault::capacity_stays_wrong) fleet_.stick_sidecars(ill, true);
+    if (c_.fault == Fault::never_ready) fleet_.hold_pods(ill, true);
+  }
+
+  // Fifteen seconds before it closes.
+  void to_the_end_of_a_window() {
+    constexpr std::int64_t kPeriod = 600;
+    const auto since = std::chrono::duration_cast<seconds>(fleet_.now.time_since_epoch()).count() % kPeriod;
+    fleet_.advance(seconds(kPeriod - since + 45));
+  }
+
+  [[nodiscard]] std::string sick_node() const { return c_.fault_in_canary ? "a01" : "a03"; }
+
+  // The edit, and whatever comes of it until nothing happens any more, or nothing but the wait for a budget.
+  void change() {
+    fleet_.edit("any", c_.change.to);
+    // A node that nobody may evict from is tried again and again.
+    const bool quiet = run_until_quiet(c_.pdb_refuses && c_.killed_every == 0 ? bound() / 4 : bound());
+    // A pod that no new pod helps is tried again later and later, for ever.
+    EXPECT_TRUE(quiet || c_.pdb_refuses || c_.fault == Fault::sidecar_is_stuck)
+        << "L1: no rest within " << k8s::format_go_duration(bound());
+    Plan rest = fleet_.plan();
+    check_converged_or_named(fleet_, rest);
+    // While nodes wait for the next window, the status says so when it closes.
+    // A pod that no new pod helps is healed again.
+    const bool heals = c_.fault == Fault::sidecar_is_stuck;
+    const bool waits = fleet_.index.impl().units.begin()->second.counts.contains(Situation::change);
+    if (quiet && !failed() && !heals && !(waits && c_.window_closes)) check_silent(fleet_);
+    if (c_.old_drift) expect_drift_untouched();
+  }
+
+  void expect_drift_untouched() {
+    for (const auto& [key, node] : fleet_.world.nodes.all()) {
+      if (!key.name.starts_with("z")) continue;
+      EXPECT_EQ(fleet_.patches(key.name), 0) << "S9: drift from before the installation: " << key.name;
+      EXPECT_EQ(fleet_.restarts(key.name, "plugin"), 0) << "S9: " << key.name;
+    }
+  }
+
+  // What stood in the way goes, and somebody writes another profile: then every node converges.
+  void repair() {
+    for (const char* node : {"a01", "a02", "a03", "a04", "t01", "t02"}) fleet_.set_ready(node, true);
+    fleet_.protect("web", "");
+    // Nobody evicts a pod that would find nothing of what it asks for: it has to end by itself.
+    if (std::string_view(c_.change.to).ends_with("-renamed")) fleet_.release("a02");
+    const std::string ill = sick_node();
+    fleet_.crash_pods(ill, false);
+    fleet_.ail(ill, "plugin", "", 0);
+    fleet_.stick_labels(ill, false);
+    fleet_.stick_sidecars(ill, false);
+    fleet_.hold_pods(ill, false);
+    superseded_ = lost_ = true;
+    fleet_.edit("any", c_.change.repair);
+    EXPECT_TRUE(run_until_quiet(bound())) << "L1: no rest within " << k8s::format_go_duration(bound());
+    if (failed()) return;
+    const Plan rest = fleet_.plan();
+    for (const char* node : {"a01", "a02", "a03", "a04", "t01", "t02"}) {
+      const NodeAssessment& a = *fleet_.index.assessment(node);
+      EXPECT_TRUE(a.situation == Situation::current && a.matches)
+          << "L1: " << node << " " << to_string(a.situation) << " " << named_reason(fleet_, rest, node) << " "
+          << a.verified.mismatch << " " << fleet_.annotation_of(node, kMessageAnnotation) << "\n"
+          << fleet_.policy_status("default");
+      EXPECT_FALSE(fleet_.node(node).unschedulable) << "S7: " << node << " stays cordoned";
+      EXPECT_EQ(fleet_.label_of(node, kStateLabel), "") << node;
+      EXPECT_EQ(fleet_.annotation_of(node, kScaleDownDisabled), "") << node;
+    }
+    if (!failed()) check_silent(fleet_);
+    if (c_.old_drift) expect_drift_untouched();
+  }
+
+  // S9: another start, and one without anything that was ours, change nothing.
+  void look_back() {
+    fleet_.kill_operator();
+    for (int i = 0; i < 3; ++i) {
+      const Plan plan = fleet_.tick();
+      for (const PlannedAction& action : plan.actions) ADD_FAILURE() << "S9: after a restart: " << print(action);
+    }
+    fleet_.world.configmaps.erase({fleet_.settings.operator_namespace, fleet_.settings.state_config_map});
+    for (const auto& [key, rollout] : std::unordered_map(fleet_.world.rollouts.all())) fleet_.world.rollouts.erase(key);
+    fleet_.kill_operator();
+    for (int i = 0; i < 8; ++i) check_undisruptive(fleet_.tick(), "after our state was lost");
+  }
+
+  // Everything one after another, each node as long as it may take; with windows, one minute in ten.
+  [[nodiscard]] Duration bound() const {
+    constexpr int kNodes = 6;
+    const Duration each = 2 * (kIdleTimeout + kVerifyTimeout) + seconds(30);
+    return kNodes * each * (c_.window_closes ? 10 : 1) + std::chrono::minutes(1);
+  }
+
+  // --- Steps.
+
+  // True once nothing has happened for longer than it takes a window to come again, but in statuses.
+  bool run_until_quiet(Duration limit) {
+    const WallTime end = fleet_.now + std::chrono::duration_cast<std::chrono::milliseconds>(limit);
+    const Duration enough = c_.window_closes ? std::chrono::minutes(12) : std::chrono::minutes(2);
+    WallTime busy = fleet_.now;
+    while (fleet_.now < end && !failed()) {
+      const Plan plan = step();
+      const bool acts = std::ranges::any_of(plan.actions, [](const PlannedAction& planned) {
+        return !std::holds_alternative<PatchStatus>(planned.action);
+      });
+      if (acts) busy = fleet_.now;
+      const bool rests = plan.actions.empty() && plan.consumers_wanted.empty();
+      if (rests && (!plan.requeue_after || fleet_.now - busy > enough)) return true;
+      const Duration wait = plan.requeue_after.value_or(seconds(1));
+      fleet_.advance(rests && fleet_.now - busy > seconds(3) ? std::clamp<Duration>(wait, seconds(1), seconds(30))
+                                                             : Duration(seconds(1)));
+    }
+    return failed();
+  }
+
+  Plan step() {
+    ++trace_.steps;
+    const bool compare = trace_.steps % (c_.old_drift ? 16 : 4) == 0;
+    const Plan again = compare ? fleet_.plan_from_scratch() : Plan{};
+    Plan plan = fleet_.plan();
+    if (compare) check_same(plan, again);
+    check_plan(fleet_, plan);
+    if (installing_) check_undisruptive(plan, "installing");
+    if (std::ranges::any_of(plan.actions, starts) && !incomplete_checked_) {
+      incomplete_checked_ = true;
+      check_incomplete_views(fleet_);
+    }
+    show(plan);
+    execute(plan);
+    disturb();
+    return plan;
+  }
+
+  void execute(const Plan& plan) {
+    for (const PlannedAction& planned : plan.actions) {
+      ledger_.note(fleet_, planned);
+      trace_.starts += starts(planned) ? 1 : 0;
+      fleet_.apply(planned);
+      if (std::holds_alternative<RecordEvent>(planned.action)) continue;
+      ++trace_.writes;
+      const std::int64_t since = trace_.writes - c_.killed_from;
+      if (c_.killed_every == 0 || since < 0 || since % c_.killed_every != 0 || trace_.kills >= kMostKills) continue;
+      ++trace_.kills;
+      fleet_.kill_operator();
+      return;
+    }
+  }
+
+  // What happens while nodes are in flight.
+  void disturb() {
+    if (installing_) return;
+    for (const auto& [key, node] : fleet_.world.nodes.all()) {
+      const auto flight = read_flight(*node);
+      if (!flight || flight->failed) continue;
+      if (c_.superseding != Superseding::none && !superseded_ && (!c_.canary || ++in_flight_seen_ > 3)) {
+        superseded_ = true;
+        fleet_.advance(seconds(1));
+        fleet_.edit("any", c_.superseding == Superseding::by_another ? c_.change.another : c_.change.from);
+      }
+      if (c_.not_ready && !lost_ && key.name != "t02") {
+        lost_ = true;
+        fleet_.set_ready(key.name, false);
+      }
+      return;
+    }
+  }
+
+  void show(const Plan& plan) const {
+    if (std::getenv("GSO_SHOW_STORY") == nullptr) return;
+    for (const PlannedAction& action : plan.actions) {
+      if (std::getenv("GSO_SHOW_STATUS") != nullptr || !std::holds_alternative<PatchStatus>(action.action))
+        fmt::print("{} {}\n", k8s::format_time(fleet_.now), print(action));
+    }
+    for (const std::string& name : plan.consumers_wanted) fmt::print("  wants consumers of {}\n", name);
+    if (plan.requeue_after) fmt::print("  again in {}\n", k8s::format_go_duration(*plan.requeue_after));
+  }
+
+  const Combination& c_;
+  FleetModel fleet_;
+  RestartLedger ledger_;
+  RolloutTrace trace_;
+  bool installing_ = false;
+  bool superseded_ = false;
+  bool lost_ = false;
+  bool incomplete_checked_ = false;
+  int in_flight_seen_ = 0;
+  int failures_before_ = failures();
+};
+
+}  // namespace
+
+std::string Combination::name() const {
+  std::string out = fmt::format("{} to {}", change.from, change.to);
+  out += canary ? ", canary" : "";
+  out += percent ? ", budgets in percent" : ", budgets of one";
+  if (fault != Fault::none) {
+    out += fmt::format(", {} {}", kFaultNames[static_cast<std::size_t>(fault)],
+                       fault_in_canary ? "on the first node" : "on a later node");
+  }
+  if (killed_every > 0) out += fmt::format(", killed after every {}. write from the {}. on", killed_every, killed_from);
+  out += not_ready ? ", nodes NotReady" : "";
+  out += pdb_refuses ? ", a PodDisruptionBudget refuses" : "";
+  out += window_closes ? ", the window closes" : "";
+  out += superseding == Superseding::by_another       ? ", superseded"
+         : superseding == Superseding::by_the_old_one ? ", edited back"
+                                                      : "";
+  out += old_drift ? ", 40 nodes with old drift" : "";
+  return out;
+}
+
+namespace {
+
+// Takes turns through `values`, each time that it is asked.
+template <class T>
+T next_of(const std::vector<T>& values, std::size_t& turn) {
+  return values[turn++ % values.size()];
+}
+
+std::vector<Combination> product_of_yes_and_no() {
+  std::vector<Combination> out;
+  std::size_t live = 0, disruptive = 0, fault = 0, place = 0, killed = 0, from = 0, edit = 0;
+  for (unsigned bits = 0; bits < 1U << 10U; ++bits) {
+    const auto is = [bits](unsigned bit) { return (bits >> bit & 1U) != 0; };
+    Combination c;
+    c.change = kChanges[is(0) ? 2 * (disruptive++ % 3) : 2 * (live++ % 3) + 1];
+    c.canary = is(1);
+    c.percent = is(2);
+    if (is(3)) c.fault = static_cast<Fault>(1 + fault++ % kFaults);
+    if (is(3)) c.fault_in_canary = place++ % 3 == 0;
+    if (is(4)) c.killed_every = next_of<int>({1, 3, 7}, killed);
+    if (is(4)) c.killed_from = next_of<int>({1, 2, 3, 4, 5, 6, 7}, from);
+    c.not_ready = is(5);
+    c.pdb_refuses = is(6);
+    c.window_closes = is(7);
+    if (is(8)) c.superseding = next_of<Superseding>({Superseding::by_another, Superseding::by_the_old_one}, edit);
+    c.old_drift = is(9);
+    out.push_back(c);
+  }
+  return out;
+}
+
+// One more dimension: every combination so far with every value of it.
+template <class T>
+std::vector<Combination> times(const std::vector<Combination>& so_far, const std::vector<T>& values,
+                               void (*set)(Combination&, const T&)) {
+  std::vector<Combination> out;
+  for (const Combination& before : so_far) {
+    for (const T& value : values) {
+      out.push_back(before);
+      set(out.back(), value);
+    }
+  }
+  return out;
+}
+
+std::vector<Combination> product_of_all_values() {
+  std::vector<std::pair<Fault, bool>> faults = {{Fault::none, false}};
+  for (int fault = 1; fault <= kFaults; ++fault) {
+    for (const bool first : {false, true}) faults.emplace_back(static_cast<Fault>(fault), first);
+  }
+  const std::vector<bool> flags = {false, true};
+  std::vector<Combination> out(1);
+  out = times<Change>(out, {kChanges.begin(), kChanges.end()}, [](Combination& c, const Change& v) { c.change = v; });
+  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.canary = v; });
+  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.percent = v; });
+  out = times<std::pair<Fault, bool>>(
+      out, faults, [](Combination& c, const std::pair<Fault, bool>& v) { std::tie(c.fault, c.fault_in_canary) = v; });
+  out = times<int>(out, {0, 1, 3, 7}, [](Combination& c, const int& v) { c.killed_every = c.killed_from = v; });
+  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.not_ready = v; });
+  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.pdb_refuses = v; });
+  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.window_closes = v; });
+  out = times<Superseding>(out, {Superseding::none, Superseding::by_another, Superseding::by_the_old_one},
+                           [](Combination& c, const Superseding& v) { c.superseding = v; });
+  return times<bool>(out, flags, [](Combination& c, const bool& v) { c.old_drift = v; });
+}
+
+}  // namespace
+
+std::vector<Combination> all_combinations(Extent extent) {
+  if (extent == Extent::every_value) return product_of_all_values();
+  std::vector<Combination> out = product_of_yes_and_no();
+  if (extent == Extent::yes_and_no) return out;
+  // The words of a linear code: two parities of six and seven dimensions whose sum has seven, so that no five
+  // dimensions are bound by them.
+  std::vector<Combination> covering;
+  for (unsigned bits = 0; bits < out.size(); ++bits) {
+    const bool even = std::popcount(bits & 0b1111110000U) % 2 == 0 && std::popcount(bits & 0b0001111111U) % 2 == 0;
+    if (even) covering.push_back(out[bits]);
+  }
+  return covering;
+}
+
+RolloutTrace play(const Combination& combination) {
+  return Rollout(combination).play();
+}
+
+}  // namespace gso::test

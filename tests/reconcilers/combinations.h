@@ -1,0 +1,61 @@
+// Rollouts of a model fleet in which everything comes together that can: which change, how it is staged, what fails,
+// who is in the way, and when the operator dies. One Combination is one rollout from installation to rest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gso::test {
+
+// What one node does when it gets the new profile.
+enum class Fault { none, plugin_crashes, sidecar_is_stuck, labels_stay_wrong, capacity_stays_wrong, never_ready };
+inline constexpr int kFaults = 5;  // Without none.
+
+// An edit while nodes are in flight.
+enum class Superseding { none, by_another, by_the_old_one };
+
+struct Change {
+  const char* from;
+  const char* to;
+  const char* another;  // Of a superseding edit.
+  const char* repair;   // Of the edit that ends it all: what failed before is not tried again.
+};
+
+struct Combination {
+  Change change{"ts-4", "ts-8", "ts-6", "ts-5"};
+  bool canary = false;
+  bool percent = false;  // Budgets of 34 % and 50 %; else of one node.
+  Fault fault = Fault::none;
+  bool fault_in_canary = false;  // Else in a node that comes after it.
+  int killed_every = 0;          // Writes after which the operator is killed, again and again; 0: never.
+  int killed_from = 0;           // The first of these writes.
+  bool not_ready = false;        // One node from before the edit on, one that is lost in flight.
+  bool pdb_refuses = false;      // workloads: Evict, and a budget that allows no eviction.
+  bool window_closes = false;    // Fifteen seconds after the edit.
+  Superseding superseding = Superseding::none;
+  bool old_drift = false;  // 40 more nodes that do not show their profile when the operator comes.
+  [[nodiscard]] std::string name() const;
+};
+
+// The product of all ten dimensions as yes and no is 1,024. Dimensions with more values take turns in them, so that
+// each value meets those of the others many times over.
+enum class Extent {
+  covering,     // 256 of the 1,024: any five dimensions meet in each of their 32 ways (an orthogonal array).
+  yes_and_no,   // The 1,024.
+  every_value,  // The product of every value: 50,688.
+};
+[[nodiscard]] std::vector<Combination> all_combinations(Extent extent);
+
+// What happened, for tests about the driver itself.
+struct RolloutTrace {
+  std::int64_t writes = 0;  // Events not counted.
+  std::int64_t kills = 0;
+  std::int64_t starts = 0;
+  std::int64_t steps = 0;
+};
+
+// Plays it with every invariant checked at every step; failures are reported to GoogleTest.
+RolloutTrace play(const Combination& combination);
+
+}  // namespace gso::test

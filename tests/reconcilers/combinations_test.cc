@@ -1,0 +1,80 @@
+// Combinations of {strategy change, canary, percent budgets, failures at each step, operator killed at each write,
+// NotReady nodes, PDB refusing, window closing mid-way, superseding edit, 40 nodes with old drift at install}, with the
+// invariants asserted at every step. By default any five of them in each of their 32 ways; GSO_COMBINATIONS=full plays
+// all 1,024 (minutes), =all every value of every dimension (hours). GSO_COMBINATION=17 plays one, GSO_SHOW_STORY=1
+// prints what is planned, GSO_KEEP_GOING=1 goes on after a failure.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "tests/reconcilers/combinations.h"
+
+namespace gso::test {
+namespace {
+
+constexpr int kShards = 16;
+
+Extent extent() {
+  const char* wanted = std::getenv("GSO_COMBINATIONS");
+  const std::string_view text = wanted == nullptr ? "" : wanted;
+  return text == "all" ? Extent::every_value : text == "full" ? Extent::yes_and_no : Extent::covering;
+}
+
+const std::vector<Combination>& combinations() {
+  static const std::vector<Combination> list = all_combinations(extent());
+  return list;
+}
+
+class RolloutCombinations : public testing::TestWithParam<int> {};
+
+TEST_P(RolloutCombinations, KeepTheInvariantsAtEveryStep) {
+  const char* only = std::getenv("GSO_COMBINATION");
+  for (std::size_t i = static_cast<std::size_t>(GetParam()); i < combinations().size(); i += kShards) {
+    if (only != nullptr && i != static_cast<std::size_t>(std::atoll(only))) continue;
+    const Combination& combination = combinations()[i];
+    SCOPED_TRACE(fmt::format("combination {}: {}", i, combination.name()));
+    const RolloutTrace trace = play(combination);
+    EXPECT_GT(trace.starts, 0) << "nothing was rolled";
+    EXPECT_EQ(trace.kills > 0, combination.killed_every > 0);
+    if (HasFailure() && std::getenv("GSO_KEEP_GOING") == nullptr) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, RolloutCombinations, testing::Range(0, kShards));
+
+// The covering array is one: any five dimensions in all of their ways.
+TEST(Combinations, AnyFiveDimensionsMeetInEachOfTheirWays) {
+  std::vector<unsigned> rows;
+  for (const Combination& c : all_combinations(Extent::covering)) {
+    const bool disruptive = std::string_view(c.change.from) != "ts-8" && std::string_view(c.change.to) != "ts-8" &&
+                            std::string_view(c.change.to) != "mps-4-many";
+    const bool flags[] = {disruptive,
+                          c.canary,
+                          c.percent,
+                          c.fault != Fault::none,
+                          c.killed_every > 0,
+                          c.not_ready,
+                          c.pdb_refuses,
+                          c.window_closes,
+                          c.superseding != Superseding::none,
+                          c.old_drift};
+    unsigned row = 0;
+    for (unsigned i = 0; i < 10; ++i) row |= (flags[i] ? 1U : 0U) << i;
+    rows.push_back(row);
+  }
+  EXPECT_EQ(rows.size(), 256U);
+  for (unsigned dimensions = 0; dimensions < 1U << 10U; ++dimensions) {
+    if (std::popcount(dimensions) != 5) continue;
+    std::set<unsigned> ways;
+    for (const unsigned row : rows) ways.insert(row & dimensions);
+    EXPECT_EQ(ways.size(), 32U) << dimensions;
+  }
+}
+
+}  // namespace
+}  // namespace gso::test
