@@ -54,7 +54,8 @@ void Assessor::finish() {
   out_.unavailable = !node_.ready || node_.unschedulable || (expects_gpus && !serves);
   const auto state = node_.meta.labels.get(kStateLabel);
   const bool blocked_written = state == kStateBlocked;
-  const bool left_cordoned = node_.meta.annotations.get(kCordonedAnnotation) == "true";
+  const bool left_cordoned =
+      node_.meta.annotations.get(kCordonedAnnotation) == "true" && !cordon_is_relied_on(node_, set_);
   const bool wants_blocked = out_.situation == Situation::blocked && out_.write_blocked;
   const bool left_guarded = node_.meta.annotations.contains(kGuardAnnotation);
   out_.stale_state = !out_.flight && ((blocked_written && !wants_blocked) || left_cordoned || left_guarded);

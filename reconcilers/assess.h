@@ -184,6 +184,8 @@ struct AssessContext {
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in);
 // Another actor holds the node: driver upgrade or MIG change under way. Empty: nobody.
 [[nodiscard]] std::string_view foreign_holder(const Node& node, const OperandSet& set);
+// Such an actor, or a person by gpusharing.dev/hold, relies on a cordon of ours: it stays (S7).
+[[nodiscard]] bool cordon_is_relied_on(const Node& node, const OperandSet& set);
 // The policy that wrote this label of the node; nullopt when somebody else did, or has changed it since. Empty where an
 // earlier release wrote it.
 [[nodiscard]] std::optional<std::string_view> label_writer(const Node& node, std::string_view label);

@@ -224,6 +224,10 @@ std::string_view foreign_holder(const Node& node, const OperandSet& set) {
   return {};
 }
 
+bool cordon_is_relied_on(const Node& node, const OperandSet& set) {
+  return node.meta.annotations.get(kHoldAnnotation) == "true" || !foreign_holder(node, set).empty();
+}
+
 std::optional<std::string_view> label_writer(const Node& node, std::string_view label) {
   const auto now = node.meta.labels.get(label).value_or("");
   if (now.empty() || !owned_labels(node).contains(std::string(label))) return std::nullopt;

@@ -59,15 +59,10 @@ void plan_node_states(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
-    PatchNode patch;
-    patch.name = name;
+    // What failed before has been replaced by something that cannot be: nothing of it is under way any more.
+    PatchNode patch = patch_out(pass, *node, *a);
     if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
     patch.set_annotations[std::string(kMessageAnnotation)] = a->message;
-    // What failed before has been replaced by something that cannot be: nothing of it is under way any more.
-    for (std::string_view annotation : {kTargetAnnotation, kReplaceAnnotation}) {
-      if (node->meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
-    }
-    remove_guards(patch, *node);
     pass.add(std::move(patch), a->reason, a->message, false, name);
     pass.event(node_ref(name), true, a->reason, "Block", a->message);
   }
@@ -75,6 +70,7 @@ void plan_node_states(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->situation == Situation::first_seen || !pass.plannable(*a)) continue;
+    if (pass.index.written_blocked.contains(name)) continue;  // By the patch that says so.
     PatchNode patch = patch_out(pass, *node, *a);
     const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
     if (!nothing) pass.add(std::move(patch), "Released", "nothing of a change is left on the node", false, name);

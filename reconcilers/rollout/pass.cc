@@ -227,15 +227,17 @@ PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a)
   auto drop = [&](std::string_view annotation) {
     if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
   };
-  if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
   drop(kTargetAnnotation);
   drop(kReplaceAnnotation);
-  drop(kMessageAnnotation);
+  if (a.situation != Situation::blocked || !a.write_blocked) {
+    if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
+    drop(kMessageAnnotation);
+  }
   drop(kRetryAnnotation);
   remove_guards(patch, node);
-  // Another holder relies on the cordon: it stays, remembered as ours, until the holder is gone (S7).
-  const bool relied_on = a.held || !foreign_holder(node, pass.index.set_of(a)).empty();
-  if (node.meta.annotations.get(kCordonedAnnotation) == "true" && !relied_on) {
+  // Where somebody relies on the cordon it stays, remembered as ours, until nobody does.
+  const bool ours = node.meta.annotations.get(kCordonedAnnotation) == "true";
+  if (ours && !cordon_is_relied_on(node, pass.index.set_of(a))) {
     drop(kCordonedAnnotation);
     if (node.unschedulable) {
       patch.unschedulable = false;

@@ -77,7 +77,8 @@ enum class Drain {
 // back, those that are still as we set them.
 void add_guards(PatchNode& patch, const Node& node);
 void remove_guards(PatchNode& patch, const Node& node);
-// Takes everything of a change off the node; a revision is recorded by record_on().
+// Takes everything of a change off the node; a revision is recorded by record_on(). What says that the node is Blocked
+// stays where it is.
 [[nodiscard]] PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& assessment);
 void record_on(PatchNode& patch, const Node& node, const NodeAssessment& assessment, const std::string& revision);
 // Devices that GFD's label does not tell (two models, or no GFD), where the plugin's capacity proves them; else 0.
