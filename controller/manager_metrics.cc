@@ -130,6 +130,14 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
   std::map<std::string, MonoTime> cordoned;
   const MonoTime now = clock_->monotonic();
   // A standby assesses nothing: what it knew as the leader is of then, and would never go away.
+  const auto count_cordon = [&](const Node& node) {
+    if (!node.unschedulable || node.meta.annotations.get(kCordonedAnnotation) != "true") return;
+    const auto since = cordoned_since_.find(node.meta.name);
+    cordoned.emplace(node.meta.name, since == cordoned_since_.end() ? now : since->second);
+  };
+  for (const std::string& name : leading() ? index_.abandoned_nodes() : std::vector<std::string>()) {
+    if (const Node* node = world_.nodes.find(name)) count_cordon(*node);
+  }
   for (const std::string& name : leading() ? index_.node_names() : std::vector<std::string>()) {
     const NodeAssessment* assessment = index_.assessment(name);
     const Node* node = world_.nodes.find(name);
@@ -141,10 +149,7 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
     if (assessment->situation == Situation::blocked) ++reasons[std::string(assessment->reason)];
     const bool served = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
     if (node->ready && !served) ++without_gpus;
-    if (node->unschedulable && node->meta.annotations.get(kCordonedAnnotation) == "true") {
-      const auto since = cordoned_since_.find(name);
-      cordoned.emplace(name, since == cordoned_since_.end() ? now : since->second);
-    }
+    count_cordon(*node);
   }
   set_counts(metrics, "gpusharing_nodes", "state", states);
   set_counts(metrics, "gpusharing_nodes_blocked", "reason", reasons);

@@ -171,6 +171,8 @@ struct AssessContext {
 // Running, Ready, not being deleted, no container in back-off.
 [[nodiscard]] bool is_serving(const Pod& pod);
 [[nodiscard]] std::shared_ptr<const Flight> read_flight(const Node& node);
+// It carries something that a change left there and its end takes off: target, list of pods, cordon, guards, state.
+[[nodiscard]] bool carries_change(const Node& node);
 [[nodiscard]] std::string print_replace(const std::map<Component, std::set<std::string>>& replace);
 // True when the pod was certainly created after that moment. Kubernetes' times have whole seconds: equal proves
 // nothing.

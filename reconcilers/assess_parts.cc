@@ -167,6 +167,12 @@ std::shared_ptr<const Flight> read_flight(const Node& node) {
   return flight;
 }
 
+bool carries_change(const Node& node) {
+  constexpr std::string_view kMarks[] = {kTargetAnnotation, kReplaceAnnotation, kCordonedAnnotation, kGuardAnnotation};
+  return node.meta.labels.contains(kStateLabel) ||
+         std::ranges::any_of(kMarks, [&](std::string_view mark) { return node.meta.annotations.contains(mark); });
+}
+
 Transition flight_transition(const Flight& flight, const Profile* target) {
   auto mps = flight.replace.find(Component::mps);
   if (mps != flight.replace.end()) {

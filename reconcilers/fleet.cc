@@ -25,6 +25,7 @@ Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kNodeProfile);
   plan_nodes_to_record(pass);
   plan_node_states(pass);
+  plan_abandoned(pass);
   plan_findings(pass);
   plan_preflight(pass);
   return std::move(pass.plan);

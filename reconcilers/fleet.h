@@ -46,6 +46,8 @@ class FleetIndex {
   // After refresh(): one node's assessment, or nullptr when the node has no GPU operands.
   [[nodiscard]] const NodeAssessment* assessment(std::string_view node) const;
   [[nodiscard]] std::vector<std::string> node_names() const;  // Sorted.
+  // Nodes that no plugin with profiles serves and that carry what a change has left there. Sorted.
+  [[nodiscard]] std::vector<std::string> abandoned_nodes() const;
   [[nodiscard]] const std::vector<OperandSet>& operand_sets() const;
 
   class Impl;

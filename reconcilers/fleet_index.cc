@@ -66,6 +66,12 @@ std::vector<std::string> FleetIndex::node_names() const {
   return out;
 }
 
+std::vector<std::string> FleetIndex::abandoned_nodes() const {
+  std::vector<std::string> out;
+  for (const auto& [name, busy] : impl_->abandoned) out.push_back(name);
+  return out;
+}
+
 const std::vector<OperandSet>& FleetIndex::operand_sets() const {
   return impl_->discovery.sets;
 }
@@ -103,6 +109,7 @@ void FleetIndex::Impl::reset() {
                       &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases}) {
     names->clear();
   }
+  abandoned.clear();
   mps_work.clear();
   pods_by_node_.clear();
 }
@@ -222,6 +229,7 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   if (node == nullptr) return;
   auto assessment = assess_node(context, *node, pods_of(name));
   compare_mark(context, *node, assessment ? &*assessment : nullptr);
+  if (!assessment || assessment->situation == Situation::unmanaged) note_abandoned(*node);
   if (!assessment) return;
   add(name, *assessment, *node);
   if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
@@ -230,6 +238,18 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
     unwritable.insert(name);
   }
   nodes.insert_or_assign(name, std::move(*assessment));
+}
+
+// Out of service or half-way, it keeps its slot in the cluster's budget until its marks are off.
+void FleetIndex::Impl::note_abandoned(const Node& node) {
+  if (!carries_change(node)) return;
+  const bool busy =
+      node.meta.annotations.contains(kTargetAnnotation) || node.meta.annotations.contains(kCordonedAnnotation);
+  abandoned.emplace(node.meta.name, busy);
+  if (!busy) return;
+  ++cluster.total;
+  ++cluster.busy;
+  unavailable.insert(node.meta.name);
 }
 
 void FleetIndex::Impl::compare_mark(const AssessContext& context, const Node& node, const NodeAssessment* assessment) {
@@ -256,8 +276,8 @@ UnitKey unit_key_of(const NodeAssessment& a) {
 
 void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Node& node) {
   if (a.situation == Situation::first_seen) first_seen.insert(name);
-  if (a.stale_state) stale.insert(name);
   if (a.situation == Situation::unmanaged) return;
+  if (a.stale_state) stale.insert(name);
   Counted& share = a.counted;
   share.set = Interned(set_of(a).id());
   share.busy = a.unavailable || a.flight != nullptr;
@@ -327,6 +347,11 @@ void FleetIndex::Impl::remove(const std::string& name) {
     names->erase(name);
   }
   mps_work.erase(name);
+  if (const auto left = abandoned.find(name); left != abandoned.end()) {
+    cluster.total -= left->second ? 1 : 0;
+    cluster.busy -= left->second ? 1 : 0;
+    abandoned.erase(left);
+  }
   const auto before = nodes.extract(name);
   if (before.empty() || before.mapped().counted.set.empty()) return;
   const NodeAssessment& a = before.mapped();

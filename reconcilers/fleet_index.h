@@ -83,6 +83,9 @@ class FleetIndex::Impl {
   std::map<SetupBook::Answer, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen,
       drifting, breaking, unhealthy, label_work, unwritable, releases;
+  // Nodes that no plugin with profiles serves (any more) and that carry what a change has left there -> whether they
+  // count as busy in `cluster`.
+  std::map<std::string, bool> abandoned;
   std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI is not as their MPS daemon is.
   // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
   // nodes that both select.
@@ -105,6 +108,7 @@ class FleetIndex::Impl {
   void sign_sets(const World& world);
   void assess(const AssessContext& context, const std::string& name);
   void compare_mark(const AssessContext& context, const Node& node, const NodeAssessment* assessment);
+  void note_abandoned(const Node& node);
   void add(const std::string& name, NodeAssessment& assessment, const Node& node);  // Notes in it how it counts.
   void remove(const std::string& name);
 

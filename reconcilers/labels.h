@@ -116,6 +116,8 @@ inline constexpr std::string_view kNodesWouldBreak = "NodesWouldBreak";
 inline constexpr std::string_view kGpuOperatorUpdating = "GPUOperatorUpdating";
 inline constexpr std::string_view kDaemonSetOwnedConsumers = "DaemonSetOwnedConsumers";
 inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
+// A node that nobody manages any more, in the middle of a change: its marks are taken off.
+inline constexpr std::string_view kAbandoned = "Abandoned";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
 inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";

@@ -105,8 +105,10 @@ void add_notes(const Node& node, const NodeAssessment* a, NodeExplanation& out) 
   if (!node.ready) out.notes.emplace_back("it is not Ready: it is skipped, and counts as unavailable");
   if (node.unschedulable) {
     const bool ours = node.meta.annotations.get(kCordonedAnnotation) == "true";
-    out.notes.emplace_back(ours ? "it is cordoned by the operator, which uncordons it when it is done"
-                                : "it is cordoned by somebody else, who has to uncordon it");
+    const bool managed = a != nullptr && a->situation != Situation::unmanaged;
+    out.notes.emplace_back(!ours     ? "it is cordoned by somebody else, who has to uncordon it"
+                           : managed ? "it is cordoned by the operator, which uncordons it when it is done"
+                                     : "it is cordoned by the operator, for a change that came to no end");
   }
   if (a == nullptr) return;
   if (a->held) out.notes.push_back(fmt::format("annotation {}=true keeps the operator off it", kHoldAnnotation));

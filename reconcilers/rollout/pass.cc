@@ -221,7 +221,7 @@ PatchNode patch_into(const Pass& pass, const Node& node, const NodeAssessment& a
   return patch;
 }
 
-PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a) {
+PatchNode take_off(const Node& node, Kept kept) {
   PatchNode patch;
   patch.name = node.meta.name;
   auto drop = [&](std::string_view annotation) {
@@ -229,15 +229,13 @@ PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a)
   };
   drop(kTargetAnnotation);
   drop(kReplaceAnnotation);
-  if (a.situation != Situation::blocked || !a.write_blocked) {
+  if (!kept.blocked) {
     if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
     drop(kMessageAnnotation);
   }
   drop(kRetryAnnotation);
   remove_guards(patch, node);
-  // Where somebody relies on the cordon it stays, remembered as ours, until nobody does.
-  const bool ours = node.meta.annotations.get(kCordonedAnnotation) == "true";
-  if (ours && !cordon_is_relied_on(node, pass.index.set_of(a))) {
+  if (node.meta.annotations.get(kCordonedAnnotation) == "true" && !kept.cordon) {
     drop(kCordonedAnnotation);
     if (node.unschedulable) {
       patch.unschedulable = false;
@@ -245,6 +243,12 @@ PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a)
     }
   }
   return patch;
+}
+
+PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  // Where somebody relies on the cordon it stays, remembered as ours, until nobody does.
+  return take_off(node, {.blocked = a.situation == Situation::blocked && a.write_blocked,
+                         .cordon = cordon_is_relied_on(node, pass.index.set_of(a))});
 }
 
 void record_on(PatchNode& patch, const Node& node, const NodeAssessment& a, const std::string& revision) {

@@ -80,6 +80,11 @@ void remove_guards(PatchNode& patch, const Node& node);
 // Takes everything of a change off the node; a revision is recorded by record_on(). What says that the node is Blocked
 // stays where it is.
 [[nodiscard]] PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& assessment);
+struct Kept {
+  bool blocked = false;  // Label and message of a node that is Blocked.
+  bool cordon = false;
+};
+[[nodiscard]] PatchNode take_off(const Node& node, Kept kept);
 void record_on(PatchNode& patch, const Node& node, const NodeAssessment& assessment, const std::string& revision);
 // Devices that GFD's label does not tell (two models, or no GFD), where the plugin's capacity proves them; else 0.
 [[nodiscard]] std::int64_t gpus_to_remember(const Node& node, const NodeAssessment& assessment);
@@ -98,6 +103,7 @@ void plan_nodes_to_record(Pass& pass);
 void plan_node_states(Pass& pass);  // Blocked written, stale states taken away.
 void plan_starts(Pass& pass);
 void plan_healing(Pass& pass);          // Pods that only a new one gets over.
+void plan_abandoned(Pass& pass);        // Nodes that nobody manages any more, in the middle of a change.
 void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drained.
 void plan_managed_keys(Pass& pass);     // Keys of inline profiles: written, restored, collected.
 void plan_finalizers(Pass& pass);       // Policies with deletionPolicy Revert wait for their nodes.
@@ -113,6 +119,10 @@ inline constexpr Duration kReloadGrace = std::chrono::minutes(2);
 // How long a node that loads by itself may take before its pods are replaced: the condition, and whether it is over.
 [[nodiscard]] std::string loading_condition(const std::string& node, const NodeAssessment& assessment);
 [[nodiscard]] bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& assessment);
+
+// How long a node must have been without a plugin that has profiles before what a change has left there is taken off:
+// longer than the GPU Operator or Helm take to make a DaemonSet anew, or NFD to write its labels again.
+inline constexpr Duration kAbandonGrace = std::chrono::minutes(2);
 
 [[nodiscard]] std::string rollout_name(const UnitKey& key, std::string_view revision);
 [[nodiscard]] ObjectRef rollout_ref(const std::string& name);

@@ -157,8 +157,11 @@ void FleetModel::make_daemonsets() {
                    {"FALLBACK_STRATEGIES", spec_.fallback},
                    {"NODE_LABEL", std::string(kConfigLabel)}};
     sidecar.volume_mounts = {{"/available-configs", config_map_}};
-    out.containers = {main, sidecar};
-    out.configmap_volumes = {{config_map_, config_map_}};
+    out.containers = {main};
+    if (!config_map_.empty()) {
+      out.containers.push_back(sidecar);
+      out.configmap_volumes = {{config_map_, config_map_}};
+    }
     world.daemonsets.apply(out);
   }
 }
@@ -233,6 +236,7 @@ void FleetModel::make_pod(const std::string& node, std::string_view component) {
 }
 
 std::string FleetModel::effective_text(const Node& node) const {
+  if (config_map_.empty()) return {};
   std::vector<std::string> keys;
   for (const auto& [key, text] : data_) keys.push_back(key);
   const EffectiveKey key =
@@ -254,13 +258,14 @@ const Profile* FleetModel::profile_of(const std::string& text) {
 void FleetModel::run_machine(const std::string& name, Machine& machine) {
   if (!node(name).ready) return;
   const bool wants_mps_pod = node(name).meta.labels.get(kMpsCapable) == "true";
-  const bool paused =
-      node(name).meta.labels.get("nvidia.com/gpu.deploy.device-plugin").value_or("").starts_with("paused-for-");
-  if (paused) machine.plugin_up = false;
+  const std::string deploy(node(name).meta.labels.get("nvidia.com/gpu.deploy.device-plugin").value_or(""));
+  const bool paused = deploy.starts_with("paused-for-");
+  const bool away = paused || deploy != "true";
+  if (away) machine.plugin_up = false;
   for (std::string_view component : kComponents) {
     const auto present = pods(name, component);
-    const bool due = !paused && (component == "plugin" || (component == "gfd" && machine.spec.gfd) ||
-                                 (component == "mps" && wants_mps_pod));
+    const bool due =
+        component == "gfd" ? !paused && machine.spec.gfd : !away && (component == "plugin" || wants_mps_pod);
     if (due && present.empty()) {
       make_pod(name, component);
       if (component == "plugin") machine.plugin_up = false;

@@ -87,6 +87,8 @@ class FleetModel {
   // A generator of names (kustomize): a new ConfigMap beside the old one, named in the ClusterPolicy and rolled by the
   // GPU Operator.
   void generate_config_map(const std::string& name, const std::map<std::string, std::string>& profiles);
+  void drop_config_map();                 // kubectl patch clusterpolicy, config: null; rolled by the GPU Operator.
+  void set_daemonsets_there(bool there);  // Deleted with all of their pods left, and made anew.
   void label(const std::string& node, const std::string& key, std::optional<std::string> value);
   void annotate(const std::string& node, std::string_view key, std::optional<std::string> value);
   void annotate_config_map(std::string_view key, std::optional<std::string> value);
@@ -111,7 +113,7 @@ class FleetModel {
   void ail(const std::string& node, const std::string& component, const std::string& how, int pods);
   // Every container starts again in the pod that it was in, and reads what the ConfigMap says today.
   void reboot(const std::string& node);
-  void kill_daemons(const std::string& node, bool kill);  // MPS daemons there end by SIGKILL.
+  void kill_daemons(const std::string& node, bool kill);             // MPS daemons there end by SIGKILL.
   void break_device(const std::string& node, std::int64_t devices);  // So many of its GPUs are gone.
   void gpu_cluster(bool there);
   void release(const std::string& node);

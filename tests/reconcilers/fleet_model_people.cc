@@ -88,6 +88,21 @@ void FleetModel::generate_config_map(const std::string& name, const std::map<std
   roll_templates(out.config_default);
 }
 
+void FleetModel::drop_config_map() {
+  config_map_.clear();
+  ClusterPolicy out = *world.clusterpolicies.find("cluster-policy");
+  out.config_name.clear();
+  world.clusterpolicies.apply(out);
+  roll_templates("");
+}
+
+void FleetModel::set_daemonsets_there(bool there) {
+  if (there) return make_daemonsets();
+  std::vector<ObjectKey> gone;
+  for (const auto& [key, daemonset] : world.daemonsets.all()) gone.push_back(key);
+  for (const ObjectKey& key : gone) world.daemonsets.erase(key);
+}
+
 void FleetModel::roll_templates(const std::string& key) {
   announce_default(key);
   template_default_ = key;

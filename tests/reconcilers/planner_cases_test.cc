@@ -160,6 +160,10 @@ class Script {
       fleet_.replace_config_map(string_map(argument));
     } else if (verb == "generate-configmap") {
       fleet_.generate_config_map(argument.at("name"), string_map(argument.at("profiles")));
+    } else if (verb == "drop-configmap") {
+      fleet_.drop_config_map();
+    } else if (verb == "daemonsets") {
+      fleet_.set_daemonsets_there(argument);
     } else if (verb == "edit-our-key") {
       for (const auto& [key, text] : fleet_.world.configmaps.find(ObjectKey{"gpu-operator", "mps-config"})->data) {
         if (is_managed_key(key)) names_.push_back(key);

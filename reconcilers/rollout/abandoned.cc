@@ -1,0 +1,113 @@
+// Nodes that nobody manages any more, in the middle of a change: no plugin DaemonSet selects them, or it has no
+// profiles now. What the change has left there is taken off once that is certain.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "reconcilers/labels.h"
+#include "reconcilers/rollout/pass.h"
+
+namespace gso {
+
+namespace {
+
+class Left {
+ public:
+  Left(const Pass& pass, const Node& node)
+      : pass_(pass),
+        node_(node),
+        a_(pass.index.find(node.meta.name)),
+        flight_(read_flight(node)),
+        cordoned_(node.meta.annotations.get(kCordonedAnnotation) == "true") {}
+
+  // A Blocked label alone is nothing to be told.
+  [[nodiscard]] bool is_change() const { return flight_ != nullptr || cordoned_; }
+
+  [[nodiscard]] std::string why() const {
+    if (a_ != nullptr) return fmt::format("the device plugin in {} runs without profiles now", set().ns);
+    return pass_.index.discovery.sets.empty() ? "there is no device plugin DaemonSet any more"
+                                              : "no device plugin DaemonSet selects the node any more";
+  }
+
+  // Why nothing can be taken off yet, whatever time passes; empty: nothing is in the way.
+  [[nodiscard]] std::string obstacle() const {
+    if (node_.meta.annotations.get(kHoldAnnotation) == "true") return fmt::format("{} is set", kHoldAnnotation);
+    const OperandSet none;
+    if (const auto holder = foreign_holder(node_, a_ == nullptr ? none : set()); !holder.empty()) {
+      return holder == kDriverUpgrade ? "a driver upgrade is under way" : "the MIG manager is changing the node";
+    }
+    const auto& unsynced = pass_.s.world.unsynced_namespaces;
+    if (a_ == nullptr ? !unsynced.empty() : unsynced.contains(set().ns)) return "not all of its pods can be read";
+    // A taint keeps new pods off the node: when it goes, the change goes on.
+    const Pod* plugin = a_ == nullptr ? plugin_pod() : nullptr;
+    return plugin == nullptr ? "" : fmt::format("its pod {} is still there", plugin->meta.name);
+  }
+
+  [[nodiscard]] std::string given_up() const {
+    std::string out = why();
+    if (flight_) out += fmt::format(": the change to {} is given up", flight_->target);
+    if (cordoned_) out += node_.unschedulable ? "; the node is uncordoned" : "; somebody has uncordoned it";
+    std::vector<std::string> stays;
+    for (const Pod* pod : pass_.index.pods_of(node_.meta.name)) {
+      const bool listed = flight_ && std::ranges::any_of(flight_->replace, [&](const auto& entry) {
+                            return entry.second.contains(std::string(pod->meta.uid));
+                          });
+      if (listed) stays.push_back(fmt::format("pod {}, which was to be replaced", pod->meta.name));
+    }
+    std::ranges::sort(stays);
+    for (const auto& [label, before] : owned_labels(node_)) {
+      if (const auto now = node_.meta.labels.get(label)) stays.push_back(fmt::format("label {}={}", label, *now));
+    }
+    return stays.empty() ? out : fmt::format("{}; left there: {}", out, fmt::join(stays, ", "));
+  }
+
+ private:
+  [[nodiscard]] const OperandSet& set() const { return pass_.index.set_of(*a_); }
+
+  [[nodiscard]] const Pod* plugin_pod() const {
+    for (const Pod* pod : pass_.index.pods_of(node_.meta.name)) {
+      const auto* owner = pod->meta.controller();
+      if (owner == nullptr || pod->meta.deletion_timestamp) continue;
+      for (const OperandSet& set : pass_.index.discovery.sets) {
+        const Operand* operand = set.by_uid(owner->uid.view());
+        if (operand != nullptr && operand->component == Component::plugin) return pod;
+      }
+    }
+    return nullptr;
+  }
+
+  const Pass& pass_;
+  const Node& node_;
+  const NodeAssessment* a_;  // Null: no plugin DaemonSet selects it.
+  std::shared_ptr<const Flight> flight_;
+  bool cordoned_;
+};
+
+}  // namespace
+
+void plan_abandoned(Pass& pass) {
+  constexpr std::size_t kMost = 50;  // Findings.
+  std::size_t told = 0;
+  const Duration grace = std::max(pass.s.settings.settle, kAbandonGrace);
+  for (const auto& [name, busy] : pass.index.abandoned) {
+    const Node* node = pass.s.world.nodes.find(name);
+    if (node == nullptr) continue;
+    const Left left(pass, *node);
+    const std::string obstacle = left.obstacle();
+    if (!obstacle.empty() || !pass.held_for(fmt::format("abandoned/{}", name), grace)) {
+      if (!left.is_change() || ++told > kMost) continue;
+      const std::string until =
+          obstacle.empty() ? fmt::format("what a change has left there goes after {}", k8s::format_go_duration(grace))
+                           : fmt::format("what a change has left there stays while {}", obstacle);
+      pass.finding(Severity::warning, node_ref(name), kAbandoned, fmt::format("{}: {}", left.why(), until));
+      continue;
+    }
+    pass.add(take_off(*node, {}), left.is_change() ? kAbandoned : "Released", left.given_up(), false, name);
+    if (left.is_change() && pass.s.settings.rollouts != PolicyMode::observe) {
+      pass.event(node_ref(name), true, kAbandoned, "Abandon", left.given_up());
+    }
+  }
+}
+
+}  // namespace gso
