@@ -274,6 +274,14 @@ UnitKey unit_key_of(const NodeAssessment& a) {
 }
 }  // namespace
 
+namespace {
+// Nobody waits for such a node, nor judges a revision by it.
+bool is_set_aside(const NodeAssessment& a, bool foreign) {
+  const bool counted = is_settled(a) || a.flight != nullptr || a.situation == Situation::blocked;
+  return !counted && (a.held || !a.ready || foreign);
+}
+}  // namespace
+
 void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Node& node) {
   if (a.situation == Situation::first_seen) first_seen.insert(name);
   if (a.situation == Situation::unmanaged) return;
@@ -306,6 +314,9 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
   }
   if (share.settled) ++group.settled;
   if (a.held) ++unit.held;
+  const bool foreign = !foreign_holder(node, set_of(a)).empty();
+  share.set_aside = is_set_aside(a, foreign);
+  if (share.set_aside) ++unit.set_aside;
   if (share.new_template) ++unit.new_template;
   if (a.unavailable && !a.flight) unavailable.insert(name);
   switch (a.situation) {
@@ -334,7 +345,7 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
   const bool says_blocked =
       node.meta.labels.get(kStateLabel) == kStateBlocked && node.meta.annotations.get(kMessageAnnotation) == a.message;
   if (a.situation == Situation::blocked && a.write_blocked && !says_blocked) written_blocked.insert(name);
-  const bool excused = !a.ready || a.held || a.drift_at_install || !foreign_holder(node, set_of(a)).empty();
+  const bool excused = !a.ready || a.held || a.drift_at_install || foreign;
   if (a.situation == Situation::current && !is_settled(a) && !excused) drifting.insert(name);
   if (a.situation == Situation::current && is_sick(a) && a.ready && !a.held) unhealthy.insert(name);
   if (!a.would_break.empty()) breaking.insert(name);
@@ -379,6 +390,7 @@ void FleetIndex::Impl::remove(const std::string& name) {
   }
   if (share.settled) --group.settled;
   if (a.held) --unit.held;
+  if (share.set_aside) --unit.set_aside;
   if (share.new_template) --unit.new_template;
   drop(unit.counts, a.situation);
   drop(unit.targets, std::string(a.target.view()));

@@ -109,19 +109,32 @@ class Outcomes {
     return settled;
   }
 
-  // Every node that can be is at the unit's one target and shows it.
-  [[nodiscard]] static bool is_complete(const Unit& unit, const std::string& target) {
+  [[nodiscard]] static std::int64_t count_of(const Unit& unit, Situation situation) {
+    const auto count = unit.counts.find(situation);
+    return count == unit.counts.end() ? 0 : count->second;
+  }
+
+  // Every node that can be is at the unit's one target and shows it. Blocked nodes, and those that nobody can have now
+  // (in a large fleet there always are some), are waited for no longer than their group's canary.
+  [[nodiscard]] bool is_complete(const UnitKey& key, const Unit& unit, const std::string& target) {
     const std::int64_t settled = settled_of(unit);
-    const auto blocked = unit.counts.find(Situation::blocked);
-    return unit.targets.size() == 1 && settled > 0 && !target.empty() && target != kInvalidRevision &&
-           settled + (blocked == unit.counts.end() ? 0 : blocked->second) == unit.total;
+    if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
+    if (!unit.failed.empty() || count_of(unit, Situation::in_flight) > 0) return false;
+    if (settled + count_of(unit, Situation::blocked) + unit.set_aside != unit.total) return false;
+    const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;
+    return std::ranges::all_of(unit.groups, [&](const auto& entry) {
+      const auto& [product, group] = entry;
+      // A group that has too few nodes left for a canary has shown all that it can.
+      const bool whole = group.pending.empty() || group.settled < std::min(quota, group.total);
+      return whole || canary_passed(pass_, key, unit, product, target);
+    });
   }
 
   void find_verified() {
     std::map<std::string, std::pair<std::string, bool>> keys;
     for (const auto& [key, unit] : pass_.index.units) {
       const std::string target = unit_target(unit);
-      const bool complete = is_complete(unit, target);
+      const bool complete = is_complete(key, unit, target);
       auto [slot, added] = keys.try_emplace(key.set + "/" + key.key, target, complete);
       slot->second.second = slot->second.second && complete && slot->second.first == target;
       if (complete) note_good(key, target);
