@@ -77,7 +77,6 @@ struct Counted {
   bool busy = false;
   bool settled = false;
   bool new_template = false;
-  bool set_aside = false;
 };
 
 struct NodeAssessment {

@@ -315,8 +315,7 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
   if (share.settled) ++group.settled;
   if (a.held) ++unit.held;
   const bool foreign = !foreign_holder(node, set_of(a)).empty();
-  share.set_aside = is_set_aside(a, foreign);
-  if (share.set_aside) ++unit.set_aside;
+  if (is_set_aside(a, foreign)) unit.set_aside.insert(name);
   if (share.new_template) ++unit.new_template;
   if (a.unavailable && !a.flight) unavailable.insert(name);
   switch (a.situation) {
@@ -390,7 +389,7 @@ void FleetIndex::Impl::remove(const std::string& name) {
   }
   if (share.settled) --group.settled;
   if (a.held) --unit.held;
-  if (share.set_aside) --unit.set_aside;
+  unit.set_aside.erase(name);
   if (share.new_template) --unit.new_template;
   drop(unit.counts, a.situation);
   drop(unit.targets, std::string(a.target.view()));

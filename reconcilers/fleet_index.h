@@ -45,7 +45,7 @@ struct Unit {
   std::int64_t total = 0;
   std::int64_t held = 0;
   // Neither settled nor under way nor blocked, and not to be had now: held, NotReady, or in the hands of another actor.
-  std::int64_t set_aside = 0;
+  std::set<std::string> set_aside;
   std::int64_t new_template = 0;  // Nodes that wait for pods of a new template, whatever their profile.
   std::set<std::string> failed;   // Failed on any target.
   std::map<std::string, std::set<std::string>> blocked;  // Reason -> nodes.

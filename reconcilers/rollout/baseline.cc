@@ -120,7 +120,8 @@ class Outcomes {
     const std::int64_t settled = settled_of(unit);
     if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
     if (!unit.failed.empty() || count_of(unit, Situation::in_flight) > 0) return false;
-    if (settled + count_of(unit, Situation::blocked) + unit.set_aside != unit.total) return false;
+    const auto set_aside = static_cast<std::int64_t>(unit.set_aside.size());
+    if (settled + count_of(unit, Situation::blocked) + set_aside != unit.total) return false;
     const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;
     return std::ranges::all_of(unit.groups, [&](const auto& entry) {
       const auto& [product, group] = entry;

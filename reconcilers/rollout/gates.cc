@@ -104,6 +104,51 @@ bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::
   return pass.held_for(fmt::format("soaking/{}/{}", rollout_name(key, target), product), rollout.canary_soak);
 }
 
+namespace {
+
+std::pair<std::string_view, std::string_view> who_has(const Pass& pass, const std::string& name,
+                                                      const NodeAssessment& a) {
+  const Node* node = pass.s.world.nodes.find(name);
+  if (a.held) return {kHeld, "carries gpusharing.dev/hold=true: it is left as it is until that is removed"};
+  const auto holder = node == nullptr ? std::string_view() : foreign_holder(*node, pass.index.set_of(a));
+  if (holder == kDriverUpgrade) return {holder, "a driver upgrade is under way on the node"};
+  if (!holder.empty()) return {holder, "the MIG manager is changing the node"};
+  if (!a.ready && !a.flight) return {kNotReady, "is left alone until it is Ready, and counts against the budgets"};
+  return {};
+}
+
+}  // namespace
+
+OutOfReach out_of_reach(const Pass& pass, const UnitKey& key, const Unit& unit) {
+  OutOfReach out;
+  std::map<std::string, std::int64_t> stuck, waiting;  // By product: in flight, and not.
+  bool moves = unit.counts.contains(Situation::following);
+  const auto note = [&](const std::string& name, std::map<std::string, std::int64_t>& count) {
+    const NodeAssessment& a = *pass.index.find(name);
+    const auto [reason, why] = who_has(pass, name, a);
+    if (reason.empty()) return false;
+    out.nodes[std::string(reason)].emplace(name, why);
+    ++count[std::string(a.product.view())];
+    return true;
+  };
+  for (const std::string& name : unit.set_aside) {
+    if (pass.index.find(name)->situation == Situation::change) (void)note(name, waiting);
+  }
+  for (const std::string& name : pass.index.in_flight) {
+    const NodeAssessment& a = *pass.index.find(name);
+    if (a.policy != key.policy || a.key != key.key || pass.index.set_of(a).id() != key.set) continue;
+    if (!note(name, stuck)) moves = true;
+  }
+  const std::int64_t quota = pass.index.policy(pass.s.world, key.policy).rollout.canary_nodes_per_group;
+  const bool known_good = is_verified(pass.index, key, unit, unit_target(unit));
+  out.stops_all = !moves && !out.nodes.empty() && std::ranges::all_of(unit.groups, [&](const auto& entry) {
+    const auto& [product, group] = entry;
+    if (static_cast<std::int64_t>(group.pending.size()) <= waiting[product]) return true;
+    return !known_good && group.settled < quota && group.settled + stuck[product] >= quota;
+  });
+  return out;
+}
+
 std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
   const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
   const auto* known = remembered_failure(pass.index, key, policy, target);

@@ -32,6 +32,14 @@ inline constexpr std::string_view kNewAttempt = "NewAttempt";
 [[nodiscard]] std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target);
 [[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
                                                              std::string_view target);
+// Nodes of a unit that wait, or are in flight, and that nobody may touch now: reason (Held, DriverUpgrade, MIGChange, or
+// NodesNotReady, which is no Blocked reason) -> node -> why.
+struct OutOfReach {
+  std::map<std::string, std::map<std::string, std::string>> nodes;
+  bool stops_all = false;  // Nothing else of the unit can move either: they are what is left, or its canary.
+};
+inline constexpr std::string_view kNotReady = "NodesNotReady";
+[[nodiscard]] OutOfReach out_of_reach(const Pass& pass, const UnitKey& key, const Unit& unit);
 [[nodiscard]] bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
                                  const std::string& target);
 // The first of the three budgets (cluster, policy, group) that has no room for one more node (S1), for people; empty

@@ -201,7 +201,10 @@ class PolicyStatuses {
         sum.closed.emplace_back(key, std::move(gate));
       add_budgets(key, unit, sum);
     }
-    if (pending + moving > 0) sum.rollout = rollout_name(key, target);
+    if (pending + moving > 0) {
+      sum.rollout = rollout_name(key, target);
+      add_out_of_reach(out_of_reach(pass_, key, unit), sum);
+    }
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
     const std::int64_t following = by_us ? 0 : count_of(unit, Situation::following);
     if (set.announcement_unknown) sum.unread_owner = set.owner;
@@ -213,6 +216,16 @@ class PolicyStatuses {
       sum.unstaged = announced ? fmt::format("ClusterPolicy {} announces config {} default {}", set.owner,
                                              set.announced_config_map, set.announced_default)
                                : fmt::format("the DaemonSets in {} roll to a new template by themselves", set.ns);
+    }
+  }
+
+  // A node that is not Ready is no blocked one: it counts against the budgets, and the SharingRollout names it.
+  static void add_out_of_reach(const OutOfReach& out, PolicySum& sum) {
+    ++sum.units_with_work;
+    sum.units_that_stand += out.stops_all ? 1 : 0;
+    for (const auto& [reason, nodes] : out.nodes) {
+      sum.out_of_reach[reason].insert(nodes.begin(), nodes.end());
+      if (reason != kNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
     }
   }
 
@@ -270,6 +283,10 @@ class PolicyStatuses {
     if (moving == 0 && !sum.has_slot && !sum.waits_held.empty()) {
       return {"Progressing", false, std::string(kHeld),
               "the nodes that are left are held: " + join_names(sum.waits_held)};
+    }
+    if (sum.units_that_stand > 0 && sum.units_that_stand == sum.units_with_work) {
+      const auto& [reason, nodes] = *sum.out_of_reach.begin();
+      return {"Progressing", false, reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second)};
     }
     return {"Progressing", true, "RollingOut", "nodes are being taken to their revision"};
   }
@@ -330,6 +347,8 @@ class PolicyStatuses {
     for (const auto& [reason, nodes] : sum.blocked) {
       std::map<std::string, std::string> named;
       for (const std::string& name : nodes) named.emplace(name, named.empty() ? pass_.index.find(name)->message : "");
+      if (const auto more = sum.waiting.find(reason); more != sum.waiting.end())
+        named.insert(more->second.begin(), more->second.end());
       out["blocked"].push_back(blocked_entry(reason, named));
     }
     for (const auto& [reason, nodes] : sum.waiting) {

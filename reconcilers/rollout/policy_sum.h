@@ -40,6 +40,8 @@ struct PolicySum {
   std::string rolled_back;    // The policy's own profile failed and was taken back.
   std::string failed_before;  // A remembered failure whose nodes have gone.
   std::map<std::string, std::map<std::string, std::string>> waiting;  // Reason -> nodes in flight -> who keeps them.
+  std::map<std::string, std::map<std::string, std::string>> out_of_reach;  // The same of nodes that nobody may touch.
+  std::int64_t units_with_work = 0, units_that_stand = 0;  // The latter wait for those alone.
   std::vector<std::string> unhealthy;  // Nodes with fewer devices than before, and what the first one shows.
   std::string sickness;
   OldestInFlight oldest;

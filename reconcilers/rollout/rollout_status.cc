@@ -19,6 +19,7 @@ struct Phase {
   std::string name;
   std::string reason;
   std::string message;
+  bool stands = false;  // Progressing, but for nodes that nobody may touch now.
 };
 
 bool is_terminal(std::string_view phase) {
@@ -53,6 +54,12 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
   }
   if (pending + moving == 0 && !unit.failed.empty())
     return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
+  if (gate.open()) {
+    if (const OutOfReach out = out_of_reach(pass, key, unit); out.stops_all) {
+      const auto& [reason, nodes] = *out.nodes.begin();
+      return {"Progressing", reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second), true};
+    }
+  }
   return {"Progressing", gate.open() ? "RollingOut" : gate.reason, gate.message};
 }
 
@@ -94,6 +101,9 @@ Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit) {
     const NodeAssessment& a = *pass.index.find(name);
     const bool here = a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
     if (here) add(name, "Waiting", who.reason, who.message);
+  }
+  for (const auto& [reason, nodes] : out_of_reach(pass, key, unit).nodes) {
+    for (const auto& [name, why] : nodes) add(name, reason == kHeld ? "Held" : "Waiting", reason, why);
   }
   return out;
 }
@@ -160,7 +170,8 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   auto at = pass.index.units.find(key);
   const Json old = Json::parse(rollout.status_json, nullptr, false);
   Json status = old.is_object() ? old : Json::object();
-  Phase phase{"Superseded", "Superseded", "the profile has changed again, or no node of the policy uses it any more"};
+  Phase phase{"Superseded", "Superseded", "the profile has changed again, or no node of the policy uses it any more",
+              false};
   const bool left = is_left(pass, key, rollout);
   if (at != pass.index.units.end() && unit_target(at->second) == rollout.to_revision) {
     const Unit& unit = at->second;
@@ -194,8 +205,9 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   if (phase.name != "Completed") status.erase("completedAt");
   status["phase"] = phase.name;
   const bool done = phase.name == "Completed";
-  std::vector<StatusCondition> conditions{{"Ready", done, phase.reason, phase.message},
-                                          {"Progressing", phase.name == "Progressing", phase.reason, phase.message}};
+  std::vector<StatusCondition> conditions{
+      {"Ready", done, phase.reason, phase.message},
+      {"Progressing", phase.name == "Progressing" && !phase.stands, phase.reason, phase.message}};
   if (left) conditions.push_back({std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)});
   status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, pass.s.now);
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
