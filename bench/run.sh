@@ -16,3 +16,4 @@ run kai "$BIN/bench/kai_bench"
 run fleet-5000-memory "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 5000 --no-edit
 run lint-1000 "$BIN/bench/profile_bench" lint
 run plan-5000 "$BIN/bench/profile_bench" plan
+run rollout-15000 "$BIN/bench/rollout_bench" --nodes 15000
