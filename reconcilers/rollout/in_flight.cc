@@ -119,6 +119,11 @@ class FlightPlan {
     if (!any_deletable(first) && !a_.label) return false;
     const Drain drain = drain_for(a_, transition_, rollout_.workloads);
     if (drain != Drain::nothing && !is_drained(drain)) return true;
+    if (a_.label && label_is_foreign()) {
+      back_out(kLabelOwnedByOther, fmt::format("somebody has set {} meanwhile, which policy {} does not take over",
+                                               config_label(pass_, node_, a_), a_.policy.view()));
+      return true;
+    }
     if (a_.label) write_label();
     delete_pods(pass_, node(), pods_, first, flight_.replace, fmt::format("to {}", flight_.target));
     return true;
@@ -147,6 +152,13 @@ class FlightPlan {
     pass_.finding(plain ? Severity::info : Severity::warning, node_ref(node()), who.reason, who.message);
     if (rollout_.workloads == WorkloadMode::evict) evict_consumers(pass_, node(), a_, use);
     return false;
+  }
+
+  // S3, looked at again where it is written: the node may have been in flight for long.
+  [[nodiscard]] bool label_is_foreign() const {
+    const std::string label = config_label(pass_, node_, a_);
+    const bool takes_over = pass_.index.policy(pass_.s.world, a_.policy.view()).takeover;
+    return !takes_over && !node_.meta.labels.get(label).value_or("").empty() && !label_writer(node_, label);
   }
 
   void write_label() {

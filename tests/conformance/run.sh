@@ -2,7 +2,8 @@
 # Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      parts: sequences custom-resources playground rollouts chart chart-live least-privilege kai bad-input story-v0.17.0 story-v0.20.0; all by default
+#   run.sh [PART...]      parts: sequences custom-resources playground rollouts chart chart-live least-privilege kai bad-input
+#                         story-v0.17.0 story-v0.20.0 rollout-stories seeds; all by default
 #
 # GSO_CONFORMANCE_JOBS says how many at once (3), GSO_BUILD which build is tried (build/debug).
 # Prints one line for each part as it ends (its whole output is in
@@ -84,6 +85,9 @@ bad-input() {
 # The story under the chart's own ServiceAccount, for plugin releases of both behaviours.
 story-v0.17.0() { tell v0.17.0; }
 story-v0.20.0() { tell v0.20.0; }
+# Short stories, each on a fleet of its own: the rollouts that on-call meets, the procedures of NVIDIA's documents.
+rollout-stories() { tell rollouts; }
+seeds() { tell seeds; }
 tell() {
   up
   timeout 900 "$here/story_test.sh" "$cluster" "$build" "$1"
@@ -106,7 +110,7 @@ run_part() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(story-v0.17.0 story-v0.20.0 kai bad-input chart-live rollouts least-privilege sequences custom-resources playground chart)
+((${#parts[@]})) || parts=(rollout-stories story-v0.17.0 story-v0.20.0 seeds kai bad-input chart-live rollouts least-privilege sequences custom-resources playground chart)
 for part in "${parts[@]}"; do
   declare -F "$part" >/dev/null || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
 done

@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
-# The story (tests/sim/story) on a real API server: the operator is a local process under the chart's ServiceAccount, the
+# Stories (tests/sim/story) on a real API server: the operator is a local process under the chart's ServiceAccount, the
 # fleet is the emulator, everything else is real.
 #
-#   story_test.sh CLUSTER_DIR BUILD_DIR PLUGIN_VERSION     a running cluster without a fleet, a built tree, v0.20.0
+#   story_test.sh CLUSTER_DIR BUILD_DIR v0.20.0       the story of twelve nodes, with that plugin version
+#   story_test.sh CLUSTER_DIR BUILD_DIR rollouts      short stories: rollouts, seeds, or names with commas
 #
+# CLUSTER_DIR: a running cluster without a fleet; BUILD_DIR: a built tree.
 # Prints the story and one line for each check, and closes with "N passed, N failed".
 # shellcheck source=tests/conformance/beside_cluster.sh
 source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
-version=$3
+case $3 in
+  v[0-9]*) what=(--plugin-version "$3" --time-scale 0.05) ;;
+  *) what=(--stories "$3" --time-scale 0.03) ;;
+esac
 
 account=system:serviceaccount:$namespace:gpu-sharing-operator
 
-# Each step of the story counts; it ends at the first that does not hold.
+# Each step of the story, or each short story, counts. The long one ends at the first step that does not hold.
 tell() {
   local code=0 line
   timeout --kill-after=10 "${GSO_STORY_SECONDS:-420}" "$build/tests/sim/story/gso-story" \
     --kubeconfig "$cluster/admin.kubeconfig" --operator-kubeconfig "$work/operator.kubeconfig" \
-    --operator "$build/controller/gpu-sharing-operator" --plugin-version "$version" --time-scale 0.05 --keep \
+    --operator "$build/controller/gpu-sharing-operator" "${what[@]}" --keep \
     >"$work/story" 2>&1 </dev/null || code=$?
   cat "$work/story"
   while read -r line; do

@@ -213,7 +213,10 @@ asio::awaitable<void> Scene::until(std::string what, k8s::Duration bound, Check 
 
 asio::awaitable<void> Scene::stays(std::string what, k8s::Duration duration, Check check) {
   if (!failure_.empty()) co_return;
-  const Held held = co_await holds_for(std::move(what), duration, std::move(check));
+  constexpr double kMostSeconds = 4;
+  const auto most = std::chrono::ceil<k8s::Duration>(std::chrono::duration<double>(kMostSeconds / options_.time_scale));
+  const Held held =
+      co_await holds_for(std::move(what), exact() ? duration : std::min(duration, most), std::move(check));
   keep(held);
 }
 

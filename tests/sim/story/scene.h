@@ -41,8 +41,9 @@ class Scene : public Stage {
   // --- The beginning and the end.
   // Watches, definitions, namespaces, registered nodes. The watches end with close(), which the scene must not outlive.
   boost::asio::awaitable<void> open();
-  // Removes everything that the story made; the operator must have ended. For servers that see more than one story.
-  boost::asio::awaitable<void> strike();
+  // Removes everything that the story made, and stops the fleet; the operator must have ended. For servers that see
+  // more than one story. Says what is left, or nothing.
+  boost::asio::awaitable<std::string> strike();
   // ConfigMap and ClusterPolicy; `default_key` may be empty (no sharing by default). Waits until every node shows it.
   boost::asio::awaitable<void> install_gpu_operator(std::map<std::string, std::string> profiles,
                                                     std::string default_key);
@@ -76,7 +77,8 @@ class Scene : public Stage {
   boost::asio::awaitable<void> use_gpu(std::string node, std::string pod);
   [[nodiscard]] Fleet& fleet() { return *fleet_; }
 
-  // --- Waits. Bounds and durations are the fleet's: scaled.
+  // --- Waits. Bounds and durations are the fleet's: scaled. Where time is real, stays() looks for some seconds at
+  // most.
   boost::asio::awaitable<void> until(std::string what, k8s::Duration bound, Check check);
   boost::asio::awaitable<void> stays(std::string what, k8s::Duration duration, Check check);
   boost::asio::awaitable<void> until_fleet_shows(std::string what, k8s::Duration bound);
@@ -145,6 +147,9 @@ class Scene : public Stage {
  private:
   void note(const k8s::ObjectKey& key, const JsonPtr& before, const JsonPtr& after);
   void keep(const Held& held);
+  // At once, whatever its grace; complaints are said only.
+  boost::asio::awaitable<void> erase(k8s::Gvr gvr, k8s::ObjectKey key);
+  boost::asio::awaitable<void> erase_all(k8s::Gvr gvr, const Mirror* mirror, std::string ns);
   [[nodiscard]] std::string unsettled() const;
 
   Fleet* fleet_;

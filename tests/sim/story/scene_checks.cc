@@ -1,4 +1,4 @@
-// What a scene can look at: records, conditions, Events, the journal. And how it is cleared away.
+// What a scene can look at: records, conditions, Events, the journal.
 #include <algorithm>
 #include <utility>
 
@@ -193,7 +193,7 @@ std::vector<std::string> Scene::nodes_that(Happening what, std::size_t from) con
 }
 
 std::string Scene::short_verify_timeout() const {
-  return k8s::format_go_duration(scaled(std::chrono::minutes(5)) + options_.slack / 6);
+  return k8s::format_go_duration(scaled(std::chrono::minutes(5)) + options_.slack / 10);
 }
 
 std::string Scene::duration(k8s::Duration real) const {

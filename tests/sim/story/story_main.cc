@@ -28,6 +28,7 @@
 #include "tests/sim/fleet/fleet.h"
 #include "tests/sim/fleet/topology.h"
 #include "tests/sim/story/child_operator.h"
+#include "tests/sim/story/short_story_teller.h"
 #include "tests/sim/story/story.h"
 
 namespace {
@@ -45,6 +46,7 @@ struct Settings {
   double time_scale = 0.004;
   std::uint64_t seed = 1;
   bool no_fleet = false;
+  std::string stories;  // Short ones, in place of the long one.
   bool keep = false;
 };
 
@@ -150,6 +152,51 @@ asio::awaitable<void> tell_and_stop(Story* story, gso::sim::ChildOperator* child
   co_await child->stop(std::chrono::seconds(5));
 }
 
+// Keeps the operator's log, and says where it is.
+void keep_log(Scratch* scratch) {
+  const std::string log = scratch->file("operator.log");
+  if (std::filesystem::exists(log)) {
+    scratch->keep();
+    std::printf("the operator's log: %s\n", log.c_str());
+  } else {
+    std::printf("the operator was never started, so there is no log of it\n");
+  }
+}
+
+int tell_short(const Settings& settings, asio::io_context* io, k8s::Clock* clock, k8s::ApiClient* client,
+               const std::string& operator_kubeconfig, Scratch* scratch, std::vector<std::string> definitions) {
+  auto stories = gso::sim::choose_stories(settings.stories);
+  if (!stories) return fail(stories.error().message);
+  gso::sim::ChildOperator child(clock, settings.operator_binary, operator_kubeconfig, scratch->file("operator.log"));
+  gso::sim::ShortStoryTeller teller;
+  teller.client = client;
+  teller.clock = clock;
+  teller.child = &child;
+  teller.options = story_options(settings, std::move(definitions));
+  teller.timing.scale = settings.time_scale;
+  teller.timing.seed = settings.seed;
+  teller.act_as_controllers = settings.serve_sim;
+  std::optional<gso::sim::ShortStoryTally> tally;
+  asio::signal_set signals(*io, SIGTERM, SIGINT);
+  signals.async_wait([io](const boost::system::error_code& error, int) {
+    if (!error) io->stop();
+  });
+  asio::co_spawn(*io, gso::sim::tell_short_stories(teller, *stories),
+                 [io, &tally](const std::exception_ptr& error, gso::sim::ShortStoryTally told) {
+                   io->stop();
+                   if (error) std::rethrow_exception(error);
+                   tally = told;
+                 });
+  const auto begun = clock->monotonic();
+  io->run();
+  if (!tally) return fail("interrupted");
+  const bool all = tally->held == stories->size();
+  std::printf("%zu of %zu stories held, in %.1f s\n", tally->held, stories->size(),
+              std::chrono::duration<double>(clock->monotonic() - begun).count());
+  if (!all) keep_log(scratch);
+  return all ? 0 : 1;
+}
+
 int tell(const Settings& settings) {
   auto definitions = read_definitions(settings.definitions);
   if (!definitions) return fail(definitions.error().message);
@@ -181,6 +228,9 @@ int tell(const Settings& settings) {
                 1.0 / settings.time_scale);
   }
   k8s::ApiClient client(transport, clock.get(), {});
+  if (!settings.stories.empty()) {
+    return tell_short(settings, &io, clock.get(), &client, operator_kubeconfig, &scratch, *std::move(definitions));
+  }
   gso::sim::FleetOptions fleet_options;
   if (!settings.no_fleet) fleet_options.nodes = *gso::sim::topology("demo");
   fleet_options.timing.scale = settings.time_scale;
@@ -211,15 +261,7 @@ int tell(const Settings& settings) {
   const bool all = held == steps->size();
   std::printf("%zu of %zu steps held, in %.1f s\n", held, steps->size(),
               std::chrono::duration<double>(clock->monotonic() - begun).count());
-  if (!all) {
-    const std::string log = scratch.file("operator.log");
-    if (std::filesystem::exists(log)) {
-      scratch.keep();
-      std::printf("the operator's log: %s\n", log.c_str());
-    } else {
-      std::printf("the operator was never started, so there is no log of it\n");
-    }
-  }
+  if (!all) keep_log(&scratch);
   return all ? 0 : 1;
 }
 
@@ -244,6 +286,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--seed", settings.seed, "Of the jitter of the delays")->capture_default_str();
   app.add_flag("--no-fleet", settings.no_fleet, "The fleet is attached already, by gso-fleet");
+  app.add_option("--stories", settings.stories,
+                 "Tell these short stories instead: names with commas, rollouts, seeds, or all");
   app.add_flag("--keep", settings.keep, "Keep the kubeconfig and the operator's log");
   CLI11_PARSE(app, argc, argv);
   if (!settings.serve_sim && settings.kubeconfig.empty()) return fail("give --serve-sim, or --kubeconfig FILE");
