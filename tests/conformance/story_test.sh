@@ -10,8 +10,8 @@
 # shellcheck source=tests/conformance/beside_cluster.sh
 source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 case $3 in
-  v[0-9]*) what=(--plugin-version "$3" --time-scale 0.05) ;;
-  *) what=(--stories "$3" --time-scale 0.03) ;;
+  v[0-9]*) what=(--plugin-version "$3" --time-scale 0.05) values=() ;;
+  *) what=(--stories "$3" --time-scale 0.03) values=(--set eviction.enabled=true) ;;
 esac
 
 account=system:serviceaccount:$namespace:gpu-sharing-operator
@@ -68,7 +68,7 @@ nothing_was_refused_as_invalid() {
   if grep -E '^(400|422) ' "$work/requests" | grep -vE "$known"; then return 1; fi
 }
 
-check "the chart is installed" install_chart
+check "the chart is installed" install_chart "${values[@]}"
 tell
 check "the chart's roles were enough" chart_gave_enough_rights
 check "no request was refused as invalid" nothing_was_refused_as_invalid

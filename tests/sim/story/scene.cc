@@ -124,6 +124,12 @@ asio::awaitable<void> Scene::install(OperatorSettings more) {
   require(disturbed(before));
 }
 
+asio::awaitable<void> Scene::begin(std::string text, OperatorSettings more) {
+  const std::map<std::string, std::string> profiles{{"any", text}};
+  co_await install_gpu_operator(profiles, "any");
+  co_await install(std::move(more));
+}
+
 asio::awaitable<void> Scene::put(k8s::Gvr gvr, k8s::ObjectKey key, json object) {
   if (!failure_.empty()) co_return;
   made_.emplace_back(gvr, key);

@@ -56,6 +56,8 @@ class Scene : public Stage {
   // Starts the operator and waits until it counts every node as up to date. Nothing may be disturbed by it.
   boost::asio::awaitable<void> install(OperatorSettings more);
   boost::asio::awaitable<void> start(OperatorSettings more);
+  // How most stories begin: install_gpu_operator with `text` under the default key "any", then install.
+  boost::asio::awaitable<void> begin(std::string text, OperatorSettings more);
   boost::asio::awaitable<void> kill();
 
   // --- What people do.
@@ -119,6 +121,7 @@ class Scene : public Stage {
   // --- The journal, from an index on (journal().size() marks a place).
   [[nodiscard]] const std::vector<Moment>& journal() const { return journal_; }
   [[nodiscard]] std::size_t happened(Happening what, std::size_t from) const;
+  [[nodiscard]] Check finished(std::size_t from, std::size_t count) const;
   [[nodiscard]] std::vector<std::string> nodes_that(Happening what, std::size_t from) const;
   void reset_peak() { view_.reset_peak(); }
 

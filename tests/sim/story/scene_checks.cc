@@ -180,6 +180,13 @@ std::string Scene::node_differs(const std::string& node) const {
   return spec == nodes_.end() ? "there is no node " + node : node_problem(*spec);
 }
 
+Stage::Check Scene::finished(std::size_t from, std::size_t count) const {
+  return [=, this] {
+    const std::size_t done = happened(Happening::finished, from);
+    return done >= count ? std::string() : std::to_string(done) + " nodes are done, not " + std::to_string(count);
+  };
+}
+
 std::size_t Scene::happened(Happening what, std::size_t from) const {
   return nodes_that(what, from).size();
 }

@@ -71,6 +71,9 @@ asio::awaitable<ShortStoryTally> tell_short_stories(ShortStoryTeller teller, std
     teller.options.progress((wrong.empty() ? "✓ " : "✗ ") + story->name + ": " + story->title + took +
                             (wrong.empty() ? "" : "\n  " + wrong));
     if (!cleared) break;
+    // They are there by now.
+    teller.options.custom_resources.clear();
+    teller.options.install_definitions = false;
   }
   co_return tally;
 }

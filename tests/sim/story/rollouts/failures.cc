@@ -20,10 +20,8 @@ void break_drivers(Scene* scene, bool broken) {
 }  // namespace
 
 asio::awaitable<void> canary_fails(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
-  co_await scene->install_gpu_operator(profiles, "any");
   const OperatorSettings impatient{{"verify-timeout", scene->short_verify_timeout()}};
-  co_await scene->install(impatient);
+  co_await scene->begin(time_slicing_profile(2), impatient);
   if (!scene->failure().empty()) co_return;
   break_drivers(scene, true);
   const Stage::Seen before = scene->seen();

@@ -14,13 +14,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-Stage::Check finished_since(Scene* scene, std::size_t from, std::size_t count) {
-  return [=] {
-    const std::size_t done = scene->happened(Happening::finished, from);
-    return done >= count ? std::string() : std::to_string(done) + " nodes are done, not " + std::to_string(count);
-  };
-}
-
 Stage::Check nothing_in_flight(Scene* scene) {
   return [=] {
     for (const NodeSpec& node : scene->nodes()) {
@@ -40,48 +33,58 @@ json window(k8s::WallTime from, k8s::WallTime to) {
   return entry;
 }
 
-}  // namespace
-
-asio::awaitable<void> window_closes(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
-  co_await scene->install_gpu_operator(profiles, "any");
-  const OperatorSettings one_by_one{{"canary-nodes-per-group", "0"}};
-  co_await scene->install(one_by_one);
-  const Stage::Seen before = scene->seen();
-  const std::size_t from = scene->journal().size();
-  const std::string text = time_slicing_profile(4);
-  co_await scene->edit("any", text);
-  co_await scene->until("two nodes that are done", 20min, finished_since(scene, from, 2));
-  if (!scene->failure().empty()) co_return;
-
-  // The window closes in a moment, and opens again at a full minute.
+// Shuts the window in a moment. Returns the place in the journal from which on no node may start.
+asio::awaitable<std::size_t> close_window(Scene* scene) {
   const k8s::WallTime now = scene->clock().now();
   const auto moment = std::chrono::ceil<k8s::WallTime::duration>(scene->scaled(20s));
   const k8s::WallTime closes = now + moment;
-  const k8s::WallTime opens = std::chrono::ceil<std::chrono::minutes>(closes + scene->scaled(5min));
   json rollout;
   rollout["maintenanceWindows"].push_back(window(std::chrono::floor<std::chrono::minutes>(now) - 1min, closes));
-  rollout["maintenanceWindows"].push_back(window(opens, opens + 1h));
   co_await scene->tune("default", rollout);
   const Stage::Check is_closed = [scene, closes] {
     return scene->clock().now() > closes ? std::string() : std::string("the window is open");
   };
   co_await scene->until("the window to close", 5min, is_closed);
-  co_await scene->until("the nodes in flight to be done", 10min, nothing_in_flight(scene));
-  const std::size_t outside = scene->journal().size();
+  co_await scene->until("the window to be named as the reason", 10min,
+                        scene->condition_is("default", "Progressing", "False", "OutsideWindow", "opens at"));
+  scene->require(nothing_in_flight(scene)());
+  co_return scene->journal().size();
+}
+
+// Lets it open at a full minute, and sees that nobody goes before.
+asio::awaitable<void> open_window_later(Scene* scene, std::size_t outside) {
+  const k8s::WallTime now = scene->clock().now();
+  const auto later = std::chrono::ceil<k8s::WallTime::duration>(scene->scaled(5min));
+  const k8s::WallTime opens = std::chrono::ceil<std::chrono::minutes>(now + later);
+  json rollout;
+  rollout["maintenanceWindows"].push_back(window(opens, opens + 1h));
+  co_await scene->tune("default", rollout);
+  while (scene->failure().empty() && scene->clock().now() < opens) {
+    const std::size_t started = scene->happened(Happening::started, outside);
+    const std::string first = started == 0 ? "" : scene->nodes_that(Happening::started, outside).front();
+    scene->require(started == 0, first + " was started outside the window");
+    co_await scene->clock().sleep_for(std::min<k8s::Duration>(opens - scene->clock().now(), 1s));
+  }
+}
+
+}  // namespace
+
+asio::awaitable<void> window_closes(Scene* scene) {
+  const OperatorSettings one_by_one{{"canary-nodes-per-group", "0"}};
+  co_await scene->begin(time_slicing_profile(2), one_by_one);
+  const Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  const std::string text = time_slicing_profile(4);
+  co_await scene->edit("any", text);
+  co_await scene->until("two nodes that are done", 20min, scene->finished(from, 2));
+  if (!scene->failure().empty()) co_return;
+
+  const std::size_t outside = co_await close_window(scene);
   const std::size_t done = scene->plugins_restarted(before);
   scene->require(done < scene->nodes().size(), "every node was restarted before the window closed");
-  co_await scene->until("the window to be named as the reason", 2min,
-                        scene->condition_is("default", "Progressing", "False", "OutsideWindow", "opens at"));
-  if (!scene->failure().empty()) co_return;
   scene->tell(std::to_string(done) + " of " + std::to_string(scene->nodes().size()) +
               " nodes were done when the window closed");
-  while (scene->failure().empty() && scene->clock().now() + 100ms < opens) {
-    co_await scene->clock().sleep_for(std::min<k8s::Duration>(opens - scene->clock().now(), 1s));
-    const std::size_t now_started = scene->happened(Happening::started, outside);
-    const bool still_closed = scene->clock().now() + 100ms < opens;
-    scene->require(!still_closed || now_started == 0, "a node was started outside the window");
-  }
+  co_await open_window_later(scene, outside);
   co_await scene->until_fleet_shows("every node, once the window is open", 40min);
   co_await scene->until_settled(10min);
   const std::set<std::string> all = scene->all_nodes();
@@ -94,7 +97,7 @@ namespace {
 
 // Paused when the first node is done: what is in flight finishes, and that is all until it is resumed.
 asio::awaitable<void> pause_and_resume(Scene* scene, std::string text, std::size_t from) {
-  co_await scene->until("a node that is done", 20min, finished_since(scene, from, 1));
+  co_await scene->until("a node that is done", 20min, scene->finished(from, 1));
   if (!scene->failure().empty()) co_return;
   const k8s::ObjectKey rollout{"", scene->rollout_of("default", text)["metadata"].value("name", "")};
   json pause;
@@ -115,10 +118,8 @@ asio::awaitable<void> pause_and_resume(Scene* scene, std::string text, std::size
 }  // namespace
 
 asio::awaitable<void> approval(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
-  co_await scene->install_gpu_operator(profiles, "any");
   const OperatorSettings approve{{"mode", "Approve"}};
-  co_await scene->install(approve);
+  co_await scene->begin(time_slicing_profile(2), approve);
   json hold;
   hold["metadata"]["annotations"]["gpusharing.dev/hold"] = "true";
   const k8s::ObjectKey held{"", "a100-03"};

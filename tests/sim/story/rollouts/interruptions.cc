@@ -14,13 +14,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-Stage::Check finished_since(Scene* scene, std::size_t from, std::size_t count) {
-  return [=] {
-    const std::size_t done = scene->happened(Happening::finished, from);
-    return done >= count ? std::string() : std::to_string(done) + " nodes are done, not " + std::to_string(count);
-  };
-}
-
 // The GPU Operator has given all its DaemonSets that update strategy.
 Stage::Check updates_by(Scene* scene, std::string strategy) {
   return [=] {
@@ -48,17 +41,15 @@ std::string restarts_beyond(const Scene& scene, const Stage::Seen& before, const
 }  // namespace
 
 asio::awaitable<void> superseded(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
-  co_await scene->install_gpu_operator(profiles, "any");
   const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->begin(time_slicing_profile(2), as_usual);
   // Another edit while the first is under way: what is in flight finishes, the new one begins with its own canary.
   const Stage::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   const std::string first = time_slicing_profile(4);
   const std::string second = time_slicing_profile(6);
   co_await scene->edit("any", first);
-  co_await scene->until("two nodes on the first edit", 30min, finished_since(scene, from, 2));
+  co_await scene->until("two nodes on the first edit", 30min, scene->finished(from, 2));
   const auto moved = scene->nodes_that(Happening::started, from);
   co_await scene->edit("any", second);
   co_await scene->until("the first edit to be superseded", 10min, scene->phase_is("default", first, "Superseded"));
@@ -73,7 +64,7 @@ asio::awaitable<void> superseded(Scene* scene) {
   const std::size_t undo_from = scene->journal().size();
   const std::string third = time_slicing_profile(8);
   co_await scene->edit("any", third);
-  co_await scene->until("two nodes on the third edit", 30min, finished_since(scene, undo_from, 2));
+  co_await scene->until("two nodes on the third edit", 30min, scene->finished(undo_from, 2));
   const auto left = scene->nodes_that(Happening::started, undo_from);
   const std::size_t back_from = scene->journal().size();
   const k8s::MonoTime undone = scene->clock().monotonic();
@@ -93,10 +84,8 @@ asio::awaitable<void> superseded(Scene* scene) {
 }
 
 asio::awaitable<void> killed(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", mps_profile(4)}};
-  co_await scene->install_gpu_operator(profiles, "any");
   const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->begin(mps_profile(4), as_usual);
   const Stage::Seen before = scene->seen();
   scene->reset_peak();
   const std::string text = mps_profile(8);

@@ -24,10 +24,8 @@ json inline_time_slicing(int replicas) {
 }  // namespace
 
 asio::awaitable<void> rollback(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
-  co_await scene->install_gpu_operator(profiles, "any");
   const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->begin(time_slicing_profile(2), as_usual);
   json spec;
   spec["profile"] = inline_time_slicing(3);
   spec["rollout"]["maxUnavailable"] = 2;
@@ -49,10 +47,7 @@ asio::awaitable<void> rollback(Scene* scene) {
   next["spec"]["profile"] = inline_time_slicing(5);
   const k8s::ObjectKey team{"", "team"};
   co_await scene->change(kPolicies, team, next);
-  const Stage::Check canary_passed = [scene, from] {
-    return scene->happened(Happening::finished, from) > 0 ? std::string() : "no node has been verified";
-  };
-  co_await scene->until("a canary that is verified", 20min, canary_passed);
+  co_await scene->until("a canary that is verified", 20min, scene->finished(from, 1));
   if (!scene->failure().empty()) co_return;
   const std::string canary = scene->nodes_that(Happening::finished, from).front();
   for (const NodeSpec& node : scene->nodes()) {
@@ -86,10 +81,8 @@ asio::awaitable<void> rollback(Scene* scene) {
 }
 
 asio::awaitable<void> replaced_by_gitops(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
-  co_await scene->install_gpu_operator(profiles, "any");
   const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->begin(time_slicing_profile(2), as_usual);
   json spec;
   spec["profile"] = inline_time_slicing(3);
   spec["nodeSelector"]["matchLabels"]["kubernetes.io/hostname"] = "a100-01";
@@ -105,7 +98,8 @@ asio::awaitable<void> replaced_by_gitops(Scene* scene) {
 
   // What a GitOps tool has in its repository knows nothing of our key.
   const k8s::ObjectKey where{scene->gpu_operator().ns, scene->gpu_operator().config_map};
-  const json from_git = config_map(where.ns, where.name, profiles);
+  const std::map<std::string, std::string> all_it_has{{"any", time_slicing_profile(2)}};
+  const json from_git = config_map(where.ns, where.name, all_it_has);
   co_await scene->replace(kConfigMaps, where, from_git);
   const Stage::Check is_restored = [scene, where, key] {
     const JsonPtr there = scene->cluster().configmaps.find(where);

@@ -8,12 +8,12 @@ const std::vector<ShortStory>& rollout_stories() {
       {.name = "strategy-change",
        .title = "MPS to time-slicing and back: canary, soak, and waves within percent budgets",
        .budget = 2,
-       .nodes = [](bool) { return two_models(); },
+       .nodes = [](bool) { return two_models(6, 2); },
        .tell = strategy_change},
       {.name = "canary-fails",
        .title = "A canary that fails stops the rollout, a fix goes on, and what failed is not tried again",
        .budget = 2,
-       .nodes = [](bool) { return two_models(); },
+       .nodes = [](bool large) { return large ? two_models(6, 2) : two_models(3, 1); },
        .tell = canary_fails},
       {.name = "rollback",
        .title = "Failures after the canary reach maxFailures: a profile that is ours goes back by itself",
@@ -46,7 +46,7 @@ const std::vector<ShortStory>& rollout_stories() {
       {.name = "old-drift",
        .title = "Drift from before the installation is reported and left alone, until somebody adopts it",
        .budget = 4,
-       .nodes = [](bool large) { return a100s(large ? 40 : 8); },
+       .nodes = [](bool large) { return a100s(large ? 40 : 6); },
        .tell = old_drift},
       {.name = "approval",
        .title = "Nothing moves before it is approved, while it is paused, or on a node that is held",
@@ -68,9 +68,9 @@ std::vector<NodeSpec> a100s(int count) {
   return alike("a100", count, {a100(), a100()});
 }
 
-std::vector<NodeSpec> two_models() {
-  std::vector<NodeSpec> nodes = a100s(6);
-  for (NodeSpec& node : alike("t4", 2, {t4()})) nodes.push_back(std::move(node));
+std::vector<NodeSpec> two_models(int a100_nodes, int t4_nodes) {
+  std::vector<NodeSpec> nodes = a100s(a100_nodes);
+  for (NodeSpec& node : alike("t4", t4_nodes, {t4()})) nodes.push_back(std::move(node));
   return nodes;
 }
 

@@ -7,8 +7,8 @@ namespace gso::sim {
 
 // "a100-01" …, with two A100s each.
 [[nodiscard]] std::vector<NodeSpec> a100s(int count);
-// Six of them, and two nodes with a T4.
-[[nodiscard]] std::vector<NodeSpec> two_models();
+// Some of these, and "t4-01" … with one T4 each.
+[[nodiscard]] std::vector<NodeSpec> two_models(int a100_nodes, int t4_nodes);
 
 // waves.cc
 boost::asio::awaitable<void> strategy_change(Scene* scene);

@@ -57,11 +57,9 @@ asio::awaitable<void> roll(Scene* scene, std::string text) {
 }  // namespace
 
 asio::awaitable<void> strategy_change(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", mps_profile(4)}};
-  co_await scene->install_gpu_operator(profiles, "any");
   const OperatorSettings budgets{
       {"max-unavailable", "25%"}, {"max-unavailable-per-group", "34%"}, {"cluster-max-unavailable", "25%"}};
-  co_await scene->install(budgets);
+  co_await scene->begin(mps_profile(4), budgets);
   co_await roll(scene, time_slicing_profile(6));
   scene->require(scene->cluster().ready_pods("mps-control-daemon", "a100-01") == 0,
                  "an MPS daemon still runs on a100-01");
@@ -71,10 +69,8 @@ asio::awaitable<void> strategy_change(Scene* scene) {
 }
 
 asio::awaitable<void> not_ready(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
-  co_await scene->install_gpu_operator(profiles, "any");
   const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->begin(time_slicing_profile(2), as_usual);
   if (!scene->failure().empty()) co_return;
   for (const char* node : {"a100-02", "a100-04"}) scene->fleet().node(node)->set_runtime(false);
   const Stage::Check are_away = [scene] {

@@ -99,10 +99,8 @@ asio::awaitable<void> refused_eviction(Scene* scene) {
 }  // namespace
 
 asio::awaitable<void> workloads(Scene* scene) {
-  const std::map<std::string, std::string> profiles{{"any", mps_profile(4)}};
-  co_await scene->install_gpu_operator(profiles, "any");
   const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->begin(mps_profile(4), as_usual);
   scene->reset_peak();
   co_await wait_for_idle(scene);
   co_await refused_eviction(scene);
