@@ -204,11 +204,13 @@ class Rollout {
     const Duration enough = c_.window_closes ? std::chrono::minutes(12) : std::chrono::minutes(2);
     WallTime busy = fleet_.now;
     while (fleet_.now < end && !failed()) {
+      const std::int64_t kills = trace_.kills;
       const Plan plan = step();
       const bool acts = std::ranges::any_of(plan.actions, [](const PlannedAction& planned) {
         return !std::holds_alternative<PatchStatus>(planned.action);
       });
-      if (acts) busy = fleet_.now;
+      // One that is killed has seen nothing for long.
+      if (acts || trace_.kills > kills) busy = fleet_.now;
       const bool rests = plan.actions.empty() && plan.consumers_wanted.empty();
       if (rests && (!plan.requeue_after || fleet_.now - busy > enough)) return true;
       const Duration wait = plan.requeue_after.value_or(seconds(1));
@@ -385,11 +387,11 @@ std::vector<Combination> all_combinations(Extent extent) {
   if (extent == Extent::every_value) return product_of_all_values();
   std::vector<Combination> out = product_of_yes_and_no();
   if (extent == Extent::yes_and_no) return out;
-  // The words of a linear code: two parities of six and seven dimensions whose sum has seven, so that no five
-  // dimensions are bound by them.
   std::vector<Combination> covering;
   for (unsigned bits = 0; bits < out.size(); ++bits) {
-    const bool even = std::popcount(bits & 0b1111110000U) % 2 == 0 && std::popcount(bits & 0b0001111111U) % 2 == 0;
+    // Of the code that these three span every word has five digits or more, so that any four are independent.
+    constexpr unsigned kParities[] = {0b1111100000U, 0b1100011110U, 0b1010011001U};
+    const bool even = std::ranges::all_of(kParities, [&](unsigned p) { return std::popcount(bits & p) % 2 == 0; });
     if (even) covering.push_back(out[bits]);
   }
   return covering;
