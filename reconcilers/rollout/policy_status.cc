@@ -90,6 +90,9 @@ class PolicyStatuses {
       note_in_flight(pass_, name, it->second.oldest);
       if (auto who = waits_in_flight(pass_, name, a)) {
         it->second.waiting[std::string(who->reason)].emplace(name, std::move(who->message));
+      } else if (is_half_way(name, a)) {
+        it->second.waiting[std::string(a.reason)].emplace(name, a.message);
+        ++it->second.stuck;
       }
     }
     for (const auto& [name, who] : queued_) {
@@ -112,6 +115,15 @@ class PolicyStatuses {
       it->second.break_reason = a->would_break;
       it->second.unstaged_owner = pass_.index.set_of(*a).owner;
     }
+  }
+
+  // Some of its pods are gone, others stay until there is something that they can be restarted into.
+  [[nodiscard]] bool is_half_way(const std::string& name, const NodeAssessment& a) const {
+    if (a.reason.empty()) return false;
+    return std::ranges::any_of(pass_.index.pods_of(name), [&](const Pod* pod) {
+      return std::ranges::any_of(a.flight->replace,
+                                 [&](const auto& entry) { return entry.second.contains(std::string(pod->meta.uid)); });
+    });
   }
 
   // Who a policy is not Ready for.
@@ -202,7 +214,10 @@ class PolicyStatuses {
       add_budgets(key, unit, sum);
     }
     if (pending + moving > 0) {
-      sum.rollout = rollout_name(key, target);
+      // There is none where all of them go somewhere else: an invalid text has no rollout.
+      std::string rollout = rollout_name(key, target);
+      if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(rollout) != nullptr)
+        sum.rollout = std::move(rollout);
       add_out_of_reach(out_of_reach(pass_, key, unit), sum);
     }
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
@@ -271,6 +286,11 @@ class PolicyStatuses {
       if (moving == 0) return {"Progressing", false, gate.reason, fmt::format("key {}: {}", key.key, gate.message)};
     }
     if (moving + waiting == 0) return {"Progressing", false, "Settled", "nothing is being changed"};
+    if (sum.stuck > 0 && sum.stuck == moving && waiting == 0) {
+      const auto& [reason, nodes] = *sum.waiting.begin();
+      return {"Progressing", false, reason,
+              fmt::format("{} half-way: {}", nodes.begin()->first, nodes.begin()->second)};
+    }
     if (moving == 0 && !sum.exhausted.empty()) {
       const auto& names = pass_.index.unavailable;
       return {"Progressing", false, std::string(kBudgetExhausted),
@@ -310,7 +330,7 @@ class PolicyStatuses {
 
   // Nodes that cannot be changed, or that have been taken out of service and wait for their workloads. The message is
   // the first node's.
-  static Json blocked_entry(const std::string& reason, const std::map<std::string, std::string>& nodes) {
+  static Json blocked_entry(const std::string& reason, const std::vector<std::pair<std::string, std::string>>& nodes) {
     constexpr std::size_t kNodes = 5;
     constexpr std::size_t kText = 1024;
     Json names = Json::array();
@@ -320,7 +340,7 @@ class PolicyStatuses {
     return {{"reason", reason},
             {"count", nodes.size()},
             {"nodes", std::move(names)},
-            {"message", nodes.begin()->second.substr(0, kText)}};
+            {"message", nodes.front().second.substr(0, kText)}};
   }
 
   Json status_of(const PolicySum& sum, std::string_view before) {
@@ -344,16 +364,16 @@ class PolicyStatuses {
                  out);
     if (sum.targets.size() == 1 && sum.settled == sum.total && sum.total > 0)
       out["verifiedRevision"] = *sum.targets.begin();
+    // Those that are out of service for it come first.
+    std::map<std::string, std::vector<std::pair<std::string, std::string>>> blocked;
+    for (const auto& [reason, nodes] : sum.waiting) blocked[reason].assign(nodes.begin(), nodes.end());
     for (const auto& [reason, nodes] : sum.blocked) {
-      std::map<std::string, std::string> named;
-      for (const std::string& name : nodes) named.emplace(name, named.empty() ? pass_.index.find(name)->message : "");
-      if (const auto more = sum.waiting.find(reason); more != sum.waiting.end())
-        named.insert(more->second.begin(), more->second.end());
-      out["blocked"].push_back(blocked_entry(reason, named));
+      auto& named = blocked[reason];
+      for (const std::string& name : nodes) {
+        named.emplace_back(name, named.empty() ? pass_.index.find(name)->message : std::string());
+      }
     }
-    for (const auto& [reason, nodes] : sum.waiting) {
-      if (!sum.blocked.contains(reason)) out["blocked"].push_back(blocked_entry(reason, nodes));
-    }
+    for (const auto& [reason, nodes] : blocked) out["blocked"].push_back(blocked_entry(reason, nodes));
     return out;
   }
 

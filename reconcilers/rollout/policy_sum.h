@@ -45,6 +45,7 @@ struct PolicySum {
   std::vector<std::string> unhealthy;  // Nodes with fewer devices than before, and what the first one shows.
   std::string sickness;
   OldestInFlight oldest;
+  std::int64_t stuck = 0;  // Nodes in flight that cannot go on, whatever time passes; among `waiting`.
   [[nodiscard]] std::int64_t count(Situation situation) const {
     auto it = counts.find(situation);
     return it == counts.end() ? 0 : it->second;
