@@ -86,7 +86,7 @@ bad-input() {
 story-v0.17.0() { tell v0.17.0; }
 story-v0.20.0() { tell v0.20.0; }
 # Short stories, each on a fleet of its own: the rollouts that on-call meets, the procedures of NVIDIA's documents.
-rollout-stories() { tell rollouts; }
+rollout-stories() { GSO_STORY_SECONDS=${GSO_STORY_SECONDS:-840} tell rollouts; }
 seeds() { tell seeds; }
 tell() {
   up
