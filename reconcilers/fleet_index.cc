@@ -280,6 +280,11 @@ bool is_set_aside(const NodeAssessment& a, bool foreign) {
   const bool counted = is_settled(a) || a.flight != nullptr || a.situation == Situation::blocked;
   return !counted && (a.held || !a.ready || foreign);
 }
+
+SetupKey setup_key_of(const NodeAssessment& a) {
+  const bool blocked = a.situation == Situation::blocked;
+  return {a.setup, std::string(a.counted.set.view()), blocked ? std::string(a.reason) : std::string()};
+}
 }  // namespace
 
 void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Node& node) {
@@ -348,7 +353,7 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
   if (a.situation == Situation::current && !is_settled(a) && !excused) drifting.insert(name);
   if (a.situation == Situation::current && is_sick(a) && a.ready && !a.held) unhealthy.insert(name);
   if (!a.would_break.empty()) breaking.insert(name);
-  if (a.setup && !a.setup->empty()) setups[a.setup].insert(name);
+  if (a.setup && !a.setup->empty()) setups[setup_key_of(a)].insert(name);
 }
 
 void FleetIndex::Impl::remove(const std::string& name) {
@@ -399,7 +404,7 @@ void FleetIndex::Impl::remove(const std::string& name) {
     blocked->second.erase(name);
     if (blocked->second.empty()) unit.blocked.erase(blocked);
   }
-  if (auto setup = setups.find(a.setup); setup != setups.end()) {
+  if (auto setup = a.setup ? setups.find(setup_key_of(a)) : setups.end(); setup != setups.end()) {
     setup->second.erase(name);
     if (setup->second.empty()) setups.erase(setup);
   }

@@ -52,6 +52,9 @@ struct Unit {
   std::map<std::string, std::int64_t> targets;           // Revision -> nodes; one, but in the moment of a change.
 };
 
+// Nodes of which preflight says the same, at one operand set, and that are blocked for one reason (empty: not blocked).
+using SetupKey = std::tuple<SetupBook::Answer, std::string, std::string>;
+
 struct Sums {
   std::int64_t total = 0;
   std::int64_t busy = 0;
@@ -82,7 +85,7 @@ class FleetIndex::Impl {
   std::map<std::string, Sums> policies;  // By policy name.
   Sums cluster;
   // Active sets, sorted by name. unwritable: a label that is ours to write has no valid value.
-  std::map<SetupBook::Answer, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
+  std::map<SetupKey, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen,
       drifting, breaking, unhealthy, label_work, unwritable, releases;
   // Nodes that no plugin with profiles serves (any more) and that carry what a change has left there -> whether they

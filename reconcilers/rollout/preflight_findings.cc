@@ -1,6 +1,9 @@
 // Preflight's answers as findings of the plan.
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <ranges>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -24,7 +27,8 @@ struct Told {
   std::string code;
   std::string message;
   ObjectKey daemonset;
-  std::vector<std::string> nodes;
+  std::size_t count = 0;           // Nodes,
+  std::vector<std::string> nodes;  // and those that may be named.
 };
 
 ObjectKey plugin_of(const OperandSet& set) {
@@ -34,31 +38,39 @@ ObjectKey plugin_of(const OperandSet& set) {
 }
 
 // The GPU Operator changes its DaemonSets one after the other: until all have what the ClusterPolicy says, they differ.
-bool is_half_way(Pass& pass, const std::string& code, const NodeAssessment& node) {
+bool is_half_way(Pass& pass, const std::string& code, const OperandSet& set) {
   constexpr Duration kPatience = std::chrono::minutes(2);
-  const OperandSet& set = pass.index.set_of(node);
   if (!set.announced || (code != "GFDOtherConfig" && code != "MPSOtherConfig")) return false;
   return !pass.held_for(fmt::format("other-config/{}", set.id()), kPatience);
+}
+
+// Adds nodes that are alike: their number, and as many names as can be told of. Never a walk over all of them.
+void add_nodes(Told& entry, const std::set<std::string>& names) {
+  entry.count += names.size();
+  for (const std::string& name : names | std::views::take(kMostNodes + kNamed)) entry.nodes.push_back(name);
 }
 
 // Sorted by what is said and of which plugin, so that equal fleets give equal plans: answers are shared by fleets, and
 // come in no order.
 std::map<std::tuple<std::string, std::string, ObjectKey>, Told> collect(Pass& pass) {
   std::map<std::tuple<std::string, std::string, ObjectKey>, Told> told;
-  for (const auto& [answer, nodes] : pass.index.setups) {
+  for (const auto& [key, nodes] : pass.index.setups) {
+    const auto& [answer, id, blocked] = key;
+    const NodeAssessment& first = *pass.index.find(*nodes.begin());
+    if (!pass.plannable(first)) continue;
+    const OperandSet& set = pass.index.set_of(first);
     for (const Diagnostic& d : *answer) {
-      const std::string message = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
-      for (const std::string& name : nodes) {
-        const NodeAssessment& node = *pass.index.find(name);
-        const bool said = (node.situation == Situation::blocked && node.reason == d.code) ||
-                          (d.code == kLabelDropped && pass.index.unwritable.contains(name));
-        if (said || !pass.plannable(node)) continue;
-        const ObjectKey daemonset = plugin_of(pass.index.set_of(node));
-        if (is_half_way(pass, d.code, node)) continue;
-        Told& entry = told[{d.code, message, daemonset}];
-        if (entry.nodes.empty()) entry = {d.severity, d.code, message, daemonset, {}};
-        entry.nodes.push_back(name);
+      if (blocked == d.code || is_half_way(pass, d.code, set)) continue;
+      std::set<std::string> left;
+      if (d.code == kLabelDropped) {  // Those are few, and said with the label's value where it is ours to write.
+        std::ranges::set_difference(nodes, pass.index.unwritable, std::inserter(left, left.end()));
+        if (left.empty()) continue;
       }
+      const std::string message = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
+      const ObjectKey daemonset = plugin_of(set);
+      Told& entry = told[{d.code, message, daemonset}];
+      if (entry.count == 0) entry = {d.severity, d.code, message, daemonset, 0, {}};
+      add_nodes(entry, d.code == kLabelDropped ? left : nodes);
     }
   }
   return told;
@@ -73,11 +85,11 @@ void plan_preflight(Pass& pass) {
   for (auto& [what, told] : collect(pass)) {
     std::sort(told.nodes.begin(), told.nodes.end());
     const ObjectRef daemonset{"apps/v1", "DaemonSet", told.daemonset.ns, told.daemonset.name, ""};
-    const std::size_t each = told.severity == Severity::info ? 0 : std::min(kMostNodes, told.nodes.size());
+    const std::size_t each = told.severity == Severity::info ? 0 : std::min(kMostNodes, told.count);
     for (std::size_t i = 0; i < each; ++i) {
       pass.finding(told.severity, node_ref(told.nodes[i]), told.code, told.message);
     }
-    if (const std::size_t rest = told.nodes.size() - each; rest > 0) {
+    if (const std::size_t rest = told.count - each; rest > 0) {
       const auto first = told.nodes.begin() + static_cast<std::ptrdiff_t>(each);
       const std::vector<std::string> named(first, first + static_cast<std::ptrdiff_t>(std::min(rest, kNamed)));
       pass.finding(told.severity, daemonset, told.code,
