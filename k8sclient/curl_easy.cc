@@ -105,7 +105,8 @@ void CurlExchange::set_request(const HttpRequest& request, const std::string& to
     set(CURLOPT_HTTPGET, 1L);
   } else {
     if (!request.body.empty() || request.method == Method::post) {
-      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+      body_size_ = static_cast<curl_off_t>(request.body.size());
+      set(CURLOPT_POSTFIELDSIZE_LARGE, body_size_);
       set(CURLOPT_COPYPOSTFIELDS, request.body.c_str());  // A copy, so that a refused stream can be sent again.
       add_header("Content-Type: " + (request.content_type.empty() ? "application/json" : request.content_type));
     }
@@ -118,7 +119,7 @@ void CurlExchange::set_request(const HttpRequest& request, const std::string& to
   set(CURLOPT_HTTPHEADER, headers_);
   if (!target_->connection.user_agent.empty()) set(CURLOPT_USERAGENT, target_->connection.user_agent.c_str());
   // An unary answer may be large and is read at once; a watch's events are small and the server never packs them.
-  if (kind_ == Kind::unary) set(CURLOPT_ACCEPT_ENCODING, "gzip");
+  if (kind_ != Kind::stream) set(CURLOPT_ACCEPT_ENCODING, "gzip");
 }
 
 void CurlExchange::set_connection() {
@@ -127,10 +128,11 @@ void CurlExchange::set_connection() {
   set(CURLOPT_NOSIGNAL, 1L);
   // A lookup that hangs in getaddrinfo must not hold up the one thread when its request is given up.
   set(CURLOPT_QUICK_EXIT, 1L);
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(target_->tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-  if (kind_ == Kind::stream) {
+  const bool http2 = target_->tls && kind_ != Kind::unary_http1;
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+  if (kind_ != Kind::unary) {
     // libcurl 7.88 neither tells every stream of a connection about its end nor returns a cancelled stream's flow
-    // control window: a watch's connection lives and dies with it.
+    // control window: a watch's connection lives and dies with it. So does one that is only there for an old protocol.
     set(CURLOPT_FRESH_CONNECT, 1L);
     set(CURLOPT_FORBID_REUSE, 1L);
   } else if (target_->tls) {
@@ -281,6 +283,14 @@ bool CurlExchange::answer_is_whole() const {
   return response_.header("content-length") == std::to_string(response_.body.size());
 }
 
+// libcurl 7.88 throws away what it has just read of an answer when the reset came with it (mended in 8.0).
+bool CurlExchange::lost_a_refusal() const {
+  if (kind_ == Kind::stream || headers_complete_ || error_) return false;
+  curl_off_t uploaded = 0;
+  curl_easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+  return uploaded < body_size_;
+}
+
 void CurlExchange::on_done(CURLcode code) {
   if (done_) return;
   done_ = true;
@@ -289,6 +299,7 @@ void CurlExchange::on_done(CURLcode code) {
     // A stream of its own within HTTP/2 says nothing about the others; a connection that never was needs no distrust.
     connection_suspect_ = times_sent_ > 0 && code != CURLE_HTTP2_STREAM;
   }
+  worth_http1_ = code == CURLE_HTTP2_STREAM && lost_a_refusal();
   if (code != CURLE_OK && !error_) {
     long new_connections = 0;
     curl_easy_getinfo(easy_, CURLINFO_NUM_CONNECTS, &new_connections);

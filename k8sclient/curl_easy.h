@@ -35,7 +35,11 @@ struct CurlTarget {
 
 class CurlExchange final : public CurlTransfer {
  public:
-  enum class Kind { unary, stream };
+  enum class Kind {
+    unary,
+    unary_http1,  // On a connection of its own, where the server would speak HTTP/2 too.
+    stream,
+  };
 
   // `tls` is what the connection uses, whatever the target's connection says. `signal` is notified when a unary
   // exchange has ended, and for a stream also when headers or bytes have arrived. Fails with `invalid` when libcurl
@@ -70,6 +74,9 @@ class CurlExchange final : public CurlTransfer {
   [[nodiscard]] bool never_sent() const { return times_sent_ == 0; }
   // A read that got nothing because the kept connection it was put on had come to its end (GOAWAY, reset).
   [[nodiscard]] bool worth_a_new_connection() const { return worth_a_new_connection_; }
+  // The server ended the HTTP/2 stream before it had the whole body, so it did nothing, and libcurl has lost what it
+  // said (too large, not authorised, not now). Asked again in HTTP/1.1 its answer can be read.
+  [[nodiscard]] bool worth_http1() const { return worth_http1_; }
   // Ends the exchange from our side with this error. The caller removes it from its multi.
   void fail(Reason reason, std::string what);
   // The deadline passed: as fail(), with what was being waited for.
@@ -83,6 +90,7 @@ class CurlExchange final : public CurlTransfer {
 
  private:
   [[nodiscard]] bool answer_is_whole() const;
+  [[nodiscard]] bool lost_a_refusal() const;
   [[nodiscard]] bool wants_tls(std::string_view body) const;
   CurlExchange(std::shared_ptr<const CurlTarget> target, Kind kind, std::unique_ptr<Signal> signal);
 
@@ -116,12 +124,14 @@ class CurlExchange final : public CurlTransfer {
 
   HttpResponse response_;  // Of a stream, `body` is what has not been read yet.
   std::size_t header_bytes_ = 0;
+  curl_off_t body_size_ = 0;  // Of the request.
   int times_sent_ = 0;
   bool headers_complete_ = false;
   bool body_begun_ = false;
   bool done_ = false;
   bool connection_suspect_ = false;
   bool worth_a_new_connection_ = false;
+  bool worth_http1_ = false;
   std::optional<Error> error_;
 };
 

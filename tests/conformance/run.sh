@@ -3,9 +3,9 @@
 # control plane of its own that is removed at its end: they mostly wait.
 #
 #   run.sh [PART...]      parts: sequences custom-resources playground rollouts chart chart-live least-privilege kai bad-input
-#                         story-v0.17.0 story-v0.20.0 rollout-stories seeds; all by default
+#                         story-v0.17.0 story-v0.20.0 rollout-stories-1, -2, -3 seeds; all by default
 #
-# GSO_CONFORMANCE_JOBS says how many at once (3), GSO_BUILD which build is tried (build/debug).
+# GSO_CONFORMANCE_JOBS says how many at once (4), GSO_BUILD which build is tried (build/debug).
 # Prints one line for each part as it ends (its whole output is in
 # build/test-results/conformance/PART.log) and the end of what failed; closes with "N passed, N failed".
 set -euo pipefail
@@ -15,7 +15,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(cd "$here/../.." && pwd)
 build=${GSO_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
-jobs=${GSO_CONFORMANCE_JOBS:-3}
+jobs=${GSO_CONFORMANCE_JOBS:-4}
 mkdir -p "$logs"
 work=$(mktemp -d)
 # Not to be killed with the shell that waits: each part takes its control plane down itself.
@@ -86,7 +86,9 @@ bad-input() {
 story-v0.17.0() { tell v0.17.0; }
 story-v0.20.0() { tell v0.20.0; }
 # Short stories, each on a fleet of its own: the rollouts that on-call meets, the procedures of NVIDIA's documents.
-rollout-stories() { GSO_STORY_SECONDS=${GSO_STORY_SECONDS:-840} tell rollouts; }
+rollout-stories-1() { tell rollouts:1/3; }
+rollout-stories-2() { tell rollouts:2/3; }
+rollout-stories-3() { tell rollouts:3/3; }
 seeds() { tell seeds; }
 tell() {
   up
@@ -110,7 +112,8 @@ run_part() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(rollout-stories story-v0.17.0 story-v0.20.0 seeds kai bad-input chart-live rollouts least-privilege sequences custom-resources playground chart)
+((${#parts[@]})) || parts=(bad-input kai rollout-stories-2 rollout-stories-3 story-v0.17.0 story-v0.20.0 rollout-stories-1 chart-live seeds rollouts
+  least-privilege chart sequences playground custom-resources)
 for part in "${parts[@]}"; do
   declare -F "$part" >/dev/null || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
 done

@@ -3,7 +3,8 @@
 # fleet is the emulator, everything else is real.
 #
 #   story_test.sh CLUSTER_DIR BUILD_DIR v0.20.0       the story of twelve nodes, with that plugin version
-#   story_test.sh CLUSTER_DIR BUILD_DIR rollouts      short stories: rollouts, seeds, or names with commas
+#   story_test.sh CLUSTER_DIR BUILD_DIR rollouts      short stories: rollouts, seeds, or names with commas; rollouts:2/3
+#                                                     is every third of them, from the second on
 #
 # CLUSTER_DIR: a running cluster without a fleet; BUILD_DIR: a built tree.
 # Prints the story and one line for each check, and closes with "N passed, N failed".
@@ -11,7 +12,10 @@
 source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 case $3 in
   v[0-9]*) what=(--plugin-version "$3" --time-scale 0.05) values=() ;;
-  *) what=(--stories "$3" --time-scale 0.03) values=(--set eviction.enabled=true) ;;
+  *)
+    what=(--stories "${3%%:*}" --time-scale 0.03) values=(--set eviction.enabled=true)
+    [[ $3 != *:*/* ]] || what+=(--share "$(cut -d: -f2 <<<"$3" | cut -d/ -f1)" "${3##*/}")
+    ;;
 esac
 
 account=system:serviceaccount:$namespace:gpu-sharing-operator

@@ -74,6 +74,16 @@ void H2Stream::respond(int status, const std::string& text, const Headers& extra
   end();
 }
 
+void H2Stream::refuse(int status, const std::string& text, const Headers& extra) {
+  const auto owner = connection.lock();
+  if (!owner || closed_) return;
+  respond(status, text, extra);
+  // nghttp2 would leave out data that is still queued when a reset is.
+  owner->gather();
+  nghttp2_submit_rst_stream(owner->session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
+  owner->post_flush();
+}
+
 void H2Stream::reset(std::uint32_t code) {
   const auto owner = connection.lock();
   if (!owner || closed_) return;
@@ -121,9 +131,13 @@ struct H2Connection::Callbacks {
 
   static int on_frame(nghttp2_session*, const nghttp2_frame* frame, void* data) {
     const bool carries_request = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
-    if (!carries_request || (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return 0;
+    if (!carries_request) return 0;
+    const bool whole = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    if (!whole && frame->hd.type != NGHTTP2_HEADERS) return 0;
     const auto found = self(data).streams_.find(frame->hd.stream_id);
-    if (found != self(data).streams_.end()) self(data).on_request_(found->second);
+    if (found == self(data).streams_.end()) return 0;
+    const H2StreamPtr stream = found->second;  // The test's answer may end it.
+    (whole ? self(data).handlers_.on_request : self(data).handlers_.on_headers)(stream);
     return 0;
   }
 
@@ -136,9 +150,9 @@ struct H2Connection::Callbacks {
   }
 };
 
-H2Connection::H2Connection(tcp::socket socket, const TlsContext& tls, std::uint32_t max_streams, OnRequest on_request)
+H2Connection::H2Connection(tcp::socket socket, const TlsContext& tls, std::uint32_t max_streams, Handlers handlers)
     : socket_(std::move(socket)),
-      on_request_(std::move(on_request)),
+      handlers_(std::move(handlers)),
       max_streams_(max_streams),
       ssl_(SSL_new(tls.get())),
       from_client_(BIO_new(BIO_s_mem())),
@@ -210,6 +224,11 @@ bool H2Connection::decrypt() {
   while (open_ && !frozen_) {
     const int size = SSL_read(ssl_, plain.data(), static_cast<int>(plain.size()));
     if (size <= 0) return SSL_get_error(ssl_, size) == SSL_ERROR_WANT_READ;
+    if (speaks_http1()) {
+      http1_.append(reinterpret_cast<const char*>(plain.data()), static_cast<std::size_t>(size));
+      answer_http1();
+      continue;
+    }
     if (nghttp2_session_mem_recv(session_, plain.data(), static_cast<std::size_t>(size)) < 0) return false;
   }
   return true;
@@ -230,14 +249,37 @@ void H2Connection::after_flush(std::function<void()> action) {
   post_flush();
 }
 
+bool H2Connection::speaks_http1() const {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl_, &name, &size);
+  return std::string_view(reinterpret_cast<const char*>(name), size) == "http/1.1";
+}
+
+void H2Connection::answer_http1() {
+  const bool has_headers = http1_.find("\r\n\r\n") != std::string::npos;
+  if (!has_headers || std::exchange(answered_http1_, true)) return;
+  frames_ = *handlers_.http1_answer;
+  // The rest of the body is read: to close on it would take the answer back.
+  if (frames_.empty()) after_flush([self = shared_from_this()] { self->close(); });
+}
+
+// What nghttp2 has to say, in its order.
+void H2Connection::gather() {
+  if (speaks_http1()) return;
+  const std::uint8_t* bytes = nullptr;
+  for (auto size = nghttp2_session_mem_send(session_, &bytes); size > 0;
+       size = nghttp2_session_mem_send(session_, &bytes)) {
+    frames_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
+  }
+}
+
 void H2Connection::flush() {
   if (!open_ || frozen_) return;
   if (SSL_is_init_finished(ssl_)) {
-    const std::uint8_t* frames = nullptr;
-    for (auto size = nghttp2_session_mem_send(session_, &frames); size > 0;
-         size = nghttp2_session_mem_send(session_, &frames)) {
-      SSL_write(ssl_, frames, static_cast<int>(size));
-    }
+    gather();
+    if (!frames_.empty()) SSL_write(ssl_, frames_.data(), static_cast<int>(frames_.size()));
+    frames_.clear();
   }
   std::array<char, 16384> encrypted{};
   for (int size = BIO_read(to_client_, encrypted.data(), static_cast<int>(encrypted.size())); size > 0;
@@ -316,11 +358,14 @@ std::shared_ptr<T> from_pem(const std::string& pem, T* (*read)(BIO*, T**, pem_pa
 int choose_h2(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in, unsigned in_size,
               void*) {
   const std::string_view offered(reinterpret_cast<const char*>(in), in_size);
-  const auto found = offered.find("\x02h2");
-  if (found == std::string_view::npos) return SSL_TLSEXT_ERR_ALERT_FATAL;
-  *out = in + found + 1;
-  *out_size = 2;
-  return SSL_TLSEXT_ERR_OK;
+  for (const std::string_view name : {"h2", "http/1.1"}) {
+    const auto found = offered.find(static_cast<char>(name.size()) + std::string(name));
+    if (found == std::string_view::npos) continue;
+    *out = in + found + 1;
+    *out_size = static_cast<unsigned char>(name.size());
+    return SSL_TLSEXT_ERR_OK;
+  }
+  return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
 H2Connection::TlsContext make_tls(const H2PeerOptions& options) {
@@ -360,7 +405,11 @@ void H2Peer::accept() {
       requests->push_back(stream);
       if (*handler) (*handler)(stream);
     };
-    connections_.push_back(std::make_shared<H2Connection>(std::move(socket), tls_, max_streams_, dispatch));
+    const auto begun = [handler = headers_handler_](const H2StreamPtr& stream) {
+      if (*handler) (*handler)(stream);
+    };
+    connections_.push_back(std::make_shared<H2Connection>(std::move(socket), tls_, max_streams_,
+                                                          H2Connection::Handlers{dispatch, begun, http1_answer_}));
     connections_.back()->start();
     accept();
   });

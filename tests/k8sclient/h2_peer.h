@@ -43,6 +43,9 @@ class H2Stream : public std::enable_shared_from_this<H2Stream> {
   void send(const std::string& bytes);
   void end();
   void reset(std::uint32_t code);  // RST_STREAM
+  // A whole answer and a reset behind it, in one TLS record: as a server written in Go ends a request whose body it
+  // does not want to the end.
+  void refuse(int status, const std::string& text, const Headers& extra = {});
   // The stream is over: ended by both sides, or reset by one.
   [[nodiscard]] bool closed() const { return closed_; }
 
@@ -58,9 +61,14 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
  public:
   using OnRequest = std::function<void(H2StreamPtr)>;
   using TlsContext = std::shared_ptr<SSL_CTX>;
+  struct Handlers {
+    OnRequest on_request;
+    OnRequest on_headers;
+    std::shared_ptr<const std::string> http1_answer;
+  };
 
   H2Connection(boost::asio::ip::tcp::socket socket, const TlsContext& tls, std::uint32_t max_streams,
-               OnRequest on_request);
+               Handlers handlers);
   ~H2Connection();
   H2Connection(const H2Connection&) = delete;
   H2Connection& operator=(const H2Connection&) = delete;
@@ -88,12 +96,15 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
   void read_some();
   void received(std::size_t size);
   bool decrypt();
+  [[nodiscard]] bool speaks_http1() const;
+  void answer_http1();
+  void gather();
   void flush();
   void write_pending();
   void close();
 
   boost::asio::ip::tcp::socket socket_;
-  OnRequest on_request_;
+  Handlers handlers_;
   std::uint32_t max_streams_;
   SSL* ssl_ = nullptr;
   BIO* from_client_ = nullptr;
@@ -102,12 +113,15 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
   std::map<std::int32_t, H2StreamPtr> streams_;
   std::vector<std::function<void()>> after_flush_;
   std::array<char, 16384> input_{};
+  std::string http1_;   // What was asked there.
+  std::string frames_;  // Not encrypted yet.
   std::string output_;
   std::string writing_;
   std::string server_name_;
   std::int32_t last_stream_ = 0;
   bool open_ = true;
   bool frozen_ = false;
+  bool answered_http1_ = false;
   bool flush_posted_ = false;
 };
 
@@ -125,6 +139,11 @@ class H2Peer {
   H2Peer& operator=(const H2Peer&) = delete;
 
   void on_request(H2Connection::OnRequest handler) { *handler_ = std::move(handler); }
+  // Requests whose body is still to come, before on_request() gets them.
+  void on_headers(H2Connection::OnRequest handler) { *headers_handler_ = std::move(handler); }
+  // What connections say that speak no HTTP/2, to whatever is asked. Nothing, and then they close, by
+  // default.
+  void set_http1_answer(std::string answer) { *http1_answer_ = std::move(answer); }
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
   // In the order of their acceptance, closed ones too.
@@ -142,6 +161,8 @@ class H2Peer {
   std::uint32_t max_streams_;
   std::uint16_t port_ = 0;
   std::shared_ptr<H2Connection::OnRequest> handler_ = std::make_shared<H2Connection::OnRequest>();
+  std::shared_ptr<H2Connection::OnRequest> headers_handler_ = std::make_shared<H2Connection::OnRequest>();
+  std::shared_ptr<std::string> http1_answer_ = std::make_shared<std::string>();
   std::shared_ptr<std::vector<H2StreamPtr>> requests_ = std::make_shared<std::vector<H2StreamPtr>>();
   std::vector<std::shared_ptr<H2Connection>> connections_;
 };

@@ -97,4 +97,11 @@ k8s::Result<std::vector<const ShortStory*>> choose_stories(const std::string& li
   return chosen;
 }
 
+std::vector<const ShortStory*> share_of(const std::vector<const ShortStory*>& stories,
+                                        std::pair<std::size_t, std::size_t> share) {
+  std::vector<const ShortStory*> mine;
+  for (std::size_t i = share.first - 1; i < stories.size(); i += share.second) mine.push_back(stories[i]);
+  return mine;
+}
+
 }  // namespace gso::sim

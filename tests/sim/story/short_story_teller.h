@@ -4,6 +4,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/story/child_operator.h"
@@ -32,5 +33,9 @@ boost::asio::awaitable<ShortStoryTally> tell_short_stories(ShortStoryTeller tell
 
 // "all", "rollouts", "seeds", or names with commas. The error names what is unknown.
 [[nodiscard]] k8s::Result<std::vector<const ShortStory*>> choose_stories(const std::string& list);
+
+// The first of `share` is which of the second's shares: {2, 3} is every third story, from the second one on.
+[[nodiscard]] std::vector<const ShortStory*> share_of(const std::vector<const ShortStory*>& stories,
+                                                      std::pair<std::size_t, std::size_t> share);
 
 }  // namespace gso::sim

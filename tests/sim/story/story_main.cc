@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "k8sclient/client.h"
 #include "k8sclient/clock.h"
@@ -47,6 +48,7 @@ struct Settings {
   std::uint64_t seed = 1;
   bool no_fleet = false;
   std::string stories;  // Short ones, in place of the long one.
+  std::pair<std::size_t, std::size_t> share{1, 1};
   bool keep = false;
 };
 
@@ -167,6 +169,8 @@ int tell_short(const Settings& settings, asio::io_context* io, k8s::Clock* clock
                const std::string& operator_kubeconfig, Scratch* scratch, std::vector<std::string> definitions) {
   auto stories = gso::sim::choose_stories(settings.stories);
   if (!stories) return fail(stories.error().message);
+  if (settings.share.first > settings.share.second) return fail("--share K N: K is at most N");
+  *stories = gso::sim::share_of(*stories, settings.share);
   gso::sim::ChildOperator child(clock, settings.operator_binary, operator_kubeconfig, scratch->file("operator.log"));
   gso::sim::ShortStoryTeller teller;
   teller.client = client;
@@ -288,6 +292,8 @@ int main(int argc, char** argv) {
   app.add_flag("--no-fleet", settings.no_fleet, "The fleet is attached already, by gso-fleet");
   app.add_option("--stories", settings.stories,
                  "Tell these short stories instead: names with commas, rollouts, seeds, or all");
+  app.add_option("--share", settings.share, "K N: only every N-th of these, from the K-th on")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--keep", settings.keep, "Keep the kubeconfig and the operator's log");
   CLI11_PARSE(app, argc, argv);
   if (!settings.serve_sim && settings.kubeconfig.empty()) return fail("give --serve-sim, or --kubeconfig FILE");
