@@ -54,6 +54,7 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
+    if (!pass.takes_more()) break;
     PatchNode patch;
     patch.name = name;
     add_to(patch, label_change(*node, *a, snapshot.settings));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/ailments.h"
 #include "reconcilers/kai/names.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/node_labels.h"
@@ -106,11 +107,12 @@ void FleetIndex::Impl::reset() {
   setups.clear();
   setups_.clear();
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
-                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases}) {
+                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases, &ailing}) {
     names->clear();
   }
   abandoned.clear();
   mps_work.clear();
+  quiet_flights.clear();
   pods_by_node_.clear();
 }
 
@@ -226,12 +228,16 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
 void FleetIndex::Impl::assess(const AssessContext& context, const std::string& name) {
   remove(name);
   const Node* node = context.world.nodes.find(name);
+  const std::vector<const Pod*> pods = pods_of(name);
+  auto assessment = node ? assess_node(context, *node, pods) : std::nullopt;
+  if (!assessment || !assessment->flight) quiet_flights.erase(name);
   if (node == nullptr) return;
-  auto assessment = assess_node(context, *node, pods_of(name));
+  if (record && assessment && assessment->loaded.proof == Proof::annotation) record->forget(name);
   compare_mark(context, *node, assessment ? &*assessment : nullptr);
   if (!assessment || assessment->situation == Situation::unmanaged) note_abandoned(*node);
   if (!assessment) return;
   add(name, *assessment, *node);
+  if (!assessment->pods_ready && may_be_ailing(pods)) ailing.insert(name);
   if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
   if (assessment->expectation && !assessment->expectation->dropped_labels.empty() &&
       labels_are_ours(assessment->has_labeller(), context.settings)) {
@@ -321,6 +327,7 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
   if (a.held) ++unit.held;
   const bool foreign = !foreign_holder(node, set_of(a)).empty();
   if (is_set_aside(a, foreign)) unit.set_aside.insert(name);
+  if (a.situation == Situation::in_flight && (a.held || foreign)) unit.stuck.insert(name);
   if (share.new_template) ++unit.new_template;
   if (a.unavailable && !a.flight) unavailable.insert(name);
   switch (a.situation) {
@@ -358,10 +365,11 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
 
 void FleetIndex::Impl::remove(const std::string& name) {
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
-                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases}) {
+                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases, &ailing}) {
     names->erase(name);
   }
   mps_work.erase(name);
+  if (const auto quiet = quiet_flights.find(name); quiet != quiet_flights.end()) quiet->second.until = {};
   if (const auto left = abandoned.find(name); left != abandoned.end()) {
     cluster.total -= left->second ? 1 : 0;
     cluster.busy -= left->second ? 1 : 0;
@@ -395,6 +403,7 @@ void FleetIndex::Impl::remove(const std::string& name) {
   if (share.settled) --group.settled;
   if (a.held) --unit.held;
   unit.set_aside.erase(name);
+  unit.stuck.erase(name);
   if (share.new_template) --unit.new_template;
   drop(unit.counts, a.situation);
   drop(unit.targets, std::string(a.target.view()));

@@ -46,6 +46,7 @@ struct Unit {
   std::int64_t held = 0;
   // Neither settled nor under way nor blocked, and not to be had now: held, NotReady, or in the hands of another actor.
   std::set<std::string> set_aside;
+  std::set<std::string> stuck;    // In flight, and held or in the hands of another actor.
   std::int64_t new_template = 0;  // Nodes that wait for pods of a new template, whatever their profile.
   std::set<std::string> failed;   // Failed on any target.
   std::map<std::string, std::set<std::string>> blocked;  // Reason -> nodes.
@@ -54,6 +55,13 @@ struct Unit {
 
 // Nodes of which preflight says the same, at one operand set, and that are blocked for one reason (empty: not blocked).
 using SetupKey = std::tuple<SetupBook::Answer, std::string, std::string>;
+
+// A node in flight that only waits: what its last look saw holds until then, or until something of the node changes.
+struct QuietFlight {
+  std::vector<std::string> conditions;
+  WallTime until{};
+  std::optional<WallTime> due;  // When a condition will have held for long enough.
+};
 
 struct Sums {
   std::int64_t total = 0;
@@ -84,13 +92,15 @@ class FleetIndex::Impl {
   std::map<UnitKey, Unit> units;
   std::map<std::string, Sums> policies;  // By policy name.
   Sums cluster;
-  // Active sets, sorted by name. unwritable: a label that is ours to write has no valid value.
+  // Active sets, sorted by name. unwritable: a label that is ours to write has no valid value. ailing: with a pod that
+  // may need to be made anew (ailments.h).
   std::map<SetupKey, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen,
-      drifting, breaking, unhealthy, label_work, unwritable, releases;
+      drifting, breaking, unhealthy, label_work, unwritable, releases, ailing;
   // Nodes that no plugin with profiles serves (any more) and that carry what a change has left there -> whether they
   // count as busy in `cluster`.
   std::map<std::string, bool> abandoned;
+  std::unordered_map<std::string, QuietFlight> quiet_flights;  // Kept by plan_nodes_in_flight().
   std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI is not as their MPS daemon is.
   // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
   // nodes that both select.

@@ -114,6 +114,13 @@ const FleetRecord::Failure* FleetRecord::failure(std::string_view policy, std::s
   return it == failures.end() ? nullptr : &*it;
 }
 
+void FleetRecord::forget(const std::string& node) {
+  if (nodes.erase(node) == 0) return;
+  gpus.erase(node);
+  preexisting_drift.erase(node);
+  unproven.erase(node);
+}
+
 void FleetRecord::note_verified(const std::string& id, const std::string& to, std::string_view text) {
   auto [at, added] = verified.try_emplace(id, to);
   if (!added && at->second != to) {

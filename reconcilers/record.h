@@ -25,6 +25,8 @@ struct FleetRecord {
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   k8s::WallTime recorded_at{};
+  // Of nodes: what only the record knows. One that remembers for itself (its annotation) is forgotten here; the text in
+  // the ConfigMap follows when it is written anyway.
   std::unordered_map<std::string, Entry> nodes;  // By node name.
   std::set<std::string> preexisting_drift;       // Did not match their profile when first seen.
   std::set<std::string> unproven;                // Pods older than the content's last change when first seen.
@@ -35,6 +37,7 @@ struct FleetRecord {
   std::map<std::string, std::string> texts;
   static constexpr std::size_t kMaxText = 16U << 10U;    // Bytes of one text,
   static constexpr std::size_t kMaxTexts = 256U << 10U;  // and of all: a ConfigMap holds 1 MiB.
+  void forget(const std::string& node);
   // Revision `to` of `id` is verified; its text is kept, and those that nothing names any more go.
   void note_verified(const std::string& id, const std::string& to, std::string_view text);
   // A revision that failed too often or was undone: not tried again until the profile, or the policy's annotation

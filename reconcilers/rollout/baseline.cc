@@ -83,15 +83,11 @@ class Outcomes {
     find_undone();
     forget_failures();
     if (!next_) return;
-    // Nodes that are gone, or that remember for themselves by now, leave the record when it is written anyway.
-    std::erase_if(next_->nodes, [&](const auto& entry) {
-      const Node* node = pass_.s.world.nodes.find(entry.first);
-      return node == nullptr || node->meta.annotations.contains(kRevisionAnnotation);
-    });
-    std::erase_if(next_->gpus, [&](const auto& entry) { return !next_->nodes.contains(entry.first); });
-    for (auto* names : {&next_->preexisting_drift, &next_->unproven}) {
-      std::erase_if(*names, [&](const std::string& name) { return !next_->nodes.contains(name); });
+    std::vector<std::string> gone;
+    for (const auto& [name, entry] : next_->nodes) {
+      if (pass_.s.world.nodes.find(name) == nullptr) gone.push_back(name);
     }
+    for (const std::string& name : gone) next_->forget(name);
     pass_.add(write_state(pass_.s, {{std::string(kRecordKey), print_record(*next_)}}), reason_, message_);
   }
 

@@ -9,18 +9,13 @@
 namespace gso {
 
 BusyNodes::BusyNodes(Pass& pass) : pass_(pass) {
-  constexpr std::string_view kPrefix = "busy/";
-  for (auto it = pass.s.observed.lower_bound(std::string(kPrefix)); it != pass.s.observed.end(); ++it) {
-    if (!it->first.starts_with(kPrefix)) break;
-    const std::string_view rest = std::string_view(it->first).substr(kPrefix.size());
-    const std::string name(rest.substr(0, rest.find('/')));
-    const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || a->situation != Situation::change || !rest.ends_with(a->target.view())) continue;
-    if (pass.s.now - it->second < kKnown) note(name, *a);
+  for (const SeenNode& seen : seen_nodes(pass, "busy")) {
+    if (seen.assessment.situation == Situation::change && pass.s.now - seen.since < kKnown) {
+      note(seen.name, seen.assessment);
+    }
   }
-  for (const std::string& name : pass.index.in_flight) {
-    const NodeAssessment* a = pass.index.find(name);
-    if (a != nullptr && waits(name, *a)) ++waiting_[std::string(a->policy.view())];
+  for (const SeenNode& seen : seen_nodes(pass, "draining")) {
+    if (waits(seen.name, seen.assessment)) ++waiting_[std::string(seen.assessment.policy.view())];
   }
 }
 
@@ -36,8 +31,7 @@ std::int64_t BusyNodes::waiting(const std::string& policy) const {
 }
 
 bool BusyNodes::waits(const std::string& node, const NodeAssessment& a) const {
-  if (!a.flight || !a.flight->cordoned || !pass_.s.observed.contains(draining_condition(node, a.flight->target)))
-    return false;
+  if (a.situation != Situation::in_flight || !a.flight->cordoned) return false;
   if (!pass_.s.consumers.contains(node)) return true;  // Nobody has looked since we came.
   return !drained(Drain::idle, use_of(pass_.s, node, WallTime::min()), a);
 }

@@ -97,26 +97,25 @@ std::string draining_condition(const std::string& node, std::string_view target)
   return fmt::format("draining/{}/{}", node, target);
 }
 
-std::optional<InTheWay> waits_in_flight(const Pass& pass, const std::string& node, const NodeAssessment& a) {
-  if (!a.flight || a.flight->failed || !pass.s.observed.contains(draining_condition(node, a.flight->target))) {
-    return std::nullopt;
+std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass) {
+  std::map<std::string, InTheWay> out;
+  for (const SeenNode& seen : seen_nodes(pass, "draining")) {
+    const NodeAssessment& a = seen.assessment;
+    if (!a.flight || a.flight->failed) continue;
+    if (auto who = in_the_way(pass, seen.name, a)) out.emplace(seen.name, std::move(*who));
   }
-  return in_the_way(pass, node, a);
+  return out;
 }
 
 std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass) {
-  constexpr std::string_view kPrefix = "deferred/";
   std::map<std::string, InTheWay> out;
-  for (auto it = pass.s.observed.lower_bound(std::string(kPrefix)); it != pass.s.observed.end(); ++it) {
-    if (!it->first.starts_with(kPrefix)) break;
-    const std::string_view rest = std::string_view(it->first).substr(kPrefix.size());
-    const std::string name(rest.substr(0, rest.find('/')));
-    const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || a->situation != Situation::change || !rest.ends_with(a->target.view())) continue;
-    InTheWay who = in_the_way(pass, name, *a).value_or(InTheWay{kWaitingForWorkloads, "its workloads did not end"});
+  for (const SeenNode& seen : seen_nodes(pass, "deferred")) {
+    if (seen.assessment.situation != Situation::change) continue;
+    InTheWay who = in_the_way(pass, seen.name, seen.assessment)
+                       .value_or(InTheWay{kWaitingForWorkloads, "its workloads did not end"});
     who.message = fmt::format("in use for longer than idleTimeout, and tried again when the other nodes are done: {}",
                               who.message);
-    out.emplace(name, std::move(who));
+    out.emplace(seen.name, std::move(who));
   }
   return out;
 }

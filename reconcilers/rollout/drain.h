@@ -19,9 +19,8 @@ struct InTheWay {
 // As far as the node's last listing tells; nullopt: nobody, or nobody knows.
 [[nodiscard]] std::optional<InTheWay> in_the_way(const Pass& pass, const std::string& node,
                                                  const NodeAssessment& assessment);
-// The same for a node in flight that has waited since an earlier pass; nullopt for all others.
-[[nodiscard]] std::optional<InTheWay> waits_in_flight(const Pass& pass, const std::string& node,
-                                                      const NodeAssessment& assessment);
+// The same for the nodes in flight that have waited since an earlier pass, by node.
+[[nodiscard]] std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass);
 // The same for nodes that were given up on after idleTimeout and stand at the back of the queue, by node.
 [[nodiscard]] std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass);
 [[nodiscard]] std::string draining_condition(const std::string& node, std::string_view target);

@@ -55,10 +55,10 @@ void plan_unclean_exits(Pass& pass) {
     const Duration age = pass.s.now - killed.deleted_at;
     if (age > kUncleanExitTold) continue;
     pass.look_again_in(kUncleanExitTold - age + std::chrono::seconds(1));
-    const std::string message =
-        fmt::format("MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left in compute mode "
-                    "EXCLUSIVE_PROCESS. `nvidia-smi -c DEFAULT` there, or a reboot, sets it back",
-                    killed.pod);
+    const std::string message = fmt::format(
+        "MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left in compute mode "
+        "EXCLUSIVE_PROCESS. `nvidia-smi -c DEFAULT` there, or a reboot, sets it back",
+        killed.pod);
     pass.finding(Severity::warning, node_ref(name), kMpsUncleanExit, message);
     pass.event(node_ref(name), true, kMpsUncleanExit, "Restart", message);
   }

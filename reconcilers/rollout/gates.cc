@@ -134,11 +134,9 @@ OutOfReach out_of_reach(const Pass& pass, const UnitKey& key, const Unit& unit) 
   for (const std::string& name : unit.set_aside) {
     if (pass.index.find(name)->situation == Situation::change) (void)note(name, waiting);
   }
-  for (const std::string& name : pass.index.in_flight) {
-    const NodeAssessment& a = *pass.index.find(name);
-    if (a.policy != key.policy || a.key != key.key || pass.index.set_of(a).id() != key.set) continue;
-    if (!note(name, stuck)) moves = true;
-  }
+  for (const std::string& name : unit.stuck) (void)note(name, stuck);
+  const auto in_flight = unit.counts.find(Situation::in_flight);
+  moves = moves || (in_flight != unit.counts.end() && in_flight->second > std::ssize(unit.stuck));
   const std::int64_t quota = pass.index.policy(pass.s.world, key.policy).rollout.canary_nodes_per_group;
   const bool known_good = is_verified(pass.index, key, unit, unit_target(unit));
   out.stops_all = !moves && !out.nodes.empty() && std::ranges::all_of(unit.groups, [&](const auto& entry) {

@@ -12,7 +12,7 @@ namespace gso {
 
 // Why a unit starts no node now; empty reason: it may.
 struct Gate {
-  std::string reason;   // CamelCase.
+  std::string reason;  // CamelCase.
   std::string message;
   [[nodiscard]] bool open() const { return reason.empty(); }
 };
@@ -29,11 +29,12 @@ inline constexpr std::string_view kNewAttempt = "NewAttempt";
 [[nodiscard]] std::string unit_target(const Unit& unit);  // The revision of most of its nodes; empty when none.
 [[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
 // Why this revision is not taken further: failed nodes now, or the memory of them. Empty: it may be.
-[[nodiscard]] std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target);
-[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
-                                                             std::string_view target);
-// Nodes of a unit that wait, or are in flight, and that nobody may touch now: reason (Held, DriverUpgrade, MIGChange, or
-// NodesNotReady, which is no Blocked reason) -> node -> why.
+[[nodiscard]] std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit,
+                                            const std::string& target);
+[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key,
+                                                             const SharingPolicy& policy, std::string_view target);
+// Nodes of a unit that wait, or are in flight, and that nobody may touch now: reason (Held, DriverUpgrade, MIGChange,
+// or NodesNotReady, which is no Blocked reason) -> node -> why.
 struct OutOfReach {
   std::map<std::string, std::map<std::string, std::string>> nodes;
   bool stops_all = false;  // Nothing else of the unit can move either: they are what is left, or its canary.
@@ -44,9 +45,9 @@ inline constexpr std::string_view kNotReady = "NodesNotReady";
                                  const std::string& target);
 // The first of the three budgets (cluster, policy, group) that has no room for one more node (S1), for people; empty
 // when all have. `…_taken`: what this pass has started already.
-[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
-                                           std::int64_t cluster_taken = 0, std::int64_t policy_taken = 0,
-                                           std::int64_t group_taken = 0);
+[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit,
+                                           const std::string& product, std::int64_t cluster_taken = 0,
+                                           std::int64_t policy_taken = 0, std::int64_t group_taken = 0);
 // The inputs of an operand set are as they were: what its pods would load, by signature.
 [[nodiscard]] std::string settled_condition(const Pass& pass, std::size_t set);
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "reconcilers/ailments.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/labels.h"
@@ -20,68 +21,6 @@ using std::chrono::seconds;
 // Pods that are looked up in one pass before a pod of a node is replaced.
 constexpr std::int64_t kLookupsPerNode = 16;
 
-struct Ailment {
-  std::string_view name;
-  std::string what;   // For people.
-  Duration patience;  // It may pass by itself for this long.
-};
-
-// The init container and the sidecar that choose the profile: "config-manager-init" and "config-manager" of the GPU
-// Operator, "nvidia-device-plugin-init", "…-sidecar" and their like of the device plugin's chart.
-bool is_config_manager(std::string_view container) {
-  return container.find("config-manager") != std::string_view::npos || container.ends_with("-init") ||
-         container.ends_with("-sidecar");
-}
-
-struct Sign {
-  std::string_view message;
-  std::string_view name;
-  std::string_view what;
-};
-// Source: the errors of the device plugin's cmd/config-manager.
-constexpr Sign kSigns[] = {
-    {"does not exist", "StaleProjection", "does not see a key that the ConfigMap has"},
-    {"symlink", "DanglingSymlink", "cannot replace the link to a key that is gone"},
-    {"file exists", "DanglingSymlink", "cannot replace the link to a key that is gone"},
-    {"no process found", "SignalFailed", "cannot tell the main container about its new profile"},
-    {"index out of range", "SignalFailed", "cannot tell the main container about its new profile"},
-};
-
-std::optional<Ailment> ailment_of(const ContainerStatus& container, bool init, const Pod& pod, Duration projection) {
-  if (!is_config_manager(container.name.view()) || container.running) return std::nullopt;
-  // Kubelet shows a container that was created and never started as waiting for no reason: a containerd that was
-  // restarted at the wrong moment forgets it.
-  const bool created = init && pod.phase == "Pending" && container.waiting_reason.empty() &&
-                       container.last_exit_code == 0 && container.restarts == 0;
-  if (created) {
-    return Ailment{"StuckInCreated", fmt::format("container {} was created and never started", container.name.view()),
-                   minutes(2)};
-  }
-  if (container.restarts == 0 && container.last_exit_code == 0) return std::nullopt;
-  for (const Sign& sign : kSigns) {
-    if (container.last_message.view().find(sign.message) == std::string_view::npos) continue;
-    return Ailment{sign.name,
-                   fmt::format("container {} {}: {}", container.name.view(), sign.what, container.last_message.view()),
-                   sign.name == "StaleProjection" ? projection : Duration(seconds(30))};
-  }
-  constexpr std::int64_t kRestarts = 3;
-  if (container.waiting_reason != "CrashLoopBackOff" || container.restarts < kRestarts) return std::nullopt;
-  return Ailment{"ConfigManagerCrashLoop",
-                 fmt::format("container {} has ended {} times, the last time with exit code {}", container.name.view(),
-                             container.restarts, container.last_exit_code),
-                 minutes(1)};
-}
-
-std::optional<Ailment> ailment_of(const Pod& pod, Duration projection) {
-  for (const ContainerStatus& container : pod.init_containers) {
-    if (auto found = ailment_of(container, true, pod, projection)) return found;
-  }
-  for (const ContainerStatus& container : pod.containers) {
-    if (auto found = ailment_of(container, false, pod, projection)) return found;
-  }
-  return std::nullopt;
-}
-
 bool serves(const Node& node) {
   return std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
 }
@@ -92,8 +31,12 @@ class Healer {
 
   void run() {
     const Index& index = pass_.index;
-    for (const auto* names : {&index.in_flight, &index.failed, &index.to_record, &index.following, &index.drifting}) {
-      for (const std::string& name : *names) look_at(name);
+    for (const std::string& name : index.ailing) {
+      const bool unsettled = std::ranges::any_of(
+          std::initializer_list<const std::set<std::string>*>{&index.in_flight, &index.failed, &index.to_record,
+                                                              &index.following, &index.drifting},
+          [&name](const auto* names) { return names->contains(name); });
+      if (unsettled) look_at(name);
     }
   }
 

@@ -6,9 +6,14 @@
 
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/in_flight.h"
 #include "reconcilers/rollout/pass.h"
 
 namespace gso {
+
+std::string reloading_condition(const std::string& node, const Flight& flight) {
+  return fmt::format("reloading/{}/{}", node, flight.target);
+}
 
 namespace {
 
@@ -54,7 +59,7 @@ class FlightPlan {
       return;
     }
     if (expired) return give_up();
-    if (reloads_by_itself() && pass_.held_for(fmt::format("reloading/{}/{}", node(), flight_.target), kReloadGrace)) {
+    if (reloads_by_itself() && pass_.held_for(reloading_condition(node(), flight_), kReloadGrace)) {
       heal_reload();
     }
   }
@@ -373,15 +378,8 @@ class FlightPlan {
 
 }  // namespace
 
-void plan_nodes_in_flight(Pass& pass) {
-  for (const auto* names : {&pass.index.in_flight, &pass.index.failed}) {
-    for (const std::string& name : *names) {
-      const Node* node = pass.s.world.nodes.find(name);
-      const NodeAssessment* assessment = pass.index.find(name);
-      if (node == nullptr || assessment == nullptr || !assessment->flight || !pass.plannable(*assessment)) continue;
-      FlightPlan(pass, *node, *assessment).run();
-    }
-  }
+void plan_flight(Pass& pass, const Node& node, const NodeAssessment& assessment) {
+  FlightPlan(pass, node, assessment).run();
 }
 
 }  // namespace gso

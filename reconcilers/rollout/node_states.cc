@@ -22,6 +22,10 @@ void plan_nodes_to_record(Pass& pass) {
       (void)pass.held_for(loading_condition(name, *a), grace);
       continue;
     }
+    if (!pass.takes_more()) {
+      pass.keep(loading_condition(name, *a));
+      continue;
+    }
     PatchNode patch = patch_out(pass, *node, *a);
     record_on(patch, *node, *a, std::string(a->target.view()));
     add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), pass.s.settings));

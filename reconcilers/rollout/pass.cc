@@ -36,6 +36,16 @@ void Pass::look_again_in(Duration wait) {
   plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, wait) : wait;
 }
 
+void Pass::keep(std::string condition) {
+  if (s.observed.contains(condition)) plan.conditions.push_back(std::move(condition));
+}
+
+bool Pass::takes_more() {
+  if (plan.actions.size() < kMostActions) return true;
+  look_again_in(Duration::zero());
+  return false;
+}
+
 namespace {
 
 // Writes that nobody has the rights for where rollouts are only observed. Sharing labels have a switch of their own.
@@ -65,6 +75,23 @@ void Pass::finding(Severity severity, ObjectRef object, std::string_view reason,
 
 bool Pass::plannable(const NodeAssessment& assessment) const {
   return !s.world.unsynced_namespaces.contains(index.set_of(assessment).ns);
+}
+
+std::vector<SeenNode> seen_nodes(const Pass& pass, std::string_view kind) {
+  std::vector<SeenNode> out;
+  const std::string prefix = fmt::format("{}/", kind);
+  for (auto it = pass.s.observed.lower_bound(prefix); it != pass.s.observed.end(); ++it) {
+    if (!it->first.starts_with(prefix)) break;
+    const std::string_view rest = std::string_view(it->first).substr(prefix.size());
+    const std::string_view name = rest.substr(0, rest.find('/'));
+    const std::string_view target = rest.substr(std::min(rest.size(), name.size() + 1));
+    const NodeAssessment* a = pass.index.find(name);
+    if (a == nullptr) continue;
+    const bool flies = a->flight != nullptr && a->flight->target == target;
+    const bool waits = a->situation == Situation::change && a->target == target;
+    if (flies || waits) out.push_back({it->first, std::string(name), *a, it->second});
+  }
+  return out;
 }
 
 ObjectRef node_ref(const std::string& name) {

@@ -33,6 +33,14 @@ class Pass {
   // Since when it has held; now when it is new.
   [[nodiscard]] WallTime since(const std::string& condition) const;
   void look_again_in(Duration wait);
+  // The same, of something that is not looked at in this pass: it goes on where it has been seen before.
+  void keep(std::string condition);
+
+  // What one pass decides at most, so that a step costs no more in a large fleet; what is left comes in the next pass,
+  // as soon as the stores show this one's writes.
+  static constexpr std::size_t kMostActions = 60;
+  // False once that much is decided; then the pass asks to be run again at once.
+  [[nodiscard]] bool takes_more();
 
   void add(Action action, std::string_view reason, std::string message, bool disruptive = false, std::string node = {});
   void event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action, std::string note);
@@ -43,6 +51,16 @@ class Pass {
  private:
   std::string_view reconciler_;
 };
+
+// A node of which an earlier pass has seen the condition "KIND/NODE/TARGET", where TARGET is still what it goes to: its
+// flight's, or that of the change that it waits for. Nodes that are settled, or go elsewhere by now, are left out.
+struct SeenNode {
+  const std::string& condition;
+  std::string name;
+  const NodeAssessment& assessment;
+  WallTime since;
+};
+[[nodiscard]] std::vector<SeenNode> seen_nodes(const Pass& pass, std::string_view kind);
 
 [[nodiscard]] ObjectRef node_ref(const std::string& name);
 [[nodiscard]] ObjectRef config_map_ref(const ObjectKey& key);

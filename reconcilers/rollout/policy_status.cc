@@ -83,13 +83,14 @@ class PolicyStatuses {
       if (auto it = sums_.find(key.policy); it != sums_.end()) add_unit(key, unit, it->second);
     }
     for (auto& [name, sum] : sums_) add_rollback(sum);
+    const std::map<std::string, InTheWay> draining = waiting_in_flight(pass_);
     for (const std::string& name : pass_.index.in_flight) {
       const NodeAssessment& a = *pass_.index.find(name);
       auto it = sums_.find(std::string(a.policy.view()));
       if (it == sums_.end()) continue;
       note_in_flight(pass_, name, it->second.oldest);
-      if (auto who = waits_in_flight(pass_, name, a)) {
-        it->second.waiting[std::string(who->reason)].emplace(name, std::move(who->message));
+      if (const auto who = draining.find(name); who != draining.end()) {
+        it->second.waiting[std::string(who->second.reason)].emplace(name, who->second.message);
       } else if (is_half_way(name, a)) {
         it->second.waiting[std::string(a.reason)].emplace(name, a.message);
         ++it->second.stuck;

@@ -37,11 +37,11 @@ struct PolicySum {
   std::string exhausted;  // Why no waiting node has a slot; empty when one has.
   bool has_slot = false;
   std::vector<std::string> not_ready, waits_held;  // Of groups where nobody else waits: nodes that cannot start.
-  std::string rolled_back;    // The policy's own profile failed and was taken back.
-  std::string failed_before;  // A remembered failure whose nodes have gone.
+  std::string rolled_back;                         // The policy's own profile failed and was taken back.
+  std::string failed_before;                       // A remembered failure whose nodes have gone.
   std::map<std::string, std::map<std::string, std::string>> waiting;  // Reason -> nodes in flight -> who keeps them.
   std::map<std::string, std::map<std::string, std::string>> out_of_reach;  // The same of nodes that nobody may touch.
-  std::int64_t units_with_work = 0, units_that_stand = 0;  // The latter wait for those alone.
+  std::int64_t units_with_work = 0, units_that_stand = 0;                  // The latter wait for those alone.
   std::vector<std::string> unhealthy;  // Nodes with fewer devices than before, and what the first one shows.
   std::string sickness;
   OldestInFlight oldest;

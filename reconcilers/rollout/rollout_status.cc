@@ -92,15 +92,12 @@ Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit) {
       if (!unit.failed.contains(name)) add(name, kStateBlocked, reason, pass.index.find(name)->message);
     }
   }
-  for (const std::string& name : pass.index.in_flight) {
-    const NodeAssessment& a = *pass.index.find(name);
-    if (a.policy != key.policy || a.key != key.key || pass.index.set_of(a).id() != key.set) continue;
-    if (const auto who = waits_in_flight(pass, name, a)) add(name, "Waiting", who->reason, who->message);
-  }
-  for (const auto& [name, who] : waiting_in_queue(pass)) {
-    const NodeAssessment& a = *pass.index.find(name);
-    const bool here = a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
-    if (here) add(name, "Waiting", who.reason, who.message);
+  for (const auto& waiting : {waiting_in_flight(pass), waiting_in_queue(pass)}) {
+    for (const auto& [name, who] : waiting) {
+      const NodeAssessment& a = *pass.index.find(name);
+      const bool here = a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
+      if (here) add(name, "Waiting", who.reason, who.message);
+    }
   }
   for (const auto& [reason, nodes] : out_of_reach(pass, key, unit).nodes) {
     for (const auto& [name, why] : nodes) add(name, reason == kHeld ? "Held" : "Waiting", reason, why);

@@ -44,27 +44,16 @@ class Starter {
 
   // Nodes that gave up waiting for their workloads keep their place at the back of the queue.
   void keep_deferred() {
-    constexpr std::string_view kPrefix = "deferred/";
-    for (auto it = pass_.s.observed.lower_bound(std::string(kPrefix)); it != pass_.s.observed.end(); ++it) {
-      if (!it->first.starts_with(kPrefix)) break;
-      const std::string_view rest = std::string_view(it->first).substr(kPrefix.size());
-      const std::string_view name = rest.substr(0, rest.find('/'));
-      const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr || a->situation != Situation::change || !rest.ends_with(a->target.view())) continue;
-      deferred_.emplace(name, pass_.age(it->first));
+    for (const SeenNode& seen : seen_nodes(pass_, "deferred")) {
+      if (seen.assessment.situation == Situation::change) deferred_.emplace(seen.name, pass_.age(seen.condition));
     }
   }
 
   // Nodes that wait for slots for the others of their jobs: not listed again on every pass.
   void keep_mates() {
-    constexpr std::string_view kPrefix = "mates/";
-    for (auto it = pass_.s.observed.lower_bound(std::string(kPrefix)); it != pass_.s.observed.end(); ++it) {
-      if (!it->first.starts_with(kPrefix)) break;
-      const std::string_view rest = std::string_view(it->first).substr(kPrefix.size());
-      const std::string name(rest.substr(0, rest.find('/')));
-      const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr || a->situation != Situation::change || !rest.ends_with(a->target.view())) continue;
-      if (pass_.s.now - it->second < kMatesWait) hold_back(name, *a);
+    for (const SeenNode& seen : seen_nodes(pass_, "mates")) {
+      const bool waits = seen.assessment.situation == Situation::change;
+      if (waits && pass_.s.now - seen.since < kMatesWait) hold_back(seen.name, seen.assessment);
     }
   }
 
@@ -168,7 +157,7 @@ class Starter {
     std::vector<std::string> busy;
     bool somebody = false;  // Those who waited in vain come again only when nobody else is left.
     for (const auto& [available, name] : group.pending) {
-      if (started >= may_start) return;
+      if (started >= may_start || !pass_.takes_more()) return;
       if (deferred_.contains(name)) continue;
       const bool some_may_wait = busy_.waiting(key.policy) < slots_.most_draining(key);
       if (busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) break;

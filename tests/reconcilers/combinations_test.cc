@@ -64,7 +64,8 @@ TEST(Combinations, AnyFourDimensionsMeetInEachOfTheirWays) {
                           c.superseding != Superseding::none,
                           c.old_drift};
     unsigned row = 0;
-    for (unsigned i = 0; i < 10; ++i) row |= (flags[i] ? 1U : 0U) << i;
+    // Not `flags[i] ? 1U : 0U`: g++ 12 with -O1 and UndefinedBehaviorSanitizer reads flags[0] each time.
+    for (unsigned i = 0; i < std::size(flags); ++i) row |= static_cast<unsigned>(flags[i]) << i;
     rows.push_back(row);
   }
   EXPECT_EQ(rows.size(), 128U);

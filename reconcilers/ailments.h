@@ -1,0 +1,29 @@
+// Pods that cannot get well by themselves, known by the messages and states of their config-manager containers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/model/objects.h"
+
+namespace gso {
+
+struct Ailment {
+  std::string_view name;  // CamelCase: the reason of its finding.
+  std::string what;       // For people.
+  Duration patience;      // It may pass by itself for this long.
+};
+
+// The init container and the sidecar that choose the profile: "config-manager-init" and "config-manager" of the GPU
+// Operator, "nvidia-device-plugin-init", "…-sidecar" and their like of the device plugin's chart.
+[[nodiscard]] bool is_config_manager(std::string_view container);
+
+// What the pod suffers from, the first thing found. `projection`: how long a kubelet may take to show a new key.
+[[nodiscard]] std::optional<Ailment> ailment_of(const Pod& pod, Duration projection);
+
+// One of these pods suffers from something.
+[[nodiscard]] bool may_be_ailing(const std::vector<const Pod*>& pods);
+
+}  // namespace gso
