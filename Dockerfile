@@ -1,6 +1,7 @@
 # The operator's image: the binary, the libraries it needs, time zones; no shell, no package manager, not root. The same
 # root filesystem comes from `./dev image` without a container engine. Pin both by digest at a release:
-#   docker build --build-arg BUILD_BASE=debian@sha256:… --build-arg BASE=gcr.io/distroless/cc-debian12@sha256:… .
+#   docker build --build-arg BUILD_BASE=debian@sha256:… .
+# BASE may also be a distroless image with glibc, by digest.
 ARG BUILD_BASE=debian:bookworm
 ARG BASE=scratch
 

@@ -11,25 +11,9 @@
 #include <vector>
 
 #include "controller/cli.h"
+#include "controller/settings.h"
 
 namespace gso {
-
-// The settings of one subcommand as CLI11 options. Values stay text until every source is known.
-class Settings {
- public:
-  // All settings, or only those that `wanted` chooses.
-  void add_to(CLI::App* app, const std::function<bool(const OptionSpec&)>& wanted);
-  void add_config_to(CLI::App* app);
-
-  // Flags and environment over the file over the defaults. Errors: `invalid`.
-  [[nodiscard]] k8s::Result<Options> resolve() const;
-
- private:
-  std::map<std::string, std::string> values_;
-  std::vector<std::pair<const OptionSpec*, CLI::Option*>> options_;
-  CLI::Option* config_ = nullptr;
-  std::string config_file_;
-};
 
 // Every subcommand, what it was given, and the settings that it shares with others.
 struct Commands {

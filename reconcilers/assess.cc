@@ -141,6 +141,7 @@ void Assessor::decide_flight() {
     return;
   }
   out_.way = out_.label ? WayIn::relabel : WayIn::edited;
+  if (!out_.flight->failed && out_.flight->target != out_.target.view()) note_obstacle_of_new_target();
   const bool asked_again = node_.meta.annotations.get(kRetryAnnotation).value_or("") != retry();
   if (out_.flight->failed && (out_.flight->target != out_.target.view() || asked_again || waits_for_deletion())) {
     // What it failed on has been replaced by something new, or somebody wants it: another attempt, with every pod.
@@ -152,6 +153,13 @@ void Assessor::decide_flight() {
     }
     find_obstacle();
   }
+}
+
+// The profile has changed while the node was on its way: the reason stays, the situation is the flight's.
+void Assessor::note_obstacle_of_new_target() {
+  find_own_obstacle();
+  out_.situation = Situation::in_flight;
+  out_.write_blocked = false;
 }
 
 void Assessor::decide_difference() {

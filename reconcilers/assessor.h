@@ -64,6 +64,7 @@ class Assessor {
   [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
   void decide_flight();
+  void note_obstacle_of_new_target();
   void decide_difference();
   [[nodiscard]] bool mps_kept_its_old_profile() const;
   void set_transition(bool loaded_known);

@@ -7,19 +7,14 @@
 #include <utility>
 
 #include "reconcilers/ailments.h"
-#include "reconcilers/kai/index.h"
-#include "reconcilers/kai/planners.h"
 #include "reconcilers/labels.h"
-#include "reconcilers/rollout/pass.h"
+#include "reconcilers/rollout/kai_gate.h"
 
 namespace gso {
 namespace {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
-
-// Pods that are looked up in one pass before a pod of a node is replaced.
-constexpr std::int64_t kLookupsPerNode = 16;
 
 bool serves(const Node& node) {
   return std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
@@ -86,11 +81,7 @@ class Healer {
       return false;
     const ConfigMap* config_map = pass_.s.world.configmaps.find(set.config_map_key());
     if (config_map == nullptr || config_map->meta.annotations.get(kPausedAnnotation) == "true") return false;
-    if (a.profile->profile().strategy() == Strategy::none) return true;
-    std::int64_t asks = kLookupsPerNode;
-    const UnreservedConsumers unreserved = unreserved_consumers(pass_, node.meta.name, asks);
-    return pass_.s.world.kai.use_known && pass_.index.kai.use_of(node.meta.name).empty() && unreserved.known &&
-           unreserved.pods.empty();  // S8
+    return !kai_hindrance(pass_, node.meta.name, a);  // S8
   }
 
   // What still serves is left to a rollout, which has a slot and waits for workloads (S1).

@@ -7,6 +7,7 @@
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/in_flight.h"
+#include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/pass.h"
 
 namespace gso {
@@ -330,12 +331,20 @@ class FlightPlan {
   }
 
   // Half-way, and the content has moved on: nothing more is restarted into what nobody asked for. A valid new content
-  // becomes the target (the node is out of service already); an invalid one is waited out.
+  // becomes the target (the node is out of service already); one that is invalid, or cannot be on this node, is waited
+  // out.
   void retarget() {
     if (!a_.profile || !a_.profile->valid) {
       pass_.finding(Severity::error, node_ref(node()), kConfigInvalid, a_.message);
       return;
     }
+    if (!a_.reason.empty()) {
+      pass_.finding(
+          Severity::error, node_ref(node()), a_.reason,
+          fmt::format("half-way to {}, and cannot go on to {}: {}", flight_.target, a_.target.view(), a_.message));
+      return;
+    }
+    if (report_kai_hindrance(pass_, node(), a_)) return;
     NodeAssessment next = a_;
     next.transition = transition_from(observed_shape(node_, !pods_.mps.empty()), a_.profile->profile());
     if (next.transition == Transition::enter_mps && !pods_.mps.empty()) next.transition = Transition::change_mps;

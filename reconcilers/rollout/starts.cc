@@ -5,18 +5,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/kai/planners.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/busy_nodes.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/slots.h"
 
 namespace gso {
 namespace {
-
-// Pods that are looked up in one pass before a node starts (kai_allows).
-constexpr std::int64_t kLookupsPerNode = 16;
 
 // How long a node is left where it is when there were not enough slots for all nodes of its jobs.
 constexpr Duration kMatesWait = std::chrono::minutes(1);
@@ -214,31 +211,8 @@ class Starter {
 
   enum class Outcome { started, no_slot, busy, skipped };
 
-  // S8, also for reloads, which are no change of the profile: no roll to replicas where KAI shares GPUs, nor before it
-  // is known whether it does.
-  bool kai_allows(const std::string& name, const NodeAssessment& a) {
-    const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
-    if (!replicas) return true;
-    const KaiWorld& kai = pass_.s.world.kai;
-    std::int64_t asks = kLookupsPerNode;
-    const UnreservedConsumers unreserved = unreserved_consumers(pass_, name, asks);
-    std::string use = pass_.index.kai.use_of(name);
-    if (use.empty() && !unreserved.pods.empty()) {
-      use = fmt::format("fraction pod {}, without a reservation", *unreserved.pods.begin());
-    }
-    if (kai.use_known && use.empty() && unreserved.known) return true;
-    if (kai.use_known && !use.empty()) {
-      pass_.finding(Severity::warning, node_ref(name), kKaiReservations,
-                    fmt::format("not restarted into replicas of its GPUs: KAI shares them ({})", use));
-      return false;
-    }
-    pass_.look_again_in(std::chrono::seconds(1));
-    const std::string why = kai.use_known ? std::string("pods that it has bound are being looked up") : kai.incomplete;
-    pass_.finding(Severity::info, node_ref(name), kKaiReservations,
-                  fmt::format("not restarted into replicas of its GPUs before it is known whether KAI shares them{}{}",
-                              why.empty() ? "" : ": ", why));
-    return false;
-  }
+  // Also for reloads, which are no change of the profile.
+  bool kai_allows(const std::string& name, const NodeAssessment& a) { return !report_kai_hindrance(pass_, name, a); }
 
   // `may_wait`: also a node that has to wait for its workloads.
   Outcome try_start(const UnitKey& key, const Unit& unit, const std::string& name, bool may_wait) {

@@ -397,6 +397,10 @@ std::vector<Combination> all_combinations(Extent extent) {
   return covering;
 }
 
+std::span<const Change> all_changes() {
+  return kChanges;
+}
+
 RolloutTrace play(const Combination& combination) {
   return Rollout(combination).play();
 }

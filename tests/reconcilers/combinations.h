@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ enum class Extent {
   every_value,  // The product of every value: 50,688.
 };
 [[nodiscard]] std::vector<Combination> all_combinations(Extent extent);
+// The values of the first dimension.
+[[nodiscard]] std::span<const Change> all_changes();
 
 // What happened, for tests about the driver itself.
 struct RolloutTrace {

@@ -1,13 +1,15 @@
 // Combinations of {strategy change, canary, percent budgets, failures at each step, operator killed at each write,
 // NotReady nodes, PDB refusing, window closing mid-way, superseding edit, 40 nodes with old drift at install}, with the
 // invariants asserted at every step. By default any four of them in each of their 16 ways; GSO_COMBINATIONS=full plays
-// all 1,024 (minutes), =all every value of every dimension (hours). GSO_COMBINATION=17 plays one, GSO_SHOW_STORY=1
+// all 1,024 (minutes), =all every value of every dimension (hours). A rollout is also killed once after each of its
+// writes in turn: by default one change of MPS, otherwise every change. GSO_COMBINATION=17 plays one, GSO_SHOW_STORY=1
 // prints what is planned, GSO_KEEP_GOING=1 goes on after a failure.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -46,6 +48,27 @@ TEST_P(RolloutCombinations, KeepTheInvariantsAtEveryStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, RolloutCombinations, testing::Range(0, kShards));
+
+// One rollout again and again: killed once, after its first write, after its second, and so on to its last.
+class KilledOnce : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(KilledOnce, AfterEachWriteInTurn) {
+  Combination combination;
+  combination.change = all_changes()[GetParam()];
+  combination.canary = true;
+  const std::int64_t writes = play(combination).writes;
+  ASSERT_GT(writes, 20);
+  combination.killed_every = std::numeric_limits<int>::max();
+  for (int k = 1; k <= writes; ++k) {
+    combination.killed_from = k;
+    SCOPED_TRACE(combination.name());
+    EXPECT_EQ(play(combination).kills, 1);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Changes, KilledOnce,
+                         testing::Range<std::size_t>(0, extent() == Extent::covering ? 1 : all_changes().size()));
 
 // The covering array is one: any four dimensions in all of their ways.
 TEST(Combinations, AnyFourDimensionsMeetInEachOfTheirWays) {

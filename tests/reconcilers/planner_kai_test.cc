@@ -200,5 +200,34 @@ TEST(KaiAndReplicas, ANewNumberOfReplicasWaitsForKaiToo) {
   EXPECT_GT(fleet.restarts("n02", "plugin"), 0);
 }
 
+// The node is out of service already, and what it was on its way to has been replaced.
+TEST(KaiAndReplicas, ANodeThatIsHalfWayGoesOnToOtherReplicasOnceKaiHasLeftIt) {
+  for (const bool known : {true, false}) {
+    SCOPED_TRACE(known);
+    FleetSpec spec = unshared_fleet();
+    spec.profiles = {{"any", "mps-4"}};
+    spec.nodes = alike_nodes(1);
+    FleetModel fleet(spec);
+    fleet.settings.settle = Duration::zero();
+    begin(fleet);
+    fleet.edit("any", "mps-8");
+    for (int i = 0; i < 3; ++i) fleet.tick();
+    const std::string target = fleet.annotation_of("n01", kTargetAnnotation);
+    ASSERT_EQ(fleet.restarts("n01", "mps"), 1);
+    ASSERT_EQ(fleet.restarts("n01", "plugin"), 0);
+    if (known) fleet.world.kai.pods.apply(reservation());
+    fleet.world.kai.use_known = known;
+    fleet.edit("any", "mps-6");
+    std::set<std::string> told = told_about(fleet, "n01");
+    EXPECT_TRUE(told.contains(std::string(kKaiReservations)));
+    EXPECT_EQ(fleet.annotation_of("n01", kTargetAnnotation), target);
+    EXPECT_EQ(fleet.restarts("n01", "plugin"), 0);
+    fleet.world.kai.pods.erase(reservation().meta.key());
+    fleet.world.kai.use_known = true;
+    ASSERT_TRUE(fleet.settle());
+    EXPECT_EQ(fleet.allocatable("n01", "nvidia.com/gpu"), 12);
+  }
+}
+
 }  // namespace
 }  // namespace gso::test

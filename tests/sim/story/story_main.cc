@@ -1,305 +1,56 @@
-// gso-story: tells the story with the operator's real binary, against a simulated API server that it serves itself
-// (--serve-sim), or against any API server (--kubeconfig). Prints live progress and a table of the nodes; the exit code
-// is 0 only if every step held.
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
+// gso-story: the long story and the short ones.
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 
-#include "k8sclient/client.h"
-#include "k8sclient/clock.h"
-#include "k8sclient/curl_transport.h"
-#include "k8sclient/kubeconfig.h"
-#include "reconcilers/manifests.h"
-#include "tests/sim/apiserver/api_server.h"
-#include "tests/sim/apiserver/http_frontend.h"
-#include "tests/sim/apiserver/in_process_transport.h"
-#include "tests/sim/fleet/fleet.h"
-#include "tests/sim/fleet/topology.h"
 #include "tests/sim/story/child_operator.h"
 #include "tests/sim/story/short_story_teller.h"
-#include "tests/sim/story/story.h"
+#include "tests/sim/story/story_command.h"
 
+namespace gso::sim {
 namespace {
 
 namespace asio = boost::asio;
-using gso::sim::Story;
 
-struct Settings {
-  bool serve_sim = false;
-  std::string kubeconfig;           // Of the story (and of the fleet).
-  std::string operator_kubeconfig;  // Of the operator; the same when empty.
-  std::string operator_binary;
-  std::string plugin_version = "v0.20.0";
-  std::string definitions = GSO_CRDS;
-  double time_scale = 0.004;
-  std::uint64_t seed = 1;
-  bool no_fleet = false;
-  std::string stories;  // Short ones, in place of the long one.
-  std::pair<std::size_t, std::size_t> share{1, 1};
-  bool keep = false;
-};
-
-// A folder of our own for the kubeconfig and the operator's log.
-class Scratch {
- public:
-  explicit Scratch(bool keep) : keep_(keep) {
-    std::string name = (std::filesystem::temp_directory_path() / "gso-story-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + name);
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    if (!keep_) std::filesystem::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
-  void keep() { keep_ = true; }
-
- private:
-  std::filesystem::path path_;
-  bool keep_;
-};
-
-// The simulated API server over HTTP, and a way into it without HTTP.
-struct SimulatedServer {
-  SimulatedServer(asio::io_context& io, k8s::Clock& clock)
-      : server(io.get_executor(), clock),
-        frontend(io.get_executor(), server),
-        transport(server, {.user = "kubectl", .user_agent = "gso-story"}) {}
-  gso::sim::ApiServer server;
-  gso::sim::HttpFrontend frontend;
-  gso::sim::InProcessTransport transport;
-};
-
-k8s::Result<std::vector<std::string>> read_definitions(const std::string& folder) {
-  std::vector<std::string> definitions;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".yaml") continue;
-    std::ifstream file(entry.path());
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    auto json = gso::yaml_to_json(text);
-    if (!json) return std::unexpected(json.error());
-    definitions.push_back(*std::move(json));
-  }
-  if (definitions.empty())
-    return k8s::fail(k8s::Reason::invalid, "there are no definitions in folder '" + folder + "'");
-  return definitions;
-}
-
-void print_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::vector<std::string>> all{
-      {"NODE", "PROFILE", "STRATEGY", "REPLICAS", "PRODUCT", "ALLOCATABLE", "STATE"}};
-  all.insert(all.end(), rows.begin(), rows.end());
-  std::vector<std::size_t> width(all.front().size(), 0);
-  for (const auto& row : all) {
-    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  }
-  std::printf("\n");
-  for (const auto& row : all) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(width[i] - row[i].size() + 3, ' ');
-    line.erase(line.find_last_not_of(' ') + 1);
-    std::printf("%s\n", line.c_str());
-  }
-  std::printf("\n");
-}
-
-std::string in_colour(const std::string& line) {
-  if (isatty(STDOUT_FILENO) == 0) return line;
-  if (line.starts_with("✓")) return "\033[32m✓\033[0m" + line.substr(std::string("✓").size());
-  if (line.starts_with("✗")) return "\033[31m✗\033[0m" + line.substr(std::string("✗").size());
-  return line.starts_with("    ") ? "\033[2m" + line + "\033[0m" : line;
-}
-
-int fail(const std::string& why) {
-  std::fprintf(stderr, "gso-story: %s\n", why.c_str());
-  return 2;
-}
-
-gso::sim::StageOptions story_options(const Settings& settings, std::vector<std::string> definitions) {
-  gso::sim::StageOptions options;
-  options.plugin_version = settings.plugin_version;
-  options.time_scale = settings.time_scale;
-  options.slack = std::chrono::seconds(60);
-  options.custom_resources = std::move(definitions);
-  // One identity over all restarts, so that a new process need not wait for the lease of the one that was killed.
-  options.operator_settings = {
-      {"identity", "story"}, {"namespace", "gpu-sharing-operator"}, {"log-level", "debug"}, {"discovery-period", "1s"}};
-  options.progress = [](const std::string& line) {
-    std::printf("%s\n", in_colour(line).c_str());
-    std::fflush(stdout);
-  };
-  return options;
-}
-
-asio::awaitable<void> tell_and_stop(Story* story, gso::sim::ChildOperator* child,
-                                    std::optional<std::vector<gso::sim::StoryStep>>* steps) {
-  auto told = co_await story->run();
-  *steps = std::move(told);
-  co_await child->stop(std::chrono::seconds(5));
-}
-
-// Keeps the operator's log, and says where it is.
-void keep_log(Scratch* scratch) {
-  const std::string log = scratch->file("operator.log");
-  if (std::filesystem::exists(log)) {
-    scratch->keep();
-    std::printf("the operator's log: %s\n", log.c_str());
-  } else {
-    std::printf("the operator was never started, so there is no log of it\n");
-  }
-}
-
-int tell_short(const Settings& settings, asio::io_context* io, k8s::Clock* clock, k8s::ApiClient* client,
-               const std::string& operator_kubeconfig, Scratch* scratch, std::vector<std::string> definitions) {
-  auto stories = gso::sim::choose_stories(settings.stories);
-  if (!stories) return fail(stories.error().message);
-  if (settings.share.first > settings.share.second) return fail("--share K N: K is at most N");
-  *stories = gso::sim::share_of(*stories, settings.share);
-  gso::sim::ChildOperator child(clock, settings.operator_binary, operator_kubeconfig, scratch->file("operator.log"));
-  gso::sim::ShortStoryTeller teller;
-  teller.client = client;
-  teller.clock = clock;
+int tell_short(const StorySettings& settings, const StoryPlace& place) {
+  auto stories = choose_stories(settings.stories);
+  if (!stories) return story_failure(stories.error().message);
+  if (settings.share.first > settings.share.second) return story_failure("--share K N: K is at most N");
+  *stories = share_of(*stories, settings.share);
+  ChildOperator child(place.clock, settings.operator_binary, place.operator_kubeconfig, place.operator_log);
+  ShortStoryTeller teller;
+  teller.client = place.client;
+  teller.clock = place.clock;
   teller.child = &child;
-  teller.options = story_options(settings, std::move(definitions));
+  teller.options = place.options;
   teller.timing.scale = settings.time_scale;
   teller.timing.seed = settings.seed;
   teller.act_as_controllers = settings.serve_sim;
-  std::optional<gso::sim::ShortStoryTally> tally;
+  std::optional<ShortStoryTally> tally;
+  asio::io_context* const io = place.io;
   asio::signal_set signals(*io, SIGTERM, SIGINT);
   signals.async_wait([io](const boost::system::error_code& error, int) {
     if (!error) io->stop();
   });
-  asio::co_spawn(*io, gso::sim::tell_short_stories(teller, *stories),
-                 [io, &tally](const std::exception_ptr& error, gso::sim::ShortStoryTally told) {
+  asio::co_spawn(*io, tell_short_stories(teller, *stories),
+                 [io, &tally](const std::exception_ptr& error, ShortStoryTally told) {
                    io->stop();
                    if (error) std::rethrow_exception(error);
                    tally = told;
                  });
-  const auto begun = clock->monotonic();
+  const auto begun = place.clock->monotonic();
   io->run();
-  if (!tally) return fail("interrupted");
-  const bool all = tally->held == stories->size();
+  if (!tally) return story_failure("interrupted");
   std::printf("%zu of %zu stories held, in %.1f s\n", tally->held, stories->size(),
-              std::chrono::duration<double>(clock->monotonic() - begun).count());
-  if (!all) keep_log(scratch);
-  return all ? 0 : 1;
-}
-
-int tell(const Settings& settings) {
-  auto definitions = read_definitions(settings.definitions);
-  if (!definitions) return fail(definitions.error().message);
-  Scratch scratch(settings.keep);
-  asio::io_context io(1);
-  const auto clock = k8s::make_real_clock(io.get_executor());
-
-  std::unique_ptr<SimulatedServer> simulated;
-  std::unique_ptr<k8s::Transport> curl;
-  k8s::Transport* transport = nullptr;
-  std::string operator_kubeconfig =
-      settings.operator_kubeconfig.empty() ? settings.kubeconfig : settings.operator_kubeconfig;
-  if (settings.serve_sim) {
-    simulated = std::make_unique<SimulatedServer>(io, *clock);
-    transport = &simulated->transport;
-    operator_kubeconfig = scratch.file("kubeconfig");
-    std::ofstream(operator_kubeconfig) << simulated->frontend.kubeconfig(
-        "system:serviceaccount:gpu-sharing-operator:gpu-sharing-operator");
-    std::printf("simulated API server at %s, plugin %s, time x%g\n", simulated->frontend.url().c_str(),
-                settings.plugin_version.c_str(), 1.0 / settings.time_scale);
-  } else {
-    const auto config = k8s::load_kubeconfig({settings.kubeconfig}, k8s::MissingFile::error);
-    if (!config) return fail(config.error().message);
-    auto connection = k8s::connection_from(*config, "", clock.get());
-    if (!connection) return fail(connection.error().message);
-    curl = k8s::make_curl_transport(io.get_executor(), *connection, clock.get());
-    transport = curl.get();
-    std::printf("API server %s, plugin %s, time x%g\n", connection->server.c_str(), settings.plugin_version.c_str(),
-                1.0 / settings.time_scale);
-  }
-  k8s::ApiClient client(transport, clock.get(), {});
-  if (!settings.stories.empty()) {
-    return tell_short(settings, &io, clock.get(), &client, operator_kubeconfig, &scratch, *std::move(definitions));
-  }
-  gso::sim::FleetOptions fleet_options;
-  if (!settings.no_fleet) fleet_options.nodes = *gso::sim::topology("demo");
-  fleet_options.timing.scale = settings.time_scale;
-  fleet_options.timing.seed = settings.seed;
-  fleet_options.act_as_controllers = settings.serve_sim;
-  if (settings.no_fleet) fleet_options.gpu_operator_namespace.clear();
-  gso::sim::Fleet fleet(&client, clock.get(), std::move(fleet_options));
-  gso::sim::ChildOperator child(clock.get(), settings.operator_binary, operator_kubeconfig,
-                                scratch.file("operator.log"));
-  Story story(&client, clock.get(), &child, story_options(settings, *std::move(definitions)));
-
-  std::optional<std::vector<gso::sim::StoryStep>> steps;
-  asio::signal_set signals(io, SIGTERM, SIGINT);
-  signals.async_wait([&io](const boost::system::error_code& error, int) {
-    if (!error) io.stop();
-  });
-  asio::co_spawn(io, fleet.run(), asio::detached);
-  asio::co_spawn(io, tell_and_stop(&story, &child, &steps), [&io](const std::exception_ptr& error) {
-    io.stop();
-    if (error) std::rethrow_exception(error);
-  });
-  const auto begun = clock->monotonic();
-  io.run();
-  if (!steps) return fail("interrupted");
-  print_table(story.node_table());
-  std::size_t held = 0;
-  for (const auto& step : *steps) held += step.held ? 1 : 0;
-  const bool all = held == steps->size();
-  std::printf("%zu of %zu steps held, in %.1f s\n", held, steps->size(),
-              std::chrono::duration<double>(clock->monotonic() - begun).count());
-  if (!all) keep_log(&scratch);
-  return all ? 0 : 1;
+              std::chrono::duration<double>(place.clock->monotonic() - begun).count());
+  return tally->held == stories->size() ? 0 : 1;
 }
 
 }  // namespace
+}  // namespace gso::sim
 
 int main(int argc, char** argv) {
-  CLI::App app("Tells the story of a GPU fleet and its operator, and checks each step of it.");
-  Settings settings;
-  auto* sim =
-      app.add_flag("--serve-sim", settings.serve_sim, "Serve a simulated API server over loopback HTTP, with a fleet");
-  auto* kubeconfig =
-      app.add_option("--kubeconfig", settings.kubeconfig, "API server to use instead, as its administrator");
-  sim->excludes(kubeconfig);
-  app.add_option("--operator", settings.operator_binary, "The operator's binary")->required()->check(CLI::ExistingFile);
-  app.add_option("--operator-kubeconfig", settings.operator_kubeconfig,
-                 "What the operator connects with; default: --kubeconfig");
-  app.add_option("--plugin-version", settings.plugin_version, "Device plugin that the fleet runs")
-      ->capture_default_str();
-  app.add_option("--crds", settings.definitions, "Folder with our CustomResourceDefinitions")->capture_default_str();
-  app.add_option("--time-scale", settings.time_scale, "Factor on every delay of the fleet and the operator")
-      ->check(CLI::Range(0.001, 1.0))
-      ->capture_default_str();
-  app.add_option("--seed", settings.seed, "Of the jitter of the delays")->capture_default_str();
-  app.add_flag("--no-fleet", settings.no_fleet, "The fleet is attached already, by gso-fleet");
-  app.add_option("--stories", settings.stories,
-                 "Tell these short stories instead: names with commas, rollouts, seeds, or all");
-  app.add_option("--share", settings.share, "K N: only every N-th of these, from the K-th on")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--keep", settings.keep, "Keep the kubeconfig and the operator's log");
-  CLI11_PARSE(app, argc, argv);
-  if (!settings.serve_sim && settings.kubeconfig.empty()) return fail("give --serve-sim, or --kubeconfig FILE");
-  try {
-    return tell(settings);
-  } catch (const std::exception& error) {
-    return fail(error.what());
-  }
+  return gso::sim::story_command(argc, argv, &gso::sim::tell_short);
 }

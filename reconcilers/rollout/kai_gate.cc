@@ -1,0 +1,40 @@
+// See kai_gate.h.
+#include "reconcilers/rollout/kai_gate.h"
+
+#include <fmt/format.h>
+
+#include "reconcilers/kai/index.h"
+#include "reconcilers/kai/planners.h"
+#include "reconcilers/labels.h"
+
+namespace gso {
+
+std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node, const NodeAssessment& a) {
+  constexpr std::int64_t kLookupsPerNode = 16;  // Pods that are looked up in one pass.
+  const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
+  if (!replicas) return std::nullopt;
+  const KaiWorld& kai = pass.s.world.kai;
+  std::int64_t asks = kLookupsPerNode;
+  const UnreservedConsumers unreserved = unreserved_consumers(pass, node, asks);
+  std::string use = pass.index.kai.use_of(node);
+  if (use.empty() && !unreserved.pods.empty()) {
+    use = fmt::format("fraction pod {}, without a reservation", *unreserved.pods.begin());
+  }
+  if (kai.use_known && use.empty() && unreserved.known) return std::nullopt;
+  if (kai.use_known && !use.empty()) return KaiHindrance{true, fmt::format("KAI shares them ({})", use)};
+  pass.look_again_in(std::chrono::seconds(1));
+  const std::string why = kai.use_known ? std::string("pods that it has bound are being looked up") : kai.incomplete;
+  return KaiHindrance{false,
+                      fmt::format("before it is known whether KAI shares them{}{}", why.empty() ? "" : ": ", why)};
+}
+
+bool report_kai_hindrance(Pass& pass, const std::string& node, const NodeAssessment& a) {
+  const auto hindrance = kai_hindrance(pass, node, a);
+  if (!hindrance) return false;
+  pass.finding(
+      hindrance->certain ? Severity::warning : Severity::info, node_ref(node), kKaiReservations,
+      fmt::format("not restarted into replicas of its GPUs{} {}", hindrance->certain ? ":" : "", hindrance->why));
+  return true;
+}
+
+}  // namespace gso
