@@ -255,7 +255,8 @@ class FlightPlan {
                 false, node());
     }
   }
-  [[nodiscard]] bool shows_what_it_loaded() const { return a_.pods_ready && verification().ok; }
+  // A status that no kubelet keeps up to date shows nothing.
+  [[nodiscard]] bool shows_what_it_loaded() const { return node_.ready && a_.pods_ready && verification().ok; }
 
   void finish(std::string_view reason) {
     const Verification shown = verification();
@@ -276,12 +277,15 @@ class FlightPlan {
 
   void give_up() {
     const Verification shown = verification();
-    if (all_replaced() && a_.pods_ready && shown.shortfall) return finish("VerifiedDegraded");
+    if (node_.ready && all_replaced() && a_.pods_ready && shown.shortfall) return finish("VerifiedDegraded");
     // The content was changed and changed back meanwhile: these pods have loaded what stood there between.
     if (all_replaced() && same_target_ && !shown.ok && have_loaded_older_content()) return replace_again();
-    if (all_replaced() && a_.pods_ready && shown.surplus && a_.measured_gpus > 0) return finish("Verified");
+    if (node_.ready && all_replaced() && a_.pods_ready && shown.surplus && a_.measured_gpus > 0) {
+      return finish("Verified");
+    }
     std::string why = shown.ok ? "" : shown.mismatch;
     if (!a_.pods_ready) why = pods_problem();
+    if (!node_.ready) why = fmt::format("the node is not Ready{}{}", why.empty() ? "" : "; ", why);
     fail(why.empty() ? "did not verify" : why);
   }
 
