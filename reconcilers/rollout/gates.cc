@@ -240,7 +240,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
                                       : "a maintenance window cannot be read: " + windows.problem};
   }
   if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle))
-    return {"Settling", "the inputs changed a moment ago"};
+    return {std::string(kSettling), fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago", set.id(),
+                                                k8s::format_go_duration(s.settings.settle))};
   if (anew) return {std::string(kNewAttempt), "the SharingRollout of an earlier attempt is replaced first"};
   return {};
 }

@@ -39,6 +39,7 @@ struct OutOfReach {
   std::map<std::string, std::map<std::string, std::string>> nodes;
   bool stops_all = false;  // Nothing else of the unit can move either: they are what is left, or its canary.
 };
+inline constexpr std::string_view kSettling = "Settling";
 inline constexpr std::string_view kNotReady = "NodesNotReady";
 [[nodiscard]] OutOfReach out_of_reach(const Pass& pass, const UnitKey& key, const Unit& unit);
 [[nodiscard]] bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,

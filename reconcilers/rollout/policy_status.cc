@@ -210,8 +210,7 @@ class PolicyStatuses {
     const std::int64_t moving = count_of(unit, Situation::in_flight);
     if (pending > 0) {
       Gate gate = gate_of(pass_, key, unit);
-      if (!gate.open() && gate.reason != "Settling" && gate.reason != kNewAttempt)
-        sum.closed.emplace_back(key, std::move(gate));
+      if (!gate.open() && !is_passing(key, gate)) sum.closed.emplace_back(key, std::move(gate));
       add_budgets(key, unit, sum);
     }
     if (pending + moving > 0) {
@@ -233,6 +232,14 @@ class PolicyStatuses {
                                              set.announced_config_map, set.announced_default)
                                : fmt::format("the DaemonSets in {} roll to a new template by themselves", set.ns);
     }
+  }
+
+  // Not worth a word, and two writes: it is over in a moment. Inputs that do not come to rest are.
+  [[nodiscard]] bool is_passing(const UnitKey& key, const Gate& gate) const {
+    if (gate.reason == kNewAttempt) return true;
+    if (gate.reason != kSettling) return false;
+    const Duration patience = std::max<Duration>(3 * pass_.s.settings.settle, std::chrono::seconds(30));
+    return !pass_.held_for(fmt::format("unsettled/{}/{}/{}", key.policy, key.set, key.key), patience);
   }
 
   // A node that is not Ready is no blocked one: it counts against the budgets, and the SharingRollout names it.
