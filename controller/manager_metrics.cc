@@ -145,7 +145,8 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
     const std::string state = assessment->held ? "Held" : std::string(to_string(assessment->situation));
     ++states[state];
     ++profiles[std::string(assessment->profile_ref.view())][state];
-    if (assessment->situation == Situation::current && !assessment->matches) ++drifting;
+    const bool drifts = assessment->situation == Situation::current && !assessment->matches;
+    if (drifts && !assessment->drift_at_install) ++drifting;
     if (assessment->situation == Situation::blocked) ++reasons[std::string(assessment->reason)];
     const bool served = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
     if (node->ready && !served) ++without_gpus;

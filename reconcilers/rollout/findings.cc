@@ -70,9 +70,10 @@ void plan_findings(Pass& pass) {
   constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
   const Index& index = pass.index;
   if (!index.record_problem.empty()) {
-    pass.finding(Severity::error,
-                 config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map}),
-                 "RecordUnreadable", index.record_problem + ". Nothing is rolled until it is readable or removed");
+    const ObjectRef where = config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map});
+    const std::string what = index.record_problem + ". Nothing is rolled until it is readable or removed";
+    pass.finding(Severity::error, where, "RecordUnreadable", what);
+    pass.event(where, true, "RecordUnreadable", "Refuse", what);
   }
   std::size_t shown = 0;
   for (const std::string& name : index.drifting) {

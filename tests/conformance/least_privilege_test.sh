@@ -121,6 +121,36 @@ admission_protects_other_pods() {
   kubectl delete pod bystander --namespace gpu-operator --force --grace-period=0
 }
 
+# patch_as PATH BODY: a JSON merge patch as the operator's account, which may not read what it patches (kubectl would).
+patch_as() {
+  local server answer code
+  server=$(kubectl config view --minify --output 'jsonpath={.clusters[0].cluster.server}')
+  answer=$(curl --silent --insecure --request PATCH --header "Authorization: Bearer $(<"$cluster/admin.token")" \
+    --header "Impersonate-User: $account" --header 'Impersonate-Group: system:authenticated' \
+    --header 'Content-Type: application/merge-patch+json' --data "$2" --write-out '\n%{http_code}' "$server$1?dryRun=All")
+  code=${answer##*$'\n'}
+  echo "$answer"
+  [[ $code == 200 ]]
+}
+
+admission_keeps_daemonsets_as_they_are() {
+  local plugin=(patch_as /apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-device-plugin-daemonset)
+  forbidden 'nothing of a DaemonSet' "${plugin[@]}" '{"spec":{"template":{"spec":{"hostIPC":true}}}}'
+  forbidden 'nothing of a DaemonSet' "${plugin[@]}" '{"spec":{"template":{"spec":{"containers":[{"name":"evil","image":"example/evil:1","securityContext":{"privileged":true}}]}}}}'
+  forbidden 'nothing of a DaemonSet' "${plugin[@]}" '{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}'
+  forbidden 'changes only its own annotations of' "${plugin[@]}" '{"spec":{"template":{"metadata":{"annotations":{"example.com/x":"y"}}}}}'
+  "${plugin[@]}" '{"spec":{"template":{"metadata":{"annotations":{"gpusharing.dev/restarted-for":"x"}}}}}'
+}
+
+admission_holds_the_account_to_its_keys_of_a_configmap() {
+  local map=(patch_as /api/v1/namespaces/gpu-operator/configmaps/mps-config)
+  forbidden 'keys of a ConfigMap that begin with gso-' "${map[@]}" '{"data":{"any":"version: v1"}}'
+  forbidden 'keys of a ConfigMap that begin with gso-' "${map[@]}" '{"data":{"any":null}}'
+  forbidden 'but its own keys' "${map[@]}" '{"immutable":true}'
+  forbidden 'but its own keys' "${map[@]}" '{"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}}'
+  "${map[@]}" '{"data":{"gso-training-0123456789":"version: v1"}}'
+}
+
 # --- Observe ---------------------------------------------------------------------------------------------------
 
 writes_of_account() {
@@ -173,5 +203,7 @@ check "it restarts, by streams" restarts_with_streams
 check "every right of the account is used, and nothing was refused" every_right_is_used_and_enough
 check "admission holds the account to its own keys of a Node" admission_holds_the_account_to_its_keys
 check "admission protects pods that are no operands" admission_protects_other_pods
+check "admission keeps DaemonSets as they are, but for our annotation" admission_keeps_daemonsets_as_they_are
+check "admission holds the account to its own keys of a ConfigMap" admission_holds_the_account_to_its_keys_of_a_configmap
 check "with both modes on Observe it reports, and writes no Node, Pod or ConfigMap" observes_and_reports
 close_checks

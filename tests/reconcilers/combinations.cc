@@ -128,6 +128,12 @@ class Rollout {
     EXPECT_TRUE(quiet || c_.pdb_refuses || c_.fault == Fault::sidecar_is_stuck)
         << "L1: no rest within " << k8s::format_go_duration(bound());
     Plan rest = fleet_.plan();
+    // In the middle of it, a status is a step behind what it is about.
+    for (int i = 0; i < 5 && !quiet && !all_converged_or_named(fleet_, rest); ++i) {
+      (void)step();
+      fleet_.advance(seconds(1));
+      rest = fleet_.plan();
+    }
     check_converged_or_named(fleet_, rest);
     // While nodes wait for the next window, the status says so when it closes.
     // A pod that no new pod helps is healed again.

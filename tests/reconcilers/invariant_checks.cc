@@ -274,6 +274,12 @@ std::string reason_in_status(const FleetModel& fleet, const NodeAssessment& a, c
     const bool stopped = condition.value("type", "") == "Progressing" && condition.value("status", "") == "False";
     if (stopped && condition.value("reason", "") != "Settled") return condition.value("reason", "");
   }
+  // It stands behind one that is out of service, which has to have a reason itself.
+  for (const std::string& other : fleet.index.node_names()) {
+    const NodeAssessment& first = *fleet.index.assessment(other);
+    const bool holds_a_slot = first.situation == Situation::in_flight && first.policy == a.policy;
+    if (a.situation == Situation::change && holds_a_slot) return "behind " + other;
+  }
   return {};
 }
 
@@ -288,6 +294,12 @@ std::string named_reason(const FleetModel& fleet, const Plan& rest, const std::s
   }
   if (!a.ready) return "NotReady";
   return reason_in_status(fleet, a, node);
+}
+
+bool all_converged_or_named(const FleetModel& fleet, const Plan& rest) {
+  return std::ranges::all_of(fleet.index.node_names(), [&](const std::string& name) {
+    return fleet.index.assessment(name)->situation == Situation::current || !named_reason(fleet, rest, name).empty();
+  });
 }
 
 void check_converged_or_named(const FleetModel& fleet, const Plan& rest) {

@@ -32,6 +32,8 @@ void check_undisruptive(const Plan& plan, std::string_view when);
 [[nodiscard]] std::string named_reason(const FleetModel& fleet, const Plan& rest, const std::string& node);
 // L1: every node runs and shows its profile, or somebody says why not. `rest`: the plan of the fleet at rest.
 void check_converged_or_named(const FleetModel& fleet, const Plan& rest);
+// The same as a question, but for what a node shows.
+[[nodiscard]] bool all_converged_or_named(const FleetModel& fleet, const Plan& rest);
 // S6: nothing is planned for a fleet at rest, now and later.
 void check_silent(FleetModel& fleet);
 
