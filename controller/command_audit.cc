@@ -91,18 +91,21 @@ int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime
   const Snapshot snapshot{view.world, now, observed, view.consumers, settings};
   const Audit found = audit(snapshot, index);
   const std::int64_t errors = found.count(Severity::error);
+  const std::string unknown = unjudged(view.world, settings);
+  const int code = errors > 0 ? 1 : unknown.empty() ? 0 : 2;
   if (form == OutputForm::json || form == OutputForm::yaml) {
     print_document(document_of(found, view), form, out);
-    return errors > 0 ? 1 : 0;
+    return code;
   }
   out << fmt::format("{}: plugin {}; profile {}\n", counted(found.nodes, "GPU node"), sums(found.plugins),
                      sums(found.profiles));
   out << fmt::format("{}, {}, {}\n", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
                      counted(found.count(Severity::info), "info"));
+  if (!unknown.empty()) out << unknown << ".\n";
   if (assumed) out << "The operator has recorded nothing here: what the fleet shows now was taken as its baseline.\n";
   print_findings(found.findings, out);
   for (const std::string& missing : view.incomplete) out << "\nincomplete: " << missing << "\n";
-  return errors > 0 ? 1 : 0;
+  return code;
 }
 
 asio::awaitable<int> audit_cluster(k8s::ApiClient* client, k8s::Clock* clock, AuditOptions audit,

@@ -117,7 +117,11 @@ boost::asio::awaitable<int> plan_cluster(k8s::ApiClient* client, k8s::Clock* clo
   if (!read) co_return refuse(*err, read.error().message);
   for (const std::string& missing : view.incomplete) *err << "incomplete: " << missing << "\n";
   const WallTime now = k8s::parse_rfc3339(options.now).value_or(clock->now());
-  co_return show_plan(view, options, now, *out);
+  const int code = show_plan(view, options, now, *out);
+  const std::string unknown = unjudged(view.world, options.settings);
+  if (unknown.empty()) co_return code;
+  *err << unknown << "\n";
+  co_return code == 0 ? 2 : code;
 }
 
 int run_plan(const PlanOptions& options, const Options& connection, std::istream& in, std::ostream& out,

@@ -2,6 +2,7 @@
 #include "controller/read_world.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -240,6 +241,16 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
     }
   }
   co_return k8s::Result<void>{};
+}
+
+std::string unjudged(const World& world, const PlannerSettings& settings) {
+  std::set<std::string> namespaces = world.unsynced_namespaces;
+  namespaces.erase(settings.operator_namespace);
+  if (namespaces.empty()) return {};
+  return fmt::format(
+      "This is not the whole picture: ConfigMaps, pods or controller revisions of the device plugin in {} may not be "
+      "read, so what nodes run there was not judged; grant list on them",
+      fmt::join(namespaces, ", "));
 }
 
 asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,

@@ -28,6 +28,11 @@ struct ClusterView {
   std::map<std::string, NodeConsumers> consumers;
   std::vector<std::string> incomplete;  // What may not be read: "pods: … is forbidden".
 };
+
+// Not empty: what device plugins load in these namespaces may not be read, so nothing of it was judged, and "no errors"
+// would be no answer (for people). What the operator has recorded is none of it.
+[[nodiscard]] std::string unjudged(const World& world, const PlannerSettings& settings);
+
 // One list of all pods (those without a word of GPUs are dropped as they come), besides read_world(). Where pods may
 // not be listed across namespaces, nothing is known of consumers and reservations, which `incomplete` says, and no
 // planner concludes anything about them.

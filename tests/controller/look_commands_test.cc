@@ -121,6 +121,19 @@ TEST_F(LookCommands, AnAuditIsOnePageAndOneWhereThereAreErrors) {
   EXPECT_EQ(audit(), 2);
 }
 
+// A clean bill in a pipeline, from an account that may not read profiles, would be worse than none.
+TEST_F(LookCommands, WithoutTheRightToReadWhatPluginsLoadThereIsNoAllClear) {
+  forbid("configmaps");
+  EXPECT_EQ(audit(), 2) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("This is not the whole picture: "));
+  EXPECT_THAT(out.str(), HasSubstr("of the device plugin in gpu-operator may not be read"));
+  EXPECT_EQ(audit(OutputForm::json), 2);
+  EXPECT_FALSE(Json::parse(out.str())["incomplete"].empty());
+  out.str("");
+  EXPECT_EQ(sim.run(plan_cluster(&client, &sim.clock, PlanOptions(), &out, &err)), 2) << out.str();
+  EXPECT_THAT(err.str(), HasSubstr("This is not the whole picture: "));
+}
+
 TEST_F(LookCommands, ThePlanOfTheLiveClusterIsThatOfItsManifests) {
   PlanOptions plan;
   plan.json = true;
