@@ -42,6 +42,7 @@ struct Combination {
 // The product of all ten dimensions as yes and no is 1,024. Dimensions with more values take turns in them, so that
 // each value meets those of the others many times over.
 enum class Extent {
+  pairs,        // 12 of the 1,024: any two dimensions meet in each of their 4 ways.
   covering,     // 128 of the 1,024: any four dimensions meet in each of their 16 ways (an orthogonal array).
   yes_and_no,   // The 1,024.
   every_value,  // The product of every value: 50,688.

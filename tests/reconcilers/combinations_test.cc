@@ -70,34 +70,43 @@ TEST_P(KilledOnce, AfterEachWriteInTurn) {
 INSTANTIATE_TEST_SUITE_P(Changes, KilledOnce,
                          testing::Range<std::size_t>(0, extent() == Extent::covering ? 1 : all_changes().size()));
 
-// The covering array is one: any four dimensions in all of their ways.
-TEST(Combinations, AnyFourDimensionsMeetInEachOfTheirWays) {
+unsigned flags_of(const Combination& c) {
+  const bool disruptive = std::string_view(c.change.from) != "ts-8" && std::string_view(c.change.to) != "ts-8" &&
+                          std::string_view(c.change.to) != "mps-4-many";
+  const bool flags[] = {disruptive,
+                        c.canary,
+                        c.percent,
+                        c.fault != Fault::none,
+                        c.killed_every > 0,
+                        c.not_ready,
+                        c.pdb_refuses,
+                        c.window_closes,
+                        c.superseding != Superseding::none,
+                        c.old_drift};
+  unsigned row = 0;
+  // Not `flags[i] ? 1U : 0U`: g++ 12 with -O1 and UndefinedBehaviorSanitizer reads flags[0] each time.
+  for (unsigned i = 0; i < std::size(flags); ++i) row |= static_cast<unsigned>(flags[i]) << i;
+  return row;
+}
+
+// Any `strength` dimensions meet in each of their ways.
+void expect_covering(Extent extent, std::size_t size, int strength) {
   std::vector<unsigned> rows;
-  for (const Combination& c : all_combinations(Extent::covering)) {
-    const bool disruptive = std::string_view(c.change.from) != "ts-8" && std::string_view(c.change.to) != "ts-8" &&
-                            std::string_view(c.change.to) != "mps-4-many";
-    const bool flags[] = {disruptive,
-                          c.canary,
-                          c.percent,
-                          c.fault != Fault::none,
-                          c.killed_every > 0,
-                          c.not_ready,
-                          c.pdb_refuses,
-                          c.window_closes,
-                          c.superseding != Superseding::none,
-                          c.old_drift};
-    unsigned row = 0;
-    // Not `flags[i] ? 1U : 0U`: g++ 12 with -O1 and UndefinedBehaviorSanitizer reads flags[0] each time.
-    for (unsigned i = 0; i < std::size(flags); ++i) row |= static_cast<unsigned>(flags[i]) << i;
-    rows.push_back(row);
-  }
-  EXPECT_EQ(rows.size(), 128U);
+  for (const Combination& c : all_combinations(extent)) rows.push_back(flags_of(c));
+  EXPECT_EQ(rows.size(), size);
   for (unsigned dimensions = 0; dimensions < 1U << 10U; ++dimensions) {
-    if (std::popcount(dimensions) != 4) continue;
+    if (std::popcount(dimensions) != strength) continue;
     std::set<unsigned> ways;
     for (const unsigned row : rows) ways.insert(row & dimensions);
-    EXPECT_EQ(ways.size(), 16U) << dimensions;
+    EXPECT_EQ(ways.size(), std::size_t{1} << static_cast<unsigned>(strength)) << dimensions;
   }
+}
+
+TEST(Combinations, AnyFourDimensionsMeetInEachOfTheirWays) {
+  expect_covering(Extent::covering, 128, 4);
+}
+TEST(Combinations, AnyTwoDimensionsOfTheFewMeetInEachOfTheirWays) {
+  expect_covering(Extent::pairs, 12, 2);
 }
 
 }  // namespace
