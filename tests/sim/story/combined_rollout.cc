@@ -1,0 +1,387 @@
+#include "tests/sim/story/combined_rollout.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "reconcilers/labels.h"
+#include "tests/reconcilers/fleet_model.h"
+#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/restart_ledger.h"
+#include "tests/sim/story/restarting_operator.h"
+#include "tests/sim/story/rollouts/rollout_stories.h"
+#include "tests/sim/story/virtual_world.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+using test::Combination;
+using test::Superseding;
+using namespace std::chrono_literals;
+
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr int kDriftNodes = 4;
+constexpr const char* kAway = "t4-02";     // NotReady from before the edit on.
+constexpr const char* kInUse = "a100-02";  // By a pod that its budget protects.
+constexpr const char* kPod = "serving";
+// Whoever dies at every write for ever forgets for ever how long anything has held.
+constexpr std::uint64_t kMostKills = 30;
+constexpr k8s::Duration kPeriod = 20min, kOpen = 8min;  // Of the maintenance window.
+constexpr k8s::Duration kPatience = 4min;               // idleTimeout and verifyTimeout.
+
+const k8s::Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
+
+// The acts of one rollout, and what its coroutines share.
+struct Play {
+  Scene* scene = nullptr;
+  RestartingOperator* op = nullptr;
+  RestartLedger* ledger = nullptr;
+  Combination what = {};
+  std::function<void()> lose_lease = [] {};
+  OperatorSettings settings = {};
+  Stage::Seen before = {};
+  CombinedTrace trace = {};
+  bool at_rest = false;
+
+  // A node on which the programs that start from now on find no GPU.
+  [[nodiscard]] std::string sick() const { return what.fault_in_canary ? "a100-01" : "a100-03"; }
+  // Nothing stands in the way: the first edit must arrive everywhere.
+  [[nodiscard]] bool is_plain() const {
+    return what.fault == test::Fault::none && !what.not_ready && !what.pdb_refuses && !what.window_closes &&
+           what.superseding == Superseding::none;
+  }
+  [[nodiscard]] k8s::Duration bound() const { return what.window_closes ? 8h : 2h; }
+};
+
+std::vector<NodeSpec> nodes_of(const Combination& what) {
+  std::vector<NodeSpec> nodes = two_models(4, 2);
+  if (!what.old_drift) return nodes;
+  for (NodeSpec& node : alike("old", kDriftNodes, {t4()})) {
+    node.labels[std::string(kConfigLabel)] = "old";
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+int absolute_budget(const Combination& what) {
+  return what.not_ready ? 3 : 1;  // Beside two that are NotReady.
+}
+
+// S1 is judged by it: the budget of the fleet, percents rounded up.
+std::size_t judged_budget(const Combination& what) {
+  if (!what.percent) return static_cast<std::size_t>(absolute_budget(what));
+  return (34 * nodes_of(what).size() + 99) / 100;
+}
+
+OperatorSettings settings_of(const Combination& what) {
+  const std::string some = std::to_string(absolute_budget(what));
+  return {{"max-unavailable", what.percent ? "34%" : some},
+          {"max-unavailable-per-group", what.percent ? "50%" : some},
+          {"cluster-max-unavailable", what.percent ? "50%" : some},
+          {"canary-nodes-per-group", what.canary ? "1" : "0"},
+          {"verify-timeout", k8s::format_go_duration(kPatience)},
+          {"max-failures", "2"}};
+}
+
+json tuning_of(const Combination& what) {
+  json rollout;
+  rollout["workloads"] = what.pdb_refuses ? "Evict" : "WaitForIdle";
+  if (what.pdb_refuses) rollout["cordon"] = true;
+  rollout["idleTimeout"] = k8s::format_go_duration(kPatience);
+  if (!what.window_closes) return rollout;
+  json window;
+  window["cron"] = "*/20 * * * *";
+  window["duration"] = k8s::format_go_duration(kOpen);
+  rollout["maintenanceWindows"].push_back(window);
+  return rollout;
+}
+
+// --- Before the edit.
+
+// S9: an operator that comes to a running fleet changes nothing.
+asio::awaitable<void> install(std::shared_ptr<Play> play) {
+  Scene* scene = play->scene;
+  std::map<std::string, std::string> profiles{{"any", test::profile_text(play->what.change.from)}};
+  if (play->what.old_drift) {
+    profiles["old"] = test::profile_text("ts-2");
+    for (const NodeSpec& node : scene->nodes()) {
+      if (node.name.starts_with("old")) scene->excused.insert(node.name);
+    }
+  }
+  co_await scene->install_gpu_operator(profiles, "any");
+  // Nobody restarts anything after this one: what runs there is what stood there before.
+  if (play->what.old_drift) co_await scene->edit("old", test::profile_text("ts-4"));
+  co_await scene->install(play->settings);
+  const json tuning = tuning_of(play->what);
+  co_await scene->tune("default", tuning);
+}
+
+// A service that may not lose its only pod.
+asio::awaitable<void> protect(std::shared_ptr<Play> play) {
+  json budget;
+  budget["apiVersion"] = "policy/v1";
+  budget["kind"] = "PodDisruptionBudget";
+  budget["metadata"]["name"] = kPod;
+  budget["metadata"]["namespace"] = "default";
+  budget["spec"]["minAvailable"] = 1;
+  budget["spec"]["selector"]["matchLabels"]["app"] = kPod;
+  const k8s::ObjectKey key{"default", kPod};
+  co_await play->scene->put(kBudgets, key, budget);
+  co_await play->scene->use_gpu(kInUse, kPod);
+}
+
+asio::awaitable<void> prepare(std::shared_ptr<Play> play) {
+  Scene* scene = play->scene;
+  if (play->what.pdb_refuses) co_await protect(play);
+  if (!scene->failure().empty()) co_return;
+  if (play->what.not_ready) scene->fleet().node(kAway)->set_runtime(false);
+  const auto fault = play->what.fault;
+  // The two ways in which a machine of this fleet can fail a profile that is right.
+  if (fault == test::Fault::labels_stay_wrong) {
+    scene->fleet().faults().nfd_down = true;
+  } else if (fault != test::Fault::none) {
+    scene->fleet().node(play->sick())->machine().break_driver(true);
+  }
+  co_await scene->clock().sleep_for(30s);
+  if (!play->what.window_closes) co_return;
+  const auto since = scene->clock().now().time_since_epoch() % kPeriod;
+  const k8s::Duration until = kPeriod - since + kOpen - 100s;
+  co_await scene->clock().sleep_for(until);
+}
+
+// --- The edit, and whatever comes of it.
+
+// Until nothing is written for longer than anything may take, at most `limit`.
+asio::awaitable<void> rest(std::shared_ptr<Play> play, k8s::Duration limit) {
+  Scene* scene = play->scene;
+  const k8s::Duration quiet = play->what.window_closes ? kPeriod + 1min : kPatience + 1min;
+  const k8s::MonoTime end = scene->clock().monotonic() + limit;
+  play->at_rest = false;
+  const Stage::Check nothing = [] { return std::string(); };
+  while (scene->failure().empty() && !play->at_rest && scene->clock().monotonic() < end) {
+    const std::string traces = scene->operator_traces();
+    co_await scene->stays("the invariants", quiet, nothing);
+    play->at_rest = scene->operator_traces() == traces;
+  }
+}
+
+// What happens while nodes are in flight; soon, when none is.
+asio::awaitable<void> disturb(std::shared_ptr<Play> play, std::size_t from) {
+  Scene* scene = play->scene;
+  const Combination& what = play->what;
+  if (!what.not_ready && what.superseding == Superseding::none) co_return;
+  const std::size_t wanted = what.canary ? 2 : 1;
+  const k8s::MonoTime latest = scene->clock().monotonic() + 10min;
+  const Stage::Check started = [scene, from, wanted, latest] {
+    const bool enough = scene->happened(Happening::started, from) >= wanted || scene->clock().monotonic() >= latest;
+    return enough ? std::string() : std::string("none has started");
+  };
+  co_await scene->until("nodes in flight", 15min, started);
+  if (!scene->failure().empty()) co_return;
+  const auto nodes = scene->nodes_that(Happening::started, from);
+  if (what.not_ready && !nodes.empty()) scene->fleet().node(nodes.back())->set_runtime(false);
+  if (what.superseding == Superseding::none) co_return;
+  const bool back = what.superseding == Superseding::by_the_old_one;
+  co_await scene->edit("any", test::profile_text(back ? what.change.from : what.change.another));
+}
+
+// L1: nodes that are not where they should be have a reason that somebody can read.
+std::string unexplained(const Scene& scene) {
+  const json status = scene.status_of("default");
+  const std::string blocked = status.value("blocked", json::array()).dump();
+  std::string progressing;
+  for (const json& condition : status.value("conditions", json::array())) {
+    if (condition.value("type", "") == "Progressing" && condition.value("status", "") == "False")
+      progressing = condition.value("reason", "");
+  }
+  const bool stopped = !progressing.empty() && progressing != "UpToDate";
+  for (const NodeSpec& node : scene.nodes()) {
+    if (scene.excused.contains(node.name)) continue;
+    const std::string differs = scene.node_differs(node.name);
+    const bool failed = scene.state_of(node.name) == kStateFailed;
+    const bool named = blocked.find(node.name) != std::string::npos;
+    if (!differs.empty() && !failed && !named && !stopped) return "L1: " + differs + ", and " + status.dump();
+  }
+  return {};
+}
+
+asio::awaitable<void> change(std::shared_ptr<Play> play) {
+  Scene* scene = play->scene;
+  if (!scene->failure().empty()) co_return;
+  play->before = scene->seen();
+  const Combination what = play->what;
+  play->op->dies_when([what, lose = play->lose_lease, kills = std::uint64_t{0}](std::uint64_t write) mutable {
+    lose();
+    const auto every = static_cast<std::uint64_t>(what.killed_every),
+               first = static_cast<std::uint64_t>(what.killed_from);
+    if (every == 0 || write < first || (write - first) % every != 0 || kills == kMostKills) return false;
+    ++kills;
+    return true;
+  });
+  const std::size_t from = scene->journal().size();
+  co_await scene->edit("any", test::profile_text(what.change.to));
+  co_await disturb(play, from);
+  if (play->is_plain()) {
+    co_await scene->until_fleet_shows("every node on the new profile", play->bound());
+    co_await scene->until_settled(20min);
+    const bool mps = std::string_view(what.change.to).starts_with("mps");
+    std::set<std::string> all = scene->all_nodes();
+    for (const std::string& node : scene->excused) all.erase(node);
+    scene->require(scene->restarts_problem(play->before, all, mps));
+    co_return;
+  }
+  // A node that nobody may evict from is tried again and again.
+  co_await rest(play, what.window_closes ? 3h : 1h);
+  if (play->at_rest) scene->require(unexplained(*scene));
+}
+
+// --- What stood in the way goes, and somebody writes another profile: then every node converges.
+
+asio::awaitable<void> repair(std::shared_ptr<Play> play) {
+  Scene* scene = play->scene;
+  if (!scene->failure().empty() || play->is_plain()) co_return;
+  scene->fleet().faults().nfd_down = false;
+  for (const NodeSpec& node : scene->nodes()) {
+    scene->fleet().node(node.name)->set_runtime(true);
+    scene->fleet().node(node.name)->machine().break_driver(false);
+  }
+  const k8s::ObjectKey key{"default", kPod};
+  json lenient;
+  lenient["spec"]["minAvailable"] = 0;
+  if (play->what.pdb_refuses) co_await scene->change(kBudgets, key, lenient);
+  // Nobody evicts a pod that would find nothing of what it asks for: it has to end by itself.
+  const bool renamed = std::string_view(play->what.change.to).ends_with("-renamed");
+  if (play->what.pdb_refuses && renamed) co_await scene->remove(kPods, key);
+  co_await scene->edit("any", test::profile_text(play->what.change.repair));
+  co_await scene->until_fleet_shows("every node on the repaired profile", play->bound());
+  co_await scene->until_settled(30min);
+}
+
+// Nothing of ours stays but the record.
+std::string leftovers(const Scene& scene, const Stage::Seen& before) {
+  for (const NodeSpec& node : scene.nodes()) {
+    if (scene.excused.contains(node.name) && scene.restarts_of(node.name, before) > 0)
+      return "S9: " + node.name + ", which had drifted before, was restarted";
+    if (!scene.view().schedulable(node.name)) return "S7: " + node.name + " stays cordoned or NotReady";
+    if (const std::string state = scene.state_of(node.name); !state.empty()) return node.name + " stays " + state;
+    for (const std::string_view key : {kTargetAnnotation, kReplaceAnnotation, kCordonedAnnotation, kGuardAnnotation,
+                                       kScaleDownDisabled, kKarpenterDoNotDisrupt, kMessageAnnotation}) {
+      const std::string value = scene.view().annotation(node.name, std::string(key));
+      if (!value.empty()) return fmt::format("{} keeps {}={}", node.name, key, value);
+    }
+  }
+  return {};
+}
+
+// S6: converged means silent. S9: another start changes nothing.
+asio::awaitable<void> look_back(std::shared_ptr<Play> play) {
+  Scene* scene = play->scene;
+  play->trace.writes = play->op->writes();
+  play->trace.kills = play->op->kills();
+  play->op->dies_when([](std::uint64_t) { return false; });
+  scene->require(leftovers(*scene, play->before));
+  if (!scene->failure().empty()) co_return;
+  co_await scene->clock().sleep_for(90s);  // The last Events.
+  const std::string traces = scene->operator_traces();
+  const Stage::Seen seen = scene->seen();
+  const Stage::Check nothing = [] { return std::string(); };
+  co_await scene->stays("the invariants", 5min, nothing);
+  scene->require(scene->operator_traces() == traces, "S6: it writes although everything has converged");
+  co_await scene->kill();
+  co_await scene->start(play->settings);
+  co_await scene->stays("the invariants", 2min, nothing);
+  scene->require(scene->disturbed(seen));
+  scene->require(leftovers(*scene, play->before));
+}
+
+asio::awaitable<std::string> tell(std::shared_ptr<Play> play) {
+  co_await play->scene->open();
+  co_await install(play);
+  co_await prepare(play);
+  co_await change(play);
+  co_await repair(play);
+  co_await look_back(play);
+  std::string wrong = play->scene->failure();
+  if (wrong.empty()) wrong = play->scene->invariant();
+  co_return wrong;
+}
+
+// --- Where it is played.
+
+// Another operator, with connections of its own.
+struct Standby {
+  explicit Standby(VirtualWorld* in)
+      : world(in),
+        transport(in->server, {.user = VirtualWorld::kOperatorUser, .user_agent = "the second operator"}),
+        op(in->io.get_executor(), &transport, &in->clock) {}
+  ~Standby() {
+    bool ended = false;
+    asio::co_spawn(world->io, op.kill(), [&ended](const std::exception_ptr&) { ended = true; });
+    EXPECT_TRUE(world->clock.run_until([&ended] { return ended; }, 1min)) << "the second operator does not end";
+  }
+  VirtualWorld* world;
+  InProcessTransport transport;
+  InProcessOperator op;
+};
+
+// The first operator's Leases are refused for a minute from its n-th write on; the second one is there from then on.
+std::function<void()> lose_lease_at(std::uint64_t n, VirtualWorld* world, Standby* standby, OperatorSettings settings) {
+  return [n, world, standby, settings, writes = std::uint64_t{0}]() mutable {
+    if (n == 0 || ++writes != n) return;
+    FaultRule refused;
+    refused.verb = "write";
+    refused.resource = "leases";
+    world->operator_transport.faults().add(refused);
+    // Without one, both would be called by their number of starts.
+    OperatorSettings named = settings;
+    named.emplace_back("identity", "second");
+    const k8s::Result<void> started = standby->op.start(named);
+    EXPECT_TRUE(started.has_value());
+  };
+}
+
+}  // namespace
+
+CombinedTrace play_on_server(const CombinedRollout& rollout) {
+  const std::vector<NodeSpec> nodes = nodes_of(rollout.what);
+  RestartLedger ledger(VirtualWorld::kOperatorUser);
+  VirtualWorld world(nodes, {.budget = judged_budget(rollout.what), .evictions = rollout.what.pdb_refuses});
+  ledger.attach(&world.server);
+  Standby standby(&world);
+  RestartingOperator op(world.io.get_executor(), &world.clock, &world.op);
+  StageOptions options = world.stage_options("v0.20.0");
+  auto owned = std::make_unique<Scene>(&world.user_client, &world.clock, &op, &world.fleet, options, nodes);
+  Scene& scene = *owned;
+  world.stage = std::move(owned);
+  scene.operator_writes = [&world] { return world.invariants.writes(); };
+  scene.invariant = [&world, &ledger] {
+    return world.invariants.violation().empty() ? ledger.violation() : world.invariants.violation();
+  };
+  auto play = std::make_shared<Play>();
+  play->scene = &scene;
+  play->op = &op;
+  play->ledger = &ledger;
+  play->what = rollout.what;
+  play->settings = settings_of(rollout.what);
+  play->lose_lease = lose_lease_at(rollout.lease_lost_after, &world, &standby, play->settings);
+  std::optional<std::string> wrong;
+  asio::co_spawn(world.io, tell(play), [&wrong](const std::exception_ptr& error, std::string why) {
+    if (error) std::rethrow_exception(error);
+    wrong = std::move(why);
+  });
+  EXPECT_TRUE(world.clock.run_until([&wrong] { return wrong.has_value(); }, 72h)) << "the rollout does not end";
+  EXPECT_EQ(wrong.value_or(""), "") << world.record();
+  play->trace.deletions = ledger.deletions();
+  play->trace.writers = ledger.writers();
+  return play->trace;
+}
+
+}  // namespace gso::sim

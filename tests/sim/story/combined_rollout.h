@@ -1,0 +1,32 @@
+// One Combination (tests/reconcilers/combinations.h) on the simulated API server with the whole operator: executor,
+// expectations, queue, leader election and Events, in virtual time, the invariants judged on every write.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "tests/reconcilers/combinations.h"
+
+namespace gso::sim {
+
+struct CombinedRollout {
+  test::Combination what;
+  // Beside what the combination brings: after so many writes from the edit on its Leases are refused for a minute,
+  // while a second operator stands by. 0: there is one operator.
+  std::uint64_t lease_lost_after = 0;
+};
+
+// Of the operator, from the edit on.
+struct CombinedTrace {
+  std::uint64_t writes = 0;  // Of the first operator. Leases and Events not counted.
+  std::uint64_t kills = 0;
+  std::size_t deletions = 0;           // Of pods, on a node's way to a revision.
+  std::set<std::string> writers = {};  // Operators that wrote.
+};
+
+// From installation to rest, with what came in between taken away and another edit at the end when it may have
+// stopped the first. Failures are reported to GoogleTest.
+CombinedTrace play_on_server(const CombinedRollout& rollout);
+
+}  // namespace gso::sim

@@ -1,0 +1,49 @@
+// What the invariants (invariants.h) do not remember: who was restarted for what, and who held the lease. Judged on
+// every write of the API server; the first violation is kept.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "tests/sim/apiserver/api_server.h"
+
+namespace gso::sim {
+
+class RestartLedger {
+ public:
+  // Judges this user's writes; where there are several operators, they are told apart by their user agents.
+  explicit RestartLedger(std::string user) : user_(std::move(user)) {}
+  RestartLedger(const RestartLedger&) = delete;
+  RestartLedger& operator=(const RestartLedger&) = delete;
+
+  // Once. The server must not outlive this object.
+  void attach(ApiServer* server);
+
+  // "S4: …": a write without the lease, or after it ran out. "Twice: …": a second pod of one DaemonSet was deleted on
+  // one node on its way to one revision. Or empty.
+  [[nodiscard]] const std::string& violation() const { return violation_; }
+  // Pods that were deleted on a node's way to a revision.
+  [[nodiscard]] std::size_t deletions() const { return deletions_; }
+  // Operators (by user agent) that have written anything but Leases and Events.
+  [[nodiscard]] const std::set<std::string>& writers() const { return writers_; }
+
+ private:
+  void on_write(const AuditEntry& entry);
+  void note_deletion(const AuditEntry& entry);
+  void violated(const std::string& what);
+
+  ApiServer* server_ = nullptr;
+  std::string user_;
+  std::string violation_;
+  std::size_t deletions_ = 0;
+  std::set<std::string> writers_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>> deleted_;  // Uids.
+  std::string holder_;  // User agent of the last renewal.
+  k8s::WallTime renewed_{};
+  k8s::Duration lease_{0};
+};
+
+}  // namespace gso::sim
