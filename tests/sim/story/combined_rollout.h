@@ -12,8 +12,8 @@ namespace gso::sim {
 
 struct CombinedRollout {
   test::Combination what;
-  // Beside what the combination brings: after so many writes from the edit on its Leases are refused for a minute,
-  // while a second operator stands by. 0: there is one operator.
+  // Beside what the combination brings: after so many writes from the edit on its Leases are refused for good, and a
+  // second operator stands by. 0: there is one operator.
   std::uint64_t lease_lost_after = 0;
 };
 
@@ -25,8 +25,8 @@ struct CombinedTrace {
   std::set<std::string> writers = {};  // Operators that wrote.
 };
 
-// From installation to rest, with what came in between taken away and another edit at the end when it may have
-// stopped the first. Failures are reported to GoogleTest.
+// From installation to rest; then what stood in the way goes, and every node must arrive (after a fault: at another
+// edit). Failures are reported to GoogleTest.
 CombinedTrace play_on_server(const CombinedRollout& rollout);
 
 }  // namespace gso::sim

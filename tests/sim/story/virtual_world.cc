@@ -33,9 +33,10 @@ std::vector<std::string> our_definitions() {
   return definitions;
 }
 
-FleetOptions fleet_of(std::vector<NodeSpec> nodes) {
+FleetOptions fleet_of(std::vector<NodeSpec> nodes, FleetTiming timing) {
   FleetOptions options;
   options.nodes = std::move(nodes);
+  options.timing = timing;
   return options;
 }
 
@@ -46,7 +47,7 @@ InvariantOptions by_our_operator(InvariantOptions judge) {
 
 }  // namespace
 
-VirtualWorld::VirtualWorld(std::vector<NodeSpec> nodes, InvariantOptions judge)
+VirtualWorld::VirtualWorld(std::vector<NodeSpec> nodes, InvariantOptions judge, FleetTiming timing)
     : clock(io, *k8s::parse_rfc3339("2026-03-01T08:00:00Z")),
       server(io.get_executor(), clock),
       fleet_transport(server, {.user = "fleet", .user_agent = "gso-fleet"}),
@@ -54,7 +55,7 @@ VirtualWorld::VirtualWorld(std::vector<NodeSpec> nodes, InvariantOptions judge)
       operator_transport(server, {.user = kOperatorUser, .user_agent = "gpu-sharing-operator"}),
       fleet_client(&fleet_transport, &clock, {}),
       user_client(&user_transport, &clock, {}),
-      fleet(&fleet_client, &clock, fleet_of(std::move(nodes))),
+      fleet(&fleet_client, &clock, fleet_of(std::move(nodes), timing)),
       op(io.get_executor(), &operator_transport, &clock),
       invariants(&server, by_our_operator(std::move(judge))) {
   boost::asio::co_spawn(io, fleet.run(), boost::asio::detached);

@@ -23,7 +23,7 @@ struct VirtualWorld {
   static constexpr const char* kOperatorUser = "system:serviceaccount:gpu-sharing-operator:gpu-sharing-operator";
 
   // The fleet runs from the start on. `judge.operator_user` is filled in.
-  VirtualWorld(std::vector<NodeSpec> nodes, InvariantOptions judge);
+  VirtualWorld(std::vector<NodeSpec> nodes, InvariantOptions judge, FleetTiming timing = {});
   // Ends operator and fleet.
   ~VirtualWorld();
   VirtualWorld(const VirtualWorld&) = delete;
