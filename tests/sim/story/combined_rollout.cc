@@ -33,7 +33,7 @@ constexpr const char* kAway = "t4-02";     // NotReady from before the edit on.
 constexpr const char* kInUse = "a100-02";  // By a pod that its budget protects.
 constexpr const char* kPod = "serving";
 // Whoever dies at every write for ever forgets for ever how long anything has held.
-constexpr std::uint64_t kMostKills = 12;
+constexpr std::uint64_t kMostKills = 8;
 constexpr k8s::Duration kPeriod = 20min, kOpen = 8min;  // Of the maintenance window.
 constexpr k8s::Duration kPatience = 4min;               // idleTimeout and verifyTimeout.
 
@@ -187,6 +187,7 @@ asio::awaitable<void> disturb(std::shared_ptr<Play> play, std::size_t from) {
   };
   co_await scene->until("nodes in flight", 15min, started);
   if (!scene->failure().empty()) co_return;
+  co_await scene->clock().sleep_for(3s);  // Their pods are being replaced.
   const auto nodes = scene->nodes_that(Happening::started, from);
   if (what.not_ready && !nodes.empty()) scene->fleet().node(nodes.back())->set_runtime(false);
   if (what.superseding == Superseding::none) co_return;
@@ -240,7 +241,8 @@ asio::awaitable<void> change(std::shared_ptr<Play> play) {
     co_return;
   }
   // A node that nobody may evict from is tried again and again.
-  co_await rest(play, what.window_closes ? 3h : 1h);
+  const k8s::Duration limit = what.pdb_refuses ? 12min : 1h;
+  co_await rest(play, what.window_closes ? 2 * kPeriod + kOpen : limit);
   if (play->at_rest) scene->require(unexplained(*scene));
 }
 
@@ -335,7 +337,8 @@ struct Standby {
   InProcessOperator op;
 };
 
-// From its n-th write on the first operator's Leases are refused, and the second one is there.
+// From its n-th write on the first operator's Leases are refused and its other writes slow, and the second one is
+// there.
 std::function<void()> lose_lease_at(std::uint64_t n, VirtualWorld* world, Standby* standby, OperatorSettings settings) {
   return [n, world, standby, settings, writes = std::uint64_t{0}]() mutable {
     if (n == 0 || ++writes != n) return;
@@ -343,6 +346,15 @@ std::function<void()> lose_lease_at(std::uint64_t n, VirtualWorld* world, Standb
     refused.verb = "write";
     refused.resource = "leases";
     world->operator_transport.faults().add(refused);
+    // Slow enough that what it had planned is not all sent when its lease runs out.
+    for (const char* resource : {"nodes", "pods"}) {
+      FaultRule slow;
+      slow.fault = Fault::latency;
+      slow.verb = "write";
+      slow.resource = resource;
+      slow.delay = 6s;
+      world->operator_transport.faults().add(slow);
+    }
     // Without one, both would be called by their number of starts.
     OperatorSettings named = settings;
     named.emplace_back("identity", "second");
