@@ -367,7 +367,7 @@ std::function<void()> lose_lease_at(std::uint64_t n, VirtualWorld* world, Standb
 
 CombinedTrace play_on_server(const CombinedRollout& rollout) {
   const std::vector<NodeSpec> nodes = nodes_of(rollout.what);
-  RestartLedger ledger(VirtualWorld::kOperatorUser);
+  RestartLedger ledger(VirtualWorld::kOperatorUser, rollout.what.fault == test::Fault::none ? 1 : 2);
   FleetTiming timing;
   timing.heartbeat = 0s;  // Half of all writes otherwise, and nobody here is lost without a word.
   VirtualWorld world(nodes, {.budget = judged_budget(rollout.what), .evictions = rollout.what.pdb_refuses}, timing);

@@ -51,8 +51,8 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   // The same pod again is harmless: a restarted operator may not have seen that it is going.
   auto& uids = deleted_[{node, target, owners[0].value("name", "")}];
   uids.insert(pod["metadata"].value("uid", ""));
-  if (uids.size() > 1) {
-    violated("Twice: " + k8s::to_string(entry.key) + " was the second pod of " + owners[0].value("name", "") +
+  if (uids.size() > most_) {
+    violated("Again: " + k8s::to_string(entry.key) + " was one pod too many of " + owners[0].value("name", "") +
              " to be deleted on " + node + "'s way to " + target);
   }
 }

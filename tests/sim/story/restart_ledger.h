@@ -2,6 +2,7 @@
 // every write of the API server; the first violation is kept.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -15,14 +16,16 @@ namespace gso::sim {
 class RestartLedger {
  public:
   // Judges this user's writes; where there are several operators, they are told apart by their user agents.
-  explicit RestartLedger(std::string user) : user_(std::move(user)) {}
+  // `most` pods of one DaemonSet may be deleted on one node on its way to one revision: two where a node fails (what
+  // does not verify and may have started with older content is replaced once more).
+  RestartLedger(std::string user, std::size_t most) : user_(std::move(user)), most_(most) {}
   RestartLedger(const RestartLedger&) = delete;
   RestartLedger& operator=(const RestartLedger&) = delete;
 
   // Once. The server must not outlive this object.
   void attach(ApiServer* server);
 
-  // "S4: …": a write without the lease, or after it ran out. "Twice: …": a second pod of one DaemonSet was deleted on
+  // "S4: …": a write without the lease, or after it ran out. "Again: …": too many pods of one DaemonSet were deleted on
   // one node on its way to one revision. Or empty.
   [[nodiscard]] const std::string& violation() const { return violation_; }
   // Pods that were deleted on a node's way to a revision.
@@ -37,6 +40,7 @@ class RestartLedger {
 
   ApiServer* server_ = nullptr;
   std::string user_;
+  std::size_t most_;
   std::string violation_;
   std::size_t deletions_ = 0;
   std::set<std::string> writers_;
