@@ -12,7 +12,7 @@ namespace gso {
 namespace {
 
 // A node's consumers are not listed twice within this.
-constexpr Duration kConsumersAge = std::chrono::seconds(1);
+constexpr Duration kConsumersAge = std::chrono::milliseconds(200);
 constexpr Duration kConsumersKept = std::chrono::minutes(5);
 constexpr Duration kJobsAge = std::chrono::seconds(30);
 

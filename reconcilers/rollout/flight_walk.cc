@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "reconcilers/rollout/drain.h"
@@ -51,9 +50,7 @@ class FlightWalk {
 
   void look(const std::string& name, const Node& node, const NodeAssessment& a) {
     Plan& plan = pass_.plan;
-    const auto sizes = [&plan] {
-      return std::tuple(plan.actions.size(), plan.findings.size(), plan.consumers_wanted.size());
-    };
+    const auto sizes = [&plan] { return std::pair(plan.actions.size(), plan.findings.size()); };
     const auto before = sizes();
     const std::size_t seen = plan.conditions.size();
     const std::optional<Duration> others = std::exchange(plan.requeue_after, std::nullopt);
@@ -63,7 +60,9 @@ class FlightWalk {
     QuietFlight quiet;
     quiet.conditions.assign(plan.conditions.begin() + static_cast<std::ptrdiff_t>(seen), plan.conditions.end());
     const auto in = [this](Duration d) { return std::chrono::ceil<WallTime::duration>(pass_.s.now + d); };
-    if (sizes() == before) quiet.until = in(std::min(wait.value_or(kQuiet), kQuiet));
+    // A listing of its consumers, which others may have asked for already, changes nothing of the node.
+    const bool listens = plan.consumers_wanted.contains(name);
+    if (sizes() == before && !listens) quiet.until = in(std::min(wait.value_or(kQuiet), kQuiet));
     if (wait) quiet.due = in(*wait);
     pass_.index.quiet_flights.insert_or_assign(name, std::move(quiet));
   }
