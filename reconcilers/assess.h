@@ -191,6 +191,8 @@ struct AssessContext {
 // The policy that wrote this label of the node; nullopt when somebody else did, or has changed it since. Empty where an
 // earlier release wrote it.
 [[nodiscard]] std::optional<std::string_view> label_writer(const Node& node, std::string_view label);
+// The label is there, and was not written by us.
+[[nodiscard]] bool is_label_of_others(const Node& node, std::string_view label);
 // Labels in gpusharing.dev/owned: ours, with what stood before (nullopt: nothing).
 [[nodiscard]] std::map<std::string, std::optional<std::string>> owned_labels(const Node& node);
 

@@ -21,7 +21,7 @@ void Assessor::block(std::string_view reason, std::string message, bool write) {
 }
 
 bool Assessor::label_is_foreign() const {
-  return out_.label && !label_now().empty() && !label_writer(node_, plugin_->node_label);
+  return out_.label && is_label_of_others(node_, plugin_->node_label);
 }
 
 void Assessor::find_obstacle() {

@@ -244,6 +244,10 @@ std::optional<std::string_view> label_writer(const Node& node, std::string_view 
   return by->substr(0, equals);
 }
 
+bool is_label_of_others(const Node& node, std::string_view label) {
+  return !node.meta.labels.get(label).value_or("").empty() && !label_writer(node, label);
+}
+
 std::map<std::string, std::optional<std::string>> owned_labels(const Node& node) {
   std::map<std::string, std::optional<std::string>> out;
   const auto text = node.meta.annotations.get(kOwnedAnnotation);

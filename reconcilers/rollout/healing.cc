@@ -25,14 +25,7 @@ class Healer {
   explicit Healer(Pass& pass) : pass_(pass) { keep_healed(); }
 
   void run() {
-    const Index& index = pass_.index;
-    for (const std::string& name : index.ailing) {
-      const bool unsettled = std::ranges::any_of(
-          std::initializer_list<const std::set<std::string>*>{&index.in_flight, &index.failed, &index.to_record,
-                                                              &index.following, &index.drifting},
-          [&name](const auto* names) { return names->contains(name); });
-      if (unsettled) look_at(name);
-    }
+    for (const std::string& name : pass_.index.ailing) look_at(name);
   }
 
  private:
@@ -60,10 +53,22 @@ class Healer {
     for (const auto& [what, healed] : healed_) (void)pass_.age(fmt::format("healed/{}/{}", what, healed.times));
   }
 
+  [[nodiscard]] bool is_unsettled(const std::string& name, const NodeAssessment& a) const {
+    switch (a.situation) {
+      case Situation::in_flight:
+      case Situation::failed:
+      case Situation::to_record:
+      case Situation::following:
+        return true;
+      default:
+        return pass_.index.drifting.contains(name);
+    }
+  }
+
   void look_at(const std::string& name) {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
-    if (node == nullptr || a == nullptr || a->pods_ready || !may_be_healed(*node, *a)) return;
+    if (node == nullptr || a == nullptr || !is_unsettled(name, *a) || !may_be_healed(*node, *a)) return;
     const NodePods pods = sort_pods(pass_.index.set_of(*a), pass_.index.pods_of(name));
     for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
       for (const Pod* pod : pods.of(component)) {

@@ -162,9 +162,8 @@ class FlightPlan {
 
   // S3, looked at again where it is written: the node may have been in flight for long.
   [[nodiscard]] bool label_is_foreign() const {
-    const std::string label = config_label(pass_, node_, a_);
     const bool takes_over = pass_.index.policy(pass_.s.world, a_.policy.view()).takeover;
-    return !takes_over && !node_.meta.labels.get(label).value_or("").empty() && !label_writer(node_, label);
+    return !takes_over && is_label_of_others(node_, config_label(pass_, node_, a_));
   }
 
   void write_label() {
@@ -277,12 +276,11 @@ class FlightPlan {
 
   void give_up() {
     const Verification shown = verification();
-    if (node_.ready && all_replaced() && a_.pods_ready && shown.shortfall) return finish("VerifiedDegraded");
+    const bool is_back = node_.ready && all_replaced() && a_.pods_ready;
+    if (is_back && shown.shortfall) return finish("VerifiedDegraded");
     // The content was changed and changed back meanwhile: these pods have loaded what stood there between.
     if (all_replaced() && same_target_ && !shown.ok && have_loaded_older_content()) return replace_again();
-    if (node_.ready && all_replaced() && a_.pods_ready && shown.surplus && a_.measured_gpus > 0) {
-      return finish("Verified");
-    }
+    if (is_back && shown.surplus && a_.measured_gpus > 0) return finish("Verified");
     std::string why = shown.ok ? "" : shown.mismatch;
     if (!a_.pods_ready) why = pods_problem();
     if (!node_.ready) why = fmt::format("the node is not Ready{}{}", why.empty() ? "" : "; ", why);

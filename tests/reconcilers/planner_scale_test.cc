@@ -37,6 +37,15 @@ std::int64_t count_state(const FleetModel& fleet, std::string_view state) {
                                [&](const auto& entry) { return entry.second->meta.labels.get(kStateLabel) == state; });
 }
 
+// Where they stay: their new pods do not come up.
+void take_all_into_flight(FleetModel& fleet) {
+  let_all_go_at_once(fleet);
+  for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, true);
+  fleet.edit("any", "ts-8");
+  for (int tick = 0; tick < 40; ++tick) fleet.tick();
+  ASSERT_EQ(count_state(fleet, kStateUpdating), fleet.world.nodes.size());
+}
+
 TEST(ManyNodes, APassDecidesOnlySoMuchAndTheNextOneGoesOnAtOnce) {
   constexpr int kNodes = 450;
   FleetModel fleet(alike(kNodes));
@@ -64,11 +73,7 @@ TEST(ManyNodes, APassDecidesOnlySoMuchAndTheNextOneGoesOnAtOnce) {
 TEST(ManyNodes, ThoseThatAPassHadNoTimeForAreGivenUpOnInTimeAllTheSame) {
   constexpr int kNodes = 450;
   FleetModel fleet(alike(kNodes));
-  let_all_go_at_once(fleet);
-  for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, true);
-  fleet.edit("any", "ts-8");
-  for (int tick = 0; tick < 40; ++tick) fleet.tick();
-  ASSERT_EQ(count_state(fleet, kStateUpdating), kNodes);
+  ASSERT_NO_FATAL_FAILURE(take_all_into_flight(fleet));
   fleet.restart_operator();  // So that the time of all of them begins at once.
   const auto patience = std::chrono::duration_cast<seconds>(fleet.settings.rollout.verify_timeout).count();
   for (std::int64_t tick = 0; tick <= patience; ++tick) fleet.tick();
@@ -80,11 +85,7 @@ TEST(ManyNodes, ThoseThatAPassHadNoTimeForAreGivenUpOnInTimeAllTheSame) {
 TEST(ManyNodes, WhoseWritesNeverSucceedDoNotKeepTheOthersFromBeingFinished) {
   constexpr int kNodes = 450;
   FleetModel fleet(alike(kNodes));
-  let_all_go_at_once(fleet);
-  for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, true);
-  fleet.edit("any", "ts-8");
-  for (int tick = 0; tick < 40; ++tick) fleet.tick();
-  ASSERT_EQ(count_state(fleet, kStateUpdating), kNodes);
+  ASSERT_NO_FATAL_FAILURE(take_all_into_flight(fleet));
   for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, false);
   // Twice as many as a pass decides on, and the first ones by name.
   const std::vector<std::string> names = fleet.index.node_names();
