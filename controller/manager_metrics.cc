@@ -7,6 +7,7 @@
 
 #include "controller/manager.h"
 #include "reconcilers/assess.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/fleet_index.h"
 #include "reconcilers/labels.h"
 
@@ -142,7 +143,7 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
     const NodeAssessment* assessment = index_.assessment(name);
     const Node* node = world_.nodes.find(name);
     if (assessment == nullptr || node == nullptr) continue;
-    const std::string state = assessment->held ? "Held" : std::string(to_string(assessment->situation));
+    const std::string state(state_name(*assessment));
     ++states[state];
     ++profiles[std::string(assessment->profile_ref.view())][state];
     const bool drifts = assessment->situation == Situation::current && !assessment->matches;

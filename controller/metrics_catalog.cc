@@ -107,7 +107,10 @@ std::vector<Metrics::Family> metrics_catalog() {
        {"name"}},
       // ours
       {"gpusharing_build_info", gauge, "Always 1; the operator's version is in the labels.", {"version", "compiler"}},
-      {"gpusharing_nodes", gauge, "GPU nodes by state of the sharing configuration.", {"state"}},
+      {"gpusharing_nodes",
+       gauge,
+       "GPU nodes by state of the sharing configuration (UpToDate, Drift, Pending and others).",
+       {"state"}},
       {"gpusharing_nodes_by_profile",
        gauge,
        "GPU nodes by the profile that they should run and their state; beyond 100 profiles the profile is other.",

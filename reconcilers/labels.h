@@ -101,6 +101,9 @@ inline constexpr std::string_view kConfigInvalid = "ConfigInvalid";
 inline constexpr std::string_view kProviderUnsupported = "ProviderUnsupported";
 
 // --- Reasons of actions, Events, findings and conditions.
+// Why a policy's changes wait where it only looks, and the Event that says which ones.
+inline constexpr std::string_view kObserve = "Observe";
+inline constexpr std::string_view kWouldRoll = "WouldRoll";
 inline constexpr std::string_view kPreexistingDrift = "PreexistingDrift";
 inline constexpr std::string_view kUnproven = "Unproven";
 inline constexpr std::string_view kDrift = "Drift";

@@ -206,6 +206,12 @@ std::string next_step(const FleetIndex::Impl& index, const Node& node, const Nod
 
 }  // namespace
 
+std::string_view state_name(const NodeAssessment& a) {
+  if (a.held) return "Held";
+  if (a.situation != Situation::current || is_settled(a)) return to_string(a.situation);
+  return a.drift_at_install ? kPreexistingDrift : kDrift;
+}
+
 ShownState shown_state(const Node& node, const NodeAssessment* assessment) {
   if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
   const NodeAssessment& a = *assessment;

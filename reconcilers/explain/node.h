@@ -19,6 +19,9 @@ struct ShownState {
   std::string state;  // "current", "Blocked(OutsideWindow)", "Drift", "NoPlugin", …
   std::string message;
 };
+// The same in a word, as metrics count it: UpToDate are those that a policy counts so.
+[[nodiscard]] std::string_view state_name(const NodeAssessment& assessment);
+
 [[nodiscard]] ShownState shown_state(const Node& node, const NodeAssessment* assessment);
 
 struct NodeExplanation {

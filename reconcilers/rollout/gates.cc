@@ -196,8 +196,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   const PolicyMode mode = s.settings.mode_of(policy);
   if (mode == PolicyMode::observe) {
     const bool limit = policy.mode != mode;
-    return {"Observe", limit ? "the operator runs with rollouts: Observe: nothing is changed"
-                             : "the policy's mode is Observe: nothing is changed"};
+    return {std::string(kObserve), limit ? "the operator runs with rollouts: Observe: nothing is changed"
+                                         : "the policy's mode is Observe: nothing is changed"};
   }
   if (policy.rollout.paused) return {"Paused", "spec.rollout.paused of the policy is set"};
   const ConfigMap* config_map = s.world.configmaps.find(set.config_map_key());

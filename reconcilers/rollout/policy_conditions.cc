@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/policy_sum.h"
@@ -49,15 +50,27 @@ StatusCondition ready_of(const PolicySum& sum) {
     return {"Ready", false, std::string(kVerificationFailed),
             "failed to verify: " + join_names({sum.failed.begin(), sum.failed.end()})};
   }
-  const std::int64_t work = sum.count(Situation::change) + sum.count(Situation::in_flight) +
-                            sum.count(Situation::to_record) + sum.count(Situation::following);
+  const std::int64_t moving =
+      sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
+  const std::int64_t work = sum.count(Situation::change) + moving;
   if (work > 0) {
+    if (moving == 0 && !sum.closed.empty() && sum.closed.front().second.reason == kObserve) {
+      return {"Ready", false, std::string(kObserve),
+              fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.total,
+                          join_names(sum.unsettled))};
+    }
     return {"Ready", false, "Updating",
             fmt::format("not up to date yet ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};
   }
-  return {"Ready", false, std::string(kDrift),
-          fmt::format("nodes that do not show what they run: {}{}{}", join_names(sum.drifting),
-                      sum.drift.empty() ? "" : "; ", sum.drift)};
+  const std::string shown = join_names(sum.drifting) + (sum.drift.empty() ? "" : "; ") + sum.drift;
+  if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size())) {
+    return {
+        "Ready", false, std::string(kPreexistingDrift),
+        fmt::format("nodes that did not show their profile when the operator saw them first, and are left alone: {}; "
+                    "`rollout start {} --adopt` rolls them",
+                    shown, sum.policy->meta.name)};
+  }
+  return {"Ready", false, std::string(kDrift), "nodes that do not show what they run: " + shown};
 }
 
 std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before) {

@@ -20,46 +20,6 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-const Json* find_condition(const Json& status, std::string_view type) {
-  auto list = status.find("conditions");
-  if (list == status.end() || !list->is_array()) return nullptr;
-  for (const Json& condition : *list) {
-    if (condition.is_object() && condition.value("type", "") == type) return &condition;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
-Json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before, std::int64_t generation,
-                    WallTime now) {
-  const Json old = Json::parse(before, nullptr, false);
-  Json out = Json::array();
-  for (const StatusCondition& condition : conditions) {
-    const std::string status = condition.holds ? "True" : "False";
-    std::string since = k8s::format_time(now);
-    const Json* known = old.is_object() ? find_condition(old, condition.type) : nullptr;
-    if (known && known->value("status", "") == status) since = known->value("lastTransitionTime", since);
-    Json entry = {{"type", condition.type},
-                  {"status", status},
-                  {"reason", condition.reason},
-                  {"message", condition.message},
-                  {"lastTransitionTime", since}};
-    if (generation > 0) entry["observedGeneration"] = generation;
-    out.push_back(std::move(entry));
-  }
-  return out;
-}
-
-std::string false_condition(std::string_view status, std::string_view type) {
-  const Json old = Json::parse(status, nullptr, false);
-  const Json* known = old.is_object() ? find_condition(old, type) : nullptr;
-  if (known == nullptr || known->value("status", "") == "True") return {};
-  return known->value("reason", "") + ": " + known->value("message", "");
-}
-
-namespace {
-
 class PolicyStatuses {
  public:
   explicit PolicyStatuses(Pass& pass) : pass_(pass), queued_(waiting_in_queue(pass)) { sum_up(); }
@@ -139,6 +99,7 @@ class PolicyStatuses {
       PolicySum* sum = a == nullptr || a->situation != Situation::current || is_settled(*a) ? nullptr : sum_of(*a);
       if (sum == nullptr) return;
       sum->drifting.push_back(name);
+      sum->drifting_since_install += a->drift_at_install ? 1 : 0;
       if (sum->drift.empty()) sum->drift = shown_difference(*a);
     };
     for (const std::string& name : index.drifting) drifts(name);
@@ -284,6 +245,15 @@ class PolicyStatuses {
 
   // --- Conditions.
 
+  // Who only looks wants to know what would be done.
+  [[nodiscard]] std::string closed_message(const UnitKey& key, const Gate& gate) const {
+    if (gate.reason != kObserve) return fmt::format("key {}: {}", key.key, gate.message);
+    const Unit& unit = pass_.index.units.at(key);
+    const std::int64_t pending = count_of(unit, Situation::change);
+    return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, unit.total,
+                       unit_target(unit), gate.message);
+  }
+
   [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
     const std::int64_t moving =
         sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
@@ -291,7 +261,7 @@ class PolicyStatuses {
     if (auto condition = reverting(pass_, *sum.policy)) return *condition;
     if (!sum.closed.empty()) {
       const auto& [key, gate] = sum.closed.front();
-      if (moving == 0) return {"Progressing", false, gate.reason, fmt::format("key {}: {}", key.key, gate.message)};
+      if (moving == 0) return {"Progressing", false, gate.reason, closed_message(key, gate)};
     }
     if (moving + waiting == 0) return {"Progressing", false, "Settled", "nothing is being changed"};
     if (sum.stuck > 0 && sum.stuck == moving && waiting == 0) {
@@ -387,36 +357,11 @@ class PolicyStatuses {
 
   // --- Writing.
 
-  // Events go with the change of a condition, so that they are said once.
-  void tell_changes(const PolicySum& sum, std::string_view before, const std::string& after) {
-    const std::string invalid = false_condition(after, "ConfigValid");
-    if (!invalid.empty() && invalid != false_condition(before, "ConfigValid")) {
-      for (std::size_t i = 0; i < sum.invalid.size(); ++i) {
-        pass_.event(sum.invalid_objects[i], true, kConfigInvalid, "Refuse",
-                    sum.invalid[i] + ". Nothing is restarted into it");
-      }
-    }
-    const std::string unstaged = false_condition(after, "Staged");
-    if (unstaged.empty() || unstaged == false_condition(before, "Staged")) return;
-    const bool unread = unstaged.starts_with(kClusterPolicyForbidden);
-    const bool breaks = unstaged.starts_with(kNodesWouldBreak);
-    const std::string_view reason = unread   ? kClusterPolicyForbidden
-                                    : breaks ? kNodesWouldBreak
-                                             : kUnstagedClusterPolicy;
-    const std::string& owner_name = unread ? sum.unread_owner : sum.unstaged_owner;
-    const std::string note = unstaged.substr(unstaged.find(": ") + 2);
-    ObjectRef about = owner_name.empty()
-                          ? config_map_ref({pass_.s.settings.operator_namespace, pass_.s.settings.state_config_map})
-                          : ObjectRef{"nvidia.com/v1", "ClusterPolicy", "", owner_name, ""};
-    if (const ClusterPolicy* owner = pass_.s.world.clusterpolicies.find(owner_name)) about.uid = owner->meta.uid;
-    pass_.event(std::move(about), breaks || unread, reason, unread ? "Watch" : "Verify", note);
-  }
-
   void patch_status(const PolicySum& sum) {
     const std::string& before = sum.policy->status_json;
     std::string after = dump(status_of(sum, before));
     if (after == before) return;
-    tell_changes(sum, before, after);
+    tell_changes(pass_, sum, before, after);
     pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(after)}, std::string(kStatusChanged), "");
   }
 
@@ -442,7 +387,7 @@ class PolicyStatuses {
       pass_.look_again_in(kInterval - (pass_.s.now - *written));
       return;
     }
-    tell_changes(sum, old_text, new_text);
+    tell_changes(pass_, sum, old_text, new_text);
     const Json text = {{"version", 1}, {"updatedAt", k8s::format_time(pass_.s.now)}, {"policy", policy}};
     pass_.add(write_state(pass_.s, {{std::string(kStatusKey), dump(text)}}), std::string(kStatusChanged), "");
   }

@@ -25,6 +25,7 @@ struct PolicySum {
   std::vector<std::string> unsettled;  // Nodes on their way, the first of those that wait after them.
   std::vector<std::string> drifting;   // Nodes that do not show what they run, and what the first one shows.
   std::string drift;
+  std::int64_t drifting_since_install = 0;       // Of `drifting`: they did so when they were seen first.
   std::vector<std::pair<UnitKey, Gate>> closed;  // Units with work and a closed gate.
   std::vector<std::string> invalid;              // Messages of profiles that do not parse.
   std::vector<ObjectRef> invalid_objects;        // What each of `invalid` is about.
@@ -61,5 +62,8 @@ inline constexpr std::size_t kNamesShown = 20;
 [[nodiscard]] StatusCondition ready_of(const PolicySum& sum);
 // nullopt where nothing goes round the waves, and nothing ever did (`before`: the status as it stands).
 [[nodiscard]] std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before);
+
+// Events for what the status says from now on and did not say before.
+void tell_changes(Pass& pass, const PolicySum& sum, std::string_view before, std::string_view after);
 
 }  // namespace gso

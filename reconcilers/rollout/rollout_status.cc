@@ -49,7 +49,7 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
   }
   const Gate gate = gate_of(pass, key, unit);
   if (gate.reason == "AwaitingApproval") return {"AwaitingApproval", gate.reason, gate.message};
-  if (gate.reason == kMaxFailures || gate.reason == kUndone || gate.reason == "Paused" || gate.reason == "Observe") {
+  if (gate.reason == kMaxFailures || gate.reason == kUndone || gate.reason == "Paused" || gate.reason == kObserve) {
     return {"Paused", gate.reason, gate.message};
   }
   if (pending + moving == 0 && !unit.failed.empty())

@@ -21,6 +21,32 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+TEST(StateName, ANodeThatDoesNotShowItsProfileIsNotCountedAsUpToDate) {
+  struct Case {
+    const char* name;
+    Situation situation;
+    bool matches, drift_at_install, held;
+    std::string_view wanted;
+  };
+  const Case cases[] = {
+      {"shows its profile", Situation::current, true, false, false, "UpToDate"},
+      {"what it has loaded is not proven, and it shows it", Situation::current, true, true, false, "UpToDate"},
+      {"shows something else", Situation::current, false, false, false, kDrift},
+      {"showed something else from the start", Situation::current, false, true, false, kPreexistingDrift},
+      {"held", Situation::current, false, false, true, kHeld},
+      {"waits for its turn", Situation::change, false, false, false, "Pending"},
+      {"blocked", Situation::blocked, false, true, false, "Blocked"},
+  };
+  for (const Case& c : cases) {
+    NodeAssessment assessment;
+    assessment.situation = c.situation;
+    assessment.matches = c.matches;
+    assessment.drift_at_install = c.drift_at_install;
+    assessment.held = c.held;
+    EXPECT_EQ(state_name(assessment), c.wanted) << c.name;
+  }
+}
+
 // One GPU node under the plugin's default profile; more documents are appended.
 std::string cluster(const std::string& profile, const std::string& node_labels, const std::string& allocatable,
                     const std::string& node_spec = "{}") {
