@@ -38,7 +38,9 @@ std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
   const bool evicts = std::holds_alternative<EvictPod>(planned.action);
   if (!target.ns.empty()) text += fmt::format(" in namespace {}", target.ns);
   const bool reservation = planned.reconciler == kReservationGc;
+  const bool restarts = std::holds_alternative<RestartDaemonSet>(planned.action);
   const char* value = evicts                           ? "eviction.enabled"
+                      : restarts                       ? "daemonSetRestart.enabled"
                       : planned.reason == kRejectedPod ? "rejectedPods.namespaces"
                       : reservation                    ? "kai.reservationNamespaces"
                                                        : "operandNamespaces";

@@ -4,8 +4,9 @@ the time zones, as an OCI archive with an SPDX bill of materials. The same input
 
 usage: build.py BINARY VERSION OUT_DIR [--rootfs DIR] [--lock] [--check]
 
-Libraries come from the packages of packages.lock, each pinned by version and SHA-256, fetched by apt-get. --lock writes that
-file anew from what the binary loads on this machine. --rootfs only fills DIR. --check builds it a second time, and
+Libraries come from the packages of packages.lock, each pinned by version and SHA-256, fetched by apt-get; what the mirrors
+have replaced since, from Debian's archive of all that it ever published (GSO_DEBIAN_SNAPSHOT names another address). --lock
+writes that file anew from what the binary loads on this machine. --rootfs only fills DIR. --check builds it a second time, and
 fails where a byte differs. The binary is run in the root filesystem
 (chroot in a user namespace) before anything is written to OUT_DIR.
 """
@@ -22,9 +23,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
+import urllib.error
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-LOCK = HERE / "packages.lock"
+LOCK = pathlib.Path(os.environ.get("GSO_IMAGE_LOCK", HERE / "packages.lock"))
+SNAPSHOT = os.environ.get("GSO_DEBIAN_SNAPSHOT", "https://snapshot.debian.org/archive")
 ALWAYS = ["tzdata"]
 USER = "65532"
 # Of a package only what runs: libraries, time zones, and the licence that must go with them.
@@ -32,7 +37,10 @@ KEPT = re.compile(r"^\./(usr/)?lib/.*\.so(\.[0-9.]+)?$|^\./usr/share/zoneinfo/|^
 
 
 def run(*command, **more):
-    return subprocess.run(command, check=True, capture_output=True, text=True, **more).stdout
+    done = subprocess.run(command, check=False, capture_output=True, text=True, **more)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command[:3]))}… ended with {done.returncode}:\n{(done.stderr or done.stdout).strip()}")
+    return done.stdout
 
 
 def sha256(data):
@@ -54,41 +62,73 @@ def packages_of(binary):
 
 
 def download(wanted, folder):
-    """{name: file} of the packages, each (name, version), fetched in one go."""
-    if wanted:
-        run("apt-get", "download", *(f"{name}={version}" for name, version in wanted), cwd=folder)
-    return {path.name.split("_")[0]: path for path in folder.glob("*.deb")}
+    """Fetches what apt-get has of the packages, each (name, version), and returns what it said where it has not all."""
+    said = ""
+    # In one go; where that fails, one by one: a single package that the mirrors replaced stops the others.
+    for some in [wanted] + [[one] for one in wanted if len(wanted) > 1] if wanted else []:
+        done = subprocess.run(["apt-get", "download", *(f"{name}={version}" for name, version in some)], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode == 0 and some is wanted:
+            return ""
+        if some is not wanted or len(wanted) == 1:
+            said += done.stderr
+    return said
+
+
+def fetched(name, folder):
+    return next(iter(folder.glob(f"{name}_*.deb")), None)
 
 
 def write_lock(binary, folder):
-    wanted = []
+    wanted, where = [], {}
     for name in packages_of(binary):
-        policy = run("apt-cache", "policy", name)
-        wanted.append((name, re.search(r"Candidate: (\S+)", policy)[1]))
-    files = download(wanted, folder)
-    lines = ["# name version sha256: what image/build.py puts beside the binary; `./dev image --lock` writes it anew."]
-    lines += [f"{name} {version} {sha256(files[name].read_bytes())}" for name, version in wanted]
+        version = re.search(r"Candidate: (\S+)", run("apt-cache", "policy", name))[1]
+        wanted.append((name, version))
+        where[name] = re.search(r"^Filename: (\S+)", run("apt-cache", "show", f"{name}={version}"), re.MULTILINE)[1]
+    said = download(wanted, folder)
+    lines = ["# name version sha256 path: what image/build.py puts beside the binary; `./dev image --lock` writes it anew.",
+             time.strftime("# snapshot %Y%m%dT%H%M%SZ: Debian's archive had them all at that time.", time.gmtime())]
+    for name, version in wanted:
+        package = fetched(name, folder) or sys.exit(f"apt-get has no {name} {version}:\n{said.strip()}")
+        lines.append(f"{name} {version} {sha256(package.read_bytes())} {where[name]}")
     LOCK.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def locked():
+    """(name, version, SHA-256, path in Debian's archive) of each package."""
     for line in LOCK.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             yield line.split()
+
+
+def from_snapshot(name, version, path, said):
+    """The package's bytes as Debian published them when the lock was written."""
+    when = re.search(r"^# snapshot (\S+?):", LOCK.read_text(encoding="utf-8"), re.MULTILINE)[1]
+    archive = "debian-security" if path.startswith("pool/updates/") else "debian"
+    address = f"{SNAPSHOT}/{archive}/{when}/{path}"
+    try:
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            return answer.read()
+    except (OSError, urllib.error.URLError) as error:
+        sys.exit(f"{name} {version} can be fetched neither by apt-get:\n{said.strip()}\nnor from {address}: {error}\n"
+                 "`./dev image --lock` takes the present versions instead; commit the lock that it writes.")
 
 
 def fetch(folder):
     """{name: file} of what is locked, from the cache where it is there."""
     cache = pathlib.Path(os.environ.get("GSO_CACHE", HERE.parent / "build")) / "image-packages"
     cache.mkdir(parents=True, exist_ok=True)
-    missing = [(name, version) for name, version, digest in locked() if not (cache / digest).exists()]
-    fetched = download(missing, folder)
-    for name, version, digest in locked():
-        if not (cache / digest).exists():
-            if sha256(fetched[name].read_bytes()) != digest:
-                sys.exit(f"{name} {version} is not what packages.lock pins (SHA-256 {digest})")
-            shutil.copy(fetched[name], cache / digest)
-    return {name: cache / digest for name, _, digest in locked()}
+    said = download([(name, version) for name, version, digest, _ in locked() if not (cache / digest).exists()], folder)
+    for name, version, digest, path in locked():
+        if (cache / digest).exists():
+            continue
+        package = fetched(name, folder)
+        data = package.read_bytes() if package else from_snapshot(name, version, path, said)
+        if sha256(data) != digest:
+            sys.exit(f"{name} {version} is not what packages.lock pins (SHA-256 {digest})")
+        # Whole or not at all: an interrupted build leaves no half package behind under its digest.
+        (cache / f"{digest}.part").write_bytes(data)
+        (cache / f"{digest}.part").rename(cache / digest)
+    return {name: cache / digest for name, _, digest, _ in locked()}
 
 
 def fill(root, binary, folder):
@@ -189,7 +229,7 @@ def bill(root, version, created, digest):
     packages = [{"SPDXID": "SPDXRef-operator", "name": "gpu-sharing-operator", "versionInfo": version, "downloadLocation": "NOASSERTION",
                  "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "filesAnalyzed": False,
                  "checksums": [{"algorithm": "SHA256", "checksumValue": sha256(binary)}]}]
-    for name, its_version, checksum in locked():
+    for name, its_version, checksum, _ in locked():
         packages.append({"SPDXID": f"SPDXRef-{re.sub('[^A-Za-z0-9.-]', '-', name)}", "name": name, "versionInfo": its_version, "downloadLocation": "NOASSERTION",
                          "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", "filesAnalyzed": False,
                          "checksums": [{"algorithm": "SHA256", "checksumValue": checksum}],

@@ -13,6 +13,7 @@ chart=$project/charts/gpu-sharing-operator release=gpu-sharing-operator
 account=system:serviceaccount:$namespace:$release
 
 tidy() {
+  helm uninstall second --namespace elsewhere --no-hooks --ignore-not-found --timeout 60s || true
   uninstall --ignore-not-found || true
   kubectl delete crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev --ignore-not-found || true
 }
@@ -24,7 +25,7 @@ render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 
 # everything: each optional object, so that it is checked too.
 everything=(--set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
-  --set eviction.enabled=true --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
+  --set eviction.enabled=true --set daemonSetRestart.enabled=true --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
   --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
 
 lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }
@@ -90,6 +91,17 @@ variants_render() {
   if render --set admissionPolicy.enabled=false | grep -q '^kind: ValidatingAdmissionPolicy'; then return 1; fi
 }
 
+# A Service's name, and a Job's in the label of its pod, has 63 characters at most.
+long_names_fit() {
+  local long=a1234567890123456789012345678901234567890123456789012
+  helm template "$long" "$chart" --namespace "$namespace" | python3 -c '
+import sys, yaml
+names = [o["metadata"]["name"] for o in yaml.safe_load_all(sys.stdin) if o]
+assert any(name.endswith("-metrics") for name in names) and max(map(len, names)) <= 66, names
+for o in names:
+    assert len(o) <= 63 or o.endswith(("-configmaps", "-daemonsets")), o'
+}
+
 # refused WHAT-THE-MESSAGE-NAMES ARGS...
 refused() {
   local wanted=$1 answer
@@ -102,6 +114,7 @@ refused() {
 }
 
 wrong_values_are_refused() {
+  refused serviceAccount --set serviceAccount.create=false
   refused imagee --set imagee.repository=x
   refused config --set config.setle=10s
   refused settle --set config.settle=soon
@@ -139,7 +152,7 @@ for role in yaml.safe_load_all(sys.stdin):
     if role and role["kind"] in ("Role", "ClusterRole") and "annotations" not in role["metadata"]:  # Hooks have their own.
         for rule in role["rules"]:
             for resource in rule["resources"]:
-                if resource in ("nodes", "pods", "pods/eviction", "configmaps"):
+                if resource in ("nodes", "pods", "pods/eviction", "configmaps", "daemonsets"):
                     for verb in set(rule["verbs"]) - {"get", "list", "watch"}:
                         print(verb, resource)' | sort -u | paste -sd, -
 }
@@ -147,6 +160,8 @@ for role in yaml.safe_load_all(sys.stdin):
 modes_decide_what_may_be_written() {
   [[ $(writes_of) == 'create configmaps,delete pods,patch configmaps,patch nodes' ]]
   [[ $(writes_of --set eviction.enabled=true) == 'create configmaps,create pods/eviction,delete pods,patch configmaps,patch nodes' ]]
+  [[ $(writes_of --set daemonSetRestart.enabled=true) == 'create configmaps,delete pods,patch configmaps,patch daemonsets,patch nodes' ]]
+  [[ $(writes_of --set modes.rollouts=Observe --set daemonSetRestart.enabled=true) == 'patch nodes' ]]
   [[ $(writes_of --set modes.rollouts=Observe --set 'rejectedPods.namespaces={team}') == 'patch nodes' ]]
   [[ $(writes_of --set modes.rollouts=Approve) == "$(writes_of)" ]]
   [[ $(writes_of --set modes.rollouts=Observe --set eviction.enabled=true) == 'patch nodes' ]]
@@ -256,7 +271,9 @@ account_may_what_it_needs_only() {
   may no watch pods --all-namespaces
   may no get secrets --namespace "$namespace"
   may no update sharingpolicies.gpusharing.dev
-  may yes patch daemonsets.apps --namespace gpu-operator  # Mechanism DaemonSetRestart.
+  may no patch daemonsets.apps --namespace gpu-operator
+  upgrade --set daemonSetRestart.enabled=true
+  may yes patch daemonsets.apps --namespace gpu-operator
   may no patch daemonsets.apps --namespace default
 }
 
@@ -340,6 +357,37 @@ installs_beside_crds_of_another_owner() {
   kubectl get crd sharingpolicies.gpusharing.dev
 }
 
+# A release that went left its CRDs. Another one leaves them alone, and says how to take them over.
+takes_over_the_crds_of_a_release_that_is_gone() {
+  local other=(second "$chart" --namespace elsewhere --timeout 60s --set replicas=0)
+  install
+  uninstall --wait
+  helm install "${other[@]}" --create-namespace >"$work/notes"
+  grep "belongs to release $namespace/$release and is left alone" "$work/notes"
+  if helm get manifest second --namespace elsewhere | grep '^kind: CustomResourceDefinition'; then return 1; fi
+  # The commands of the notes.
+  sed -n '/^  kubectl annotate crd/,/release-name/p' "$work/notes" >"$work/take_over"
+  [[ $(grep -c annotate "$work/take_over") == 2 ]]
+  # shellcheck source=/dev/null
+  source "$work/take_over"
+  helm upgrade "${other[@]}" >"$work/notes"
+  if grep 'left alone' "$work/notes"; then return 1; fi
+  helm get manifest second --namespace elsewhere | grep -c '^kind: CustomResourceDefinition' | grep -x 2
+  kubectl get sharingpolicies kept
+}
+
+# Two operators that may write would roll one fleet against each other. One that observes may stand beside.
+second_release_over_the_same_plugins_is_refused() {
+  local answer
+  kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -f -
+  if answer=$(install 2>&1); then return 1; fi
+  grep 'release elsewhere/second already rolls the device plugins in "gpu-operator"' <<<"$answer"
+  install --set modes.rollouts=Observe
+  helm upgrade second "$chart" --namespace elsewhere --timeout 60s --set replicas=0
+  uninstall --wait
+  helm uninstall second --namespace elsewhere --no-hooks --wait --timeout 60s
+}
+
 missing_namespace_is_named() {
   local answer
   if answer=$(install --set 'operandNamespaces={not-there}' 2>&1); then return 1; fi
@@ -359,6 +407,7 @@ check "promtool accepts the alerts, and each fires on what it is for" alerts_fir
 check "promtool understands the queries of the dashboard" dashboard_asks_what_prometheus_understands
 check "the chart renders the same twice" renders_the_same_twice
 check "values take effect" variants_render
+check "names fit with a long release" long_names_fit
 check "wrong values are refused by name" wrong_values_are_refused
 check "the roles agree with the registry of reconcilers" roles_agree_with_the_registry
 check "modes and eviction decide what may be written" modes_decide_what_may_be_written
@@ -374,6 +423,8 @@ check "an upgrade and its rollback reach the CRDs, and keep the objects" upgrade
 check "helm rolls back to the first revision" rollback_works
 check "uninstalling leaves CRDs and policies, and nothing else" uninstall_leaves_the_record
 check "it installs again over the CRDs that were kept" installs_over_the_kept_crds
+check "CRDs of a release that is gone are left alone, and taken over by the commands of the notes" takes_over_the_crds_of_a_release_that_is_gone
+check "a second release over the same device plugins is refused, and may observe" second_release_over_the_same_plugins_is_refused
 check "it installs beside CRDs of another owner" installs_beside_crds_of_another_owner
 check "an operand namespace that is not there is named" missing_namespace_is_named
 check "the package holds the CRDs" packages

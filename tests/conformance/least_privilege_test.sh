@@ -191,7 +191,7 @@ waits_in_observe() {
   policy_status '{.status.conditions[?(@.type=="Progressing")].reason}' | grep -x Observe
 }
 
-check "the chart is installed, with eviction" install_chart --set eviction.enabled=true
+check "the chart is installed, with eviction and DaemonSetRestart" install_chart --set eviction.enabled=true --set daemonSetRestart.enabled=true
 start_fleet 0.05 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" await 90 replicas_are 4 11
 check "the operator adopts it, by lists" adopts_with_lists

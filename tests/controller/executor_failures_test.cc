@@ -100,6 +100,28 @@ TEST_F(ExecutorTest, ForbiddenIsToldByFindingAndEventNamingVerbKindAndRemedyAndN
   EXPECT_EQ(writes().size(), 1U) << "tried again later";
 }
 
+TEST_F(ExecutorTest, ForbiddenNamesTheChartsValueThatGrantsTheVerb) {
+  PlannedAction evicted = drop_pod("n1", "p1", "u1");
+  evicted.action = EvictPod{{"team", "p1"}, "u1"};
+  PlannedAction restarted = drop_pod("n1", "p1", "u1");
+  restarted.action = RestartDaemonSet{{"gpu-operator", "plugin"}, "7", "v1-abc"};
+  PlannedAction rejected = drop_pod("n1", "p2", "u2");
+  rejected.reason = kRejectedPod;
+  const std::pair<PlannedAction, const char*> cases[] = {
+      {evicted, "create on pods/eviction in namespace team (chart value eviction.enabled)"},
+      {restarted, "patch on daemonsets in namespace gpu-operator (chart value daemonSetRestart.enabled)"},
+      {rejected, "delete on pods in namespace gpu-operator (chart value rejectedPods.namespaces)"},
+      {drop_pod("n1", "p1", "u1"), "delete on pods in namespace gpu-operator (chart value operandNamespaces)"},
+  };
+  for (const auto& method : {"POST", "PATCH", "DELETE"})
+    script[method] = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+  for (const auto& [action, wanted] : cases) {
+    const Execution done = execute({action});
+    ASSERT_EQ(done.findings.size(), 1U) << wanted;
+    EXPECT_THAT(done.findings[0].message, HasSubstr(wanted));
+  }
+}
+
 TEST_F(ExecutorTest, AServerErrorBacksOffLongerEachTimeAndSuccessForgets) {
   script["PATCH"] = [] { return ScriptedAnswer::status(500, "InternalError", "etcd"); };
   std::vector<Duration> waits;

@@ -1,9 +1,11 @@
+{{- /* 63 characters at most with the longest suffix that a Service or a Job gives it, "-metrics" or "-cleanup". */}}
 {{- define "gso.fullname" -}}
-{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 63 | trimSuffix "-" }}
-{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}{{ end }}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 55 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 55 | trimSuffix "-" }}{{ end }}
 {{- end }}
+{{- /* The schema asks for a name where none is created: the namespace's `default` would hold our rights otherwise. */}}
 {{- define "gso.serviceAccount" -}}
-{{- default (ternary (include "gso.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
+{{- default (include "gso.fullname" .) .Values.serviceAccount.name }}
 {{- end }}
 {{- define "gso.cleanupHook" -}}
 helm.sh/hook: pre-delete
@@ -11,7 +13,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- /* Of the Job that runs before an uninstall: an account of its own, where we make accounts. */}}
 {{- define "gso.cleanupAccount" -}}
-{{- if .Values.serviceAccount.create }}{{ printf "%s-cleanup" (include "gso.fullname" . | trunc 55 | trimSuffix "-") }}{{ else }}{{ include "gso.serviceAccount" . }}{{ end }}
+{{- if .Values.serviceAccount.create }}{{ include "gso.fullname" . }}-cleanup{{ else }}{{ include "gso.serviceAccount" . }}{{ end }}
 {{- end }}
 {{- /* The account's name as the API server knows it. */}}
 {{- define "gso.user" -}}
@@ -61,4 +63,26 @@ projected:
 {{- if .Values.rejectedPods.namespaces }}{{ $_ := set $config "remove-rejected-pods" (join "," .Values.rejectedPods.namespaces) }}{{ end }}
 {{- if not (include "gso.labelsNodes" .) }}{{ $_ := set $config "label-mode" "verify" }}{{ end }}
 {{- toYaml $config }}
+{{- end }}
+{{- /* A release as `namespace/name`. */}}
+{{- define "gso.release" -}}{{ .Release.Namespace }}/{{ .Release.Name }}{{- end }}
+{{- /* Who owns the CRD of that name in the cluster: a release as `namespace/name`, `/` for whoever is not helm, nothing
+where it is not there. */}}
+{{- define "gso.ownerOfCRD" -}}
+{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" . }}
+{{- $by := dig "metadata" "annotations" dict . }}
+{{- printf "%s/%s" (get $by "meta.helm.sh/release-namespace") (get $by "meta.helm.sh/release-name") }}
+{{- end }}
+{{- end }}
+{{- /* Two operators that write would roll the nodes of one namespace against each other, each within a budget of its own. */}}
+{{- define "gso.refuseSecondOperator" -}}
+{{- range $ns := .Values.operandNamespaces }}
+{{- range (lookup "rbac.authorization.k8s.io/v1" "Role" $ns "").items }}
+{{- $other := printf "%s/%s" (dig "annotations" "meta.helm.sh/release-namespace" "" .metadata) (dig "annotations" "meta.helm.sh/release-name" "" .metadata) }}
+{{- $ours := and (eq (dig "labels" "app.kubernetes.io/name" "" .metadata) $.Chart.Name) (hasSuffix "-operands" .metadata.name) }}
+{{- if and $ours (ne $other "/") (ne $other (include "gso.release" $)) (contains "delete" (toJson .rules)) }}
+{{- fail (printf "operandNamespaces: release %s already rolls the device plugins in %q; two would do it against each other: take the namespace out of one of them, uninstall that one, or install this one with modes.rollouts=Observe" $other $ns) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Where image/build.py gets the packages that it pins: the mirrors, and Debian's archive for what they have replaced."""
+import hashlib
+import importlib.util
+import os
+import pathlib
+import tempfile
+import unittest
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+# As apt-get says it: it stops at the first version that it does not have.
+APT_GET = """#!/bin/sh
+shift
+for wanted; do
+  case " $MIRRORED " in *" $wanted "*) ;; *) echo "E: Version '${wanted#*=}' for '${wanted%=*}' was not found" >&2; exit 100 ;; esac
+done
+for wanted; do printf %s "bytes of $wanted" >"${wanted%=*}_${wanted#*=}_amd64.deb"; done
+"""
+
+
+def pinned(name, version):
+    return f"{name} {version} {hashlib.sha256(f'bytes of {name}={version}'.encode()).hexdigest()} pool/{'updates/' if name == 'two' else ''}main/{name}_{version}_amd64.deb\n"
+
+
+class Packages(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        for name in ("bin", "apt", "snapshot"):
+            (self.folder / name).mkdir()
+        (self.folder / "bin/apt-get").write_text(APT_GET, encoding="utf-8")
+        (self.folder / "bin/apt-get").chmod(0o755)
+        (self.folder / "lock").write_text("# snapshot 20260102T030405Z: then.\n" + pinned("one", "1.0") + pinned("two", "2.0"), encoding="utf-8")
+        before = dict(os.environ)
+        self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
+        os.environ.update(PATH=f"{self.folder}/bin:{os.environ['PATH']}", GSO_CACHE=f"{self.folder}/cache", GSO_IMAGE_LOCK=f"{self.folder}/lock",
+                          GSO_DEBIAN_SNAPSHOT=f"file://{self.folder}/snapshot", MIRRORED="one=1.0 two=2.0")
+        spec = importlib.util.spec_from_file_location("build", PROJECT / "image/build.py")
+        self.build = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.build)
+
+    def publish(self, path, data):
+        file = self.folder / "snapshot" / path
+        file.parent.mkdir(parents=True)
+        file.write_text(data, encoding="utf-8")
+
+    def fetch(self):
+        return {name: file.read_text(encoding="utf-8") for name, file in self.build.fetch(self.folder / "apt").items()}
+
+    def refusal(self):
+        with self.assertRaises(SystemExit) as stopped:
+            self.fetch()
+        return str(stopped.exception)
+
+    def test_the_mirrors_have_them_all(self):
+        self.assertEqual(self.fetch(), {"one": "bytes of one=1.0", "two": "bytes of two=2.0"})
+
+    def test_what_was_fetched_once_is_not_asked_for_again(self):
+        first = self.fetch()
+        os.environ["MIRRORED"] = ""
+        self.assertEqual(self.fetch(), first)
+
+    def test_a_package_that_the_mirrors_replaced_comes_from_the_archive_of_that_time(self):
+        os.environ["MIRRORED"] = "one=1.0"
+        self.publish("debian-security/20260102T030405Z/pool/updates/main/two_2.0_amd64.deb", "bytes of two=2.0")
+        self.assertEqual(self.fetch(), {"one": "bytes of one=1.0", "two": "bytes of two=2.0"})
+
+    def test_other_bytes_are_refused_wherever_they_come_from(self):
+        os.environ["MIRRORED"] = "two=2.0"
+        self.publish("debian/20260102T030405Z/pool/main/one_1.0_amd64.deb", "other bytes")
+        self.assertIn("one 1.0 is not what packages.lock pins", self.refusal())
+        self.assertEqual([file for file in (self.folder / "cache/image-packages").iterdir() if file.read_text(encoding="utf-8") == "other bytes"], [])
+
+    def test_a_package_that_is_nowhere_is_said_with_what_apt_said_and_what_to_do(self):
+        os.environ["MIRRORED"] = "two=2.0"
+        message = self.refusal()
+        for wanted in ("one 1.0", "E: Version '1.0' for 'one' was not found", "/debian/20260102T030405Z/pool/main/one_1.0_amd64.deb", "./dev image --lock"):
+            self.assertIn(wanted, message)
+
+    def test_the_lock_of_the_project_names_a_path_for_each_package(self):
+        del os.environ["GSO_IMAGE_LOCK"]
+        for line in (PROJECT / "image/packages.lock").read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                self.assertRegex(line, r"^\S+ \S+ [0-9a-f]{64} pool/\S+\.deb$")
+
+
+if __name__ == "__main__":
+    unittest.main()
