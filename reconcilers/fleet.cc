@@ -76,7 +76,11 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
 Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kPolicyStatus);
   plan_default_policy(pass);
-  if (pass.index.record) plan_policy_statuses(pass);
+  if (pass.index.record) {
+    plan_policy_statuses(pass);
+  } else if (!pass.index.record_problem.empty()) {
+    plan_unreadable_statuses(pass);
+  }
   return std::move(pass.plan);
 }
 

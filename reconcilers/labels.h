@@ -104,6 +104,7 @@ inline constexpr std::string_view kProviderUnsupported = "ProviderUnsupported";
 // Why a policy's changes wait where it only looks, and the Event that says which ones.
 inline constexpr std::string_view kObserve = "Observe";
 inline constexpr std::string_view kWouldRoll = "WouldRoll";
+inline constexpr std::string_view kRecordUnreadable = "RecordUnreadable";
 inline constexpr std::string_view kPreexistingDrift = "PreexistingDrift";
 inline constexpr std::string_view kUnproven = "Unproven";
 inline constexpr std::string_view kDrift = "Drift";

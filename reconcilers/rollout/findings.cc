@@ -69,12 +69,7 @@ void plan_unclean_exits(Pass& pass) {
 void plan_findings(Pass& pass) {
   constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
   const Index& index = pass.index;
-  if (!index.record_problem.empty()) {
-    const ObjectRef where = config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map});
-    const std::string what = index.record_problem + ". Nothing is rolled until it is readable or removed";
-    pass.finding(Severity::error, where, "RecordUnreadable", what);
-    pass.event(where, true, "RecordUnreadable", "Refuse", what);
-  }
+  tell_unreadable_record(pass);
   std::size_t shown = 0;
   for (const std::string& name : index.drifting) {
     if (++shown > kMost) break;

@@ -87,8 +87,9 @@ class FleetModel {
   // A generator of names (kustomize): a new ConfigMap beside the old one, named in the ClusterPolicy and rolled by the
   // GPU Operator.
   void generate_config_map(const std::string& name, const std::map<std::string, std::string>& profiles);
-  void drop_config_map();                 // kubectl patch clusterpolicy, config: null; rolled by the GPU Operator.
-  void set_daemonsets_there(bool there);  // Deleted with all of their pods left, and made anew.
+  void write_record(const std::string& text);  // Into the operator's state ConfigMap.
+  void drop_config_map();                      // kubectl patch clusterpolicy, config: null; rolled by the GPU Operator.
+  void set_daemonsets_there(bool there);       // Deleted with all of their pods left, and made anew.
   void label(const std::string& node, const std::string& key, std::optional<std::string> value);
   void annotate(const std::string& node, std::string_view key, std::optional<std::string> value);
   void annotate_config_map(std::string_view key, std::optional<std::string> value);

@@ -88,6 +88,13 @@ void FleetModel::generate_config_map(const std::string& name, const std::map<std
   roll_templates(out.config_default);
 }
 
+void FleetModel::write_record(const std::string& text) {
+  ConfigMap out = *world.configmaps.find({settings.operator_namespace, settings.state_config_map});
+  out.data[std::string(kRecordKey)] = std::make_shared<const std::string>(text);
+  out.meta.resource_version = std::to_string(++serial_);
+  world.configmaps.apply(out);
+}
+
 void FleetModel::drop_config_map() {
   config_map_.clear();
   ClusterPolicy out = *world.clusterpolicies.find("cluster-policy");

@@ -154,6 +154,8 @@ class Script {
     if (verb == "restart") return fleet_.restart_operator();
     if (verb == "edit") {
       for (const auto& [key, text] : string_map(argument)) fleet_.edit(key, text);
+    } else if (verb == "record") {  // Somebody wrote into the operator's state.
+      fleet_.write_record(argument.get<std::string>());
     } else if (verb == "remove-key") {
       fleet_.remove_key(argument);
     } else if (verb == "replace-configmap") {
