@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reconcilers/registry.h"
+#include "reconcilers/labels.h"
 #include "tests/controller/executor_fixture.h"
 
 namespace gso {
