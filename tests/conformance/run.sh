@@ -2,7 +2,7 @@
 # Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      parts: sequences custom-resources playground rollouts chart chart-live least-privilege kai bad-input
+#   run.sh [PART...]      parts: sequences custom-resources playground rollouts chart chart-live quick-start least-privilege kai bad-input
 #                         story-v0.17.0 story-v0.20.0 rollout-stories-1, -2, -3 seeds; all by default
 #
 # GSO_CONFORMANCE_JOBS says how many at once (5), GSO_BUILD which build is tried (build/debug).
@@ -54,6 +54,13 @@ chart-live() {
   up
   "$here/controlplane/build.sh" helm >/dev/null
   timeout 900 "$project/tests/chart/live_test.sh" "$cluster" "$build"
+}
+
+# The commands of docs/quick-start.md.
+quick-start() {
+  up
+  "$here/controlplane/build.sh" helm >/dev/null
+  timeout 600 "$project/tests/docs/quick_start_test.sh" "$cluster" "$build"
 }
 
 rollouts() {
@@ -112,7 +119,7 @@ run_part() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(bad-input kai rollout-stories-2 rollout-stories-3 story-v0.17.0 story-v0.20.0 rollout-stories-1 chart-live seeds rollouts
+((${#parts[@]})) || parts=(bad-input kai rollout-stories-2 rollout-stories-3 story-v0.17.0 story-v0.20.0 rollout-stories-1 chart-live seeds quick-start rollouts
   least-privilege chart sequences playground custom-resources)
 for part in "${parts[@]}"; do
   declare -F "$part" >/dev/null || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
