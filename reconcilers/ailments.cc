@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "reconcilers/assess.h"
+
 namespace gso {
 
 bool is_config_manager(std::string_view container) {
@@ -70,6 +72,23 @@ std::optional<Ailment> ailment_of(const Pod& pod, Duration projection) {
 
 bool may_be_ailing(const std::vector<const Pod*>& pods) {
   return std::ranges::any_of(pods, [](const Pod* pod) { return ailment_of(*pod, Duration::zero()).has_value(); });
+}
+
+std::string first_problem(const NodePods& pods) {
+  for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    for (const Pod* pod : pods.of(component)) {
+      if (is_serving(*pod) || pod->meta.deletion_timestamp) continue;
+      for (const auto* statuses : {&pod->init_containers, &pod->containers}) {
+        for (const ContainerStatus& container : *statuses) {
+          if (container.waiting_reason.empty() && container.last_message.empty()) continue;
+          return fmt::format("pod {} container {}: {} {}", pod->meta.name, container.name.view(),
+                             container.waiting_reason.view(), container.last_message.view());
+        }
+      }
+      return fmt::format("pod {} is not Ready", pod->meta.name);
+    }
+  }
+  return "a pod of the plugin, GFD or MPS is missing";
 }
 
 }  // namespace gso

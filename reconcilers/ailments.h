@@ -10,6 +10,8 @@
 
 namespace gso {
 
+struct NodePods;
+
 struct Ailment {
   std::string_view name;  // CamelCase: the reason of its finding.
   std::string what;       // For people.
@@ -25,5 +27,9 @@ struct Ailment {
 
 // One of these pods suffers from something.
 [[nodiscard]] bool may_be_ailing(const std::vector<const Pod*>& pods);
+
+// For people: why these pods do not serve, as the first container that says something about it does; the first pod that
+// is not Ready where none does, and that one is missing where all of them are.
+[[nodiscard]] std::string first_problem(const NodePods& pods);
 
 }  // namespace gso

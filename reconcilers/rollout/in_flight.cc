@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/ailments.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/in_flight.h"
@@ -282,7 +283,7 @@ class FlightPlan {
     if (all_replaced() && same_target_ && !shown.ok && have_loaded_older_content()) return replace_again();
     if (is_back && shown.surplus && a_.measured_gpus > 0) return finish("Verified");
     std::string why = shown.ok ? "" : shown.mismatch;
-    if (!a_.pods_ready) why = pods_problem();
+    if (!a_.pods_ready) why = first_problem(pods_);
     if (!node_.ready) why = fmt::format("the node is not Ready{}{}", why.empty() ? "" : "; ", why);
     fail(why.empty() ? "did not verify" : why);
   }
@@ -295,23 +296,6 @@ class FlightPlan {
              const auto& pods = pods_.of(entry.first);
              return !pods.empty() && !created_after(*pods.front(), content->data_changed);
            });
-  }
-
-  [[nodiscard]] std::string pods_problem() const {
-    for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
-      for (const Pod* pod : pods_.of(component)) {
-        if (is_serving(*pod) || pod->meta.deletion_timestamp) continue;
-        for (const auto* statuses : {&pod->init_containers, &pod->containers}) {
-          for (const ContainerStatus& container : *statuses) {
-            if (container.waiting_reason.empty() && container.last_message.empty()) continue;
-            return fmt::format("pod {} container {}: {} {}", pod->meta.name, container.name.view(),
-                               container.waiting_reason.view(), container.last_message.view());
-          }
-        }
-        return fmt::format("pod {} is not Ready", pod->meta.name);
-      }
-    }
-    return "a pod of the plugin, GFD or MPS is missing";
   }
 
   void fail(const std::string& why) {
@@ -347,21 +331,36 @@ class FlightPlan {
       return;
     }
     if (report_kai_hindrance(pass_, node(), a_)) return;
-    NodeAssessment next = a_;
-    next.transition = transition_from(observed_shape(node_, !pods_.mps.empty()), a_.profile->profile());
-    if (next.transition == Transition::enter_mps && !pods_.mps.empty()) next.transition = Transition::change_mps;
-    next.way = WayIn::edited;
+    // Creation times are whole seconds. A pod that comes in the second of the edit could not be told from one that came
+    // before it, and would be replaced again if the node does not verify.
+    constexpr Duration kTellable = std::chrono::seconds(1);
+    if (!pass_.held_for(fmt::format("turning/{}/{}", node(), a_.target.view()), kTellable)) return;
+    const NodeAssessment next = from_what_it_shows();
     PatchNode patch = patch_into(pass_, node_, next, steps_for(next.transition).disruptive, false);
     pass_.add(std::move(patch), "Superseded",
               fmt::format("half-way to {}; goes on to {}", flight_.target, a_.target.view()), true, node());
   }
 
-  void replace_again() {
+  // The difference between what the node shows and what stands in the ConfigMap, as if it had just been edited.
+  [[nodiscard]] NodeAssessment from_what_it_shows() const {
     NodeAssessment next = a_;
     next.transition = transition_from(observed_shape(node_, !pods_.mps.empty()), a_.profile->profile());
     if (next.transition == Transition::enter_mps && !pods_.mps.empty()) next.transition = Transition::change_mps;
+    if (daemon_may_be_older() && !steps_for(next.transition).touches_mps) next.transition = Transition::change_mps;
     next.way = WayIn::edited;
-    pass_.add(patch_into(pass_, node_, next, false, false), "ReplaceAgain",
+    return next;
+  }
+  // The labels are GFD's word: an MPS daemon that came in this flight may have loaded what stood there before the last
+  // change.
+  [[nodiscard]] bool daemon_may_be_older() const {
+    const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
+    const bool wants_one = a_.profile->profile().strategy() == Strategy::mps;
+    if (!wants_one || !steps_for(transition_).touches_mps || pods_.mps.empty()) return false;
+    return content == nullptr || !loaded_after(*pods_.mps.front(), content->data_changed, pass_.s.settings.projection);
+  }
+
+  void replace_again() {
+    pass_.add(patch_into(pass_, node_, from_what_it_shows(), false, false), "ReplaceAgain",
               fmt::format("its pods are older than the profile's last change: {}", a_.verified.mismatch), true, node());
   }
 

@@ -9,6 +9,7 @@
 //   - advance: 10s
 //   - plan                     # prints the plan, applies nothing
 //   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
+//   - quick-tick: 12           # the same, a tenth of a second each
 //   - rollouts                 # prints the phase of every SharingRollout; rollout-starts: since when, and its switches
 //   - undo: p                  # takes back the newest rollout of policy p; forget-rollouts: deletes the finished ones
 //   - status: default          # prints the status of a policy
@@ -143,6 +144,15 @@ class Script {
       const bool quiet = fleet_.settle();
       fleet_.on_plan = nullptr;
       out_ += quiet ? "quiet\n" : "NOT QUIET\n";
+      return;
+    }
+    if (verb == "quick-tick") {
+      for (int i = 0; i < argument.get<int>(); ++i) {
+        const Plan plan = fleet_.plan();
+        show("tick", plan, false);
+        fleet_.apply(plan);
+        fleet_.advance(std::chrono::milliseconds(100));
+      }
       return;
     }
     if (verb == "advance") return fleet_.advance(*k8s::parse_go_duration(argument.get<std::string>()));
