@@ -36,10 +36,12 @@ std::string Combination::name() const {
   out += not_ready ? ", nodes NotReady" : "";
   out += pdb_refuses ? ", a PodDisruptionBudget refuses" : "";
   out += window_closes ? ", the window closes" : "";
-  out += superseding == Superseding::by_another       ? ", superseded"
-         : superseding == Superseding::by_the_old_one ? ", edited back"
-                                                      : "";
+  out += superseding == Superseding::by_another        ? ", superseded"
+         : superseding == Superseding::by_the_old_one  ? ", edited back"
+         : superseding == Superseding::by_a_broken_one ? ", edited into a profile with an error"
+                                                       : "";
   out += old_drift ? ", 40 nodes with old drift" : "";
+  out += kai ? ", KAI on two nodes" : "";
   return out;
 }
 
@@ -54,7 +56,7 @@ T next_of(const std::vector<T>& values, std::size_t& turn) {
 std::vector<Combination> product_of_yes_and_no() {
   std::vector<Combination> out;
   std::size_t live = 0, disruptive = 0, fault = 0, place = 0, killed = 0, from = 0, edit = 0;
-  for (unsigned bits = 0; bits < 1U << 10U; ++bits) {
+  for (unsigned bits = 0; bits < 1U << 11U; ++bits) {
     const auto is = [bits](unsigned bit) { return (bits >> bit & 1U) != 0; };
     Combination c;
     c.change = kChanges[is(0) ? 2 * (disruptive++ % 3) : 2 * (live++ % 3) + 1];
@@ -67,8 +69,11 @@ std::vector<Combination> product_of_yes_and_no() {
     c.not_ready = is(5);
     c.pdb_refuses = is(6);
     c.window_closes = is(7);
-    if (is(8)) c.superseding = next_of<Superseding>({Superseding::by_another, Superseding::by_the_old_one}, edit);
+    if (is(8))
+      c.superseding = next_of<Superseding>(
+          {Superseding::by_another, Superseding::by_the_old_one, Superseding::by_a_broken_one}, edit);
     c.old_drift = is(9);
+    c.kai = is(10);
     out.push_back(c);
   }
   return out;
@@ -88,7 +93,7 @@ std::vector<Combination> times(const std::vector<Combination>& so_far, const std
   return out;
 }
 
-// Plackett and Burman's design for 11 dimensions, without the last: one row turned eleven times, and one of noes.
+// Plackett and Burman's design for 11 dimensions: one row turned eleven times, and one of noes.
 std::vector<Combination> pairs_of(const std::vector<Combination>& all) {
   constexpr unsigned kRow = 0b01000111011U, kDimensions = 11;
   std::vector<Combination> out{all[0]};
@@ -115,9 +120,11 @@ std::vector<Combination> product_of_all_values() {
   out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.not_ready = v; });
   out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.pdb_refuses = v; });
   out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.window_closes = v; });
-  out = times<Superseding>(out, {Superseding::none, Superseding::by_another, Superseding::by_the_old_one},
-                           [](Combination& c, const Superseding& v) { c.superseding = v; });
-  return times<bool>(out, flags, [](Combination& c, const bool& v) { c.old_drift = v; });
+  out = times<Superseding>(
+      out, {Superseding::none, Superseding::by_another, Superseding::by_the_old_one, Superseding::by_a_broken_one},
+      [](Combination& c, const Superseding& v) { c.superseding = v; });
+  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.old_drift = v; });
+  return times<bool>(out, flags, [](Combination& c, const bool& v) { c.kai = v; });
 }
 
 }  // namespace
@@ -129,8 +136,8 @@ std::vector<Combination> all_combinations(Extent extent) {
   if (extent == Extent::pairs) return pairs_of(out);
   std::vector<Combination> covering;
   for (unsigned bits = 0; bits < out.size(); ++bits) {
-    // Of the code that these three span every word has five digits or more, so that any four are independent.
-    constexpr unsigned kParities[] = {0b1111100000U, 0b1100011110U, 0b1010011001U};
+    // Of the code that these four span every word has five digits or more, so that any four are independent.
+    constexpr unsigned kParities[] = {0b1111100000U, 0b1100011110U, 0b1010011001U, 0b10000101011U};
     const bool even = std::ranges::all_of(kParities, [&](unsigned p) { return std::popcount(bits & p) % 2 == 0; });
     if (even) covering.push_back(out[bits]);
   }

@@ -14,7 +14,7 @@ enum class Fault { none, plugin_crashes, sidecar_is_stuck, labels_stay_wrong, ca
 inline constexpr int kFaults = 5;  // Without none.
 
 // An edit while nodes are in flight.
-enum class Superseding { none, by_another, by_the_old_one };
+enum class Superseding { none, by_another, by_the_old_one, by_a_broken_one };
 
 struct Change {
   const char* from;
@@ -36,16 +36,17 @@ struct Combination {
   bool window_closes = false;    // Fifteen seconds after the edit.
   Superseding superseding = Superseding::none;
   bool old_drift = false;  // 40 more nodes that do not show their profile when the operator comes.
+  bool kai = false;        // KAI shares a GPU of one node, and is about to on another.
   [[nodiscard]] std::string name() const;
 };
 
-// The product of all ten dimensions as yes and no is 1,024. Dimensions with more values take turns in them, so that
+// The product of all eleven dimensions as yes and no is 2,048. Dimensions with more values take turns in them, so that
 // each value meets those of the others many times over.
 enum class Extent {
-  pairs,        // 12 of the 1,024: any two dimensions meet in each of their 4 ways.
-  covering,     // 128 of the 1,024: any four dimensions meet in each of their 16 ways (an orthogonal array).
-  yes_and_no,   // The 1,024.
-  every_value,  // The product of every value: 50,688.
+  pairs,        // 12 of the 2,048: any two dimensions meet in each of their 4 ways.
+  covering,     // 128 of the 2,048: any four dimensions meet in each of their 16 ways (an orthogonal array).
+  yes_and_no,   // The 2,048.
+  every_value,  // The product of every value: 135,168.
 };
 [[nodiscard]] std::vector<Combination> all_combinations(Extent extent);
 // The values of the first dimension.

@@ -1,9 +1,9 @@
 // Combinations of {strategy change, canary, percent budgets, failures at each step, operator killed at each write,
-// NotReady nodes, PDB refusing, window closing mid-way, superseding edit, 40 nodes with old drift at install}, with the
-// invariants asserted at every step. By default any four of them in each of their 16 ways; GSO_COMBINATIONS=full plays
-// all 1,024 (minutes), =all every value of every dimension (hours). A rollout is also killed once after each of its
-// writes in turn: by default one change of MPS, otherwise every change. GSO_COMBINATION=17 plays one, GSO_SHOW_STORY=1
-// prints what is planned, GSO_KEEP_GOING=1 goes on after a failure.
+// NotReady nodes, PDB refusing, window closing mid-way, superseding edit, 40 nodes with old drift at install, KAI},
+// with the invariants asserted at every step. By default any four of them in each of their 16 ways;
+// GSO_COMBINATIONS=full plays all 2,048 (minutes), =all every value of every dimension (hours). A rollout is also
+// killed once after each of its writes in turn: by default one change of MPS, otherwise every change.
+// GSO_COMBINATION=17 plays one, GSO_SHOW_STORY=1 prints what is planned, GSO_KEEP_GOING=1 goes on after a failure.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,8 @@ unsigned flags_of(const Combination& c) {
                         c.pdb_refuses,
                         c.window_closes,
                         c.superseding != Superseding::none,
-                        c.old_drift};
+                        c.old_drift,
+                        c.kai};
   unsigned row = 0;
   // Not `flags[i] ? 1U : 0U`: g++ 12 with -O1 and UndefinedBehaviorSanitizer reads flags[0] each time.
   for (unsigned i = 0; i < std::size(flags); ++i) row |= static_cast<unsigned>(flags[i]) << i;
@@ -94,7 +95,7 @@ void expect_covering(Extent extent, std::size_t size, int strength) {
   std::vector<unsigned> rows;
   for (const Combination& c : all_combinations(extent)) rows.push_back(flags_of(c));
   EXPECT_EQ(rows.size(), size);
-  for (unsigned dimensions = 0; dimensions < 1U << 10U; ++dimensions) {
+  for (unsigned dimensions = 0; dimensions < 1U << 11U; ++dimensions) {
     if (std::popcount(dimensions) != strength) continue;
     std::set<unsigned> ways;
     for (const unsigned row : rows) ways.insert(row & dimensions);

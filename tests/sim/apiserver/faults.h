@@ -15,7 +15,7 @@ namespace gso::sim {
 
 enum class Fault {
   // Unary requests.
-  latency,          // Takes `delay` longer.
+  latency,          // Takes `delay` longer; a watch, each of its events.
   transport_error,  // No answer; the server never saw the request.
   server_error,     // `status` (5xx) before anything was committed.
   ambiguous,        // Committed, but the answer is lost: a transport error.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -64,8 +66,10 @@ class InProcessStream final : public k8s::ByteStream {
  public:
   InProcessStream(k8s::Clock& clock, const ApiServer& server, HttpResponse answer)
       : clock_(clock), server_(server), answer_(std::move(answer)), pending_(answer_.body) {}
-  InProcessStream(k8s::Clock& clock, const ApiServer& server, std::shared_ptr<WatchStream> watch)
-      : clock_(clock), server_(server), watch_(std::move(watch)), signal_(clock.make_signal()) {
+  // `lag`: asked for when events are there, how much later they arrive.
+  InProcessStream(k8s::Clock& clock, const ApiServer& server, std::shared_ptr<WatchStream> watch,
+                  std::function<k8s::Duration()> lag)
+      : clock_(clock), server_(server), watch_(std::move(watch)), lag_(std::move(lag)), signal_(clock.make_signal()) {
     answer_.status = 200;
     answer_.headers.emplace_back("content-type", "application/json");
     watch_->set_wakeup([signal = signal_.get()] { signal->notify(); });
@@ -98,6 +102,8 @@ class InProcessStream final : public k8s::ByteStream {
       }
     }
     std::string bytes = watch_->take();
+    const k8s::Duration late = bytes.empty() ? k8s::Duration(0) : lag_();
+    if (late > k8s::Duration(0)) co_await clock_.sleep_for(late);
     if (bytes.empty()) {
       done_ = true;
       if (watch_->was_reset()) co_return k8s::fail(Reason::transport, "connection reset by peer");
@@ -109,6 +115,7 @@ class InProcessStream final : public k8s::ByteStream {
   k8s::Clock& clock_;
   const ApiServer& server_;
   std::shared_ptr<WatchStream> watch_;
+  std::function<k8s::Duration()> lag_;
   HttpResponse answer_;
   std::string pending_;
   std::unique_ptr<k8s::Signal> signal_;
@@ -220,7 +227,12 @@ asio::awaitable<Result<std::unique_ptr<k8s::ByteStream>>> InProcessTransport::op
   });
   std::erase_if(state->streams, [](const auto& weak) { return weak.expired(); });
   state->streams.push_back(watch);
-  co_return std::make_unique<InProcessStream>(clock, state->server, std::move(watch));
+  auto lag = [weak = std::weak_ptr<State>(state), resource] {
+    const auto alive = weak.lock();
+    const auto slow = alive == nullptr ? std::nullopt : alive->faults.pick(Fault::latency, "watch", resource, "");
+    return slow ? slow->delay : k8s::Duration(0);
+  };
+  co_return std::make_unique<InProcessStream>(clock, state->server, std::move(watch), std::move(lag));
 }
 
 }  // namespace gso::sim

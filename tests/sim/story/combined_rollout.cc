@@ -12,9 +12,12 @@
 #include "reconcilers/labels.h"
 #include "tests/reconcilers/fleet_model.h"
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/combined_setting.h"
+#include "tests/sim/story/kai_tenants.h"
 #include "tests/sim/story/restart_ledger.h"
+#include "tests/sim/story/restart_rules.h"
 #include "tests/sim/story/restarting_operator.h"
-#include "tests/sim/story/rollouts/rollout_stories.h"
+#include "tests/sim/story/standby_operator.h"
 #include "tests/sim/story/virtual_world.h"
 
 namespace gso::sim {
@@ -28,14 +31,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr int kDriftNodes = 4;
 constexpr const char* kAway = "t4-02";     // NotReady from before the edit on.
 constexpr const char* kInUse = "a100-02";  // By a pod that its budget protects.
 constexpr const char* kPod = "serving";
+constexpr const char *kSharedByKai = "a100-04", *kBoundSoon = "t4-01";
 // Whoever dies at every write for ever forgets for ever how long anything has held.
 constexpr std::uint64_t kMostKills = 8;
-constexpr k8s::Duration kPeriod = 20min, kOpen = 8min;  // Of the maintenance window.
-constexpr k8s::Duration kPatience = 4min;               // idleTimeout and verifyTimeout.
 
 const k8s::Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
 
@@ -46,6 +47,7 @@ struct Play {
   RestartLedger* ledger = nullptr;
   Combination what = {};
   std::function<void()> lose_lease = [] {};
+  std::function<void()> slow_down = [] {};  // The operator's watches.
   OperatorSettings settings = {};
   Stage::Seen before = {};
   CombinedTrace trace = {};
@@ -56,54 +58,10 @@ struct Play {
   // Nothing stands in the way: the first edit must arrive everywhere.
   [[nodiscard]] bool is_plain() const {
     return what.fault == test::Fault::none && !what.not_ready && !what.pdb_refuses && !what.window_closes &&
-           what.superseding == Superseding::none;
+           what.superseding == Superseding::none && !what.kai;
   }
   [[nodiscard]] k8s::Duration bound() const { return what.window_closes ? 8h : 2h; }
 };
-
-std::vector<NodeSpec> nodes_of(const Combination& what) {
-  std::vector<NodeSpec> nodes = two_models(4, 2);
-  if (!what.old_drift) return nodes;
-  for (NodeSpec& node : alike("old", kDriftNodes, {t4()})) {
-    node.labels[std::string(kConfigLabel)] = "old";
-    nodes.push_back(std::move(node));
-  }
-  return nodes;
-}
-
-int absolute_budget(const Combination& what) {
-  return what.not_ready ? 3 : 1;  // Beside two that are NotReady.
-}
-
-// S1 is judged by it: the budget of the fleet, percents rounded up.
-std::size_t judged_budget(const Combination& what) {
-  if (!what.percent) return static_cast<std::size_t>(absolute_budget(what));
-  return (34 * nodes_of(what).size() + 99) / 100;
-}
-
-OperatorSettings settings_of(const Combination& what) {
-  const std::string some = std::to_string(absolute_budget(what));
-  return {{"max-unavailable", what.percent ? "34%" : some},
-          {"max-unavailable-per-group", what.percent ? "50%" : some},
-          {"cluster-max-unavailable", what.percent ? "50%" : some},
-          {"canary-nodes-per-group", what.canary ? "1" : "0"},
-          {"verify-timeout", k8s::format_go_duration(kPatience)},
-          {"max-failures", "2"},
-          {"retry-period", "5s"}};  // Of the lease: half as many renewals.
-}
-
-json tuning_of(const Combination& what) {
-  json rollout;
-  rollout["workloads"] = what.pdb_refuses ? "Evict" : "WaitForIdle";
-  if (what.pdb_refuses) rollout["cordon"] = true;
-  rollout["idleTimeout"] = k8s::format_go_duration(kPatience);
-  if (!what.window_closes) return rollout;
-  json window;
-  window["cron"] = "*/20 * * * *";
-  window["duration"] = k8s::format_go_duration(kOpen);
-  rollout["maintenanceWindows"].push_back(window);
-  return rollout;
-}
 
 // --- Before the edit.
 
@@ -118,6 +76,7 @@ asio::awaitable<void> install(std::shared_ptr<Play> play) {
     }
   }
   co_await scene->install_gpu_operator(profiles, "any");
+  if (play->what.kai) co_await bring_kai(scene, kSharedByKai, kBoundSoon);
   // Nobody restarts anything after this one: what runs there is what stood there before.
   if (play->what.old_drift) co_await scene->edit("old", test::profile_text("ts-4"));
   co_await scene->install(play->settings);
@@ -191,8 +150,10 @@ asio::awaitable<void> disturb(std::shared_ptr<Play> play, std::size_t from) {
   const auto nodes = scene->nodes_that(Happening::started, from);
   if (what.not_ready && !nodes.empty()) scene->fleet().node(nodes.back())->set_runtime(false);
   if (what.superseding == Superseding::none) co_return;
-  const bool back = what.superseding == Superseding::by_the_old_one;
-  co_await scene->edit("any", test::profile_text(back ? what.change.from : what.change.another));
+  const char* next = what.change.another;
+  if (what.superseding == Superseding::by_the_old_one) next = what.change.from;
+  if (what.superseding == Superseding::by_a_broken_one) next = "broken";
+  co_await scene->edit("any", test::profile_text(next));
 }
 
 // L1: nodes that are not where they should be have a reason that somebody can read.
@@ -229,6 +190,7 @@ asio::awaitable<void> change(std::shared_ptr<Play> play) {
     return true;
   });
   const std::size_t from = scene->journal().size();
+  play->slow_down();
   co_await scene->edit("any", test::profile_text(what.change.to));
   co_await disturb(play, from);
   if (play->is_plain()) {
@@ -260,10 +222,11 @@ asio::awaitable<void> repair(std::shared_ptr<Play> play) {
   json lenient;
   lenient["spec"]["minAvailable"] = 0;
   if (play->what.pdb_refuses) co_await scene->change(kBudgets, key, lenient);
+  if (play->what.kai) co_await end_kai_pods(scene);
   // Nobody evicts a pod that would find nothing of what it asks for: it has to end by itself.
   const bool renamed = std::string_view(play->what.change.to).ends_with("-renamed");
   if (play->what.pdb_refuses && renamed) co_await scene->remove(kPods, key);
-  const bool fails = play->what.fault != test::Fault::none;
+  const bool fails = play->what.fault != test::Fault::none || play->what.superseding == Superseding::by_a_broken_one;
   if (fails) co_await scene->edit("any", test::profile_text(play->what.change.repair));
   co_await scene->until_fleet_shows("every node on the profile of the last edit", play->bound());
   co_await scene->until_settled(30min);
@@ -319,68 +282,29 @@ asio::awaitable<std::string> tell(std::shared_ptr<Play> play) {
   co_return wrong;
 }
 
-// --- Where it is played.
-
-// Another operator, with connections of its own.
-struct Standby {
-  explicit Standby(VirtualWorld* in)
-      : world(in),
-        transport(in->server, {.user = VirtualWorld::kOperatorUser, .user_agent = "the second operator"}),
-        op(in->io.get_executor(), &transport, &in->clock) {}
-  ~Standby() {
-    bool ended = false;
-    asio::co_spawn(world->io, op.kill(), [&ended](const std::exception_ptr&) { ended = true; });
-    EXPECT_TRUE(world->clock.run_until([&ended] { return ended; }, 1min)) << "the second operator does not end";
-  }
-  VirtualWorld* world;
-  InProcessTransport transport;
-  InProcessOperator op;
-};
-
-// From its n-th write on the first operator's Leases are refused and its other writes slow, and the second one is
-// there.
-std::function<void()> lose_lease_at(std::uint64_t n, VirtualWorld* world, Standby* standby, OperatorSettings settings) {
-  return [n, world, standby, settings, writes = std::uint64_t{0}]() mutable {
-    if (n == 0 || ++writes != n) return;
-    FaultRule refused;
-    refused.verb = "write";
-    refused.resource = "leases";
-    world->operator_transport.faults().add(refused);
-    // Slow enough that what it had planned is not all sent when its lease runs out.
-    for (const char* resource : {"nodes", "pods"}) {
-      FaultRule slow;
-      slow.fault = Fault::latency;
-      slow.verb = "write";
-      slow.resource = resource;
-      slow.delay = 6s;
-      world->operator_transport.faults().add(slow);
-    }
-    // Without one, both would be called by their number of starts.
-    OperatorSettings named = settings;
-    named.emplace_back("identity", "second");
-    const k8s::Result<void> started = standby->op.start(named);
-    EXPECT_TRUE(started.has_value());
-  };
-}
-
 }  // namespace
 
 CombinedTrace play_on_server(const CombinedRollout& rollout) {
   const std::vector<NodeSpec> nodes = nodes_of(rollout.what);
-  RestartLedger ledger(VirtualWorld::kOperatorUser, rollout.what.fault == test::Fault::none ? 1 : 2);
+  // The world's end is judged, too.
+  RestartLedger ledger(VirtualWorld::kOperatorUser);
+  RestartRules rules(VirtualWorld::kOperatorUser, {});
   FleetTiming timing;
   timing.heartbeat = 0s;  // Half of all writes otherwise, and nobody here is lost without a word.
-  VirtualWorld world(nodes, {.budget = judged_budget(rollout.what), .evictions = rollout.what.pdb_refuses}, timing);
+  VirtualWorld world(nodes, judged_by(rollout.what), timing);
   ledger.attach(&world.server);
-  Standby standby(&world);
+  rules.attach(&world.server);
+  StandbyOperator standby(&world);
   RestartingOperator op(world.io.get_executor(), &world.clock, &world.op);
   StageOptions options = world.stage_options("v0.20.0");
   auto owned = std::make_unique<Scene>(&world.user_client, &world.clock, &op, &world.fleet, options, nodes);
   Scene& scene = *owned;
   world.stage = std::move(owned);
   scene.operator_writes = [&world] { return world.invariants.writes(); };
-  scene.invariant = [&world, &ledger] {
-    return world.invariants.violation().empty() ? ledger.violation() : world.invariants.violation();
+  scene.invariant = [&world, &ledger, &rules] {
+    std::string first = world.invariants.violation();
+    if (first.empty()) first = ledger.violation();
+    return first.empty() ? rules.violation() : first;
   };
   auto play = std::make_shared<Play>();
   play->scene = &scene;
@@ -389,6 +313,13 @@ CombinedTrace play_on_server(const CombinedRollout& rollout) {
   play->what = rollout.what;
   play->settings = settings_of(rollout.what);
   play->lose_lease = lose_lease_at(rollout.lease_lost_after, &world, &standby, play->settings);
+  play->slow_down = [&world, lag = rollout.watch_lag] {
+    FaultRule slow;
+    slow.fault = Fault::latency;
+    slow.verb = "watch";
+    slow.delay = lag;
+    if (lag > 0s) world.operator_transport.faults().add(slow);
+  };
   std::optional<std::string> wrong;
   asio::co_spawn(world.io, tell(play), [&wrong](const std::exception_ptr& error, std::string why) {
     if (error) std::rethrow_exception(error);

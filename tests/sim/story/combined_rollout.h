@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "k8sclient/time.h"
 #include "tests/reconcilers/combinations.h"
 
 namespace gso::sim {
@@ -15,6 +16,8 @@ struct CombinedRollout {
   // Beside what the combination brings: after so many writes from the edit on its Leases are refused for good, and a
   // second operator stands by. 0: there is one operator.
   std::uint64_t lease_lost_after = 0;
+  // From the edit on the operator sees what changes so much later: of everything that it watches.
+  k8s::Duration watch_lag{0};
 };
 
 // Of the operator, from the edit on.

@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/labels.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -131,6 +132,12 @@ bool is_our_guard(const json& before, const json& after, const std::string& key)
          marked.value("gpusharing.dev/autoscaler-guard", "").find(word) != std::string::npos;
 }
 
+// The label nvidia.mps/enabled, where the annotation beside it says that it is ours.
+bool is_our_mark(const json& before, const json& after) {
+  const std::string mark(kMpsMarkAnnotation);
+  return annotations_of(before).value(mark, "") == "true" || annotations_of(after).value(mark, "") == "true";
+}
+
 }  // namespace
 
 // S3: nobody else's labels and annotations. S7: only our own cordon is taken back.
@@ -144,7 +151,9 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
     if (nfd_owns(*entry.before, key)) violated("S3: label " + key + " of " + entry.key.name + " is NFD's");
     if (key.starts_with("nvidia.com/gpu.deploy."))
       violated("S3: label " + key + " of " + entry.key.name + " is the GPU Operator's");
-    if (!key.starts_with("nvidia.com/")) violated("S3: label " + key + " of " + entry.key.name + " is none of ours");
+    const bool ours =
+        key.starts_with("nvidia.com/") || (key == kMpsEnabled && is_our_mark(*entry.before, *entry.after));
+    if (!ours) violated("S3: label " + key + " of " + entry.key.name + " is none of ours");
   }
   for (const std::string& key : differing(annotations_of(*entry.before), annotations_of(*entry.after))) {
     if (!key.starts_with("gpusharing.dev/") && !is_our_guard(*entry.before, *entry.after, key))
@@ -168,15 +177,27 @@ std::set<std::string> Invariants::out_of_service() const {
   return nodes;
 }
 
-// S1: with this node there are at most `budget` out of service.
+// S1: with this node there are at most `budget` out of service, and no more of a group than its own.
 void Invariants::judge_budget(const std::string& node) {
   std::set<std::string> out = out_of_service();
   out.insert(node);
-  if (out.size() <= options_.budget) return;
+  judge_budget({"the fleet", out, options_.budget}, out);
+  for (const NodeBudget& group : options_.groups) {
+    if (group.nodes.contains(node)) judge_budget(group, out);
+  }
+}
+
+void Invariants::judge_budget(const NodeBudget& budget, const std::set<std::string>& out) {
   std::string names;
-  for (const std::string& name : out) names += " " + name;
-  violated("S1: " + std::to_string(out.size()) + " nodes are out of service with a budget of " +
-           std::to_string(options_.budget) + ":" + names);
+  std::size_t count = 0;
+  for (const std::string& name : out) {
+    if (!budget.nodes.contains(name)) continue;
+    names += " " + name;
+    ++count;
+  }
+  if (count <= budget.most) return;
+  violated("S1: " + std::to_string(count) + " nodes of " + budget.name + " are out of service with a budget of " +
+           std::to_string(budget.most) + ":" + names);
 }
 
 }  // namespace gso::sim

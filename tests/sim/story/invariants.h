@@ -13,10 +13,18 @@
 
 namespace gso::sim {
 
+// S1 for some of the nodes: those of one policy, or of one product and profile.
+struct NodeBudget {
+  std::string name;
+  std::set<std::string> nodes;
+  std::size_t most = 0;  // Of them out of service at once.
+};
+
 struct InvariantOptions {
   std::string operator_user = {};  // Whose writes are judged.
   std::size_t budget = 3;          // S1: nodes out of service at once, over everything.
   bool evictions = false;          // Some policy says workloads: Evict.
+  std::vector<NodeBudget> groups = {};
 };
 
 class Invariants {
@@ -39,6 +47,7 @@ class Invariants {
   void judge_eviction(const AuditEntry& entry);
   void judge_node_patch(const AuditEntry& entry);
   void judge_budget(const std::string& node);
+  void judge_budget(const NodeBudget& budget, const std::set<std::string>& out);
   void violated(const std::string& what);
   [[nodiscard]] std::set<std::string> out_of_service() const;
 

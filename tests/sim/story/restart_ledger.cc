@@ -20,8 +20,11 @@ void RestartLedger::violated(const std::string& what) {
 }
 
 void RestartLedger::on_write(const AuditEntry& entry) {
-  if (entry.user != user_ || entry.dry_run || entry.status >= 300) return;
-  if (entry.gvr.resource == "events") return;
+  if (entry.dry_run || entry.status >= 300) return;
+  if (entry.gvr.resource == "pods" && entry.before == nullptr && entry.after != nullptr)
+    created_[(*entry.after)["metadata"].value("uid", "")] = entry.time;
+  if (entry.gvr.resource == "configmaps") note_content(entry);
+  if (entry.user != user_ || entry.gvr.resource == "events") return;
   if (entry.gvr.resource == "leases") {
     if (entry.after == nullptr) return;
     holder_ = entry.user_agent;
@@ -35,6 +38,22 @@ void RestartLedger::on_write(const AuditEntry& entry) {
     violated("S4: " + entry.user_agent + " did " + what + ", but the lease is " + holder_ + "'s");
   if (entry.time - renewed_ > lease_) violated("S4: " + what + " came after the lease had run out");
   if (entry.gvr.resource == "pods" && entry.verb == "delete") note_deletion(entry);
+  if (entry.gvr.resource == "nodes") note_failure(entry);
+}
+
+// What people write there; the operator's own keys have names of their own.
+void RestartLedger::note_content(const AuditEntry& entry) {
+  if (entry.user == user_ || entry.after == nullptr) return;
+  const json was = entry.before == nullptr ? json() : entry.before->value("data", json());
+  if (was != entry.after->value("data", json())) content_changed_ = entry.time;
+}
+
+// What failed may be tried again.
+void RestartLedger::note_failure(const AuditEntry& entry) {
+  if (entry.after == nullptr) return;
+  const json labels = entry.after->at("metadata").value("labels", json::object());
+  if (labels.value(std::string(kStateLabel), "") != kStateFailed) return;
+  std::erase_if(deleted_, [&](const auto& way) { return std::get<0>(way.first) == entry.key.name; });
 }
 
 void RestartLedger::note_deletion(const AuditEntry& entry) {
@@ -50,10 +69,11 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   ++deletions_;
   // The same pod again is harmless: a restarted operator may not have seen that it is going.
   auto& uids = deleted_[{node, target, owners[0].value("name", "")}];
-  uids.insert(pod["metadata"].value("uid", ""));
-  if (uids.size() > most_) {
-    violated("Again: " + k8s::to_string(entry.key) + " was one pod too many of " + owners[0].value("name", "") +
-             " to be deleted on " + node + "'s way to " + target);
+  const std::string uid = pod["metadata"].value("uid", "");
+  const bool again = uids.insert(uid).second && uids.size() > 1;
+  if (again && created_[uid] > content_changed_) {
+    violated("Again: " + k8s::to_string(entry.key) + " came for one that was deleted on " + node + "'s way to " +
+             target + ", after the last change of the profiles, and was deleted as well");
   }
 }
 

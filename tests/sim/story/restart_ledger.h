@@ -16,17 +16,16 @@ namespace gso::sim {
 class RestartLedger {
  public:
   // Judges this user's writes; where there are several operators, they are told apart by their user agents.
-  // `most` pods of one DaemonSet may be deleted on one node on its way to one revision: two where a node fails (what
-  // does not verify and may have started with older content is replaced once more).
-  RestartLedger(std::string user, std::size_t most) : user_(std::move(user)), most_(most) {}
+  explicit RestartLedger(std::string user) : user_(std::move(user)) {}
   RestartLedger(const RestartLedger&) = delete;
   RestartLedger& operator=(const RestartLedger&) = delete;
 
   // Once. The server must not outlive this object.
   void attach(ApiServer* server);
 
-  // "S4: …": a write without the lease, or after it ran out. "Again: …": too many pods of one DaemonSet were deleted on
-  // one node on its way to one revision. Or empty.
+  // "S4: …": a write without the lease, or after it ran out. "Again: …": a pod was deleted that had come for another
+  // one of its DaemonSet on the same way of its node to a revision. That is right where the node has failed in between,
+  // or where the pod is older than what stands in the ConfigMap (which was changed and changed back). Or empty.
   [[nodiscard]] const std::string& violation() const { return violation_; }
   // Pods that were deleted on a node's way to a revision.
   [[nodiscard]] std::size_t deletions() const { return deletions_; }
@@ -36,15 +35,20 @@ class RestartLedger {
  private:
   void on_write(const AuditEntry& entry);
   void note_deletion(const AuditEntry& entry);
+  void note_content(const AuditEntry& entry);
+  void note_failure(const AuditEntry& entry);
   void violated(const std::string& what);
 
   ApiServer* server_ = nullptr;
   std::string user_;
-  std::size_t most_;
   std::string violation_;
   std::size_t deletions_ = 0;
   std::set<std::string> writers_;
-  std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>> deleted_;  // Uids.
+  // Node, revision, DaemonSet -> uids.
+  std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>> deleted_;
+  // Not by what the objects say of themselves, which is whole seconds.
+  std::map<std::string, k8s::WallTime> created_;  // Pods, by uid.
+  k8s::WallTime content_changed_{};
   std::string holder_;  // User agent of the last renewal.
   k8s::WallTime renewed_{};
   k8s::Duration lease_{0};
