@@ -91,6 +91,8 @@ class Manager {
     std::size_t bytes = 0;
   };
   [[nodiscard]] std::vector<StoreSize> store_sizes() const;
+  // Who leads, as far as is known; empty: nobody.
+  [[nodiscard]] std::string leader() const;
   [[nodiscard]] nlohmann::ordered_json debug_cache() const;
   [[nodiscard]] nlohmann::ordered_json debug_queue() const;
   [[nodiscard]] DebugAnswer debug_node(const std::string& name);

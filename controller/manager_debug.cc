@@ -1,4 +1,6 @@
 // /debug: what the operator holds and is about to do, as JSON. Read from memory, changes nothing but the log level.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "controller/command_explain.h"
@@ -74,6 +76,7 @@ Json Manager::debug_cache() const {
     refusals.push_back({{"scope", to_string(refusal.scope)}, {"error", refusal.error.message}});
   }
   return {{"synced", synced()},
+          {"leading", leading()},
           {"watches", std::move(watches)},
           {"stores", std::move(stores)},
           {"loading", std::move(loading)},
@@ -96,6 +99,7 @@ Json Manager::debug_queue() const {
   for (const Finding& finding : view_->last_plan.findings) findings.push_back(to_json(finding));
   const auto& requeue = view_->last_plan.requeue_after;
   return {{"leading", leading()},
+          {"leader", leader()},
           {"passes", view_->passes},
           {"writes", view_->writes},
           {"writesInFlight", plan_executor_->in_flight()},
@@ -110,7 +114,18 @@ Json Manager::debug_queue() const {
           {"conditions", std::move(conditions)}};
 }
 
+std::string Manager::leader() const {
+  return elector_ == nullptr ? options_.identity : elector_->observed().holder;
+}
+
 DebugAnswer Manager::debug_node(const std::string& name) {
+  // A standby keeps its stores in step and assesses nothing: its answer would be that of an empty cluster.
+  if (!leading()) {
+    const std::string holder = leader();
+    return refused(503, holder.empty() ? "nobody leads now, and only the leader assesses nodes"
+                                       : fmt::format("this replica stands by; ask the leader, {}", holder));
+  }
+  if (view_->passes == 0) return refused(503, "no node has been assessed yet: ask again");
   const std::map<std::string, WallTime> observed = conditions_.observed(clock_->now(), clock_->monotonic());
   const Snapshot snapshot{world_, clock_->now(), observed, consumers_, settings_};
   const auto explanation = explain_node(snapshot, index_, view_->last_plan.findings, name);

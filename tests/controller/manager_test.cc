@@ -287,5 +287,20 @@ TEST_F(ManagerTest, DebugShowsStoresQueueAndNodesAndSetsTheLogLevel) {
   EXPECT_EQ(debug(a, "/debug/log-level")["level"], "warn");
 }
 
+TEST_F(ManagerTest, AStandbyAssessesNoNodeAndNamesWhoDoes) {
+  create("/api/v1/nodes",
+         R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"bare","labels":{"nvidia.com/gpu.count":"4"}}})");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->passes > 0; }));
+  b.start(sim);
+  ASSERT_TRUE(eventually([&] { return b.view->synced; }));
+  run(5s);
+  EXPECT_EQ(debug(b, "/debug/nodes/bare", false, 503)["error"], "this replica stands by; ask the leader, a");
+  EXPECT_EQ(debug(b, "/debug/queue")["leading"], false);
+  EXPECT_EQ(debug(b, "/debug/queue")["leader"], "a");
+  EXPECT_EQ(debug(b, "/debug/cache")["leading"], false);
+  EXPECT_EQ(debug(a, "/debug/nodes/bare")["state"], "NoPlugin");
+}
+
 }  // namespace
 }  // namespace gso
