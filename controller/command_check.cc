@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/access.h"
 #include "controller/connected_command.h"
 #include "controller/read_world.h"
 
@@ -26,6 +27,10 @@ struct Findings {
   std::optional<k8s::Error> unreachable;
 };
 
+Attempt read_of(const k8s::Gvr& gvr, const std::string& ns) {
+  return {.verbs = {"get"}, .gvr = gvr, .ns = ns, .subresource = {}};
+}
+
 asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
                                    Findings* found) {
   const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
@@ -35,6 +40,12 @@ asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8
   for (;;) {
     const k8s::CallOptions call;
     const k8s::Result<std::string> lease = co_await client->get(leases, key, call);
+    const bool refused = !lease && lease.error().reason == k8s::Reason::forbidden;
+    if (refused) {  // Waiting mends no right.
+      const Attempt attempt = read_of(leases, key.ns);
+      found->lines.emplace_back(false, explain_error(lease.error(), attempt));
+      co_return;
+    }
     why = lease ? "" : lease.error().message;
     if (lease && lease_is_held(*lease, clock->now(), &why)) {
       const auto holder = nlohmann::json::parse(*lease)["spec"].value("holderIdentity", "");
@@ -47,12 +58,29 @@ asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8
   found->lines.emplace_back(false, fmt::format("no leader within {}: {}", k8s::format_go_duration(timeout), why));
 }
 
+// Both, or neither: the operator does without them, but not with one.
+std::pair<bool, std::string> our_kinds(const OurKinds& ours, std::size_t policies) {
+  if (ours.policies == Served::unknown || ours.rollouts == Served::unknown)
+    return {false, "our CRDs may not be read: whether the record is theirs or the state ConfigMap's is not known"};
+  if (ours.policies == Served::yes && ours.rollouts == Served::yes)
+    return {true, fmt::format("our CRDs are served, with {} policies", policies)};
+  if (ours.policies == Served::no && ours.rollouts == Served::no)
+    return {true, "our CRDs are not served: the record is kept in the state ConfigMap"};
+  const bool rollouts = ours.rollouts == Served::no;
+  return {
+      false,
+      fmt::format("CRD {}.gpusharing.dev is not served, and {}.gpusharing.dev is: the operator works without "
+                  "both, as if there were no policies. Put it back: helm upgrade, or kubectl apply -f crds/",
+                  rollouts ? "sharingrollouts" : "sharingpolicies", rollouts ? "sharingpolicies" : "sharingrollouts")};
+}
+
 asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
                                 Findings* found) {
   World world;
   std::vector<std::string> incomplete;
   const PlannerSettings settings = options.planner_settings();
-  const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete);
+  OurKinds ours;
+  const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &ours);
   if (!read) {
     found->unreachable = read.error();
     co_return;
@@ -60,17 +88,17 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
   found->lines.emplace_back(
       true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
   for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
-  found->lines.emplace_back(true, world.policies_served
-                                      ? fmt::format("our CRDs are served, with {} policies", world.policies.size())
-                                      : "our CRDs are not served: the record is kept in the state ConfigMap");
+  found->lines.push_back(our_kinds(ours, world.policies.size()));
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
   co_await check_leader(client, clock, lease, check.timeout, found);
 }
 
-asio::awaitable<int> check_and_tell(Session session, Options options, CheckOptions check, std::ostream* out,
-                                    std::ostream* err) {
+}  // namespace
+
+asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
+                                      std::ostream* out, std::ostream* err) {
   Findings found;
-  co_await check_all(session.client, session.clock, options, check, &found);
+  co_await check_all(client, clock, options, check, &found);
   if (found.unreachable) {
     *err << kCommand << ": " << found.unreachable->message << "\n";
     co_return 2;
@@ -82,8 +110,6 @@ asio::awaitable<int> check_and_tell(Session session, Options options, CheckOptio
   }
   co_return fine ? 0 : 1;
 }
-
-}  // namespace
 
 bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why) {
   const auto lease = nlohmann::json::parse(lease_json, nullptr, false);
@@ -107,8 +133,9 @@ bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string
 }
 
 int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {
-  return run_connected(kCommand, options, err,
-                       [&](Session session) { return check_and_tell(std::move(session), options, check, &out, &err); });
+  return run_connected(kCommand, options, err, [&](const Session& session) {
+    return check_on_cluster(session.client, session.clock, options, check, &out, &err);
+  });
 }
 
 }  // namespace gso

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/access.h"
 #include "controller/connected_command.h"
 #include "controller/read_manifests.h"
 #include "controller/text_table.h"
@@ -72,8 +73,13 @@ Json document_of(const PodExplanation& e) {
   }
   Json nodes = Json::array();
   for (const auto& verdict : e.nodes) nodes.push_back({{"node", verdict.node}, {"verdict", verdict.verdict}});
-  return {
-      {"pod", e.pod}, {"state", e.state}, {"asks", e.asks}, {"causes", std::move(causes)}, {"nodes", std::move(nodes)}};
+  return {{"pod", e.pod},
+          {"state", e.state},
+          {"asks", e.asks},
+          {"causes", std::move(causes)},
+          {"nodes", std::move(nodes)},
+          {"events", texts(e.events)},
+          {"beside", texts(e.beside)}};
 }
 
 void print_lines(std::string_view heading, const std::vector<std::string>& lines, std::ostream& out) {
@@ -119,6 +125,8 @@ void print_text(const PodExplanation& e, std::ostream& out) {
     out << fmt::format("{} {}: {}\n", to_string(cause.severity), cause.code, cause.text);
     if (!cause.command.empty()) out << "  " << cause.command << "\n";
   }
+  print_lines("events", e.events, out);
+  print_lines("GPU pods of its namespace", e.beside, out);
   if (e.causes.empty() && !e.asks.empty()) out << "nothing is wrong with it, as far as objects show\n";
   std::vector<TextRow> rows{{"NODE", "WHY NOT THERE"}};
   for (const auto& verdict : e.nodes) rows.push_back({verdict.node, verdict.verdict});
@@ -135,6 +143,10 @@ void print(const Explanation& explanation, const ClusterView& view, OutputForm f
   }
   print_text(explanation, out);
   for (const std::string& missing : view.incomplete) out << "incomplete: " << missing << "\n";
+}
+
+Attempt reading(const k8s::Gvr& gvr, const std::string& ns) {
+  return {.verbs = {"get"}, .gvr = gvr, .ns = ns, .subresource = {}};
 }
 
 struct Question {
@@ -172,7 +184,8 @@ int answer(const Question& question, ClusterView& view, std::ostream& out, std::
   print(*node, view, question.form, out);
   const bool wrong =
       std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });
-  return wrong || node->shown.state == "Failed" || node->shown.state.starts_with("Blocked") ? 1 : 0;
+  if (wrong || node->shown.state == "Failed" || node->shown.state.starts_with("Blocked")) return 1;
+  return node->shown.state == kUnknown ? 2 : 0;
 }
 
 }  // namespace
@@ -217,13 +230,27 @@ asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* cloc
     const k8s::CallOptions call;
     k8s::Result<std::string> pod = co_await client->get(pods, target.key, call);
     if (!pod) {
-      *err << kCommand << ": " << pod.error().message << "\n";
+      const Attempt attempt = reading(pods, target.key.ns);
+      *err << kCommand << ": "
+           << (pod.error().reason == k8s::Reason::forbidden ? explain_error(pod.error(), attempt) : pod.error().message)
+           << "\n";
       co_return 2;
     }
     question.pod_json = *std::move(pod);
   }
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, question.settings, &view);
+  if (!read && target.pod && read.error().reason == k8s::Reason::forbidden) {
+    view.incomplete.push_back(read.error().message + "; so nothing is said about nodes");
+    const k8s::Result<PodExplanation> alone =
+        co_await explain_alone(client, target.key, question.pod_json, question.settings, &view.incomplete);
+    if (alone) {
+      print(*alone, view, form, *out);
+      co_return alone->hindered() ? 1 : 0;
+    }
+    *err << kCommand << ": " << alone.error().message << "\n";
+    co_return 2;
+  }
   if (!read) {
     *err << kCommand << ": " << read.error().message << "\n";
     co_return 2;

@@ -10,6 +10,7 @@
 #include "controller/output_form.h"
 #include "controller/read_world.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/pod.h"
 
 namespace gso {
 
@@ -33,6 +34,12 @@ struct ExplainTarget {
 // no such object, or the cluster cannot be read.
 [[nodiscard]] int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in,
                               std::ostream& out, std::ostream& err);
+
+// A pod, for somebody who may read neither nodes nor device plugins: its Events and its namespace are
+// read instead. `pod_json`: the pod. What may not be read either is added to `incomplete`.
+boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient* client, k8s::ObjectKey pod,
+                                                                  std::string pod_json, PlannerSettings settings,
+                                                                  std::vector<std::string>* incomplete);
 
 // The same on a given client.
 boost::asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, ExplainTarget target,

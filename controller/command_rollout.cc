@@ -2,11 +2,14 @@
 #include "controller/command_rollout.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <utility>
 
+#include "controller/access.h"
 #include "controller/connected_command.h"
 #include "controller/input_file.h"
 #include "controller/read_world.h"
@@ -21,8 +24,20 @@ namespace gso {
 namespace asio = boost::asio;
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+const char* command_of(RolloutOptions::Verb verb) {
+  return verb == RolloutOptions::Verb::diff ? "diff" : "rollout";
+}
+
+Attempt patch_of(const k8s::Gvr& gvr, const std::string& ns) {
+  return {.verbs = {"patch"}, .gvr = gvr, .ns = ns, .subresource = {}};
+}
+
+}  // namespace
+
 int RolloutCall::refuse(std::string_view why) const {
-  *err << "gpu-sharing-operator rollout: " << why << "\n";
+  *err << fmt::format("gpu-sharing-operator {}: {}\n", command_of(options.verb), why);
   return 2;
 }
 
@@ -31,7 +46,10 @@ asio::awaitable<bool> patch_ours(RolloutCall* call, std::string resource, std::s
   const k8s::ObjectKey key{"", name};
   const k8s::WriteOptions options;
   const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, body, options);
-  if (!patched) (void)call->refuse(patched.error().message);
+  if (!patched) {
+    const Attempt attempt = patch_of(gvr, "");
+    (void)call->refuse(explain_error(patched.error(), attempt));
+  }
   co_return patched.has_value();
 }
 
@@ -153,26 +171,48 @@ std::string still_stopped(const World& world, const SharingRollout& rollout) {
   return {};
 }
 
-// Without our CRDs the ConfigMaps that the plugins mount carry the switch.
-asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
+// The ConfigMaps that plugins mount, each once. Errors: there is none, or they may not be read.
+k8s::Result<std::vector<k8s::ObjectKey>> mounted_config_maps(const RolloutCall& call) {
   FleetIndex index;
   index.note_everything_changed();
-  index.refresh(call->world, call->settings);
+  index.refresh(call.world, call.settings);
+  std::set<k8s::ObjectKey> found;
+  std::set<std::string> unread;
+  for (const OperandSet& set : index.operand_sets()) {
+    const k8s::ObjectKey key = set.config_map_key();
+    if (key.name.empty()) continue;
+    if (call.world.configmaps.find(key) != nullptr) {
+      found.insert(key);
+    } else if (call.world.unsynced_namespaces.contains(set.ns)) {
+      unread.insert(k8s::to_string(key));
+    }
+  }
+  if (!unread.empty())
+    return k8s::fail(k8s::Reason::forbidden,
+                     fmt::format("ConfigMap {} may not be read, so nothing was written", fmt::join(unread, ", ")));
+  if (found.empty()) return k8s::fail(k8s::Reason::invalid, "no device plugin mounts a ConfigMap");
+  return std::vector<k8s::ObjectKey>(found.begin(), found.end());
+}
+
+// Without our CRDs the ConfigMaps that the plugins mount carry the switch.
+asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
+  const k8s::Result<std::vector<k8s::ObjectKey>> keys = mounted_config_maps(*call);
+  if (!keys) co_return call->refuse(keys.error().message);
   Json body;
   body["metadata"]["annotations"][std::string(kPausedAnnotation)] = pause ? Json("true") : Json();
   const std::string text = body.dump();
   const k8s::Gvr gvr{"", "v1", "configmaps"};
-  bool any = false;
-  for (const OperandSet& set : index.operand_sets()) {
-    const k8s::ObjectKey key = set.config_map_key();
-    if (key.name.empty() || call->world.configmaps.find(key) == nullptr) continue;
+  for (const k8s::ObjectKey& key : *keys) {
     const k8s::WriteOptions options;
     const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, text, options);
-    if (!patched) co_return call->refuse(patched.error().message);
-    *call->out << fmt::format("ConfigMap {}: {} ({})\n", set.id(), pause ? "paused" : "resumed", kPausedAnnotation);
-    any = true;
+    if (!patched) {
+      const Attempt attempt = patch_of(gvr, key.ns);
+      co_return call->refuse(explain_error(patched.error(), attempt));
+    }
+    *call->out << fmt::format("ConfigMap {}: {} ({})\n", k8s::to_string(key), pause ? "paused" : "resumed",
+                              kPausedAnnotation);
   }
-  co_return any ? 0 : call->refuse("no device plugin mounts a ConfigMap");
+  co_return 0;
 }
 
 asio::awaitable<int> pause_policy(RolloutCall* call, std::string policy, bool pause) {
@@ -274,18 +314,21 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   call.out = out;
   call.err = err;
   using Verb = RolloutOptions::Verb;
-  const k8s::Result<void> read = co_await read_world(client, settings, &call.world, &call.incomplete);
+  const k8s::Result<void> read = co_await read_world(client, settings, &call.world, &call.incomplete, &call.ours);
   if (!read) co_return call.refuse(read.error().message);
   for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
   int code = 2;
   if (rollout.verb == Verb::diff) {
     code = co_await rollout_diff(&call);
+  } else if (call.ours.policies == Served::unknown || call.ours.rollouts == Served::unknown) {
+    // Whether the record is theirs or a ConfigMap's is not known, so no switch is turned.
+    co_return call.refuse("our SharingPolicies and SharingRollouts may not be read (see `incomplete`)");
   } else if (!call.world.policies_served) {
     const bool pauses = rollout.verb == Verb::pause || rollout.verb == Verb::resume;
     if (!pauses)
       co_return call.refuse(
-          "our CRDs are not served here, or may not be read: without them there are no SharingRollouts, only `rollout "
-          "pause`, `resume` and `diff`");
+          "our CRDs are not served here: without them there are no SharingRollouts, only `rollout pause`, `resume` and "
+          "`diff`");
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
   } else if (rollout.verb == Verb::status) {
     code = show_status(call);
@@ -307,13 +350,13 @@ int run_rollout(const RolloutOptions& rollout, const Options& options, std::istr
   if (!rollout.file.empty()) {
     k8s::Result<std::string> text = read_input(rollout.file, in);
     if (!text) {
-      err << "gpu-sharing-operator rollout: " << text.error().message << "\n";
+      err << fmt::format("gpu-sharing-operator {}: {}\n", command_of(rollout.verb), text.error().message);
       return 2;
     }
     input = *std::move(text);
   }
   const PlannerSettings settings = options.planner_settings();
-  return run_on_cluster("rollout", options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+  return run_on_cluster(command_of(rollout.verb), options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
     return rollout_command(client, clock, rollout, settings, input, &out, &err);
   });
 }

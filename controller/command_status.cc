@@ -97,7 +97,7 @@ std::vector<NodeRow> rows_of(const FleetStatus& status) {
   for (const auto& [key, node] : status.world.nodes.all()) {
     const NodeAssessment* a = status.index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
-    out.push_back({key.name, shown_state(*node, a), gpus_of(*node), a});
+    out.push_back({key.name, shown_state(status.world, status.index, *node), gpus_of(*node), a});
   }
   std::ranges::sort(out, {}, &NodeRow::name);
   return out;
@@ -201,7 +201,8 @@ asio::awaitable<int> show_once(Session session, StatusOptions status, PlannerSet
   index.refresh(world, settings);
   const FleetStatus fleet{world, index, incomplete, kai_findings(world, index, settings, session.clock->now())};
   const bool trouble = print_status(fleet, status.form, width_of_terminal(), *out);
-  co_return trouble ? 1 : 0;
+  if (trouble) co_return 1;
+  co_return unjudged(world, settings).empty() ? 0 : 2;  // As for `audit`: what was not looked at is not fine.
 }
 
 asio::awaitable<int> show_always(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,

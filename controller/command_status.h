@@ -18,7 +18,8 @@ struct StatusOptions {
   bool watch = false;  // Shown again whenever it changes, until SIGINT.
 };
 
-// Exit status: 0 fine, 1 when a node is Failed or Blocked, 2 when the cluster cannot be read.
+// Exit status: 0 fine, 1 when a node is Failed or Blocked, 2 when the cluster, or what device plugins load, cannot be
+// read.
 [[nodiscard]] int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err);
 
 // What is to be said about kai-config now: the sharing mode in force, what cannot work, what an upgrade has wiped.

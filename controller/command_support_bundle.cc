@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/access.h"
 #include "controller/command_audit.h"
 #include "controller/command_status.h"
 #include "controller/connected_command.h"
@@ -102,7 +103,7 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
   if (!listed) {
     // An API that is not served is no gap.
     if (listed.error().reason == k8s::Reason::not_found) co_return;
-    bundle->incomplete.push_back(fmt::format("{}: {}", wanted.file, listed.error().message));
+    add_once(bundle->incomplete, unlisted(listed.error(), wanted.gvr, wanted.options.ns).error().message);
     co_return;
   }
   if (wanted.file.ends_with("/operator-pods")) {
@@ -115,6 +116,10 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
                       items.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+Attempt log_attempt(const std::string& ns) {
+  return {.verbs = {"get"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = "log"};
+}
+
 asio::awaitable<void> add_logs(Bundle* bundle) {
   const std::vector<k8s::ObjectKey> pods = bundle->operator_pods;
   for (std::size_t i = 0; i < pods.size(); ++i) {
@@ -125,7 +130,8 @@ asio::awaitable<void> add_logs(Bundle* bundle) {
     if (log) {
       bundle->archive.add("logs/" + pods[i].name + ".log", redacted(*log));
     } else {
-      bundle->incomplete.push_back(fmt::format("logs of {}: {}", pods[i].name, log.error().message));
+      const Attempt attempt = log_attempt(pods[i].ns);
+      add_once(bundle->incomplete, explain_error(log.error(), attempt));
     }
   }
 }

@@ -10,7 +10,7 @@
 #include "reconcilers/model/project.h"
 
 namespace gso {
-namespace {
+namespace {}  // namespace
 
 k8s::Gvr resource_of(WatchScope::Kind kind) {
   switch (kind) {
@@ -23,8 +23,6 @@ k8s::Gvr resource_of(WatchScope::Kind kind) {
   }
   return {};
 }
-
-}  // namespace
 
 std::string to_string(const WatchScope& scope) {
   std::string selector = scope.name;

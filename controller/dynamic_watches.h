@@ -62,6 +62,7 @@ class DynamicWatches {
   bool first_ = true;
 };
 
+[[nodiscard]] k8s::Gvr resource_of(WatchScope::Kind kind);
 // "pods of gpu-operator (app=nvidia-device-plugin-daemonset)"
 [[nodiscard]] std::string to_string(const WatchScope& scope);
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/access.h"
 #include "controller/dynamic_watches.h"
 #include "controller/kai_checks.h"
 #include "controller/kai_lookups.h"
@@ -44,7 +45,7 @@ asio::awaitable<k8s::Result<void>> list_into(k8s::ApiClient* client, k8s::Gvr gv
     return {};
   });
   const k8s::Result<std::string> listed = co_await client->list(gvr, options, &sink);
-  if (!listed) co_return std::unexpected(listed.error());
+  if (!listed) co_return unlisted(listed.error(), gvr, options.ns);
   co_return k8s::Result<void>{};
 }
 
@@ -54,7 +55,10 @@ asio::awaitable<k8s::Result<bool>> list_if_served(k8s::ApiClient* client, k8s::G
                                                   k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
   store->mark_absent();
   const k8s::Result<bool> served = co_await client->served(gvr);
-  if (!served || !*served) co_return served;
+  if (!served)
+    co_return std::unexpected(k8s::Error{served.error().reason, served.error().http_status,
+                                         fmt::format("{}: {}", gvr.resource, served.error().message)});
+  if (!*served) co_return false;
   const k8s::ListOptions everything;
   const k8s::Result<void> listed = co_await list_into<T>(client, gvr, everything, project, store);
   if (!listed) co_return std::unexpected(listed.error());
@@ -100,7 +104,7 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::ApiClient* client, std::string
   });
   const k8s::ListOptions everywhere;
   const k8s::Result<std::string> listed = co_await client->list(kPods, everywhere, &sink);
-  if (!listed) co_return std::unexpected(listed.error());
+  if (!listed) co_return unlisted(listed.error(), kPods);
   co_return k8s::Result<void>{};
 }
 
@@ -188,7 +192,7 @@ asio::awaitable<void> look_up(k8s::ApiClient* client, k8s::Clock* clock, Planner
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
-                                              std::vector<std::string>* incomplete) {
+                                              std::vector<std::string>* incomplete, OurKinds* ours) {
   const k8s::Gvr nodes{"", "v1", "nodes"};
   const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
   const k8s::Gvr clusterpolicies{"nvidia.com", "v1", "clusterpolicies"};
@@ -204,39 +208,40 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
   if (!listed) co_return listed;
   listed = co_await list_into<DaemonSet>(client, daemonsets, everything, &project_daemonset, &world->daemonsets);
   if (!listed) co_return listed;
-  const auto note = [&](const k8s::Result<bool>& served, const char* kind) {
-    if (!served) incomplete->push_back(fmt::format("{}: {}", kind, served.error().message));
-    return served && *served;
+  const auto note = [&](const k8s::Result<bool>& served) {
+    if (!served) add_once(*incomplete, served.error().message);
+    return !served ? Served::unknown : *served ? Served::yes : Served::no;
   };
   const k8s::Result<bool> cluster_policies =
       co_await list_if_served<ClusterPolicy>(client, clusterpolicies, &project_clusterpolicy, &world->clusterpolicies);
-  note(cluster_policies, "clusterpolicies");
+  note(cluster_policies);
   world->clusterpolicies_forbidden = !cluster_policies;
   const k8s::Gvr gpuclusters{"nvidia.com", "v1alpha1", "gpuclusters"};
   const k8s::Result<bool> gpu_clusters =
       co_await list_if_served<GpuCluster>(client, gpuclusters, &project_gpu_cluster, &world->gpu_clusters);
-  note(gpu_clusters, "gpuclusters");
+  note(gpu_clusters);
   const k8s::Result<bool> our_policies =
       co_await list_if_served<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
   const k8s::Result<bool> our_rollouts =
       co_await list_if_served<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
-  const bool policies_served = note(our_policies, "sharingpolicies");
-  world->policies_served = note(our_rollouts, "sharingrollouts") && policies_served;
+  const OurKinds kinds{note(our_policies), note(our_rollouts)};
+  world->policies_served = kinds.policies == Served::yes && kinds.rollouts == Served::yes;
+  if (ours != nullptr) *ours = kinds;
   const k8s::Gvr configs{"kai.scheduler", "v1", "configs"};
   const k8s::Gvr classes{"node.k8s.io", "v1", "runtimeclasses"};
   const k8s::Result<bool> kai =
       co_await list_if_served<KaiConfig>(client, configs, &project_kai_config, &world->kai.configs);
-  world->kai.configs_served = note(kai, "configs.kai.scheduler");
+  world->kai.configs_served = note(kai) == Served::yes;
   if (world->kai.configs_served) {
     const k8s::Result<bool> runtime_classes =
         co_await list_if_served<RuntimeClass>(client, classes, &project_runtime_class, &world->kai.runtime_classes);
-    note(runtime_classes, "runtimeclasses");
+    note(runtime_classes);
   }
   const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
   for (const WatchScope& scope : scopes) {
     listed = co_await list_scope(client, scope, world);
     if (!listed) {
-      incomplete->push_back(fmt::format("{}: {}", to_string(scope), listed.error().message));
+      add_once(*incomplete, listed.error().message);
       world->unsynced_namespaces.insert(scope.ns);
     }
   }
@@ -269,7 +274,7 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* clien
     return {};
   });
   const k8s::Result<std::string> listed = co_await client->list(kPods, options, &sink);
-  if (!listed) co_return std::unexpected(listed.error());
+  if (!listed) co_return unlisted(listed.error(), kPods);
   co_return found;
 }
 
@@ -281,7 +286,7 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clo
   read = co_await read_kai(client, settings.kai, &kai);
   if (!read) {
     kai.incomplete = read.error().message;
-    view->incomplete.push_back(fmt::format("KAI: {}", read.error().message));
+    add_once(view->incomplete, read.error().message);
   }
   ClusterPods pods;
   const std::string scaling = view_kai(kai, settings.kai).scaling;
@@ -289,7 +294,7 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clo
   if (!listed) {
     kai.incomplete = listed.error().message;
     kai.use_known = false;
-    view->incomplete.push_back(fmt::format("pods: {}", listed.error().message));
+    add_once(view->incomplete, listed.error().message);
     co_return k8s::Result<void>{};
   }
   pods.place(view->world, view->consumers, clock->now());

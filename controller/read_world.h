@@ -13,10 +13,18 @@
 
 namespace gso {
 
+// Of each of our CRDs.
+enum class Served { no, yes, unknown };  // unknown: it may not be read.
+struct OurKinds {
+  Served policies = Served::unknown;
+  Served rollouts = Served::unknown;
+};
+
 // Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that may not
-// be read is named in `incomplete` and left out. Errors: Nodes or DaemonSets cannot be read.
+// be read is named in `incomplete`, once and with the missing rule, and left out. `ours` may be null. Errors: Nodes or
+// DaemonSets cannot be read.
 boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
-                                                     std::vector<std::string>* incomplete);
+                                                     std::vector<std::string>* incomplete, OurKinds* ours = nullptr);
 
 // The GPU consumers of one node, as of now.
 boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
@@ -26,7 +34,7 @@ boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient
 struct ClusterView {
   World world;
   std::map<std::string, NodeConsumers> consumers;
-  std::vector<std::string> incomplete;  // What may not be read: "pods: … is forbidden".
+  std::vector<std::string> incomplete;  // What may not be read, by whom, and which rule is missing; each once.
 };
 
 // Not empty: what device plugins load in these namespaces may not be read, so nothing of it was judged, and "no errors"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "controller/command_rollout.h"
+#include "controller/read_world.h"
 #include "reconcilers/snapshot.h"
 
 namespace gso {
@@ -21,9 +22,10 @@ struct RolloutCall {
   std::string input;  // The text of --file.
   World world;
   std::vector<std::string> incomplete;  // What could not be read.
+  OurKinds ours;
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
-  // Writes "gpu-sharing-operator rollout: …" and gives 2.
+  // Writes "gpu-sharing-operator rollout: …" (or "diff:", which is a command of its own) and gives 2.
   int refuse(std::string_view why) const;
 };
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/access.h"
 #include "controller/cluster_watches.h"
 #include "controller/dynamic_watches.h"
 #include "controller/scoped_watch.h"
@@ -105,7 +106,7 @@ class FleetView {
       const auto at = failures_.find(resource);
       if (at == failures_.end()) continue;
       const bool final = at->second.reason == k8s::Reason::forbidden || at->second.reason == k8s::Reason::unauthorized;
-      if (final) return at->second.message;
+      if (final) return explain_error(at->second, watched(gvr_of(resource)));
     }
     return std::nullopt;
   }
@@ -142,13 +143,24 @@ class FleetView {
     return classes_->synced() || failures_.contains(kRuntimeClasses.resource);
   }
 
+  [[nodiscard]] k8s::Gvr gvr_of(const std::string& resource) const {
+    for (const auto& status : cluster_.status()) {
+      if (status.gvr.resource == resource) return status.gvr;
+    }
+    return resource == kRuntimeClasses.resource ? kRuntimeClasses : k8s::Gvr("", "", resource);
+  }
+
+  [[nodiscard]] static Attempt watched(const k8s::Gvr& gvr, const std::string& ns = {}) {
+    return {.verbs = {"list", "watch"}, .gvr = gvr, .ns = ns, .subresource = {}};
+  }
+
   [[nodiscard]] std::vector<std::string> incomplete() const {
     std::vector<std::string> out;
     for (const auto& [resource, error] : failures_) {
-      if (resource != kNotShown) out.push_back(fmt::format("{}: {}", resource, error.message));
+      if (resource != kNotShown) add_once(out, explain_error(error, watched(gvr_of(resource))));
     }
     for (const auto& refusal : dynamic_.refused()) {
-      out.push_back(fmt::format("{}: {}", to_string(refusal.scope), refusal.error.message));
+      add_once(out, explain_error(refusal.error, watched(resource_of(refusal.scope.kind), refusal.scope.ns)));
     }
     return out;
   }

@@ -40,10 +40,11 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
   }
 }
 
-void add_node(const Node& node, const NodeAssessment* a, const FleetIndex& index, Audit& out) {
+void add_node(const World& world, const Node& node, const FleetIndex& index, Audit& out) {
   ++out.nodes;
+  const NodeAssessment* a = index.assessment(node.meta.name);
   const ObjectRef ref{"v1", "Node", "", node.meta.name, ""};
-  const ShownState shown = shown_state(node, a);
+  const ShownState shown = shown_state(world, index, node);
   if (a == nullptr) {
     ++out.plugins["none"];
     out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
@@ -66,7 +67,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   out.findings = all_findings(snapshot, index);
   for (const auto& [key, node] : snapshot.world.nodes.all()) {
     const NodeAssessment* a = index.assessment(key.name);
-    if (a != nullptr || has_gpus(*node)) add_node(*node, a, index, out);
+    if (a != nullptr || has_gpus(*node)) add_node(snapshot.world, *node, index, out);
   }
   add_unused_profiles(snapshot.world, index, out);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {

@@ -121,7 +121,7 @@ void add_notes(const Node& node, const NodeAssessment* a, NodeExplanation& out) 
     for (const Interned& loser : a->losers) names.push_back(loser.view());
     out.notes.push_back(fmt::format("policies that select it as well, and lose: {}", fmt::join(names, ", ")));
   }
-  if (!a->would_break.empty()) out.notes.push_back("it would break: " + a->would_break);
+  if (!a->would_break.empty() && out.shown.state != kUnknown) out.notes.push_back("it would break: " + a->would_break);
   if (a->situation == Situation::change) {
     out.notes.push_back(fmt::format("what the change needs: {}, {}", to_string(a->way), to_string(a->transition)));
   }
@@ -144,7 +144,9 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
       }
       out.operands.push_back(fmt::format("{}: {} {}", to_string(component), k8s::to_string(pod->meta.key()), state));
     }
-    if (pods.of(component).empty() && component == Component::plugin) out.operands.emplace_back("plugin: no pod");
+    const bool known = out.shown.state != kUnknown;
+    if (pods.of(component).empty() && component == Component::plugin && known)
+      out.operands.emplace_back("plugin: no pod");
   }
 }
 
@@ -183,6 +185,10 @@ constexpr std::array<Remedy, 12> kRemedies{{
 std::string next_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
                       std::string_view state) {
   if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
+  if (state == kUnknown) {
+    return fmt::format("kubectl auth can-i list configmaps --namespace {}  # and pods, controllerrevisions.apps",
+                       index.set_of(*a).ns);
+  }
   if (a->situation == Situation::unmanaged) {
     return "kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge -p "
            "'{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"CONFIGMAP\",\"default\":\"KEY\"}}}}'";
@@ -212,9 +218,17 @@ std::string_view state_name(const NodeAssessment& a) {
   return a.drift_at_install ? kPreexistingDrift : kDrift;
 }
 
-ShownState shown_state(const Node& node, const NodeAssessment* assessment) {
+ShownState shown_state(const World& world, const FleetIndex& index, const Node& node) {
+  const NodeAssessment* assessment = index.assessment(node.meta.name);
   if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
   const NodeAssessment& a = *assessment;
+  const std::string& ns = index.impl().set_of(a).ns;
+  if (world.unsynced_namespaces.contains(ns)) {
+    return {std::string(kUnknown),
+            fmt::format("ConfigMaps, pods or controller revisions of namespace {}, where its device plugin is, could "
+                        "not be read",
+                        ns)};
+  }
   ShownState shown{std::string(to_string(a.situation)), a.message};
   if (a.held) {
     shown.state = "Held";
@@ -250,7 +264,8 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   const NodeAssessment* a = index.assessment(name);
   NodeExplanation out;
   out.node = name;
-  out.shown = shown_state(*node, a);
+  out.shown = shown_state(snapshot.world, index, *node);
+  const bool unknown = out.shown.state == kUnknown;
   if (a != nullptr) {
     const OperandSet& set = index.impl().set_of(*a);
     const Operand* plugin = set.find(Component::plugin, *node);
@@ -258,14 +273,15 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (plugin != nullptr) out.plugin = fmt::format("{} {}", k8s::to_string(plugin->key), plugin->version.to_string());
     out.policy = a->policy.view();
     out.profile = a->profile_ref.view();
-    if (a->situation != Situation::unmanaged) out.source = source_of(*node, *a, plugin);
+    const bool unread = unknown && a->source == EffectiveKey::Source::error;
+    if (a->situation != Situation::unmanaged && !unread) out.source = source_of(*node, *a, plugin);
     out.strategy = strategy_of(*a);
     out.loaded = a->loaded.revision.empty() ? std::string(words(Proof::none))
                                             : fmt::format("{} ({})", a->loaded.revision.view(), words(a->loaded.proof));
     out.target = a->target.view();
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
-    if (a->setup != nullptr) {
+    if (a->setup != nullptr && !unknown) {
       for (const Diagnostic& d : *a->setup) {
         out.findings.push_back({d.severity,
                                 {"v1", "Node", "", out.node, ""},

@@ -22,7 +22,10 @@ struct ShownState {
 // The same in a word, as metrics count it: UpToDate are those that a policy counts so.
 [[nodiscard]] std::string_view state_name(const NodeAssessment& assessment);
 
-[[nodiscard]] ShownState shown_state(const Node& node, const NodeAssessment* assessment);
+// After index.refresh(). Where the namespace of the node's device plugin could not be read, its state is not known
+// (kUnknown), whatever the assessment made of what is missing.
+[[nodiscard]] ShownState shown_state(const World& world, const FleetIndex& index, const Node& node);
+inline constexpr std::string_view kUnknown = "Unknown";
 
 struct NodeExplanation {
   std::string node;

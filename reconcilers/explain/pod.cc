@@ -69,6 +69,20 @@ class PodQuestions {
   PodQuestions(const Snapshot& snapshot, FleetIndex& index, const AskedPod& asked, PodExplanation& out)
       : s_(snapshot), index_(index), asked_(asked), out_(out) {}
 
+  // Without nodes and plugins.
+  void run_alone() {
+    written_wrong();
+    const Pod& pod = asked_.pod;
+    if (pod.phase == "Succeeded") return;
+    if (pod.node_name.empty()) {
+      waits_for_somebody();
+    } else if (pod.phase == "Failed") {
+      rejected();
+    } else {
+      containers();
+    }
+  }
+
   void run(const std::vector<Finding>& findings) {
     written_wrong();
     const Pod& pod = asked_.pod;
@@ -119,10 +133,24 @@ class PodQuestions {
     }
   }
 
+  void waits_for_somebody() {
+    const std::string says = scheduler_says(asked_);
+    const std::string command = fmt::format("kubectl describe pod {} {}", asked_.pod.meta.name, asked_.in_namespace());
+    const std::string_view scheduler =
+        asked_.pod.scheduler_name.empty() ? std::string_view("default-scheduler") : asked_.pod.scheduler_name.view();
+    if (says.empty()) {
+      add(Severity::warning, "NotScheduledYet", fmt::format("{} has not placed it, and has not said why", scheduler),
+          command);
+    } else {
+      add(Severity::error, "SchedulerRefuses", fmt::format("{} finds no node for it: {}", scheduler, says), command);
+    }
+  }
+
   void waits_for_kai() {
     const KaiView view = view_kai(s_.world.kai, s_.settings.kai);
     if (!view.served) {
-      add(Severity::error, "NoKAI", "it asks KAI for a share of a GPU, and KAI-Scheduler is not installed here", "");
+      add(Severity::error, "NoKAI", "it asks KAI for a share of a GPU, and KAI-Scheduler is not installed here",
+          "kubectl get crds configs.kai.scheduler");
       return;
     }
     const WaitingPod waiting{asked_.pod, asked_.tolerations};
@@ -322,6 +350,35 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   out.asks = asks_of(*asked);
   if (out.asks.empty()) return out;
   PodQuestions(snapshot, index, *asked, out).run(findings);
+  return out;
+}
+
+k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surroundings, const PlannerSettings& settings,
+                                              std::string_view json) {
+  const k8s::Result<AskedPod> asked = read_pod(json);
+  if (!asked) return std::unexpected(asked.error());
+  PodExplanation out;
+  out.pod = k8s::to_string(asked->pod.meta.key());
+  out.state = state_of(asked->pod);
+  out.asks = asks_of(*asked);
+  out.events = surroundings.events;
+  if (out.asks.empty()) return out;
+  const World nothing;
+  FleetIndex index;
+  const std::map<std::string, WallTime> observed;
+  const std::map<std::string, NodeConsumers> consumers;
+  const Snapshot snapshot{nothing, WallTime{}, observed, consumers, settings};
+  PodQuestions(snapshot, index, *asked, out).run_alone();
+  for (const Pod& other : surroundings.pods) {
+    const bool asks = std::ranges::any_of(other.gpu_requests, [](const auto& entry) { return entry.second > 0; });
+    const bool ended = other.phase == "Succeeded" || other.phase == "Failed";
+    if (!asks || ended || other.meta.uid == asked->pod.meta.uid) continue;
+    std::string line = k8s::to_string(other.meta.key()) + ":";
+    for (const auto& [resource, count] : other.gpu_requests) line += fmt::format(" {}={}", resource.view(), count);
+    out.beside.push_back(line +
+                         (other.node_name.empty() ? ", waiting" : fmt::format(" on {}", other.node_name.view())));
+  }
+  std::ranges::sort(out.beside);
   return out;
 }
 

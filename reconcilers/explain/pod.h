@@ -30,7 +30,10 @@ struct PodExplanation {
     std::string node;
     std::string verdict;  // Why the pod is not placed there.
   };
-  std::vector<NodeVerdict> nodes;       // GPU nodes, for a pod that no node has.
+  std::vector<NodeVerdict> nodes;  // GPU nodes, for a pod that no node has.
+  // Where nodes may not be read (explain_pod_alone): "FailedScheduling: 0/3 nodes …", and the namespace's GPU pods.
+  std::vector<std::string> events;
+  std::vector<std::string> beside;
   [[nodiscard]] bool hindered() const;  // Some cause is an error.
 };
 
@@ -38,5 +41,15 @@ struct PodExplanation {
 // (reason `decode`): the text is no pod.
 [[nodiscard]] k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index,
                                                       const std::vector<Finding>& findings, std::string_view json);
+
+// What else somebody may read who has rights in one namespace only.
+struct PodSurroundings {
+  std::vector<std::string> events;  // Of the pod, for people, newest last.
+  std::vector<Pod> pods;            // Of its namespace.
+};
+// The same for somebody who may read neither nodes nor device plugins: what the pod says of itself, its scheduler's
+// words, its Events, and who of its namespace asks for GPUs. Nothing is concluded about nodes.
+[[nodiscard]] k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surroundings,
+                                                            const PlannerSettings& settings, std::string_view json);
 
 }  // namespace gso

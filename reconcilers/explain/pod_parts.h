@@ -31,6 +31,9 @@ struct AskedPod {
 // Why no node has it, by what the GPU nodes offer.
 void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked, PodExplanation& out);
 
+// The scheduler's message about a pod that it has not placed; empty: none.
+[[nodiscard]] std::string scheduler_says(const AskedPod& asked);
+
 // True where the node's plugin refuses more than one replica of that resource to one container.
 [[nodiscard]] bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource);
 

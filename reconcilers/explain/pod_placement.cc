@@ -221,7 +221,8 @@ std::string command_of(const AskedPod& asked, const Closest& c) {
   return fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace());
 }
 
-// What the scheduler itself says.
+}  // namespace
+
 std::string scheduler_says(const AskedPod& asked) {
   const auto status = asked.object.find("status");
   if (status == asked.object.end() || !status->is_object()) return {};
@@ -235,8 +236,6 @@ std::string scheduler_says(const AskedPod& asked) {
   }
   return {};
 }
-
-}  // namespace
 
 bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource) {
   const NodeAssessment* a = index.assessment(node.meta.name);

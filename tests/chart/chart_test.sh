@@ -220,6 +220,12 @@ server_accepts_every_object() {
   [[ $(wc -l <"$work/accepted") == $(grep -c '^kind: ' "$work/everything.yaml") ]]
 }
 
+# The roles that docs/rights.md offers to people.
+server_accepts_the_documented_roles() {
+  kubectl apply --server-side --dry-run=server --validate=strict -f "$project/docs/oncall-rbac.yaml" >"$work/roles"
+  [[ $(wc -l <"$work/roles") == $(grep -c '^kind: ' "$project/docs/oncall-rbac.yaml") ]]
+}
+
 pods_are_restricted() {
   kubectl label namespace "$namespace" --overwrite pod-security.kubernetes.io/enforce=restricted
   render | python3 -c '
@@ -412,6 +418,7 @@ check "the roles agree with the registry of reconcilers" roles_agree_with_the_re
 check "modes and eviction decide what may be written" modes_decide_what_may_be_written
 check "the operator accepts the rendered configuration" operator_accepts_the_configuration
 check "the server accepts every object" server_accepts_every_object
+check "the server accepts the roles that the documentation offers" server_accepts_the_documented_roles
 check "kubeconform finds every rendered object in step with the server's schemas" schemas_hold
 check "pods are admitted where Pod Security is restricted" pods_are_restricted
 check "helm installs" installs

@@ -91,7 +91,7 @@ TEST_F(LookCommands, WithoutTheRightToListPodsTheRestIsSaid) {
   transport.faults().add(rule);
   EXPECT_EQ(explain({"team/second"}), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("NotScheduledYet"));
-  EXPECT_THAT(out.str(), HasSubstr("incomplete: pods: "));
+  EXPECT_THAT(out.str(), HasSubstr("incomplete: pods may not be listed by "));
 }
 
 TEST_F(LookCommands, TargetsAreNamedInFewWays) {

@@ -194,7 +194,7 @@ TEST_F(StatusTest, WhatMayNotBeReadIsNamedAndTheRestIsShown) {
   rule.resource = "configmaps";
   transport.faults().add(rule);
   ASSERT_TRUE(read().has_value());
-  EXPECT_THAT(print(false), HasSubstr("incomplete: configmaps of gpu-operator (mps-config): "));
+  EXPECT_THAT(print(false), HasSubstr("incomplete: configmaps of namespace gpu-operator may not be listed by "));
 }
 
 TEST_F(StatusTest, WithoutNodesThereIsNothingToShow) {

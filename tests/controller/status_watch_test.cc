@@ -145,7 +145,7 @@ TEST_F(StatusWatch, RuntimeClassesThatMayNotBeReadAreSaidAndTheRestIsShown) {
   transport.faults().add(rule);
   begin();
   EXPECT_THAT(last(), HasSubstr("kai-config: GPU sharing is on"));
-  EXPECT_THAT(last(), HasSubstr("incomplete: runtimeclasses: "));
+  EXPECT_THAT(last(), HasSubstr("incomplete: runtimeclasses may not be listed by "));
   EXPECT_EQ(end(), 0);
 }
 
