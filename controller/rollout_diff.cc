@@ -1,8 +1,10 @@
 // `rollout diff`: which nodes would restart, and whose pods are in the way, between what the nodes run and the present
 // text, or a text that is given. Reads only.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
@@ -24,11 +26,18 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int kInvalidText = 1;
+constexpr int kWrongText = 1;
 
 struct Given {
   std::vector<GivenText> maps;  // One for each ConfigMap that it concerns.
   std::string invalid;          // Of a text that no plugin would take.
+};
+
+// A key that goes while nodes use it.
+struct DroppedKey {
+  std::string config_map;
+  std::string key;
+  std::vector<std::string> nodes;
 };
 
 k8s::Result<Given> read_config_map(const World& world, const std::string& json) {
@@ -51,9 +60,20 @@ k8s::Result<Given> read_config_map(const World& world, const std::string& json) 
   return out;
 }
 
-// A profile: for the key that is named, or the one that is the only, or the plugin's default.
+// Somebody's label names the key, which may not be there yet.
+bool is_asked_for(const World& world, const OperandSet& set, const std::string& key) {
+  return std::ranges::any_of(set.operands, [&](const Operand& operand) {
+    if (operand.node_label.empty()) return false;
+    return std::ranges::any_of(
+        world.nodes.all(), [&](const auto& entry) { return entry.second->meta.labels.get(operand.node_label) == key; });
+  });
+}
+
+// A profile: for the key that is named, or the one that is the only, or the plugin's default. A key that neither the
+// ConfigMap nor a node knows is a slip of the pen.
 k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<OperandSet>& sets) {
   Given out;
+  std::string missing;
   for (const OperandSet& set : sets) {
     const ConfigMap* config_map = call.world.configmaps.find(set.config_map_key());
     if (config_map == nullptr) continue;
@@ -65,6 +85,14 @@ k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<Opera
     if (key.empty())
       return k8s::fail(k8s::Reason::invalid,
                        fmt::format("which key of {} the profile is for is not clear: name it with --key", set.id()));
+    if (!config_map->data.contains(key) && !is_asked_for(call.world, set, key)) {
+      std::vector<std::string> keys;
+      for (const auto& [name, value] : config_map->data) keys.push_back(name);
+      missing = fmt::format("ConfigMap {} has no key {}, and no node asks for it; there {} {}", set.id(), key,
+                            keys.size() == 1 ? "is" : "are",
+                            keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", ")));
+      continue;
+    }
     GivenText text;
     text.config_map = set.config_map_key();
     text.keys[key] = call.input;
@@ -72,7 +100,8 @@ k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<Opera
         std::ranges::any_of(out.maps, [&](const GivenText& other) { return other.config_map == text.config_map; });
     if (!known) out.maps.push_back(std::move(text));
   }
-  if (out.maps.empty()) return k8s::fail(k8s::Reason::invalid, "no device plugin mounts a ConfigMap");
+  if (out.maps.empty())
+    return k8s::fail(k8s::Reason::invalid, missing.empty() ? "no device plugin mounts a ConfigMap" : missing);
   return out;
 }
 
@@ -92,6 +121,27 @@ k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<Operand
       const ParsedProfile parsed = parse_profile(text);
       if (!parsed.valid())
         out->invalid += fmt::format("{}key {}: {}", out->invalid.empty() ? "" : "; ", key, parsed.first_error());
+    }
+  }
+  return out;
+}
+
+// What a whole ConfigMap leaves out, and who uses it now. `index` is that of the world without it.
+std::vector<DroppedKey> dropped_keys(const World& world, const FleetIndex& index, const Given& given) {
+  std::map<std::pair<k8s::ObjectKey, std::string>, std::vector<std::string>> users;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment* a = index.assessment(name);
+    const OperandSet& set = index.operand_sets()[a->set];
+    users[{set.config_map_key(), std::string(a->key.view())}].push_back(name);
+  }
+  std::vector<DroppedKey> out;
+  for (const GivenText& text : given.maps) {
+    const ConfigMap* present = world.configmaps.find(text.config_map);
+    if (!text.whole || present == nullptr) continue;
+    for (const auto& [key, value] : present->data) {
+      const auto used = users.find({text.config_map, key});
+      if (text.keys.contains(key) || present->our_keys.contains(key) || used == users.end()) continue;
+      out.push_back({k8s::to_string(text.config_map), key, used->second});
     }
   }
   return out;
@@ -117,7 +167,8 @@ std::string what_happens(const NodeDifference& d) {
   return fmt::format("{}, {}", to_string(d.way), to_string(d.transition));
 }
 
-void print_text(const std::vector<NodeDifference>& all, std::ostream& out) {
+// `told`: that the given text is invalid stands elsewhere.
+void print_text(const std::vector<NodeDifference>& all, bool told, std::ostream& out) {
   if (all.empty()) {
     out << "No node would change.\n";
     return;
@@ -133,9 +184,12 @@ void print_text(const std::vector<NodeDifference>& all, std::ostream& out) {
                     d.cordons ? "yes" : "no", join(d.in_the_way, "-")});
   }
   print_table(rows, out);
+  // The same reason is said once, with who has it.
+  std::map<std::string, std::vector<std::string>> blocked;
   for (const NodeDifference& d : all) {
-    if (!d.blocked.empty()) out << fmt::format("{}: {}\n", d.node, d.message);
+    if (!d.blocked.empty() && !(told && d.blocked == kConfigInvalid)) blocked[d.message].push_back(d.node);
   }
+  for (const auto& [message, nodes] : blocked) out << fmt::format("{}: {}\n", join(nodes, ""), message);
   out << fmt::format("{} node{} would change, {} by restarts; on {} somebody is in the way\n", all.size(),
                      all.size() == 1 ? "" : "s", restarts, busy);
 }
@@ -151,6 +205,16 @@ Json to_json(const QuotaChange& quota, const OfferChange& offer) {
 std::string text_of(const QuotaChange& quota, const OfferChange& offer) {
   return fmt::format("{}: {} means something else: the nodes that change offer {} of {} now, and {} afterwards",
                      quota.object, quota.field, offer.before, quota.resource, offer.after);
+}
+
+std::string text_of(const DroppedKey& dropped) {
+  return fmt::format("key {} of ConfigMap {} goes, and {} {} it: {}", dropped.key, dropped.config_map,
+                     dropped.nodes.size() == 1 ? "one node" : fmt::format("{} nodes", dropped.nodes.size()),
+                     dropped.nodes.size() == 1 ? "uses" : "use", join(dropped.nodes, ""));
+}
+
+Json to_json(const DroppedKey& dropped) {
+  return {{"severity", "error"}, {"reason", "KeyInUse"}, {"message", text_of(dropped)}, {"nodes", dropped.nodes}};
 }
 
 Json to_json(const NodeDifference& d) {
@@ -173,44 +237,76 @@ Json to_json(const NodeDifference& d) {
 
 }  // namespace
 
+namespace {
+
+// What the diff comes to.
+struct Outcome {
+  std::vector<NodeDifference> nodes;
+  std::vector<QuotaChange> quotas;
+  std::map<std::string, OfferChange> offers;
+  std::string invalid;
+  std::vector<DroppedKey> dropped;
+};
+
+// Puts the given text into the world. Errors: it is not to be understood.
+k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  const k8s::Result<Given> given = read_given(call, index.operand_sets());
+  if (!given) return std::unexpected(given.error());
+  out.invalid = given->invalid;
+  out.dropped = dropped_keys(call.world, index, *given);
+  for (const GivenText& text : given->maps) {
+    const k8s::Result<void> applied = apply_given(call.world, call.settings, text, now);
+    if (!applied) return applied;
+  }
+  return {};
+}
+
+void print(const RolloutCall& call, const Outcome& found) {
+  if (!call.options.json) {
+    print_text(found.nodes, !found.invalid.empty(), *call.out);
+    for (const QuotaChange& quota : found.quotas) *call.out << text_of(quota, found.offers.at(quota.resource)) << "\n";
+    for (const DroppedKey& dropped : found.dropped) *call.out << "error KeyInUse: " << text_of(dropped) << "\n";
+    if (!found.invalid.empty())
+      *call.out << fmt::format("invalid: {}. Nothing would be restarted into it\n", found.invalid);
+    return;
+  }
+  Json document{
+      {"nodes", Json::array()}, {"quotas", Json::array()}, {"invalid", found.invalid}, {"findings", Json::array()}};
+  for (const QuotaChange& quota : found.quotas)
+    document["quotas"].push_back(to_json(quota, found.offers.at(quota.resource)));
+  for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));
+  for (const DroppedKey& dropped : found.dropped) document["findings"].push_back(to_json(dropped));
+  *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+}  // namespace
+
 asio::awaitable<int> rollout_diff(RolloutCall* call) {
   const k8s::WallTime now = call->clock->now();
-  std::string invalid;
+  const std::string unread = unjudged(call->world, call->settings);
+  if (!unread.empty()) co_return call->refuse(unread);
+  Outcome found;
   if (!call->options.file.empty()) {
-    FleetIndex index;
-    index.note_everything_changed();
-    index.refresh(call->world, call->settings);
-    const k8s::Result<Given> given = read_given(*call, index.operand_sets());
-    if (!given) co_return call->refuse(given.error().message);
-    invalid = given->invalid;
-    for (const GivenText& text : given->maps) {
-      const k8s::Result<void> applied = apply_given(call->world, call->settings, text, now);
-      if (!applied) co_return call->refuse(applied.error().message);
-    }
+    const k8s::Result<void> applied = apply(*call, now, found);
+    if (!applied) co_return call->refuse(applied.error().message);
   }
-  std::vector<NodeDifference> all = differences(call->world, call->settings, now);
-  for (NodeDifference& difference : all) {
+  found.nodes = differences(call->world, call->settings, now);
+  for (NodeDifference& difference : found.nodes) {
     if (difference.drain == Drain::nothing) continue;
     const k8s::Result<NodeConsumers> consumers =
         co_await read_consumers(call->client, call->clock, &call->world, difference.node);
     if (!consumers) co_return call->refuse(consumers.error().message);
     find_obstacles(difference, call->world, call->settings, *consumers);
   }
-  const std::map<std::string, OfferChange> offers = offer_changes(call->world, all);
+  found.offers = offer_changes(call->world, found.nodes);
   std::vector<std::string> incomplete;
-  const std::vector<QuotaChange> quotas = co_await quota_changes(call->client, offers, &incomplete);
+  found.quotas = co_await quota_changes(call->client, found.offers, &incomplete);
   for (const std::string& missing : incomplete) *call->err << "incomplete: " << missing << "\n";
-  if (call->options.json) {
-    Json document{{"nodes", Json::array()}, {"quotas", Json::array()}, {"invalid", invalid}};
-    for (const QuotaChange& quota : quotas) document["quotas"].push_back(to_json(quota, offers.at(quota.resource)));
-    for (const NodeDifference& difference : all) document["nodes"].push_back(to_json(difference));
-    *call->out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  } else {
-    print_text(all, *call->out);
-    for (const QuotaChange& quota : quotas) *call->out << text_of(quota, offers.at(quota.resource)) << "\n";
-    if (!invalid.empty()) *call->out << fmt::format("invalid: {}. Nothing would be restarted into it\n", invalid);
-  }
-  co_return invalid.empty() ? 0 : kInvalidText;
+  print(*call, found);
+  co_return found.invalid.empty() && found.dropped.empty() ? 0 : kWrongText;
 }
 
 }  // namespace gso

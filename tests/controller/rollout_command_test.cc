@@ -361,6 +361,49 @@ TEST_F(RolloutCommand, DiffOfATextThatNoPluginTakesEndsWithOne) {
   EXPECT_THAT(err.str(), HasSubstr("kind Secret is neither a ConfigMap nor a profile"));
 }
 
+TEST_F(RolloutCommand, DiffOfAnUnknownKeyIsUsageAndNamesTheKeysThereAre) {
+  options.verb = Verb::diff;
+  options.file = "-";
+  options.key = "typo";
+  EXPECT_EQ(run_with(options, "version: v1\n"), 2) << out.str();
+  EXPECT_EQ(
+      err.str(),
+      "gpu-sharing-operator diff: ConfigMap gpu-operator/mps-config has no key typo, and no node asks for it; there "
+      "is any\n");
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"nvidia.com/device-plugin.config":"typo"}}})");
+  EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
+}
+
+TEST_F(RolloutCommand, DiffTellsAnInvalidTextOnceHoweverManyNodesItConcerns) {
+  post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2",
+      "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}}})");
+  options.verb = Verb::diff;
+  options.file = "-";
+  const std::string bad = "version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 0}\n";
+  EXPECT_EQ(run_with(options, bad), 1);
+  const std::string text = out.str();
+  const std::size_t first = text.find("invalid: key any: ");
+  ASSERT_NE(first, std::string::npos) << text;
+  const std::string reason = text.substr(first + 18, 20);
+  EXPECT_EQ(text.find(reason), first + 18) << text;
+  EXPECT_EQ(text.find(reason, first + 19), std::string::npos) << text;
+}
+
+TEST_F(RolloutCommand, DiffOfAConfigMapWithoutAKeyThatNodesUseIsAnError) {
+  options.verb = Verb::diff;
+  options.file = "-";
+  const std::string without =
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config, namespace: gpu-operator}\n"
+      "data: {other: \"version: v1\\n\"}\n";
+  EXPECT_EQ(run_with(options, without), 1) << err.str();
+  EXPECT_THAT(out.str(),
+              HasSubstr("error KeyInUse: key any of ConfigMap gpu-operator/mps-config goes, and one node uses "
+                        "it: gpu-1\n"));
+  options.json = true;
+  EXPECT_EQ(run_with(options, without), 1) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["findings"][0]["nodes"], Json::array({"gpu-1"}));
+}
+
 TEST_F(RolloutCommand, DiffWithoutAFileShowsWhatIsPending) {
   options.verb = Verb::diff;
   EXPECT_EQ(run_with(options), 0) << err.str();
