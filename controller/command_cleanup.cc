@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "controller/access.h"
 #include "controller/connected_command.h"
 #include "controller/leader_election.h"
 #include "controller/schedule.h"
@@ -45,6 +46,7 @@ struct CleanupRun {
   std::ostream* err = nullptr;
   std::size_t done = 0;
   std::vector<std::string> kept;
+  std::vector<std::string> removed;  // Record and Lease.
   int fail(int code, std::string_view why) const {
     *err << "gpu-sharing-operator cleanup: " << why << "\n";
     return code;
@@ -100,6 +102,11 @@ asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction pl
     const Json json{{"metadata", {{"resourceVersion", patch->resource_version}, {"finalizers", patch->finalizers}}}};
     body = json.dump();
   }
+  if (const auto* patch = std::get_if<PatchStatus>(&planned.action)) {
+    options.subresource = "status";
+    const Json json{{"metadata", {{"uid", patch->object.uid}}}, {"status", Json::parse(patch->status_json)}};
+    body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
   const k8s::Gvr gvr = resource_of(target);
   k8s::Result<std::string> answer = co_await run->client->merge_patch(gvr, key, body, options);
   co_return answer;
@@ -116,7 +123,7 @@ asio::awaitable<k8s::Result<void>> list_all(k8s::ApiClient* client, k8s::Gvr gvr
   });
   const k8s::ListOptions everything;
   const k8s::Result<std::string> listed = co_await client->list(gvr, everything, &sink);
-  if (!listed) co_return std::unexpected(listed.error());
+  if (!listed) co_return unlisted(listed.error(), gvr);
   co_return k8s::Result<void>{};
 }
 
@@ -132,6 +139,12 @@ asio::awaitable<k8s::Result<void>> read_ours(k8s::ApiClient* client, World* worl
   const k8s::Result<bool> served = co_await client->served(policies);
   if (!served) co_return std::unexpected(served.error());
   if (*served) listed = co_await list_all<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
+  if (!listed) co_return listed;
+  const k8s::Gvr rollouts{std::string(kGroup), "v1alpha1", "sharingrollouts"};
+  const k8s::Result<bool> records = co_await client->served(rollouts);
+  if (!records) co_return std::unexpected(records.error());
+  if (*records)
+    listed = co_await list_all<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
   co_return listed;
 }
 
@@ -164,7 +177,7 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
   index.refresh(world, run->settings);
   const std::set<std::string> candidates = nodes_to_revert(world, index);
   const std::set<std::string> used = co_await nodes_in_use(run, &world, candidates);
-  const Cleanup plan = plan_cleanup(world, index, used);
+  const Cleanup plan = plan_cleanup(world, index, used, run->clock->now());
   // What was kept on the first reading has lost its mark by the second.
   run->kept.insert(run->kept.end(), plan.kept.begin(), plan.kept.end());
   for (const PlannedAction& planned : plan.actions) {
@@ -191,14 +204,33 @@ asio::awaitable<int> clean(CleanupRun* run) {
   co_return run->fail(kFailed, "nodes keep changing: somebody writes what is being removed");
 }
 
+// Of the record and the Lease. Under a dry run it is only looked for.
 asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
   const k8s::ObjectKey key{run->settings.operator_namespace, name};
-  const k8s::DeleteOptions preconditions;
-  const k8s::WriteOptions options;
-  const k8s::Result<void> removed = co_await run->client->remove(gvr, key, preconditions, options);
+  const std::string what = fmt::format("{} {}", gvr.resource == "leases" ? "Lease" : "ConfigMap", k8s::to_string(key));
+  k8s::Result<void> removed;
+  if (run->cleanup.dry_run) {
+    const k8s::CallOptions call;
+    const k8s::Result<std::string> there = co_await run->client->get(gvr, key, call);
+    if (!there) removed = k8s::Result<void>(std::unexpected(there.error()));
+  } else {
+    const k8s::DeleteOptions preconditions;
+    const k8s::WriteOptions options;
+    removed = co_await run->client->remove(gvr, key, preconditions, options);
+  }
+  if (removed) run->removed.push_back(what);
   if (removed || removed.error().reason == k8s::Reason::not_found) co_return true;
   (void)run->fail(kFailed, removed.error().message);
   co_return false;
+}
+
+// The record and the Lease, as a dry run names them.
+asio::awaitable<bool> look_for_the_rest(CleanupRun* run) {
+  const k8s::Gvr config_maps{"", "v1", "configmaps"};
+  const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
+  const bool record = co_await remove(run, config_maps, run->settings.state_config_map);
+  const bool lease = co_await remove(run, leases, run->options.lease_name);
+  co_return record&& lease;
 }
 
 void report(const CleanupRun& run) {
@@ -207,10 +239,13 @@ void report(const CleanupRun& run) {
   const auto repeated = std::ranges::unique(kept);
   kept.erase(repeated.begin(), repeated.end());
   if (run.cleanup.json) {
-    const Json document{{"changed", run.done}, {"kept", kept}, {"dryRun", run.cleanup.dry_run}};
+    const Json document{
+        {"changed", run.done}, {"kept", kept}, {"removed", run.removed}, {"dryRun", run.cleanup.dry_run}};
     *run.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return;
   }
+  for (const std::string& text : run.removed)
+    *run.out << fmt::format("{}: {}\n", text, run.cleanup.dry_run ? "would be removed" : "removed");
   for (const std::string& text : kept) *run.out << "kept: " << text << "\n";
   *run.out << fmt::format("{} object{} {}\n", run.done, run.done == 1 ? "" : "s",
                           run.cleanup.dry_run ? "would be changed" : "changed");
@@ -242,8 +277,10 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
   int code = 0;
   if (cleanup.dry_run) {
     code = co_await clean(&run);
-    if (code == 0) report(run);
-    co_return code;
+    if (code != 0) co_return code;
+    const bool looked = co_await look_for_the_rest(&run);
+    report(run);
+    co_return looked ? 0 : kFailed;
   }
   const bool stopped = co_await stop_deployment(&run);
   if (!stopped) co_return kFailed;

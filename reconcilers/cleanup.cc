@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "reconcilers/assess.h"
@@ -11,10 +12,13 @@
 #include "reconcilers/labels.h"
 #include "reconcilers/node_labels.h"
 #include "reconcilers/rollout/pass.h"
+#include "reconcilers/rollout/status.h"
 
 namespace gso {
 
 namespace {
+
+using Json = nlohmann::json;
 
 constexpr std::string_view kReconciler = "cleanup";
 
@@ -133,6 +137,30 @@ std::vector<const T*> sorted(const k8s::Store<T>& store) {
   return out;
 }
 
+// Under way for ever otherwise: nobody is left to write its status.
+void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
+  const std::string& phase = rollout.phase;
+  if (phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack") return;
+  constexpr std::string_view kWhy = "the operator was removed while it was under way: its nodes stay as they are";
+  const Json old = Json::parse(rollout.status_json, nullptr, false);
+  Json status = old.is_object() ? old : Json::object();
+  status["phase"] = "Superseded";
+  const std::vector<StatusCondition> conditions{
+      {"Ready", false, std::string(kOperatorRemoved), std::string(kWhy)},
+      {"Progressing", false, std::string(kOperatorRemoved), std::string(kWhy)},
+      // So that its switches count for nothing when an operator comes back.
+      {std::string(kCurrentCondition), false, std::string(kOperatorRemoved), std::string(kWhy)}};
+  status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, now);
+  PatchStatus patch{{std::string(kApiVersion), "SharingRollout", "", rollout.meta.name, rollout.meta.uid},
+                    status.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  out.actions.push_back({std::string(kReconciler),
+                         std::move(patch),
+                         "Cleanup",
+                         fmt::format("ends as Superseded ({})", kOperatorRemoved),
+                         false,
+                         {}});
+}
+
 }  // namespace
 
 std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index) {
@@ -145,7 +173,7 @@ std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index) {
   return out;
 }
 
-Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use) {
+Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use, WallTime now) {
   Cleanup out;
   Leaving leaving(world, index);
   for (const Node* node : sorted(world.nodes)) leaving.clean(*node, in_use.contains(node->meta.name), out);
@@ -158,6 +186,7 @@ Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::
     out.actions.push_back(
         {std::string(kReconciler), std::move(patch), "Cleanup", "nobody is left to revert it", false, {}});
   }
+  for (const SharingRollout* rollout : sorted(world.rollouts)) end_rollout(*rollout, now, out);
   return out;
 }
 

@@ -12,8 +12,9 @@
 namespace gso {
 
 struct Cleanup {
-  std::vector<PlannedAction> actions;  // PatchNode and PatchFinalizers; empty when nothing of ours is left.
-  std::vector<std::string> kept;       // What stays on purpose, and why: for people.
+  // PatchNode, PatchFinalizers and PatchStatus; empty when nothing of ours is left.
+  std::vector<PlannedAction> actions;
+  std::vector<std::string> kept;  // What stays on purpose, and why: for people.
 };
 
 // Nodes whose profile label a policy with deletionPolicy Revert has written: it goes back where nobody uses the GPUs,
@@ -24,7 +25,10 @@ struct Cleanup {
 //
 // Cordons of ours go, but where a driver upgrade, a MIG change or `hold` relies on them (S7). Labels that we wrote go
 // back to what stood before; nvidia.com/mps.capable stays, since the MPS daemon would end without it. The label that
-// selects a profile stays (Retain), or goes back (Revert) on nodes that nobody uses.
-[[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use);
+// selects a profile stays (Retain), or goes back (Revert) on nodes that nobody uses. SharingRollouts under way end as
+// Superseded (kOperatorRemoved): nobody is left to go on with them, and an operator that comes back begins anew.
+[[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use,
+                                   WallTime now);
+inline constexpr std::string_view kOperatorRemoved = "OperatorRemoved";
 
 }  // namespace gso

@@ -139,6 +139,8 @@ for node in json.load(open(sys.argv[1]))["items"]:
              if key.startswith("gpusharing.dev/") and key != "gpusharing.dev/devices"]  # Those are the administrator's.
 for thing in json.load(open(sys.argv[2]))["items"]:
     if thing["metadata"].get("finalizers"): left.append(f"{thing['metadata']['name']}: {thing['metadata']['finalizers']}")
+    if thing.get("status", {}).get("phase") in ("Progressing", "Paused", "AwaitingApproval"):
+        left.append(f"{thing['metadata']['name']} is {thing['status']['phase']}")
 print("\n".join(left))
 sys.exit(bool(left))
 PY

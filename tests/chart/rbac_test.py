@@ -40,6 +40,8 @@ CLEANUP = {
     ("apps", "daemonsets"): {"list"},
     ("", "pods"): {"list"},
     ("gpusharing.dev", "sharingpolicies"): {"list", "patch"},
+    ("gpusharing.dev", "sharingrollouts"): {"list"},
+    ("gpusharing.dev", "sharingrollouts/status"): {"patch"},
     ("apps", "deployments/scale"): {"patch"},
     ("coordination.k8s.io", "leases"): {"get", "create", "update", "delete"},
     ("", "configmaps"): {"delete"},

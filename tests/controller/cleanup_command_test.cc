@@ -104,6 +104,35 @@ TEST_F(CleanupCommand, ADryRunWritesNothing) {
   EXPECT_EQ(get("/api/v1/nodes/gpu-1"), before);
   EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["kind"], "Status") << "it took the lease";
   EXPECT_THAT(out.str(), HasSubstr("2 objects would be changed"));
+  EXPECT_THAT(out.str(), HasSubstr("ConfigMap gpu-sharing-operator/gpu-sharing-operator-state: would be removed\n"));
+  EXPECT_THAT(out.str(), testing::Not(HasSubstr("Lease")));
+  lease_of("gone", "2025-01-01T00:00:00.000000Z");
+  EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("Lease gpu-sharing-operator/gpu-sharing-operator: would be removed\n"));
+}
+
+TEST_F(CleanupCommand, ARolloutUnderWayEndsWithAReason) {
+  for (const std::string name : {"done", "going"}) {
+    post("/apis/gpusharing.dev/v1alpha1/sharingrollouts",
+         R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingRollout","metadata":{"name":")" + name +
+             R"("},"spec":{"policy":"p","configMap":"gpu-operator/mps-config","key":"any","toRevision":"v1-2",
+             "profile":"version: v1\n","approved":true}})");
+    const std::string phase = name == "done" ? "Completed" : "Progressing";
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
+          R"({"status":{"phase":")" + phase + R"(","startedAt":"2026-01-01T00:00:00Z"}})");
+  }
+  EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/done")["status"]["phase"], "Completed");
+  const Json status = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/going")["status"];
+  EXPECT_EQ(status["phase"], "Superseded");
+  EXPECT_EQ(status["startedAt"], "2026-01-01T00:00:00Z");
+  for (const Json& condition : status["conditions"]) {
+    EXPECT_EQ(condition["status"], "False");
+    EXPECT_EQ(condition["reason"], "OperatorRemoved");
+  }
+  EXPECT_EQ(status["conditions"].size(), 3U);
+  EXPECT_THAT(out.str(), HasSubstr("SharingRollout going: ends as Superseded (OperatorRemoved)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("3 objects changed"));
 }
 
 TEST_F(CleanupCommand, ARefusalIsAFailureAndIsSaid) {

@@ -27,7 +27,7 @@ FleetSpec spec_of(int nodes, const std::string& profile) {
 Cleanup leave(FleetModel& fleet, const std::set<std::string>& in_use = {}) {
   fleet.index.note_everything_changed();
   fleet.index.refresh(fleet.world, fleet.settings);
-  Cleanup out = plan_cleanup(fleet.world, fleet.index, in_use);
+  Cleanup out = plan_cleanup(fleet.world, fleet.index, in_use, fleet.now);
   for (const PlannedAction& action : out.actions) fleet.apply(action);
   return out;
 }
