@@ -14,12 +14,12 @@
 
 namespace gso {
 
-// What tables say of a node. `assessment` is null where no device plugin selects it.
+// What tables say of a node.
 struct ShownState {
   std::string state;  // "current", "Blocked(OutsideWindow)", "Drift", "NoPlugin", …
   std::string message;
 };
-// The same in a word, as metrics count it: UpToDate are those that a policy counts so.
+// The state in a word, as metrics count it: UpToDate are those that a policy counts so.
 [[nodiscard]] std::string_view state_name(const NodeAssessment& assessment);
 
 // After index.refresh(). Where the namespace of the node's device plugin could not be read, its state is not known
