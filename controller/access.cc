@@ -49,7 +49,7 @@ bool is_missing_right(std::string_view verb, std::string_view message) {
 std::string explain_error(const k8s::Error& error, const Attempt& attempt) {
   const std::string kind = kind_of(attempt);
   if (error.reason != k8s::Reason::forbidden || !is_missing_right(attempt.verbs.front(), error.message))
-    return fmt::format("{}: {}", kind, error.message);
+    return error.message;  // "list nodes: …" already.
   const std::string group = attempt.gvr.group.empty() ? "\"\"" : attempt.gvr.group;
   return fmt::format(
       "{}{} may not be {} by {}: it takes the rule {{apiGroups: [{}], resources: [{}], verbs: [{}]}} in {}", kind,

@@ -19,7 +19,7 @@ struct Attempt {
 };
 
 // A 403: 'configmaps of namespace gpu-operator may not be listed by User "x": it takes the rule {apiGroups: …} in a
-// Role there'. Any other error: the kind, and its own text.
+// Role there'. Any other error: its own text.
 [[nodiscard]] std::string explain_error(const k8s::Error& error, const Attempt& attempt);
 
 // The same as an error, of a list (coroutines name no aggregates). `ns`: empty for all, or a cluster-scoped kind.

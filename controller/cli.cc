@@ -63,6 +63,11 @@ k8s::Result<void> complete_rollout(const Commands& c, Invocation& out) {
   return check_key(out.rollout, "rollout diff");
 }
 
+// `explain pod NAME`: --namespace is the pod's then, as with kubectl, not the operator's.
+bool names_a_pod_alone(const std::vector<std::string>& what) {
+  return what.size() == 2 && what.front().starts_with("po") && what.back().find('/') == std::string::npos;
+}
+
 // What the chosen subcommand needs beyond CLI11's own checks. Errors: `invalid`.
 k8s::Result<void> complete(Commands& c, Invocation& out) {
   const bool json = c.output == "json";
@@ -111,6 +116,7 @@ k8s::Result<void> complete(Commands& c, Invocation& out) {
     out.command = Invocation::Command::explain;
     out.explain.form = form_of(c.output);
     fine = settings(c.explain_settings);
+    if (fine && names_a_pod_alone(out.explain.what)) out.explain.pod_namespace = out.options.namespace_;
   } else if (c.audit->parsed()) {
     out.command = Invocation::Command::audit;
     out.audit.form = form_of(c.output);
@@ -192,9 +198,9 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, std::ostre
 int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err,
             const std::string& called) {
   const std::string name = called.substr(called.rfind('/') + 1);
-  if (name == kCompleter) return print_completions(arguments, out);
+  if (name == kCompleter) return print_completions(arguments, out, names_of_cluster);
   if (!arguments.empty() && arguments.front() == kCompleteWord) {
-    return print_completions({arguments.begin() + 1, arguments.end()}, out);
+    return print_completions({arguments.begin() + 1, arguments.end()}, out, names_of_cluster);
   }
   Invocation invocation =
       parse_arguments(arguments, out, err, name == kPlugin ? "kubectl gpu-sharing" : "gpu-sharing-operator");

@@ -40,7 +40,8 @@ void add_diff(CLI::App* app, RolloutOptions& out) {
                   "ConfigMap or profile to compare with, - for stdin; by default what the cluster has now")
       ->type_name("FILE");
   app->add_option("--key", out.key, "Key that a profile is for")->type_name("KEY");
-  app->footer("Reads only. Exit status 1: the text is one that no device plugin takes.");
+  app->footer(
+      "Reads only. Exit status 1: the text is one that no device plugin takes, or a key that nodes use would go.");
 }
 
 struct VerbText {
@@ -179,7 +180,8 @@ void describe_looks(Commands& c, Invocation& out) {
   c.explain->footer(
       "Reads only, and needs nothing installed. Exit status: 0 nothing is wrong, 1 the node is Failed or Blocked or "
       "has\n"
-      "an error, or the pod cannot run; 2 there is no such object, or the cluster cannot be read.");
+      "an error, or the pod cannot run; 2 there is no such object, or the cluster, or what the node's device plugin\n"
+      "loads, cannot be read. With `pod NAME`, --namespace is the pod's.");
 
   c.audit = c.app.add_subcommand("audit", "What is wrong with GPU sharing in the cluster, on one page");
   add_manifests(c.audit, out.audit.files);
@@ -238,7 +240,8 @@ void describe(Commands& c, Invocation& out, const std::string& program) {
   describe_cleanup(c, out.cleanup);
   describe_installation(c, out);
 
-  c.completion = c.app.add_subcommand("completion", "Print the script that completes commands and options in a shell");
+  c.completion =
+      c.app.add_subcommand("completion", "Print the script that completes commands, options and names in a shell");
   c.completion->add_option("SHELL", out.shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));

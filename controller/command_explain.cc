@@ -263,7 +263,8 @@ namespace {
 
 asio::awaitable<int> explain_in(Session session, ExplainOptions explain, PlannerSettings settings, std::ostream* out,
                                 std::ostream* err) {
-  const std::string ns = session.namespace_name.empty() ? "default" : session.namespace_name;
+  std::string ns = session.namespace_name.empty() ? "default" : session.namespace_name;
+  if (!explain.pod_namespace.empty()) ns = explain.pod_namespace;
   const k8s::Result<ExplainTarget> target = explain_target(explain.what, ns);
   if (!target) {
     *err << kCommand << ": " << target.error().message << "\n";
@@ -299,7 +300,8 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
     if (target->pod && question.pod_json.empty()) return usage("there is no pod " + k8s::to_string(target->key));
     return answer(question, *view, out, err);
   }
-  const PlannerSettings settings = options.planner_settings();
+  PlannerSettings settings = options.planner_settings();
+  if (!explain.pod_namespace.empty()) settings.operator_namespace = PlannerSettings().operator_namespace;
   return run_connected(kCommand, options, err,
                        [&](const Session& session) { return explain_in(session, explain, settings, &out, &err); });
 }

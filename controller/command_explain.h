@@ -16,6 +16,7 @@ namespace gso {
 
 struct ExplainOptions {
   std::vector<std::string> what;   // NODE | NAMESPACE/POD | node NAME | pod NAME | pod NAMESPACE/NAME
+  std::string pod_namespace;       // --namespace beside `pod NAME`, as kubectl means it; empty: not so.
   std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
   OutputForm form = OutputForm::text;
 };

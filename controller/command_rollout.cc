@@ -85,7 +85,7 @@ int show_status(RolloutCall& call) {
     const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
     std::string estimate;
     const bool current = status.is_object() && status.value("currentRollout", "") == facts.rollout->meta.name;
-    if (current) estimate = status.value("estimatedCompletion", "");
+    if (current && waits_for_workloads(facts).empty()) estimate = status.value("estimatedCompletion", "");
     document["rollouts"].push_back(rollout_json(facts));
     document["rollouts"].back()["estimatedCompletion"] = estimate;
     if (!call.options.json) print_rollout_status(facts, estimate, call.clock->now(), *call.out);

@@ -19,6 +19,7 @@
 #include "controller/status_watch.h"
 #include "controller/stop_signals.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/switches.h"
 #include "reconcilers/facts.h"
 #include "reconcilers/registry.h"
 
@@ -111,8 +112,11 @@ std::vector<RolloutFacts> rollouts_of(const World& world) {
 
 Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   const NodeAssessment none{};
-  Json document{
-      {"nodes", Json::array()}, {"rollouts", Json::array()}, {"kai", Json::array()}, {"incomplete", status.incomplete}};
+  Json document{{"nodes", Json::array()},
+                {"rollouts", Json::array()},
+                {"kai", Json::array()},
+                {"findings", Json::array()},
+                {"incomplete", status.incomplete}};
   for (const NodeRow& row : nodes) {
     const NodeAssessment& a = row.assessment == nullptr ? none : *row.assessment;
     document["nodes"].push_back({{"name", row.name},
@@ -138,6 +142,7 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
                                     {"updated", facts.updated},
                                     {"total", facts.total}});
   }
+  for (const Finding& finding : ignored_switches(status.world)) document["findings"].push_back(to_json(finding));
   for (const Finding& finding : status.kai) {
     document["kai"].push_back(
         {{"severity", to_string(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
@@ -259,6 +264,10 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
   }
   for (const Finding& finding : status.kai)
     out << "\nkai-config: " << finding.message << " (" << finding.reason << ")\n";
+  for (const Finding& finding : ignored_switches(status.world)) {
+    out << fmt::format("\n{} {}: {} {}: {}\n", to_string(finding.severity), finding.reason, finding.object.kind,
+                       finding.object.name, finding.message);
+  }
   for (const std::string& missing : status.incomplete) out << "incomplete: " << missing << "\n";
   return trouble;
 }

@@ -34,8 +34,9 @@ struct FleetStatus {
   std::vector<Finding> kai;
 };
 // Every node with GPUs, whether we have anything to do with it or not, and every rollout on record: tables, cut to the
-// terminal's width (not the wide one), or a document {"nodes":[…],"rollouts":[…],"kai":[…],"incomplete":[…]}. Returns
-// true when a node is Failed or Blocked.
+// terminal's width (not the wide one), or a document
+// {"nodes":[…],"rollouts":[…],"kai":[…],"findings":[…],"incomplete":[…]}. Returns true when a node is Failed or
+// Blocked.
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
 
 }  // namespace gso

@@ -28,9 +28,13 @@ struct Session {
 using SessionBody = std::function<boost::asio::awaitable<int>(Session session)>;
 
 // Connects as the options say, runs the body to its end and returns the exit status that it gives; 2 with a line on
-// `err` where the configuration of the connection cannot be used. `command` begins that line.
+// `err` where the configuration of the connection cannot be used. After a 401 a line says whose credentials those were.
+// `command` begins that line.
 [[nodiscard]] int run_connected(std::string_view command, const Options& options, std::ostream& err,
                                 const SessionBody& body);
+
+// What is said once the API server has answered 401. `identity`: k8s::Connection's.
+[[nodiscard]] std::string login_hint(const std::string& server, const std::string& identity);
 
 // The same for what needs the client and the clock alone. `command` is the subcommand's name.
 using ClusterTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* client, k8s::Clock* clock)>;

@@ -2,6 +2,7 @@
 #include "controller/rollout_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -160,6 +161,34 @@ k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutC
   return fitting;
 }
 
+std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {
+  std::vector<std::string> out;
+  for (const RolloutFacts::NodeRow& node : facts.nodes) {
+    const bool workloads = node.reason == kWaitingForWorkloads || node.reason == kPdbRefuses ||
+                           node.reason == kJobSpansNodes || node.reason == kRenameStrandsPods;
+    if (workloads) out.push_back(node.name);
+  }
+  return out;
+}
+
+namespace {
+
+// ", about 2m to go", or what nobody can foretell.
+std::string outlook(const RolloutFacts& facts, const std::string& estimate, k8s::WallTime now) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> waits = waits_for_workloads(facts);
+  if (!waits.empty()) {
+    const std::size_t rest = waits.size() > kNamed ? waits.size() - kNamed : 0;
+    waits.resize(waits.size() - rest);
+    return fmt::format(", waiting for workloads on {}{}", fmt::join(waits, ", "),
+                       rest > 0 ? fmt::format(" and {} more", rest) : "");
+  }
+  const auto end = k8s::parse_rfc3339(estimate);
+  return end && *end > now ? ", about " + about(*end - now) + " to go" : std::string();
+}
+
+}  // namespace
+
 void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, k8s::WallTime now,
                           std::ostream& out) {
   const SharingRollout& rollout = *facts.rollout;
@@ -174,11 +203,8 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
                                        : fmt::format("; wave {}", facts.wave));
   if (!facts.message.empty()) out << fmt::format("  {}: {}\n", facts.reason, facts.message);
   const auto started = k8s::parse_rfc3339(facts.started_at);
-  const auto end = k8s::parse_rfc3339(estimate);
-  if (started && !facts.finished()) {
-    out << fmt::format("  for {}{}\n", about(now - *started),
-                       end && *end > now ? ", about " + about(*end - now) + " to go" : "");
-  }
+  if (started && !facts.finished())
+    out << fmt::format("  for {}{}\n", about(now - *started), outlook(facts, estimate, now));
   std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
   for (const auto& node : facts.nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
   if (rows.size() > 1) print_table(rows, out);

@@ -52,6 +52,9 @@ struct RolloutChoice {
 
 // "[######..................]"
 [[nodiscard]] std::string progress_bar(std::int64_t done, std::int64_t total);
+// Nodes whose workloads must end, or be let go by a budget, before the rollout goes on: nobody knows when.
+[[nodiscard]] std::vector<std::string> waits_for_workloads(const RolloutFacts& facts);
+// `estimate` is left out where it waits for workloads.
 void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, k8s::WallTime now, std::ostream& out);
 void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out);
 // The record of one, with the text that it rolls out.

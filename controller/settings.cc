@@ -12,7 +12,7 @@ void Settings::add_to(CLI::App* app, const std::function<bool(const OptionSpec&)
   for (const OptionSpec& spec : option_specs()) {
     if (!wanted(spec)) continue;
     std::string& value = values_[spec.name];
-    const std::string flag = "--" + spec.name;
+    const std::string flag = (spec.name == "namespace" ? "-n,--" : "--") + spec.name;
     CLI::Option* option = spec.flag ? app->add_flag(flag, value, spec.doc) : app->add_option(flag, value, spec.doc);
     option->envname(spec.environment())->group(spec.group);
     if (!spec.flag) option->type_name(spec.type);

@@ -38,6 +38,7 @@ struct Connection {
   std::string client_key_file;
   std::string namespace_name = "default";
   std::string user_agent;
+  std::string identity;  // Whose credentials they are, for people: 'user "x" of context "y" (kubeconfig …)'.
   std::shared_ptr<CredentialSource> credentials;  // May be null: no Authorization header.
 };
 

@@ -37,6 +37,7 @@ Result<Connection> in_cluster_connection(const Environment& environment, Clock* 
   const std::string host = *environment(kHost);
   const bool ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
   Connection connection;
+  connection.identity = "the pod's ServiceAccount";
   connection.server = fmt::format("https://{}{}{}:{}", ipv6 ? "[" : "", host, ipv6 ? "]" : "", *environment(kPort));
   Result<std::string> ca = read_file(folder + "/ca.crt");
   if (!ca) return fail(Reason::invalid, "in-cluster configuration: " + ca.error().message);

@@ -215,6 +215,7 @@ Result<Connection> connection_from(const Kubeconfig& config, std::string_view co
                                              where, name, chosen->second.user, names(config.users)));
   }
   Connection connection;
+  connection.identity = fmt::format("user \"{}\" of context \"{}\" ({})", chosen->second.user, name, where);
   if (!chosen->second.ns.empty()) connection.namespace_name = chosen->second.ns;
   if (Result<void> filled = fill_cluster(cluster->second, cluster->first, &connection); !filled) {
     return std::unexpected(filled.error());

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 
 #include "reconcilers/assess.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/switches.h"
 #include "reconcilers/facts.h"
 #include "reconcilers/fleet_index.h"
 #include "reconcilers/labels.h"
@@ -70,6 +72,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     if (a != nullptr || has_gpus(*node)) add_node(snapshot.world, *node, index, out);
   }
   add_unused_profiles(snapshot.world, index, out);
+  std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
     return std::tie(a.severity, a.reason, a.object.kind, a.object.ns, a.object.name, a.message) <
            std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);

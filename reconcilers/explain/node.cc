@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "reconcilers/explain/switches.h"
 #include "reconcilers/facts.h"
 #include "reconcilers/fleet_index.h"
 #include "reconcilers/labels.h"
@@ -296,6 +297,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     const bool mine = finding.object.kind == "Node" && finding.object.name == name;
     if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
   }
+  if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));
   out.next = next_step(index.impl(), *node, a, out.shown.state);
   return out;
 }

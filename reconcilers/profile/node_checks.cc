@@ -172,8 +172,8 @@ std::vector<Diagnostic> check_on_release(const Profile& profile, const PluginVer
   } else if (profile.strategy() == Strategy::mps) {
     const bool panics = version.known && !version.known_below(0, 18, 0) && version.known_below(0, 20, 0);
     add(Severity::warning, panics ? "MPSSidecarPanics" : "MPSSidecarCannotSignal", "sharing.mps",
-        fmt::format("the MPS daemon of plugin {} does not load a changed profile by itself: its sidecar {}; the pod "
-                    "must be replaced",
+        fmt::format("the MPS daemon of plugin {} does not load a changed profile by itself: its sidecar {}; so the "
+                    "operator replaces its pod when the profile changes",
                     release, panics ? "panics" : "finds no process to signal"));
     if (profile.mps->fail_requests_greater_than_one == false && refuses_requests_above_one(profile, version)) {
       add(Severity::warning, "FailRequestsForced", "sharing.mps.failRequestsGreaterThanOne",

@@ -12,6 +12,7 @@
 #include "controller/command_explain.h"
 #include "controller/command_plan.h"
 #include "controller/command_support_bundle.h"
+#include "controller/completed_names.h"
 #include "controller/read_world.h"
 #include "reconcilers/manifests.h"
 #include "tests/controller/our_cluster.h"
@@ -143,6 +144,38 @@ TEST_F(LookCommands, ThePlanOfTheLiveClusterIsThatOfItsManifests) {
   const Json live = Json::parse(out.str());
   ASSERT_FALSE(live["actions"].empty());  // The baseline.
   EXPECT_EQ(live["actions"][0]["action"], "WriteConfigMap");
+}
+
+TEST_F(LookCommands, AShellIsOfferedTheNamesThatThereAre) {
+  post_pod("first", R"("nvidia.com/gpu":"4")", "gpu-1");
+  using Kind = NameQuestion::Kind;
+  const std::vector<NameQuestion> questions{{Kind::rollout, "", "", ""},  // Not served.
+                                            {Kind::node, "", "", ""},
+                                            {Kind::pod, "", "team/", ""}};
+  EXPECT_THAT(sim.run(list_names(&client, &sim.clock, questions, "team")), testing::ElementsAre("gpu-1", "team/first"));
+  forbid("nodes");
+  EXPECT_THAT(sim.run(list_names(&client, &sim.clock, questions, "team")), testing::ElementsAre("team/first"));
+}
+
+TEST_F(LookCommands, AHoldThatDoesNotHoldIsSaid) {
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/hold":"yes"}}})");
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+        R"({"metadata":{"annotations":{"gpusharing.dev/paused":"1"}}})");
+  EXPECT_EQ(explain({"gpu-1"}), 0) << err.str();
+  const char* hold =
+      "warning HoldIgnored: annotation gpusharing.dev/hold=yes does not hold the node: only the value true does; "
+      "kubectl "
+      "annotate node gpu-1 gpusharing.dev/hold=true --overwrite\n";
+  EXPECT_THAT(out.str(), HasSubstr(hold));
+  EXPECT_EQ(audit(), 0);
+  EXPECT_THAT(out.str(), HasSubstr("HoldIgnored"));
+  EXPECT_THAT(out.str(), HasSubstr("PausedIgnored: annotation gpusharing.dev/paused=1 does not pause"));
+  for (const char* meant : {"true", "false"}) {
+    merge("/api/v1/nodes/gpu-1",
+          std::string(R"({"metadata":{"annotations":{"gpusharing.dev/hold":")") + meant + "\"}}}");
+    (void)explain({"gpu-1"});
+    EXPECT_THAT(out.str(), Not(HasSubstr("HoldIgnored"))) << meant;
+  }
 }
 
 TEST_F(LookCommands, TheSupportBundleHoldsObjectsAndFindingsAndNoSecrets) {

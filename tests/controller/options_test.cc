@@ -201,6 +201,14 @@ TEST(OptionsTest, PlannerSettingsFollowTheOptions) {
   EXPECT_EQ(settings.cluster_max_unavailable, (IntOrPercent{7, true}));
 }
 
+TEST(CommandLineTest, TheShortFormOfNamespaceIsTheOperatorsAndThatOfAPodNamedAlone) {
+  EXPECT_EQ(parse({"status", "-n", "ops"}).invocation.options.namespace_, "ops");
+  EXPECT_EQ(parse({"rollout", "pause", "-n", "ops"}).invocation.options.namespace_, "ops");
+  EXPECT_EQ(parse({"explain", "pod", "p", "-n", "team"}).invocation.explain.pod_namespace, "team");
+  EXPECT_EQ(parse({"explain", "pod", "team/p", "-n", "ops"}).invocation.explain.pod_namespace, "");
+  EXPECT_EQ(parse({"explain", "node", "-n", "ops"}).invocation.explain.pod_namespace, "");
+}
+
 TEST(OptionsTest, DefaultsOfTheFlagsAreThoseOfThePlanners) {
   const PlannerSettings flags = Options().planner_settings();
   const PlannerSettings planners;

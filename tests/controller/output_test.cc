@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "controller/command_completion.h"
+#include "controller/connected_command.h"
 #include "controller/output_form.h"
 #include "controller/redaction.h"
 #include "controller/tar_archive.h"
@@ -103,6 +104,88 @@ TEST(Completion, OffersSubcommandsOptionsAndValuesWhereTheyBelong) {
   EXPECT_THAT(complete({"completion", ""}), HasSubstr("zsh\t"));
   EXPECT_EQ(complete({"status", "--context", "x", "unknown", "--nothing="}), ":4\n");
   EXPECT_EQ(complete({"--", "=", "=", "-"}).find("Segmentation"), std::string::npos);
+}
+
+// What the names were asked for, and what is offered of the answers.
+struct Offer {
+  std::vector<std::string> words;
+  std::string asked;  // "node, namespaces/"
+  std::string offered;
+};
+
+std::string print(const NameQuestion& question) {
+  static const char* const kKinds[] = {"node", "namespace", "pod", "policy", "rollout"};
+  return question.before + kKinds[static_cast<int>(question.kind)] + question.after +
+         (question.ns.empty() ? "" : " of " + question.ns);
+}
+
+std::vector<std::string> there_are(NameQuestion::Kind kind) {
+  switch (kind) {
+    case NameQuestion::Kind::node:
+      return {"gpu-1", "gpu-2"};
+    case NameQuestion::Kind::name_space:
+      return {"team"};
+    case NameQuestion::Kind::pod:
+      return {"p"};
+    case NameQuestion::Kind::policy:
+      return {"default"};
+    case NameQuestion::Kind::rollout:
+      return {"r"};
+  }
+  return {};
+}
+
+TEST(Completion, NamesAreAskedForWhereAWordMayNameAnObject) {
+  const std::vector<Offer> offers{
+      {{"explain", ""}, "node, namespace/", "gpu-1\t\ngpu-2\t\nteam/\t\n:6\n"},
+      {{"explain", "g"}, "node, namespace/", "gpu-1\t\ngpu-2\t\n:4\n"},
+      {{"explain", "node", "gpu-2"}, "node", "gpu-2\t\n:4\n"},
+      {{"explain", "pod", "-n", "x", "te"}, "pod of x, namespace/", "team/\t\n:6\n"},
+      {{"explain", "team/"}, "team/pod of team", "team/p\t\n:4\n"},
+      {{"rollout", "start", ""}, "policy", "default\t\n:4\n"},
+      {{"rollout", "pause", "policy/"}, "rollout, policy/policy", "policy/default\t\n:4\n"},
+      {{"rollout", "diff", ""}, "", ":4\n"},
+      {{"status", "--namespace", "t"}, "namespace", "team\t\n:4\n"},
+      {{"status", ""}, "", ":4\n"},
+      {{"lint", ""}, "", ":0\n"},
+  };
+  for (const Offer& offer : offers) {
+    std::string asked;
+    const NameSource source = [&](const std::vector<NameQuestion>& questions, const NameConnection& connection) {
+      EXPECT_EQ(connection.context, "");
+      std::vector<std::string> names;
+      for (const NameQuestion& question : questions) {
+        asked += (asked.empty() ? "" : ", ") + print(question);
+        for (const std::string& name : there_are(question.kind))
+          names.push_back(question.before + name + question.after);
+      }
+      return names;
+    };
+    std::ostringstream out;
+    EXPECT_EQ(print_completions(offer.words, out, source), 0);
+    EXPECT_EQ(asked, offer.asked);
+    EXPECT_THAT(out.str(), testing::EndsWith(offer.offered)) << offer.asked;
+  }
+}
+
+TEST(Completion, TheClusterIsTheOneThatTheWordsName) {
+  NameConnection used;
+  const NameSource source = [&](const std::vector<NameQuestion>&, const NameConnection& connection) {
+    used = connection;
+    return std::vector<std::string>();
+  };
+  std::ostringstream out;
+  (void)print_completions({"explain", "--kubeconfig=/k", "--context", "c", ""}, out, source);
+  EXPECT_EQ(used.kubeconfig, "/k");
+  EXPECT_EQ(used.context, "c");
+  EXPECT_EQ(out.str(), ":4\n");
+}
+
+TEST(Login, AHintNamesWhoseCredentialsAreRefused) {
+  EXPECT_THAT(
+      login_hint("https://h:6443", R"(user "a" of context "c" (kubeconfig /k))"),
+      HasSubstr(R"(https://h:6443 does not accept the credentials of user "a" of context "c" (kubeconfig /k))"));
+  EXPECT_THAT(login_hint("https://h", ""), HasSubstr("none are given"));
 }
 
 TEST(Completion, EachShellHasAScriptThatAsksTheBinary) {

@@ -134,6 +134,23 @@ TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) 
   EXPECT_EQ(document["rollouts"][0]["counts"]["updated"], 2);
 }
 
+TEST_F(RolloutCommand, NoTimeIsGivenWhereWorkloadsDecide) {
+  rollout("r", "Progressing", "v1-2");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        R"({"status":{"currentRollout":"r","estimatedCompletion":"2026-01-01T01:00:00Z"}})");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("  for [0-9]+s, about [0-9]+m to go\n"));
+  merge(
+      "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+      R"({"status":{"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads","message":"team/job"}]}})");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("  for [0-9]+s, waiting for workloads on gpu-1\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("to go")));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["estimatedCompletion"], "");
+}
+
 TEST_F(RolloutCommand, HistoryIsNewestFirstAndARecordHasItsText) {
   rollout("old", "Completed", "v1-1", "any", "version: v1 # old\n");
   rollout("new", "Progressing", "v1-2");

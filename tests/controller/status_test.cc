@@ -197,6 +197,15 @@ TEST_F(StatusTest, WhatMayNotBeReadIsNamedAndTheRestIsShown) {
   EXPECT_THAT(print(false), HasSubstr("incomplete: configmaps of namespace gpu-operator may not be listed by "));
 }
 
+TEST_F(StatusTest, ASwitchThatMeansNothingIsSaid) {
+  ASSERT_TRUE(read().has_value());
+  Node node = *world.nodes.find("gpu-1");
+  node.meta.annotations.set("gpusharing.dev/hold", "on");
+  world.nodes.apply(node);
+  EXPECT_THAT(print(false), HasSubstr("\nwarning HoldIgnored: Node gpu-1: annotation gpusharing.dev/hold=on does not"));
+  EXPECT_EQ(nlohmann::json::parse(print(true))["findings"][0]["reason"], "HoldIgnored");
+}
+
 TEST_F(StatusTest, WithoutNodesThereIsNothingToShow) {
   sim::FaultRule rule;
   rule.fault = sim::Fault::forbidden;

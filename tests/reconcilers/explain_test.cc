@@ -247,6 +247,7 @@ TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationIsToldSo) {
   ASSERT_EQ(out.causes.size(), 2U);
   EXPECT_EQ(out.causes[0].code, "GPUFractionInvalid");
   EXPECT_EQ(out.causes[1].code, "NoKAI");
+  EXPECT_NE(out.causes[1].command, "");
   EXPECT_THAT(explained.pod(pod("")).causes, IsEmpty());
   EXPECT_EQ(explained.pod(pod("")).asks, "");
 }
