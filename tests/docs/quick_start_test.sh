@@ -10,7 +10,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../conformance/beside_cluster.sh" "$@"
 
 page=$project/docs/quick-start.md
-left_out='^(docker build|kind |helm repo add|helm install gpu-operator|gpu-sharing-operator (lint|expect))'
+left_out='^(sudo |docker (build|exec) |kind |helm repo add|helm install gpu-operator|gpu-sharing-operator (lint|expect))'
 node=t4-02
 # The emulated GPU nodes would only pretend to run the operator's pods; and nobody waits a minute here.
 ours=(--set 'nodeSelector.kubernetes\.io/hostname=process-1' --set config.settle=2s --set config.canary-soak=1s --set config.status-lag=1s --set config.max-unavailable=100%
@@ -50,7 +50,7 @@ follow() {
   while IFS= read -r line; do
     if [[ $line =~ $left_out ]]; then continue; fi
     comment=${line#*#} line=${line%%#*}
-    line=${line//NODE/$node}
+    line=${line//NODE/$node} line=${line//kind-control-plane/$node}
     echo "\$ $line" | tee -a printed
     case $line in
       'kubectl edit '*) editor_for "$comment" && eval "KUBE_EDITOR=$work/editor $line" ;;
@@ -69,7 +69,7 @@ follow() {
 
 # As the GPU Operator leaves it when it was just installed.
 a_fleet_shares_no_gpu() {
-  kubectl wait --for=create --timeout=60s clusterpolicies.nvidia.com/cluster-policy
+  await 60 kubectl get clusterpolicies.nvidia.com cluster-policy
   kubectl label node mig-01 nvidia.com/device-plugin.config-
   kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge -p '{"spec":{"devicePlugin":{"config":null}}}'
   kubectl delete configmap mps-config --namespace gpu-operator
