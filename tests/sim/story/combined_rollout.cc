@@ -46,6 +46,7 @@ struct Play {
   RestartingOperator* op = nullptr;
   RestartLedger* ledger = nullptr;
   Combination what = {};
+  k8s::Duration disturbed_after{0};
   std::function<void()> lose_lease = [] {};
   std::function<void()> slow_down = [] {};  // The operator's watches.
   OperatorSettings settings = {};
@@ -146,7 +147,7 @@ asio::awaitable<void> disturb(std::shared_ptr<Play> play, std::size_t from) {
   };
   co_await scene->until("nodes in flight", 15min, started);
   if (!scene->failure().empty()) co_return;
-  co_await scene->clock().sleep_for(3s);  // Their pods are being replaced.
+  co_await scene->clock().sleep_for(play->disturbed_after);  // Their pods are being replaced.
   const auto nodes = scene->nodes_that(Happening::started, from);
   if (what.not_ready && !nodes.empty()) scene->fleet().node(nodes.back())->set_runtime(false);
   if (what.superseding == Superseding::none) co_return;
@@ -311,14 +312,18 @@ CombinedTrace play_on_server(const CombinedRollout& rollout) {
   play->op = &op;
   play->ledger = &ledger;
   play->what = rollout.what;
+  play->disturbed_after = rollout.disturbed_after;
   play->settings = settings_of(rollout.what);
   play->lose_lease = lose_lease_at(rollout.lease_lost_after, &world, &standby, play->settings);
   play->slow_down = [&world, lag = rollout.watch_lag] {
-    FaultRule slow;
-    slow.fault = Fault::latency;
-    slow.verb = "watch";
-    slow.delay = lag;
-    if (lag > 0s) world.operator_transport.faults().add(slow);
+    for (const char* resource : {"nodes", "pods"}) {
+      FaultRule slow;
+      slow.fault = Fault::latency;
+      slow.verb = "watch";
+      slow.resource = resource;
+      slow.delay = lag;
+      if (lag > 0s) world.operator_transport.faults().add(slow);
+    }
   };
   std::optional<std::string> wrong;
   asio::co_spawn(world.io, tell(play), [&wrong](const std::exception_ptr& error, std::string why) {
@@ -328,6 +333,8 @@ CombinedTrace play_on_server(const CombinedRollout& rollout) {
   EXPECT_TRUE(world.clock.run_until([&wrong] { return wrong.has_value(); }, 72h)) << "the rollout does not end";
   EXPECT_EQ(wrong.value_or(""), "") << world.record();
   play->trace.deletions = ledger.deletions();
+  play->trace.idle_writes = ledger.idle_writes();
+  play->trace.idle_write = ledger.idle_write();
   play->trace.writers = ledger.writers();
   return play->trace;
 }

@@ -16,7 +16,10 @@ struct CombinedRollout {
   // Beside what the combination brings: after so many writes from the edit on its Leases are refused for good, and a
   // second operator stands by. 0: there is one operator.
   std::uint64_t lease_lost_after = 0;
-  // From the edit on the operator sees what changes so much later: of everything that it watches.
+  // How long a node has been in flight when it is lost, or when the superseding edit comes.
+  k8s::Duration disturbed_after = std::chrono::seconds(3);
+  // From the edit on the operator sees so much later what changes of nodes and pods; everything else comes at once, and
+  // makes it plan.
   k8s::Duration watch_lag{0};
 };
 
@@ -25,6 +28,8 @@ struct CombinedTrace {
   std::uint64_t writes = 0;  // Of the first operator. Leases and Events not counted.
   std::uint64_t kills = 0;
   std::size_t deletions = 0;           // Of pods, on a node's way to a revision.
+  std::size_t idle_writes = 0;         // That changed nothing, from installation on.
+  std::string idle_write = {};         // The last of them.
   std::set<std::string> writers = {};  // Operators that wrote.
 };
 

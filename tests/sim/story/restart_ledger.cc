@@ -34,6 +34,10 @@ void RestartLedger::on_write(const AuditEntry& entry) {
   }
   writers_.insert(entry.user_agent);
   const std::string what = entry.verb + " " + entry.gvr.resource + " " + k8s::to_string(entry.key);
+  if (!entry.changed()) {
+    ++idle_writes_;
+    idle_write_ = what + " " + entry.body;
+  }
   if (entry.user_agent != holder_)
     violated("S4: " + entry.user_agent + " did " + what + ", but the lease is " + holder_ + "'s");
   if (entry.time - renewed_ > lease_) violated("S4: " + what + " came after the lease had run out");

@@ -29,6 +29,9 @@ class RestartLedger {
   [[nodiscard]] const std::string& violation() const { return violation_; }
   // Pods that were deleted on a node's way to a revision.
   [[nodiscard]] std::size_t deletions() const { return deletions_; }
+  // Writes that changed nothing, the last one named: somebody did again what he had not seen that he had done.
+  [[nodiscard]] std::size_t idle_writes() const { return idle_writes_; }
+  [[nodiscard]] const std::string& idle_write() const { return idle_write_; }
   // Operators (by user agent) that have written anything but Leases and Events.
   [[nodiscard]] const std::set<std::string>& writers() const { return writers_; }
 
@@ -42,7 +45,8 @@ class RestartLedger {
   ApiServer* server_ = nullptr;
   std::string user_;
   std::string violation_;
-  std::size_t deletions_ = 0;
+  std::size_t deletions_ = 0, idle_writes_ = 0;
+  std::string idle_write_;
   std::set<std::string> writers_;
   // Node, revision, DaemonSet -> uids.
   std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>> deleted_;

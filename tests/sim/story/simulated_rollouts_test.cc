@@ -1,7 +1,7 @@
 // Rollouts on the simulated API server with the whole operator, the invariants judged on every write: killed once after
 // some of their writes in turn, in twelve combinations in which any two of the eleven dimensions meet, with a leader
-// that loses its lease, and with watches that lag. GSO_SIMULATED_ROLLOUTS=full kills after every write and plays the 128
-// combinations of the planner's tests (MINUTES); GSO_STORY_VERBOSE=1 says what happens.
+// that loses its lease, and with watches that lag. GSO_SIMULATED_ROLLOUTS=full kills after every write and plays the
+// 128 combinations of the planner's tests (nine minutes of processor time); GSO_STORY_VERBOSE=1 says what happens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,17 +43,15 @@ class KilledOnce : public testing::TestWithParam<std::uint64_t> {};
 TEST_P(KilledOnce, ARolloutArrivesAfterEachOfItsWritesInTurn) {
   CombinedRollout rollout{.what = plain()};
   rollout.what.killed_every = std::numeric_limits<int>::max();
-  std::uint64_t writes = 0;
-  std::uint64_t k = 1 + GetParam() * (is_full() ? 1 : kSpread);
-  do {
+  for (std::uint64_t k = 1 + GetParam() * (is_full() ? 1 : kSpread);; k += kShards) {
     rollout.what.killed_from = static_cast<int>(k);
     SCOPED_TRACE(rollout.what.name());
     const CombinedTrace trace = play_on_server(rollout);
+    // There are so many writes; how many it is after a kill depends on what was killed.
+    if (is_full() && k > 50 && trace.kills == 0) return;
     EXPECT_EQ(trace.kills, 1U);
-    writes = trace.writes;
-    k += kShards;
-  } while (is_full() && !HasFailure() && k <= writes);
-  EXPECT_GT(writes, 20U);
+    if (!is_full() || HasFailure()) return;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(SimulatedRollouts, KilledOnce, testing::Range<std::uint64_t>(0, kShards));
@@ -97,22 +95,31 @@ TEST(EditedBack, ANodeThatWasHalfWayAndFailsIsRestartedOnce) {
   }
 }
 
-// A half-way node is never restarted into a profile with an error (S5): it waits until somebody has corrected it.
+// A half-way node is never restarted into a profile with an error (S5): it waits until somebody has corrected it. Those
+// that go into MPS or leave it are half-way for some seconds.
 TEST(EditedIntoAnError, ANodeThatIsHalfWayWaits) {
-  Combination combination;
-  combination.change = test::all_changes()[0];
-  combination.superseding = test::Superseding::by_a_broken_one;
-  EXPECT_GT(play_on_server({.what = combination}).deletions, 0U);
+  for (const std::size_t change : {0U, 4U}) {
+    CombinedRollout rollout{.what = {}, .disturbed_after = std::chrono::seconds(4)};
+    rollout.what.change = test::all_changes()[change];
+    rollout.what.superseding = test::Superseding::by_a_broken_one;
+    SCOPED_TRACE(rollout.what.name());
+    EXPECT_GT(play_on_server(rollout).deletions, 0U);
+  }
 }
 
-// An operator that sees everything late does nothing twice and takes nobody beyond the budgets: it waits until it has
-// seen its own writes. The longer one is beyond what it waits for, before it reads what it has written.
-TEST(SlowWatches, ARolloutKeepsItsBudgetsAndRestartsNobodyTwice) {
-  for (const std::chrono::seconds lag : {std::chrono::seconds(3), std::chrono::seconds(8)}) {
-    SCOPED_TRACE(lag.count());
-    CombinedRollout rollout{.what = plain(), .watch_lag = lag};
-    rollout.what.percent = true;
-    EXPECT_GT(play_on_server(rollout).deletions, 0U);
+// An operator that sees nodes and pods late does nothing twice: it waits until it has seen its own writes. The longer
+// lag is beyond what it waits for, before it reads what it has written.
+TEST(SlowWatches, ARolloutKeepsItsBudgetsAndWritesNothingTwice) {
+  for (const std::size_t change : {0U, 1U}) {
+    for (const std::chrono::seconds lag : {std::chrono::seconds(3), std::chrono::seconds(8)}) {
+      CombinedRollout rollout{.what = plain(), .watch_lag = lag};
+      rollout.what.change = test::all_changes()[change];
+      rollout.what.percent = true;
+      SCOPED_TRACE(rollout.what.name());
+      const CombinedTrace trace = play_on_server(rollout);
+      EXPECT_GT(trace.deletions, 0U);
+      EXPECT_EQ(trace.idle_writes, 0U) << trace.idle_write;
+    }
   }
 }
 
@@ -120,9 +127,14 @@ TEST(SlowWatches, ARolloutKeepsItsBudgetsAndRestartsNobodyTwice) {
 
 class Takeover : public testing::TestWithParam<std::uint64_t> {};
 
+// Within MPS, and time-slicing, where one pass sends three writes to a node, each of which is slow.
 TEST_P(Takeover, ALeaderThatLosesItsLeaseIsFollowedByAnotherThatRestartsNobodyAgain) {
-  const CombinedTrace trace = play_on_server({.what = plain(), .lease_lost_after = GetParam()});
-  EXPECT_EQ(trace.writers.size(), 2U);
+  for (const std::size_t change : {0U, 1U}) {
+    CombinedRollout rollout{.what = plain(), .lease_lost_after = GetParam()};
+    rollout.what.change = test::all_changes()[change];
+    SCOPED_TRACE(rollout.what.name());
+    EXPECT_EQ(play_on_server(rollout).writers.size(), 2U);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(SimulatedRollouts, Takeover,
