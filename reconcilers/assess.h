@@ -76,6 +76,7 @@ struct Counted {
   Interned loaded;
   bool busy = false;
   bool settled = false;
+  bool unwell = false;
   bool new_template = false;
 };
 

@@ -301,6 +301,9 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
   share.set = Interned(set_of(a).id());
   share.busy = a.unavailable || a.flight != nullptr;
   share.settled = is_settled(a);
+  const bool foreign = !foreign_holder(node, set_of(a)).empty();
+  const bool excused = !a.ready || a.held || a.drift_at_install || foreign;
+  share.unwell = a.situation == Situation::current && !share.settled && !excused;
   share.new_template = a.situation == Situation::change && a.way == WayIn::on_delete;
   if (!a.loaded.profile.empty()) share.loaded = Interned(fmt::format("{}/{}", set_of(a).ns, a.loaded.profile.view()));
   const UnitKey unit_key = unit_key_of(a);
@@ -324,8 +327,8 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
     ++cluster.busy;
   }
   if (share.settled) ++group.settled;
+  if (share.unwell) ++group.unwell;
   if (a.held) ++unit.held;
-  const bool foreign = !foreign_holder(node, set_of(a)).empty();
   if (is_set_aside(a, foreign)) unit.set_aside.insert(name);
   if (a.situation == Situation::in_flight && (a.held || foreign)) unit.stuck.insert(name);
   if (share.new_template) ++unit.new_template;
@@ -356,8 +359,7 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
   const bool says_blocked =
       node.meta.labels.get(kStateLabel) == kStateBlocked && node.meta.annotations.get(kMessageAnnotation) == a.message;
   if (a.situation == Situation::blocked && a.write_blocked && !says_blocked) written_blocked.insert(name);
-  const bool excused = !a.ready || a.held || a.drift_at_install || foreign;
-  if (a.situation == Situation::current && !is_settled(a) && !excused) drifting.insert(name);
+  if (share.unwell) drifting.insert(name);
   if (a.situation == Situation::current && is_sick(a) && a.ready && !a.held) unhealthy.insert(name);
   if (!a.would_break.empty()) breaking.insert(name);
   if (a.setup && !a.setup->empty()) setups[setup_key_of(a)].insert(name);
@@ -401,6 +403,7 @@ void FleetIndex::Impl::remove(const std::string& name) {
     --cluster.busy;
   }
   if (share.settled) --group.settled;
+  if (share.unwell) --group.unwell;
   if (a.held) --unit.held;
   unit.set_aside.erase(name);
   unit.stuck.erase(name);

@@ -26,6 +26,7 @@ struct Group {
   std::int64_t total = 0;
   std::int64_t busy = 0;     // In flight or unavailable, whoever caused it.
   std::int64_t settled = 0;  // Run the target, and show it.
+  std::int64_t unwell = 0;   // Were verified on the target, and have stopped showing it (FleetIndex::drifting).
   // Waiting for a change: those that are busy anyway (and need no slot) first, then by name.
   std::set<std::pair<bool, std::string>> pending;
 };

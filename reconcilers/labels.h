@@ -122,6 +122,7 @@ inline constexpr std::string_view kDaemonSetOwnedConsumers = "DaemonSetOwnedCons
 inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
 // A node that nobody manages any more, in the middle of a change: its marks are taken off.
 inline constexpr std::string_view kAbandoned = "Abandoned";
+inline constexpr std::string_view kCanaryUnwell = "CanaryUnwell";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
 inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";

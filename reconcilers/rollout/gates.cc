@@ -38,6 +38,24 @@ bool all_canaries_passed(Pass& pass, const UnitKey& key, const Unit& unit, const
   });
 }
 
+// A canary that was verified and has stopped showing its profile: another one in its place would take as many nodes
+// down as there are. It gets well by itself, is restarted after verifyTimeout, or fails then.
+std::string canary_unwell(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
+  if (is_verified(pass.index, key, unit, target)) return {};
+  for (const auto& [product, group] : unit.groups) {
+    if (group.unwell == 0 || group.pending.empty() || group.settled >= rollout.canary_nodes_per_group) continue;
+    for (const std::string& name : pass.index.drifting) {
+      const NodeAssessment& a = *pass.index.find(name);
+      if (a.policy != key.policy || a.key != key.key || a.product != product || a.set != unit.set) continue;
+      return fmt::format(
+          "{} was verified and does not show its profile any more: {}; it is restarted when that lasts {}", name,
+          shown_difference(a), k8s::format_go_duration(rollout.verify_timeout));
+    }
+  }
+  return {};
+}
+
 // What onFailure: Rollback can do for a profile that is not ours: say what was verified last.
 std::string last_verified_text(const Index& index, const UnitKey& key, const SharingPolicy& policy) {
   constexpr std::size_t kMost = 2048;
@@ -224,6 +242,8 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   if (std::string why = too_many_failures(pass, key, unit, target); !why.empty()) {
     return {std::string(kMaxFailures), why + last_verified_text(pass.index, key, policy)};
   }
+  if (std::string why = canary_unwell(pass, key, unit, target); !why.empty())
+    return {std::string(kCanaryUnwell), std::move(why)};
   if (policy.rollout.mechanism == Mechanism::daemonset_restart) {
     if (std::string why = restart_obstacle(pass, unit); !why.empty()) return {"MechanismUnusable", std::move(why)};
   }

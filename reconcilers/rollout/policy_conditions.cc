@@ -55,9 +55,9 @@ StatusCondition ready_of(const PolicySum& sum) {
   const std::int64_t work = sum.count(Situation::change) + moving;
   if (work > 0) {
     if (moving == 0 && !sum.closed.empty() && sum.closed.front().second.reason == kObserve) {
-      return {"Ready", false, std::string(kObserve),
-              fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.total,
-                          join_names(sum.unsettled))};
+      return {
+          "Ready", false, std::string(kObserve),
+          fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};
     }
     return {"Ready", false, "Updating",
             fmt::format("not up to date yet ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};

@@ -37,6 +37,22 @@ std::int64_t settled_of(const Unit& unit) {
   return settled;
 }
 
+// Why none of the nodes that wait has a slot; empty where one has, or where nobody but NotReady and held nodes waits.
+std::string no_slot(const Pass& pass, const UnitKey& key, const Unit& unit) {
+  std::string why;
+  for (const auto& [product, group] : unit.groups) {
+    const bool asks = std::ranges::any_of(group.pending, [&](const auto& entry) {
+      const NodeAssessment& a = *pass.index.find(entry.second);
+      return a.ready && !a.held;
+    });
+    if (!asks) continue;
+    std::string full = exhausted_budget(pass, key, unit, product);
+    if (full.empty() || !group.pending.begin()->first) return {};
+    if (why.empty()) why = std::move(full);
+  }
+  return why;
+}
+
 Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
   if (rollout.aborted) return {"Failed", "Aborted", "spec.aborted is set: the remaining nodes stay as they are"};
   const std::int64_t pending = count_of(unit, Situation::change);
@@ -59,6 +75,8 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
       const auto& [reason, nodes] = *out.nodes.begin();
       return {"Progressing", reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second), true};
     }
+    if (std::string why = moving == 0 ? no_slot(pass, key, unit) : std::string(); !why.empty())
+      return {"Progressing", std::string(kBudgetExhausted), std::move(why), true};
   }
   return {"Progressing", gate.open() ? "RollingOut" : gate.reason, gate.message};
 }

@@ -98,7 +98,8 @@ class Starter {
     const std::string target = unit_target(unit);
     const Gate gate = gate_of(pass_, key, unit);
     if (gate.reason == "AwaitingApproval" && pending) ensure_rollout(key, unit, target);
-    if (!gate.open()) return;
+    // The canary itself is restarted all the same.
+    if (!gate.open() && gate.reason != kCanaryUnwell) return;
     if (reloads != reloads_.end()) {
       for (const std::string& name : reloads->second) {
         const Outcome outcome = try_start(key, unit, name, true);
@@ -108,7 +109,7 @@ class Starter {
                       "does not show its profile and has no slot: " + exhausted_budget(pass_, key, unit, product));
       }
     }
-    if (restart_daemonsets(key, unit, target)) return;
+    if (!gate.open() || restart_daemonsets(key, unit, target)) return;
     for (const auto& [product, group] : unit.groups) start_group(key, unit, product, group, target);
   }
 
