@@ -38,6 +38,18 @@ bool all_canaries_passed(Pass& pass, const UnitKey& key, const Unit& unit, const
   });
 }
 
+// The policy's own profile was taken back, and this is what its nodes go back to. Whoever asks for approval has
+// approved the change; nobody wants its failure for longer than the way back takes.
+bool goes_back(const Index& index, const UnitKey& key, const SharingPolicy& policy) {
+  if (!policy.inline_profile || !index.record) return false;
+  const std::string own = inline_profile_key(policy.meta.name, *policy.inline_profile);
+  const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
+  return own != key.key && std::ranges::any_of(index.record->failures, [&](const FleetRecord::Failure& failure) {
+           return failure.rolled_back && failure.policy == key.policy && failure.set == key.set && failure.key == own &&
+                  failure.retry == retry;
+         });
+}
+
 // A canary that was verified and has stopped showing its profile: another one in its place would take as many nodes
 // down as there are. It gets well by itself, is restarted after verifyTimeout, or fails then.
 std::string canary_unwell(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
@@ -224,14 +236,15 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   }
   const SharingRollout* rollout = s.world.rollouts.find(rollout_name(key, target));
   const bool anew = rollout != nullptr && begins_anew(unit, *rollout);
+  const bool asks = mode == PolicyMode::approve && !goes_back(pass.index, key, policy);
   if (rollout != nullptr && !anew) {
     if (rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};
     if (rollout->meta.annotations.get(kUndoAnnotation) == "true") {
       return {std::string(kUndone), "taken back by a person; `rollout start` tries it again"};
     }
     if (rollout->paused) return {"Paused", "spec.paused of the rollout is set"};
-    if (mode == PolicyMode::approve && !rollout->approved) return {"AwaitingApproval", "waits for spec.approved"};
-  } else if (mode == PolicyMode::approve) {
+    if (asks && !rollout->approved) return {"AwaitingApproval", "waits for spec.approved"};
+  } else if (asks) {
     return {"AwaitingApproval", "waits for spec.approved of its SharingRollout"};
   }
   if (set.announced) {

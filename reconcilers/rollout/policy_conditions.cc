@@ -37,6 +37,13 @@ StatusCondition degraded_of(const PolicySum& sum) {
   return {"Degraded", false, "AsExpected", "no node failed"};
 }
 
+StatusCondition half_way_under_observe(const PolicySum& sum) {
+  return {"Progressing", false, std::string(kObserve),
+          fmt::format("half-way, and left so (cordoned, where they were drained): {}; the operator runs with rollouts: "
+                      "Observe. Let it finish with Enforce, or take everything back with `cleanup`",
+                      join_names(sum.left_half_way))};
+}
+
 StatusCondition ready_of(const PolicySum& sum) {
   if (sum.total == 0) {
     return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all that it selects"};
@@ -54,7 +61,8 @@ StatusCondition ready_of(const PolicySum& sum) {
       sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
   const std::int64_t work = sum.count(Situation::change) + moving;
   if (work > 0) {
-    if (moving == 0 && !sum.closed.empty() && sum.closed.front().second.reason == kObserve) {
+    const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.reason == kObserve;
+    if (waits || !sum.left_half_way.empty()) {
       return {
           "Ready", false, std::string(kObserve),
           fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};

@@ -49,6 +49,7 @@ class PolicyStatuses {
       auto it = sums_.find(std::string(a.policy.view()));
       if (it == sums_.end()) continue;
       note_in_flight(pass_, name, it->second.oldest);
+      if (pass_.s.settings.rollouts == PolicyMode::observe) it->second.left_half_way.push_back(name);
       if (const auto who = draining.find(name); who != draining.end()) {
         it->second.waiting[std::string(who->second.reason)].emplace(name, who->second.message);
       } else if (is_half_way(name, a)) {
@@ -259,6 +260,7 @@ class PolicyStatuses {
         sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
     const std::int64_t waiting = sum.count(Situation::change);
     if (auto condition = reverting(pass_, *sum.policy)) return *condition;
+    if (!sum.left_half_way.empty()) return half_way_under_observe(sum);
     if (!sum.closed.empty()) {
       const auto& [key, gate] = sum.closed.front();
       if (moving == 0) return {"Progressing", false, gate.reason, closed_message(key, gate)};

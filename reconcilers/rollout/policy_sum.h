@@ -46,7 +46,8 @@ struct PolicySum {
   std::vector<std::string> unhealthy;  // Nodes with fewer devices than before, and what the first one shows.
   std::string sickness;
   OldestInFlight oldest;
-  std::int64_t stuck = 0;  // Nodes in flight that cannot go on, whatever time passes; among `waiting`.
+  std::vector<std::string> left_half_way;  // Nodes in flight where the operator may only look.
+  std::int64_t stuck = 0;                  // Nodes in flight that cannot go on, whatever time passes; among `waiting`.
   [[nodiscard]] std::int64_t count(Situation situation) const {
     auto it = counts.find(situation);
     return it == counts.end() ? 0 : it->second;
@@ -59,6 +60,8 @@ inline constexpr std::size_t kNamesShown = 20;
 
 [[nodiscard]] StatusCondition config_valid_of(const PolicySum& sum);
 [[nodiscard]] StatusCondition degraded_of(const PolicySum& sum);
+// Progressing, where the operator may only look at nodes that it has begun to change before (`left_half_way`).
+[[nodiscard]] StatusCondition half_way_under_observe(const PolicySum& sum);
 [[nodiscard]] StatusCondition ready_of(const PolicySum& sum);
 // nullopt where nothing goes round the waves, and nothing ever did (`before`: the status as it stands).
 [[nodiscard]] std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before);

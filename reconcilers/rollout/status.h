@@ -53,7 +53,8 @@ void plan_default_policy(Pass& pass);
 void plan_policy_statuses(Pass& pass);
 void plan_rollout_statuses(Pass& pass);
 void plan_findings(Pass& pass);
-// Where the record cannot be read (FleetIndex::record_problem): a finding and an Event; and what every policy says then.
+// Where the record cannot be read (FleetIndex::record_problem): a finding and an Event; and what every policy says
+// then.
 void tell_unreadable_record(Pass& pass);
 void plan_unreadable_statuses(Pass& pass);
 // What preflight finds about ConfigMaps, DaemonSets and nodes: told before anything is touched.
