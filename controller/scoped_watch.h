@@ -243,7 +243,7 @@ class ScopedWatches {
   [[nodiscard]] std::vector<Refusal> refused() const {
     std::vector<Refusal> out;
     for (const auto& [scope, watch] : watches_) {
-      if (watch->refusal()) out.push_back({scope, *watch->refusal()});
+      if (const auto refusal = watch->refusal()) out.push_back({scope, *refusal});
     }
     return out;
   }

@@ -32,7 +32,7 @@ struct WatchEvent {
 class WatchDecoder {
  public:
   // etcd bounds objects to 1.5 MiB by default; twice that leaves room for servers with a raised limit.
-  static constexpr std::size_t kDefaultMaxLine = 3U * 1024 * 1024;
+  static constexpr std::size_t kDefaultMaxLine = std::size_t{3} * 1024 * 1024;
 
   explicit WatchDecoder(std::size_t max_line = kDefaultMaxLine) : max_line_(max_line) {}
 
