@@ -268,11 +268,24 @@ void tell_failures(RolloutCall& call, const std::string& policy) {
   }
 }
 
+// When the operator recorded what the fleet ran: the drift that is adopted is that of then.
+std::optional<std::string> baseline_of(RolloutCall& call) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  if (!index.impl().record) return std::nullopt;
+  return k8s::format_time(index.impl().record->recorded_at);
+}
+
 asio::awaitable<int> start(RolloutCall* call) {
   const std::string name = call->options.name.empty() ? std::string(kDefaultPolicy)
                                                       : policy_of(call->options.name).value_or(call->options.name);
   const SharingPolicy* policy = call->world.policies.find(name);
   if (policy == nullptr) co_return call->refuse(fmt::format("there is no SharingPolicy {}", name));
+  const std::optional<std::string> baseline = call->options.adopt ? baseline_of(*call) : std::nullopt;
+  if (call->options.adopt && !baseline) {
+    co_return call->refuse("--adopt: there is no baseline yet, or its record may not be read: no drift is known");
+  }
   // An aborted or undone rollout stays so: its record goes, and the operator begins a new one.
   const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", kRollouts};
   const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
@@ -290,7 +303,7 @@ asio::awaitable<int> start(RolloutCall* call) {
   }
   Json body;
   body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(call->clock->now());
-  if (call->options.adopt) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = "true";
+  if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
   const std::string text = body.dump();
   const bool done = co_await patch_ours(call, kPolicies, name, text);
   if (!done) co_return 2;

@@ -101,8 +101,11 @@ void Assessor::read_loaded() {
 }
 
 bool Assessor::adopts_drift() const {
-  return context_.settings.adopt_drift ||
-         (policy_ != nullptr && policy_->meta.annotations.get(kAdoptAnnotation) == "true");
+  if (context_.settings.adopt_drift) return true;
+  const auto asked = policy_ == nullptr ? std::nullopt : policy_->meta.annotations.get(kAdoptAnnotation);
+  // Asked of one baseline. The annotation outlives it, where the operator is uninstalled and comes again: what drifts
+  // by then nobody has seen.
+  return asked && (*asked == "true" || *asked == k8s::format_time(context_.record->recorded_at));
 }
 
 std::string_view Assessor::retry() const {

@@ -113,6 +113,8 @@ refused() {
 }
 
 wrong_values_are_refused() {
+  refused leader-elect --set config.leader-elect=false
+  refused lease-name --set config.lease-name=another
   refused serviceAccount --set serviceAccount.create=false
   refused imagee --set imagee.repository=x
   refused config --set config.setle=10s
@@ -166,7 +168,11 @@ modes_decide_what_may_be_written() {
   [[ $(writes_of --set modes.rollouts=Observe --set eviction.enabled=true) == 'patch nodes' ]]
   [[ $(writes_of --set modes.labels=Observe) == "$(writes_of)" ]]
   [[ $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set 'kai.reservationNamespaces={r}') == 'delete pods' ]]
-  [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set modes.reservations=Observe --set 'kai.reservationNamespaces={r}') ]]
+  local without
+  for without in Observe Off; do
+    [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set modes.reservations=$without --set 'kai.reservationNamespaces={r}') ]]
+  done
+  if render --set modes.reservations=Off --set kai.namespace=k --set 'kai.consumerNamespaces={c}' | grep -E 'name: .*-kai-'; then return 1; fi
   [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe) ]]
 }
 

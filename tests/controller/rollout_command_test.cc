@@ -173,9 +173,22 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   rollout("r", "Progressing", "v1-2");
   EXPECT_EQ(run(Verb::abort), 0) << err.str();
   options.adopt = true;
+  EXPECT_EQ(run(Verb::start), 2);
+  EXPECT_THAT(err.str(), HasSubstr("no baseline"));
+  const Json record{{"version", 1},
+                    {"recordedAt", "2026-01-01T00:00:00Z"},
+                    {"profiles", Json::object()},
+                    {"preexistingDrift", Json::array()},
+                    {"unproven", Json::array()},
+                    {"verified", Json::object()}};
+  const Json state{{"apiVersion", "v1"},
+                   {"kind", "ConfigMap"},
+                   {"metadata", {{"name", "gpu-sharing-operator-state"}}},
+                   {"data", {{"baseline.json", record.dump()}}}};
+  post("/api/v1/namespaces/" + PlannerSettings().operator_namespace + "/configmaps", state.dump());
   EXPECT_EQ(run(Verb::start), 0) << err.str();
   const Json annotations = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"];
-  EXPECT_EQ(annotations["gpusharing.dev/adopt-drift"], "true");
+  EXPECT_EQ(annotations["gpusharing.dev/adopt-drift"], "2026-01-01T00:00:00Z") << "of this baseline, and no later one";
   const std::string retry = annotations["gpusharing.dev/retry"];
   EXPECT_THAT(out.str(), HasSubstr("r: its record is removed, it was aborted"));
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["kind"], "Status");
