@@ -178,8 +178,8 @@ class Outcomes {
       const bool back = owned && policy.rollout.on_failure == OnFailure::rollback;
       FleetRecord& next = change(back ? kRolledBack : kMaxFailures, fmt::format("{}: {}", target, why));
       next.failures.push_back({key.policy, key.set, key.key, target,
-                               std::string(policy.meta.annotations.get(kRetryAnnotation).value_or("")), unit.failed,
-                               back});
+                               std::string(policy.meta.annotations.get(kRetryAnnotation).value_or("")),
+                               failed_on(pass_.index, unit, target), back});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       if (!back) continue;
       const std::string note =
@@ -211,7 +211,8 @@ class Outcomes {
     }
   }
 
-  // A failure is over when the nodes that failed show the revision after all, and void when its policy has gone.
+  // A failure is over when the nodes that failed show the revision after all, and void when its policy has gone. Who
+  // failed on another revision waits for this one, and keeps nobody from it.
   void forget_failures() {
     for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
       const bool orphaned = pass_.s.world.policies_served && pass_.s.world.policies.find(failure.policy) == nullptr &&
@@ -224,7 +225,7 @@ class Outcomes {
 
   [[nodiscard]] bool has_recovered(const FleetRecord::Failure& failure) const {
     auto unit = pass_.index.units.find({failure.policy, failure.set, failure.key});
-    if (unit == pass_.index.units.end() || !unit->second.failed.empty()) return false;
+    if (unit == pass_.index.units.end() || failures_of(pass_.index, unit->second, failure.revision) > 0) return false;
     return std::ranges::any_of(failure.nodes, [&](const std::string& name) {
       const NodeAssessment* a = pass_.index.find(name);
       return a != nullptr && a->situation == Situation::current && a->matches && a->loaded.revision == failure.revision;

@@ -40,6 +40,11 @@ Json condition_list(const std::vector<StatusCondition>& conditions, std::string_
   return out;
 }
 
+std::string since_when(const Json& status, std::string_view type) {
+  const Json* known = find_condition(status, type);
+  return known == nullptr ? std::string() : known->value("lastTransitionTime", "");
+}
+
 std::string false_condition(std::string_view status, std::string_view type) {
   const Json old = Json::parse(status, nullptr, false);
   const Json* known = old.is_object() ? find_condition(old, type) : nullptr;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "reconcilers/labels.h"
 #include "reconcilers/maintenance_window.h"
@@ -15,11 +17,17 @@ std::string unit_target(const Unit& unit) {
   return most == unit.targets.end() ? std::string() : most->first;
 }
 
-std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
-  return std::ranges::count_if(unit.failed, [&](const std::string& name) {
+std::set<std::string> failed_on(const Index& index, const Unit& unit, std::string_view target) {
+  std::set<std::string> out;
+  std::ranges::copy_if(unit.failed, std::inserter(out, out.end()), [&](const std::string& name) {
     const NodeAssessment* a = index.find(name);
     return a != nullptr && a->situation == Situation::failed && a->flight && a->flight->target == target;
   });
+  return out;
+}
+
+std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
+  return std::ssize(failed_on(index, unit, target));
 }
 
 namespace {
@@ -209,9 +217,40 @@ bool was_left(const SharingRollout& rollout) {
   return rollout.status_json.find(fmt::format("\"{}\"", kCurrentCondition)) != std::string::npos;
 }
 
-bool begins_anew(const Unit& unit, const SharingRollout& rollout) {
-  return was_left(rollout) && unit.counts.contains(Situation::change) &&
-         rollout.meta.annotations.get(kUndoAnnotation) != "true";
+namespace {
+
+// When it ended, by its status; nullopt where it has not, or where that is not told.
+std::optional<WallTime> ended_at(const SharingRollout& rollout) {
+  const auto status = nlohmann::json::parse(rollout.status_json, nullptr, false);
+  if (!status.is_object()) return std::nullopt;
+  if (rollout.phase == "Completed") return k8s::parse_rfc3339(status.value("completedAt", ""));
+  if (rollout.phase != "Failed") return std::nullopt;
+  const std::string since = since_when(status, rollout.aborted ? kAbortedCondition : "Progressing");
+  return k8s::parse_rfc3339(since);
+}
+
+// It has ended, and nodes wait for pods of a template that came later (updateStrategy OnDelete). A template that nodes
+// still wait for when it ends (aborted), or that nodes come late to, is its own.
+bool ended_before_template(const Index& index, const Unit& unit, const SharingRollout& rollout) {
+  if (unit.new_template == 0) return false;
+  const std::optional<WallTime> ended = ended_at(rollout);
+  if (!ended) return false;
+  // Creation times are whole seconds. An abort in the same second is meant for that template, too.
+  const WallTime oldest = rollout.aborted ? *ended + std::chrono::seconds(1) : *ended;
+  const bool later = std::ranges::any_of(index.discovery.sets[unit.set].operands, [&](const Operand& operand) {
+    return operand.on_delete && operand.newest_since >= oldest;
+  });
+  // A template that comes back has the time of its first day; but then no node is where all of them were.
+  const bool nobody_settled =
+      std::ranges::all_of(unit.groups, [](const auto& group) { return group.second.settled == 0; });
+  return later || (rollout.phase == "Completed" && nobody_settled);
+}
+
+}  // namespace
+
+bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout) {
+  return unit.counts.contains(Situation::change) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
+         (was_left(rollout) || ended_before_template(index, unit, rollout));
 }
 
 std::string settled_condition(const Pass& pass, std::size_t set) {
@@ -235,7 +274,7 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
     return {"Paused", fmt::format("ConfigMap {} carries {}=true", set.id(), kPausedAnnotation)};
   }
   const SharingRollout* rollout = s.world.rollouts.find(rollout_name(key, target));
-  const bool anew = rollout != nullptr && begins_anew(unit, *rollout);
+  const bool anew = rollout != nullptr && begins_anew(pass.index, unit, *rollout);
   const bool asks = mode == PolicyMode::approve && !goes_back(pass.index, key, policy);
   if (rollout != nullptr && !anew) {
     if (rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};

@@ -23,10 +23,12 @@ inline constexpr std::string_view kNewAttempt = "NewAttempt";
 [[nodiscard]] Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit);
 // Another revision has taken the rollout's place since it began; its status remembers that.
 [[nodiscard]] bool was_left(const SharingRollout& rollout);
-// Its revision has come back, and nodes wait for it: a new attempt, with switches and times of its own. What a person
-// took back stays so.
-[[nodiscard]] bool begins_anew(const Unit& unit, const SharingRollout& rollout);
+// Its revision has come back, or it had ended when a new template came (under OnDelete), and nodes wait for it: a new
+// attempt, with switches and times of its own. What a person took back stays so.
+[[nodiscard]] bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout);
 [[nodiscard]] std::string unit_target(const Unit& unit);  // The revision of most of its nodes; empty when none.
+// Its nodes that failed on the way to `target`; those that failed on the way elsewhere are left out.
+[[nodiscard]] std::set<std::string> failed_on(const Index& index, const Unit& unit, std::string_view target);
 [[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
 // Why this revision is not taken further: failed nodes now, or the memory of them. Empty: it may be.
 [[nodiscard]] std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit,

@@ -53,8 +53,10 @@ std::string no_slot(const Pass& pass, const UnitKey& key, const Unit& unit) {
   return why;
 }
 
-Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
-  if (rollout.aborted) return {"Failed", "Aborted", "spec.aborted is set: the remaining nodes stay as they are"};
+// `anew`: its switches are those of an earlier attempt.
+Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout, bool anew) {
+  if (rollout.aborted && !anew)
+    return {"Failed", "Aborted", "spec.aborted is set: the remaining nodes stay as they are"};
   const std::int64_t pending = count_of(unit, Situation::change);
   const std::int64_t moving = count_of(unit, Situation::in_flight);
   const std::int64_t other = count_of(unit, Situation::to_record) + count_of(unit, Situation::following);
@@ -157,18 +159,28 @@ bool nobody_left(const Pass& pass, const UnitKey& key, const Unit& unit, const S
 }
 
 // The object goes once everything else lets nodes start (or they wait to be approved), so that there is one for as long
-// as possible; the next pass writes the new one before it starts a node.
-void plan_new_attempt(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
+// as possible; the next pass writes the new one before it starts a node. False where something else holds the nodes:
+// the old object is the one to tell what.
+bool plan_new_attempt(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
   const Gate gate = gate_of(pass, key, unit);
-  if (rollout.meta.deletion_timestamp || (gate.reason != kNewAttempt && gate.reason != "AwaitingApproval")) return;
+  if (rollout.meta.deletion_timestamp || gate.reason == kSettling || gate.reason == "KeyNotProjected") return true;
+  if (gate.reason != kNewAttempt && gate.reason != "AwaitingApproval") return false;
   ObjectRef ref = rollout_ref(rollout.meta.name);
   ref.uid = rollout.meta.uid;
-  pass.add(DeleteObject{std::move(ref)}, kNewAttempt,
-           fmt::format("key {} comes back to {}, which another revision had replaced", key.key, rollout.to_revision));
+  pass.add(
+      DeleteObject{std::move(ref)}, kNewAttempt,
+      was_left(rollout)
+          ? fmt::format("key {} comes back to {}, which another revision had replaced", key.key, rollout.to_revision)
+          : fmt::format("a new template came after key {} had gone to {}", key.key, rollout.to_revision));
+  return true;
 }
 
 constexpr std::string_view kLeft =
     "another revision has taken its place; should this one come back, that is a new attempt";
+
+constexpr std::string_view kAnew =
+    "this is the record of an earlier attempt: a new one takes its place before a node starts, and switches turned in "
+    "this one do not count";
 
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
   const Json added = condition_list({{std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)}}, "",
@@ -188,12 +200,16 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   Phase phase{"Superseded", "Superseded", "the profile has changed again, or no node of the policy uses it any more",
               false};
   const bool left = is_left(pass, key, rollout);
+  bool anew = false;
   if (at != pass.index.units.end() && unit_target(at->second) == rollout.to_revision) {
     const Unit& unit = at->second;
     const bool returns = was_left(rollout) && !is_undone(rollout);
-    if (begins_anew(unit, rollout)) return plan_new_attempt(pass, key, unit, rollout);
-    if (returns && !nobody_left(pass, key, unit, rollout)) return;
-    phase = phase_of(pass, key, unit, rollout);
+    anew = begins_anew(pass.index, unit, rollout);
+    if (anew && plan_new_attempt(pass, key, unit, rollout)) return;
+    if (returns && !anew && !nobody_left(pass, key, unit, rollout)) return;
+    phase = phase_of(pass, key, unit, rollout, anew);
+    if (anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(kNewAttempt))
+      status.erase("startedAt");
     if (phase.name == rollout.phase && is_terminal(phase.name) && !returns) return;
     status["counts"] = {{"total", unit.total},
                         {"updated", settled_of(unit)},
@@ -224,6 +240,9 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
       {"Ready", done, phase.reason, phase.message},
       {"Progressing", phase.name == "Progressing" && !phase.stands, phase.reason, phase.message}};
   if (left) conditions.push_back({std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)});
+  if (anew) conditions.push_back({std::string(kCurrentCondition), false, std::string(kNewAttempt), std::string(kAnew)});
+  if (phase.reason == "Aborted")
+    conditions.push_back({std::string(kAbortedCondition), true, phase.reason, phase.message});
   status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, pass.s.now);
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
   std::string text = status.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -21,10 +21,14 @@ struct StatusCondition {
 
 // Of a SharingRollout; False from when another revision takes its place, and absent before.
 inline constexpr std::string_view kCurrentCondition = "Current";
+// The same; True from when spec.aborted has ended it, and absent before.
+inline constexpr std::string_view kAbortedCondition = "Aborted";
 
 // conditions[] with lastTransitionTime kept from `before` (a status text) where the status did not flip.
 [[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before,
                                             std::int64_t generation, WallTime now);
+// The lastTransitionTime of the condition of that type in a status; empty when there is none.
+[[nodiscard]] std::string since_when(const nlohmann::json& status, std::string_view type);
 // The condition of that type in a status text as "reason: message", or empty when there is none or it is True.
 [[nodiscard]] std::string false_condition(std::string_view status, std::string_view type);
 

@@ -96,7 +96,9 @@ class FleetModel {
   void announce_default(const std::string& key);  // kubectl patch clusterpolicy
   void forbid_clusterpolicies(bool forbidden);    // 403 on them, as the manager tells it.
   void roll_templates(const std::string& key);    // What the GPU Operator makes of it.
-  void policy(const std::string& yaml);           // kubectl apply
+  // The same, to the template before the last one: its ControllerRevisions are as old as they were.
+  void roll_templates_back(const std::string& key);
+  void policy(const std::string& yaml);  // kubectl apply
   void remove_policy(const std::string& name);
   void rollout_switch(const std::string& name, std::string_view field, bool value);
   void undo_newest_rollout(const std::string& policy);

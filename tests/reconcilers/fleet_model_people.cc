@@ -118,6 +118,18 @@ void FleetModel::roll_templates(const std::string& key) {
   for (std::string_view component : {"plugin", "gfd", "mps"}) put_revision(component);
 }
 
+void FleetModel::roll_templates_back(const std::string& key) {
+  roll_templates(key);
+  for (std::string_view component : {"plugin", "gfd", "mps"}) {
+    const int newest = templates_.find(component)->second;
+    const ObjectKey made{"gpu-operator", fmt::format("{}-{}", component, newest)};
+    ControllerRevision back = *world.revisions.find(made);
+    const ObjectKey before{"gpu-operator", fmt::format("{}-{}", component, newest - 2)};
+    back.meta.creation_timestamp = world.revisions.find(before)->meta.creation_timestamp;
+    world.revisions.apply(back);
+  }
+}
+
 void FleetModel::policy(const std::string& yaml) {
   auto json = nlohmann::json::parse(must(yaml_to_json(yaml)));
   const std::string name = json["metadata"]["name"];

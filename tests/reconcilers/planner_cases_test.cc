@@ -5,12 +5,14 @@
 //   settings: {settle: 10s, cluster: 50%, adopt: true, rollouts: Observe}
 //   do:
 //   - baseline                 # plans and applies until the fleet is quiet; prints nothing
-//   - edit: {any: mps-8}       # edit, label, annotate, announce, roll, use, release, ready, policy, …
+//   - edit: {any: mps-8}       # edit, label, annotate, announce, roll, roll-back, use, release, ready, policy, …
 //   - advance: 10s
 //   - plan                     # prints the plan, applies nothing
 //   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
 //   - quick-tick: 12           # the same, a tenth of a second each
-//   - rollouts                 # prints the phase of every SharingRollout; rollout-starts: since when, and its switches
+//   - rollouts                 # prints the phase of every SharingRollout; rollout-starts: since when, and its
+//   switches;
+//                              rollout-words: its counts and conditions
 //   - undo: p                  # takes back the newest rollout of policy p; forget-rollouts: deletes the finished ones
 //   - status: default          # prints the status of a policy
 //   - settle                   # until quiet; prints every action on the way
@@ -198,6 +200,20 @@ class Script {
                                                rollout->aborted ? ", aborted" : "");
       }
       for (const auto& [order, line] : lines) out_ += line;
+    } else if (verb == "rollout-words") {
+      std::map<std::string, std::string> lines;
+      for (const auto& [name, rollout] : fleet_.world.rollouts.all()) {
+        std::string& line = lines[name.name];
+        line = fmt::format("  {}: {}\n", name.name, rollout->phase);
+        const Json status = Json::parse(rollout->status_json, nullptr, false);
+        if (!status.is_object()) continue;
+        line += "    " + status.value("counts", Json::object()).dump() + "\n";
+        for (const Json& said : status.value("conditions", Json::array())) {
+          line += fmt::format("    {}={} {}: {}\n", said.value("type", ""), said.value("status", ""),
+                              said.value("reason", ""), said.value("message", ""));
+        }
+      }
+      for (const auto& [name, line] : lines) out_ += line;
     } else if (verb == "status") {
       out_ += Json::parse(fleet_.policy_status(argument)).dump(1) + "\n";
     } else if (verb == "label") {
@@ -222,6 +238,8 @@ class Script {
       fleet_.forbid_clusterpolicies(argument);
     } else if (verb == "roll") {
       fleet_.roll_templates(argument);
+    } else if (verb == "roll-back") {
+      fleet_.roll_templates_back(argument);
     } else if (verb == "policy") {
       fleet_.policy(argument.get<std::string>());
     } else if (verb == "set-rollouts") {  // Another configuration: the operator starts again.
