@@ -129,7 +129,9 @@ struct Switch {
 };
 
 const Switch& switch_of(RolloutOptions::Verb verb) {
-  static constexpr auto kStarted = [](const RolloutFacts& facts) { return !facts.finished(); };
+  static constexpr auto kStarted = [](const RolloutFacts& facts) {
+    return !facts.finished() && !facts.earlier_attempt;
+  };
   static constexpr Switch kPause{"paused", true, "paused: nodes in flight finish, no further one starts",
                                  "that could be paused",
                                  [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; }};

@@ -265,7 +265,7 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
   }
   const auto& record = index.impl().record;
   if (call->options.to_revision.empty() && is_choice_of_key(call->world, record ? &*record : nullptr, rollout)) {
-    bool stopped = chosen->finished() || rollout.paused;
+    bool stopped = chosen->finished() || chosen->earlier_attempt || rollout.paused;
     if (!stopped) stopped = co_await pause(call, name);
     if (!stopped) co_return 2;
     const std::string before = key_before(call->world, rollout);
@@ -286,7 +286,7 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
     code = co_await write_back(call, undo);
     co_return code;
   }
-  if (!chosen->finished() && !rollout.paused) {
+  if (!chosen->finished() && !chosen->earlier_attempt && !rollout.paused) {
     const bool paused = co_await pause(call, name);
     if (!paused) co_return 2;
   }

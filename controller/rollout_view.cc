@@ -12,6 +12,8 @@
 
 #include "controller/text_table.h"
 #include "reconcilers/labels.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/status.h"
 
 namespace gso {
 
@@ -36,7 +38,10 @@ void read_ready(const Json& status, RolloutFacts& out) {
   const auto conditions = status.find("conditions");
   if (conditions == status.end() || !conditions->is_array()) return;
   for (const Json& condition : *conditions) {
-    if (!condition.is_object() || text_at(condition, "type") != "Ready") continue;
+    if (!condition.is_object()) continue;
+    if (text_at(condition, "type") == kCurrentCondition)
+      out.earlier_attempt = text_at(condition, "reason") == kNewAttempt;
+    if (text_at(condition, "type") != "Ready") continue;
     out.reason = text_at(condition, "reason");
     out.message = text_at(condition, "message");
   }
@@ -71,7 +76,7 @@ std::string progress_bar(std::int64_t done, std::int64_t total) {
 
 bool RolloutFacts::finished() const {
   return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack" ||
-         rollout->aborted;
+         (rollout->aborted && !earlier_attempt);
 }
 
 bool RolloutFacts::undone() const {

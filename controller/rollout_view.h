@@ -28,6 +28,8 @@ struct RolloutFacts {
     std::string name, state, reason, message;
   };
   std::vector<NodeRow> nodes;  // Blocked and failed ones.
+  // Nodes wait for a new attempt, which takes this record's place before one starts: the switches in it do not count.
+  bool earlier_attempt = false;
   [[nodiscard]] bool finished() const;
   [[nodiscard]] bool undone() const;
   // A revision that did not work: what exit status 1 stands for.

@@ -96,6 +96,25 @@ TEST_F(RolloutCommand, NothingThatFitsIsUsageAndSaysWhatThereIs) {
   EXPECT_THAT(err.str(), HasSubstr("there is no SharingRollout other"));
 }
 
+TEST_F(RolloutCommand, ARevisionThatHasComeBackIsUnderWayAndTheSwitchesOfItsOldRecordAreNotTurned) {
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "MaxFailures");
+  EXPECT_EQ(run(Verb::abort), 0) << err.str();
+  Json status = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["status"];
+  status["conditions"].push_back({{"type", "Current"},
+                                  {"status", "False"},
+                                  {"reason", "NewAttempt"},
+                                  {"message", "a new one takes its place"},
+                                  {"lastTransitionTime", "2026-01-01T00:00:00Z"}});
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), HasSubstr("No rollout is under way."));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", status}}.dump());
+  EXPECT_EQ(run(Verb::status), 1) << "what failed before holds it";
+  EXPECT_THAT(out.str(), HasSubstr("MaxFailures: it is so"));
+  EXPECT_EQ(run(Verb::resume), 2);
+  EXPECT_THAT(err.str(), HasSubstr("r (Paused)"));
+  EXPECT_EQ(run(Verb::abort), 2);
+}
+
 TEST_F(RolloutCommand, SeveralAreNotGuessedAmong) {
   rollout("a", "Progressing", "v1-2");
   rollout("b", "Progressing", "v1-3", "other");
