@@ -45,6 +45,7 @@ class FlightPlan {
     if (before_first_pods()) return;
     const std::string verifying = verifying_condition(node(), flight_.target, print_replace(flight_.replace));
     const bool expired = pass_.held_for(verifying, rollout_.verify_timeout);
+    if (is_superseded()) return retarget();
     if (any_left(first_components(a_, transition_))) {
       // Terminating: they take the grace period that they need.
       if (expired) fail("pods of the first step are still terminating");
@@ -137,6 +138,12 @@ class FlightPlan {
   }
 
   bool is_drained(Drain drain) {
+    // A person has given the node back: it takes new pods.
+    const bool uncordoned = flight_.cordoned && !node_.unschedulable;
+    if (uncordoned && !touched()) {
+      give_back();
+      return false;
+    }
     const std::string draining = draining_condition(node(), flight_.target);
     const WallTime since = pass_.since(draining);
     const Duration waited = pass_.age(draining);
@@ -157,8 +164,19 @@ class FlightPlan {
     pass_.look_again_in(std::min<Duration>(std::chrono::seconds(10), rollout_.idle_timeout - waited));
     const bool plain = who.reason == kWaitingForWorkloads;
     pass_.finding(plain ? Severity::info : Severity::warning, node_ref(node()), who.reason, who.message);
-    if (rollout_.workloads == WorkloadMode::evict) evict_consumers(pass_, node(), a_, use);
+    if (rollout_.workloads == WorkloadMode::evict && !uncordoned) evict_consumers(pass_, node(), a_, use);
     return false;
+  }
+
+  // To the back of the queue, like a node whose workloads did not end.
+  void give_back() {
+    const std::string message = fmt::format(
+        "somebody has uncordoned the node while it was drained: the change to {} is put off, and tried again "
+        "after {}",
+        flight_.target, k8s::format_go_duration(rollout_.idle_timeout));
+    pass_.plan.conditions.push_back(fmt::format("deferred/{}/{}", node(), flight_.target));
+    back_out(in_the_way(pass_, node(), a_).value_or(InTheWay{kWaitingForWorkloads, ""}).reason, message);
+    pass_.event(node_ref(node()), false, "Uncordoned", "Drain", message);
   }
 
   // S3, looked at again where it is written: the node may have been in flight for long.
@@ -337,8 +355,39 @@ class FlightPlan {
     if (!pass_.held_for(fmt::format("turning/{}/{}", node(), a_.target.view()), kTellable)) return;
     const NodeAssessment next = from_what_it_shows();
     PatchNode patch = patch_into(pass_, node_, next, steps_for(next.transition).disruptive, false);
+    if (!anything_listed_left())
+      patch.set_annotations[std::string(kReplaceAnnotation)] = print_replace(older_pods(next));
     pass_.add(std::move(patch), "Superseded",
               fmt::format("half-way to {}; goes on to {}", flight_.target, a_.target.view()), true, node());
+  }
+
+  // All listed pods are gone, and the content has moved on before the new ones have shown the old one: they are older
+  // than it, or do not serve, so that the node will hardly ever show what it was restarted for. A label that is still
+  // to be written comes first.
+  [[nodiscard]] bool is_superseded() const {
+    if (same_target_ || a_.label || !node_.ready || !a_.profile || !a_.profile->valid || !a_.reason.empty())
+      return false;
+    if (anything_listed_left() || shows_what_it_loaded() || (a_.fresh_pods && a_.pods_ready)) return false;
+    // A plugin that is not there yet would come before the daemon that it belongs to, and not be replaced after it.
+    const bool has_plugin = !pods_.plugin.empty() && !pods_.plugin.front()->meta.deletion_timestamp;
+    return has_plugin || !steps_for(from_what_it_shows().transition).touches_mps;
+  }
+  // Pods that are known to have read the present content stay, but for a plugin whose MPS daemon is replaced or ended:
+  // it comes after that.
+  [[nodiscard]] std::map<Component, std::set<std::string>> older_pods(const NodeAssessment& next) const {
+    auto out = pods_to_replace(pass_, node_, next);
+    const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
+    if (content == nullptr || next.transition == Transition::leave_mps) return out;
+    for (const Component component : {Component::mps, Component::gfd, Component::plugin}) {
+      const auto entry = out.find(component);
+      const auto daemon = out.find(Component::mps);
+      const bool follows = component == Component::plugin && daemon != out.end() && !daemon->second.empty();
+      if (entry == out.end() || follows) continue;
+      for (const Pod* pod : pods_.of(component)) {
+        if (loaded_after(*pod, content->data_changed, pass_.s.settings.projection)) entry->second.erase(pod->meta.uid);
+      }
+    }
+    return out;
   }
 
   // The difference between what the node shows and what stands in the ConfigMap, as if it had just been edited.

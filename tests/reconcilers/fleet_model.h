@@ -121,6 +121,8 @@ class FleetModel {
   void gpu_cluster(bool there);
   void release(const std::string& node);
   void set_ready(const std::string& node, bool ready);
+  // By a person: the mark of who did it stays as it is.
+  void cordon(const std::string& node, bool cordoned);
   void add_node(const NodeSpec& node);
   void remove_node(const std::string& node);
   void crash_pods(const std::string& node, bool crash);      // New plugin pods there crash-loop.

@@ -292,6 +292,10 @@ void FleetModel::set_ready(const std::string& name, bool ready) {
   change_node(name, [&](Node& out) { out.ready = ready; });
 }
 
+void FleetModel::cordon(const std::string& name, bool cordoned) {
+  change_node(name, [&](Node& out) { out.unschedulable = cordoned; });
+}
+
 void FleetModel::add_node(const NodeSpec& node) {
   boot(node);
 }

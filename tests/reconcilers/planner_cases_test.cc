@@ -294,6 +294,8 @@ class Script {
       fleet_.release(argument);
     } else if (verb == "ready") {
       for (const auto& [node, ready] : argument.items()) fleet_.set_ready(node, ready);
+    } else if (verb == "cordon") {
+      for (const auto& [node, cordoned] : argument.items()) fleet_.cordon(node, cordoned);
     } else if (verb == "crash") {
       for (const auto& [node, crash] : argument.items()) fleet_.crash_pods(node, crash);
     } else if (verb == "add-node") {
