@@ -95,13 +95,14 @@ void redact_value(Json& value) {
 }  // namespace
 
 bool is_secret_name(std::string_view name) {
-  static constexpr std::array<std::string_view, 11> kWords{"token",      "password",   "passwd",     "secret_",
-                                                           "_secret",    "credential", "api_key",    "apikey",
-                                                           "access_key", "privatekey", "private_key"};
+  static constexpr std::array<std::string_view, 12> kWords{"token",      "password",   "passwd",      "secret_",
+                                                           "_secret",    "credential", "api_key",     "apikey",
+                                                           "access_key", "privatekey", "private_key", "dockerconfig"};
   std::string lower(name);
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(c == '-' ? '_' : std::tolower(c)); });
-  if (lower == "secret") return true;
+  // `auth` of a registry's entry, REGISTRY_AUTH; not AUTH_MODE, nor an author.
+  if (lower == "secret" || lower == "auth" || lower.ends_with("_auth")) return true;
   return std::ranges::any_of(kWords, [&](std::string_view word) { return lower.find(word) != std::string::npos; });
 }
 
@@ -111,7 +112,8 @@ std::string redacted(std::string_view text) {
   cut_user_info(out);
   cut_after(out, "bearer ");
   cut_after(out, "basic ");
-  for (const std::string_view word : {"token=", "password=", "secret=", "--token ", "--password "})
+  for (const std::string_view word :
+       {"token=", "password=", "secret=", "--token ", "--password ", "\"auth\":\"", "\"auth\": \""})
     cut_after(out, word);
   cut_web_tokens(out);
   return out;

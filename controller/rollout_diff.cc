@@ -163,6 +163,7 @@ std::vector<std::string> names_of(const std::vector<Component>& components) {
 
 std::string what_happens(const NodeDifference& d) {
   if (!d.blocked.empty()) return fmt::format("Blocked({})", d.blocked);
+  if (d.in_flight) return "in flight";
   if (d.transition == Transition::none) return std::string(to_string(d.way));
   return fmt::format("{}, {}", to_string(d.way), to_string(d.transition));
 }
@@ -188,6 +189,9 @@ void print_text(const std::vector<NodeDifference>& all, bool told, std::ostream&
   std::map<std::string, std::vector<std::string>> blocked;
   for (const NodeDifference& d : all) {
     if (!d.blocked.empty() && !(told && d.blocked == kConfigInvalid)) blocked[d.message].push_back(d.node);
+  }
+  for (const NodeDifference& d : all) {
+    if (d.in_flight && !d.message.empty()) blocked[d.message].push_back(d.node);
   }
   for (const auto& [message, nodes] : blocked) out << fmt::format("{}: {}\n", join(nodes, ""), message);
   out << fmt::format("{} node{} would change, {} by restarts; on {} somebody is in the way\n", all.size(),
@@ -231,6 +235,7 @@ Json to_json(const NodeDifference& d) {
                         : d.workloads == WorkloadMode::interrupt ? "Interrupt"
                                                                  : "WaitForIdle"},
           {"inTheWay", d.in_the_way},
+          {"inFlight", d.in_flight},
           {"blocked", d.blocked},
           {"message", d.message}};
 }
@@ -268,6 +273,13 @@ void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
     print_text(found.nodes, !found.invalid.empty(), *call.out);
     for (const QuotaChange& quota : found.quotas) *call.out << text_of(quota, found.offers.at(quota.resource)) << "\n";
+    if (const auto left = drift_left_alone(call.world, call.settings); !left.empty()) {
+      *call.out << fmt::format(
+          "{} node{} not show the profile since the operator saw {} first, and {} left alone: {}; "
+          "`rollout start --adopt` rolls {}\n",
+          left.size(), left.size() == 1 ? " does" : "s do", left.size() == 1 ? "it" : "them",
+          left.size() == 1 ? "is" : "are", join(left, ""), left.size() == 1 ? "it" : "them");
+    }
     for (const DroppedKey& dropped : found.dropped) *call.out << "error KeyInUse: " << text_of(dropped) << "\n";
     if (!found.invalid.empty())
       *call.out << fmt::format("invalid: {}. Nothing would be restarted into it\n", found.invalid);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/explain/node.h"
 #include "reconcilers/labels.h"
 
 namespace gso {
@@ -41,6 +42,16 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   }
   if (a.expectation) {
     for (const auto& [resource, count] : a.expectation->capacity) out.serves[resource] = count;
+  }
+  if (a.situation == Situation::in_flight) {
+    out.in_flight = true;
+    out.message = who_keeps(pass.s.world, name);
+    out.cordons = node.meta.annotations.get(kCordonedAnnotation) == "true";
+    for (const Pod* pod : pass.index.pods_of(name)) {
+      for (const auto& [component, uids] : a.flight->replace) {
+        if (uids.contains(std::string(pod->meta.uid))) out.restarts.push_back(component);
+      }
+    }
   }
   if (a.situation != Situation::change) return out;  // Its pods reload by themselves.
   out.restarts = restarted(pass, node, a);
@@ -87,6 +98,18 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
                          a->situation == Situation::first_seen;
     if (settled || (same && a->situation != Situation::blocked && a->situation != Situation::change)) continue;
     out.push_back(difference_of(pass, name, *a));
+  }
+  return out;
+}
+
+std::vector<std::string> drift_left_alone(const World& world, const PlannerSettings& settings) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  std::vector<std::string> out;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment& a = *index.assessment(name);
+    if (a.situation == Situation::current && !is_settled(a) && a.drift_at_install) out.push_back(name);
   }
   return out;
 }

@@ -30,6 +30,8 @@ struct NodeDifference {
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
   std::string_view blocked;  // Why it would not be changed; with `message`.
   std::string message;
+  bool in_flight =
+      false;  // It is being changed now: `restarts` are the pods that are still to go; `message`: who keeps it.
   // Consumers that would break, or that ask for more than is left ("namespace/name"): filled by find_obstacles().
   std::vector<std::string> in_the_way;
 };
@@ -42,6 +44,10 @@ bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& set
 // as running what its pods have loaded by the present texts: `world` then gets the record that the operator would
 // write.
 [[nodiscard]] std::vector<NodeDifference> differences(World& world, const PlannerSettings& settings, WallTime now);
+
+// Nodes that do not show their profile since they were seen first, and are left alone: `rollout start --adopt` rolls
+// them. After differences().
+[[nodiscard]] std::vector<std::string> drift_left_alone(const World& world, const PlannerSettings& settings);
 
 // The keys of a ConfigMap as somebody is about to write them. `whole`: the others go (but those of ours).
 struct GivenText {

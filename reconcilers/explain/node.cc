@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -49,6 +50,8 @@ std::string source_of(const Node& node, const NodeAssessment& a, const Operand* 
     case EffectiveKey::Source::label: {
       const std::string text = fmt::format("label {}={}", label, node.meta.labels.get(label).value_or(a.key.view()));
       if (!a.label_by.empty()) return fmt::format("{}, written by policy {}", text, a.label_by.view());
+      if (a.label && !node.meta.labels.contains(label))
+        return fmt::format("policy {}, which will write {}", a.policy.view(), text);
       return text + ", written by somebody else";
     }
     case EffectiveKey::Source::default_key:
@@ -199,6 +202,7 @@ std::string next_step(const FleetIndex::Impl& index, const Node& node, const Nod
     return fmt::format(fmt::runtime(command), node.meta.name, set.ns, set.config_map, a->policy.view());
   };
   const std::string_view reason = a->held ? kHeld : a->situation == Situation::blocked ? a->reason : std::string_view();
+  if (a->unknown_label) return fill("kubectl label node {0} nvidia.com/device-plugin.config-");
   for (const Remedy& remedy : kRemedies) {
     if (remedy.reason == reason) return fill(remedy.command);
   }
@@ -217,6 +221,18 @@ std::string_view state_name(const NodeAssessment& a) {
   if (a.held) return "Held";
   if (a.situation != Situation::current || is_settled(a)) return to_string(a.situation);
   return a.drift_at_install ? kPreexistingDrift : kDrift;
+}
+
+std::string who_keeps(const World& world, std::string_view node) {
+  for (const auto& [key, rollout] : world.rollouts.all()) {
+    if (rollout->status_json.find(node) == std::string::npos) continue;
+    const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
+    if (!status.is_object() || (rollout->phase != "Progressing" && rollout->phase != "Paused")) continue;
+    for (const auto& entry : status.value("nodes", nlohmann::json::array())) {
+      if (entry.value("name", "") == node && entry.value("state", "") == "Waiting") return entry.value("message", "");
+    }
+  }
+  return {};
 }
 
 ShownState shown_state(const World& world, const FleetIndex& index, const Node& node) {
@@ -240,6 +256,11 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   } else if (a.situation == Situation::current && a.drift_at_install) {
     shown = {std::string(kUnproven),
              "its pods are older than the last change of the profile: what they loaded is not known"};
+  } else if (a.situation == Situation::first_seen && !a.matches && shown.message.empty()) {
+    shown.message =
+        "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
+  } else if (a.situation == Situation::in_flight && shown.message.empty()) {
+    shown.message = who_keeps(world, node.meta.name);
   }
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
   if (!written.empty()) shown.message = written;

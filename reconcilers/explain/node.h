@@ -26,6 +26,9 @@ struct ShownState {
 // (kUnknown), whatever the assessment made of what is missing.
 [[nodiscard]] ShownState shown_state(const World& world, const FleetIndex& index, const Node& node);
 inline constexpr std::string_view kUnknown = "Unknown";
+// Who keeps a node that is in flight, as the operator says it in the SharingRollout ("waits for team/job-1"); empty
+// where nobody does, or where it is not among the first 50 that are named there.
+[[nodiscard]] std::string who_keeps(const World& world, std::string_view node);
 
 struct NodeExplanation {
   std::string node;

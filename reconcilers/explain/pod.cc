@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reconcilers/assess.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet_index.h"
 #include "reconcilers/kai/names.h"
@@ -246,7 +247,11 @@ class PodQuestions {
                       node),
           explain);
     } else if (a->flight) {
-      add(Severity::warning, "NodeInFlight", fmt::format("node {} is being changed to {} now", node, a->flight->target),
+      const std::string who = who_keeps(s_.world, node);
+      const bool waits = who.find(k8s::to_string(asked_.pod.meta.key())) != std::string::npos;
+      add(Severity::warning, "NodeInFlight",
+          fmt::format("node {} is being changed to {} now{}{}", node, a->flight->target, who.empty() ? "" : ", and ",
+                      waits ? "waits for this very pod to end" : who),
           "gpu-sharing-operator rollout status");
     } else if (a->situation == Situation::failed || (a->situation == Situation::current && !a->matches)) {
       add(Severity::warning, "NodeDiffers",

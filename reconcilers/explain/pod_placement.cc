@@ -41,6 +41,7 @@ struct Verdict {
   std::string text;
   std::string resource;   // That the stage is about.
   std::int64_t most = 0;  // What the node offers of it.
+  bool singly = false;    // Its plugin gives one container one of it at most.
 };
 
 std::int64_t amount(const ResourceCounts& counts, const Interned& resource) {
@@ -77,7 +78,10 @@ class NodeQuestions {
     const std::int64_t offers = amount(node.allocatable, resource);
     const std::string name(resource.view());
     if (offers >= count) return std::nullopt;
-    if (offers > 0) return Verdict{Stage::too_few, fmt::format("has {} of {}", offers, name), name, offers};
+    if (offers > 0) {
+      const bool singly = refuses_several(index_, node, name);
+      return Verdict{Stage::too_few, fmt::format("has {} of {}", offers, name), name, offers, singly};
+    }
     const std::string other = other_name(name);
     const std::int64_t others = amount(node.allocatable, Interned(other));
     if (others > 0) return Verdict{Stage::renamed, fmt::format("offers {} instead ({})", other, others), name, others};
@@ -193,7 +197,7 @@ std::string text_of(const AskedPod& asked, const Closest& c) {
 
 std::string command_of(const AskedPod& asked, const Closest& c) {
   const std::string& node = c.nodes.front();
-  const auto& [stage, text, resource, most] = c.best;
+  const auto& [stage, text, resource, most, singly] = c.best;
   const std::int64_t asks = resource.empty() ? 0 : amount(asked.pod.gpu_requests, Interned(resource));
   switch (stage) {
     case Stage::not_served:
@@ -201,6 +205,7 @@ std::string command_of(const AskedPod& asked, const Closest& c) {
     case Stage::renamed:
       return ask_for(asked, other_name(resource), std::min(asks, most), resource);
     case Stage::too_few:
+      return ask_for(asked, resource, singly ? 1 : most, resource);
     case Stage::refused:
       return ask_for(asked, resource, most, resource);
     case Stage::none_allocatable:

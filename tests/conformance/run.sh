@@ -5,7 +5,7 @@
 #   run.sh [PART...]      parts: sequences custom-resources playground rollouts chart chart-live quick-start least-privilege kai bad-input
 #                         story-v0.17.0 story-v0.20.0 rollout-stories-1, -2, -3 seeds; all by default
 #
-# GSO_CONFORMANCE_JOBS says how many at once (5), GSO_BUILD which build is tried (build/debug).
+# GSO_CONFORMANCE_JOBS says how many at once (6), GSO_BUILD which build is tried (build/debug).
 # Prints one line for each part as it ends (its whole output is in
 # build/test-results/conformance/PART.log) and the end of what failed; closes with "N passed, N failed".
 set -euo pipefail
@@ -15,7 +15,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(cd "$here/../.." && pwd)
 build=${GSO_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
-jobs=${GSO_CONFORMANCE_JOBS:-5}
+jobs=${GSO_CONFORMANCE_JOBS:-6}
 mkdir -p "$logs"
 work=$(mktemp -d)
 # Not to be killed with the shell that waits: each part takes its control plane down itself.

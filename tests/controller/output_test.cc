@@ -79,6 +79,10 @@ TEST(Redaction, TakesWhatIsNamedOrLooksLikeASecret) {
   EXPECT_EQ(redacted("Authorization: Bearer abc.def-1 end"), "Authorization: Bearer (redacted) end");
   EXPECT_EQ(redacted("got eyJhbGciOiJSUzI1NiIsImtpZCI6 here"), "got (redacted) here");
   EXPECT_EQ(redacted("a -----BEGIN KEY-----\nxyz\n-----END KEY----- b"), "a (redacted) b");
+  EXPECT_EQ(redacted(R"x({"auths":{"r.example":{"auth":"dXNlcjpwdw=="}}})x"),
+            R"x({"auths":{"r.example":{"auth":"(redacted)"}}})x");
+  EXPECT_TRUE(is_secret_name("AUTH") && is_secret_name("REGISTRY_AUTH") && is_secret_name(".dockerconfigjson"));
+  EXPECT_FALSE(is_secret_name("AUTH_MODE") || is_secret_name("author"));
   EXPECT_EQ(redacted("nothing of the kind: eyJ, bearer"), "nothing of the kind: eyJ, bearer");
   Json secret = Json::parse(R"({"kind":"Secret","data":{"a":"b"}})");
   redact(secret);

@@ -282,6 +282,22 @@ metadata: {name: bare, labels: {nvidia.com/gpu.count: "4"}}
   EXPECT_FALSE(explain_node(bare.snapshot(), bare.index, {}, "nobody").has_value());
 }
 
+TEST(WhoKeeps, IsWhatTheRolloutUnderWaySaysOfTheNode) {
+  World world;
+  SharingRollout rollout;
+  rollout.meta.name = "default-any-1";
+  rollout.phase = "Progressing";
+  rollout.status_json = R"({"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads",
+    "message":"waits for team/job-1"},{"name":"gpu-10","state":"Failed","message":"no"}]})";
+  world.rollouts.apply(rollout);
+  EXPECT_EQ(who_keeps(world, "gpu-1"), "waits for team/job-1");
+  EXPECT_EQ(who_keeps(world, "gpu-10"), "") << "it has failed, and waits for nobody";
+  EXPECT_EQ(who_keeps(world, "gpu-2"), "");
+  rollout.phase = "Superseded";
+  world.rollouts.apply(rollout);
+  EXPECT_EQ(who_keeps(world, "gpu-1"), "");
+}
+
 TEST(Audit, AddsNodesWithoutAPluginAndProfilesThatNothingUses) {
   std::string manifests = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
   const std::string broken =
