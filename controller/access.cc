@@ -57,9 +57,13 @@ std::string explain_error(const k8s::Error& error, const Attempt& attempt) {
       group, kind, fmt::join(attempt.verbs, ", "), attempt.ns.empty() ? "a ClusterRole" : "a Role there");
 }
 
+std::string explain_error(const k8s::Error& error, std::string_view verb, const k8s::Gvr& gvr, const std::string& ns) {
+  return explain_error(error, {.verbs = {std::string(verb)}, .gvr = gvr, .ns = ns, .subresource = {}});
+}
+
 std::unexpected<k8s::Error> unlisted(const k8s::Error& error, const k8s::Gvr& gvr, const std::string& ns) {
   k8s::Error out = error;
-  out.message = explain_error(error, {.verbs = {"list"}, .gvr = gvr, .ns = ns, .subresource = {}});
+  out.message = explain_error(error, "list", gvr, ns);
   return std::unexpected(std::move(out));
 }
 

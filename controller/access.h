@@ -3,6 +3,7 @@
 
 #include <expected>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "k8sclient/error.h"
@@ -21,8 +22,11 @@ struct Attempt {
 // A 403: 'configmaps of namespace gpu-operator may not be listed by User "x": it takes the rule {apiGroups: …} in a
 // Role there'. Any other error: its own text.
 [[nodiscard]] std::string explain_error(const k8s::Error& error, const Attempt& attempt);
+// The same of one verb on objects themselves (coroutines name no aggregates).
+[[nodiscard]] std::string explain_error(const k8s::Error& error, std::string_view verb, const k8s::Gvr& gvr,
+                                        const std::string& ns);
 
-// The same as an error, of a list (coroutines name no aggregates). `ns`: empty for all, or a cluster-scoped kind.
+// The same as an error, of a list. `ns`: empty for all, or a cluster-scoped kind.
 [[nodiscard]] std::unexpected<k8s::Error> unlisted(const k8s::Error& error, const k8s::Gvr& gvr,
                                                    const std::string& ns = {});
 

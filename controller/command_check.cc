@@ -27,10 +27,6 @@ struct Findings {
   std::optional<k8s::Error> unreachable;
 };
 
-Attempt read_of(const k8s::Gvr& gvr, const std::string& ns) {
-  return {.verbs = {"get"}, .gvr = gvr, .ns = ns, .subresource = {}};
-}
-
 asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
                                    Findings* found) {
   const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
@@ -42,8 +38,7 @@ asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8
     const k8s::Result<std::string> lease = co_await client->get(leases, key, call);
     const bool refused = !lease && lease.error().reason == k8s::Reason::forbidden;
     if (refused) {  // Waiting mends no right.
-      const Attempt attempt = read_of(leases, key.ns);
-      found->lines.emplace_back(false, explain_error(lease.error(), attempt));
+      found->lines.emplace_back(false, explain_error(lease.error(), "get", leases, key.ns));
       co_return;
     }
     why = lease ? "" : lease.error().message;

@@ -145,10 +145,6 @@ void print(const Explanation& explanation, const ClusterView& view, OutputForm f
   for (const std::string& missing : view.incomplete) out << "incomplete: " << missing << "\n";
 }
 
-Attempt reading(const k8s::Gvr& gvr, const std::string& ns) {
-  return {.verbs = {"get"}, .gvr = gvr, .ns = ns, .subresource = {}};
-}
-
 struct Question {
   ExplainTarget target;
   std::string pod_json;
@@ -230,10 +226,7 @@ asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* cloc
     const k8s::CallOptions call;
     k8s::Result<std::string> pod = co_await client->get(pods, target.key, call);
     if (!pod) {
-      const Attempt attempt = reading(pods, target.key.ns);
-      *err << kCommand << ": "
-           << (pod.error().reason == k8s::Reason::forbidden ? explain_error(pod.error(), attempt) : pod.error().message)
-           << "\n";
+      *err << kCommand << ": " << explain_error(pod.error(), "get", pods, target.key.ns) << "\n";
       co_return 2;
     }
     question.pod_json = *std::move(pod);

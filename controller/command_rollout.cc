@@ -30,10 +30,6 @@ const char* command_of(RolloutOptions::Verb verb) {
   return verb == RolloutOptions::Verb::diff ? "diff" : "rollout";
 }
 
-Attempt patch_of(const k8s::Gvr& gvr, const std::string& ns) {
-  return {.verbs = {"patch"}, .gvr = gvr, .ns = ns, .subresource = {}};
-}
-
 }  // namespace
 
 int RolloutCall::refuse(std::string_view why) const {
@@ -46,10 +42,7 @@ asio::awaitable<bool> patch_ours(RolloutCall* call, std::string resource, std::s
   const k8s::ObjectKey key{"", name};
   const k8s::WriteOptions options;
   const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, body, options);
-  if (!patched) {
-    const Attempt attempt = patch_of(gvr, "");
-    (void)call->refuse(explain_error(patched.error(), attempt));
-  }
+  if (!patched) (void)call->refuse(explain_error(patched.error(), "patch", gvr, ""));
   co_return patched.has_value();
 }
 
@@ -207,10 +200,7 @@ asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
   for (const k8s::ObjectKey& key : *keys) {
     const k8s::WriteOptions options;
     const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, text, options);
-    if (!patched) {
-      const Attempt attempt = patch_of(gvr, key.ns);
-      co_return call->refuse(explain_error(patched.error(), attempt));
-    }
+    if (!patched) co_return call->refuse(explain_error(patched.error(), "patch", gvr, key.ns));
     *call->out << fmt::format("ConfigMap {}: {} ({})\n", k8s::to_string(key), pause ? "paused" : "resumed",
                               kPausedAnnotation);
   }

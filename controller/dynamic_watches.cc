@@ -10,7 +10,6 @@
 #include "reconcilers/model/project.h"
 
 namespace gso {
-namespace {}  // namespace
 
 k8s::Gvr resource_of(WatchScope::Kind kind) {
   switch (kind) {

@@ -10,6 +10,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet_index.h"
 #include "reconcilers/labels.h"
+#include "reconcilers/rollout/status.h"
 
 namespace gso {
 namespace {
@@ -44,10 +45,6 @@ void set_profile_counts(Metrics& metrics, const ProfileCounts& profiles) {
   for (const auto& [state, count] : others) {
     metrics.set("gpusharing_nodes_by_profile", {{"profile", "other"}, {"state", state}}, count);
   }
-}
-
-bool ended(const std::string& phase) {
-  return phase == "Completed" || phase == "Failed" || phase == "Superseded" || phase == "RolledBack";
 }
 
 // Why a rollout starts no node: the reason of its condition, where that is not that it rolls out.
@@ -172,7 +169,7 @@ void Manager::fill_rollout_metrics(Metrics& metrics) const {
   metrics.clear("gpusharing_rollout_nodes");
   for (const auto& [key, rollout] : world_.rollouts.all()) {
     ++phases[rollout->phase.empty() ? "New" : rollout->phase];
-    if (ended(rollout->phase)) continue;
+    if (has_ended(rollout->phase)) continue;
     const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
     if (std::string reason = why_waiting(status); !reason.empty()) ++waiting[reason];
     if (!status.is_object() || !status.contains("counts") || !status["counts"].is_object()) continue;

@@ -75,8 +75,7 @@ std::string progress_bar(std::int64_t done, std::int64_t total) {
 }
 
 bool RolloutFacts::finished() const {
-  return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack" ||
-         (rollout->aborted && !earlier_attempt);
+  return has_ended(phase) || (rollout->aborted && !earlier_attempt);
 }
 
 bool RolloutFacts::undone() const {

@@ -139,8 +139,7 @@ std::vector<const T*> sorted(const k8s::Store<T>& store) {
 
 // Under way for ever otherwise: nobody is left to write its status.
 void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
-  const std::string& phase = rollout.phase;
-  if (phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack") return;
+  if (has_ended(rollout.phase)) return;
   constexpr std::string_view kWhy = "the operator was removed while it was under way: its nodes stay as they are";
   const Json old = Json::parse(rollout.status_json, nullptr, false);
   Json status = old.is_object() ? old : Json::object();

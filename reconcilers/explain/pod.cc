@@ -345,14 +345,22 @@ bool PodExplanation::hindered() const {
   return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.severity == Severity::error; });
 }
 
+namespace {
+// What is said of a pod before anything is asked about it.
+PodExplanation about(const AskedPod& asked) {
+  PodExplanation out;
+  out.pod = k8s::to_string(asked.pod.meta.key());
+  out.state = state_of(asked.pod);
+  out.asks = asks_of(asked);
+  return out;
+}
+}  // namespace
+
 k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index,
                                         const std::vector<Finding>& findings, std::string_view json) {
   const k8s::Result<AskedPod> asked = read_pod(json);
   if (!asked) return std::unexpected(asked.error());
-  PodExplanation out;
-  out.pod = k8s::to_string(asked->pod.meta.key());
-  out.state = state_of(asked->pod);
-  out.asks = asks_of(*asked);
+  PodExplanation out = about(*asked);
   if (out.asks.empty()) return out;
   PodQuestions(snapshot, index, *asked, out).run(findings);
   return out;
@@ -362,10 +370,7 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
                                               std::string_view json) {
   const k8s::Result<AskedPod> asked = read_pod(json);
   if (!asked) return std::unexpected(asked.error());
-  PodExplanation out;
-  out.pod = k8s::to_string(asked->pod.meta.key());
-  out.state = state_of(asked->pod);
-  out.asks = asks_of(*asked);
+  PodExplanation out = about(*asked);
   out.events = surroundings.events;
   if (out.asks.empty()) return out;
   const World nothing;

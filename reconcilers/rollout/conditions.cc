@@ -1,4 +1,4 @@
-// Conditions in status texts.
+// Phases and conditions in status texts.
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/rollout/status.h"
@@ -19,6 +19,10 @@ const Json* find_condition(const Json& status, std::string_view type) {
 }
 
 }  // namespace
+
+bool has_ended(std::string_view phase) {
+  return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack";
+}
 
 Json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before, std::int64_t generation,
                     WallTime now) {

@@ -49,18 +49,13 @@ bool all_canaries_passed(Pass& pass, const UnitKey& key, const Unit& unit, const
 // The policy's own profile was taken back, and this is what its nodes go back to. Whoever asks for approval has
 // approved the change; nobody wants its failure for longer than the way back takes.
 bool goes_back(const Index& index, const UnitKey& key, const SharingPolicy& policy) {
-  if (!policy.inline_profile || !index.record) return false;
-  const std::string own = inline_profile_key(policy.meta.name, *policy.inline_profile);
-  const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
-  return own != key.key && std::ranges::any_of(index.record->failures, [&](const FleetRecord::Failure& failure) {
-           return failure.rolled_back && failure.policy == key.policy && failure.set == key.set && failure.key == own &&
-                  failure.retry == retry;
-         });
+  return taken_back(index, policy, key.set) != nullptr &&
+         inline_profile_key(policy.meta.name, *policy.inline_profile) != key.key;
 }
 
 // A canary that was verified and has stopped showing its profile: another one in its place would take as many nodes
 // down as there are. It gets well by itself, is restarted after verifyTimeout, or fails then.
-std::string canary_unwell(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
+std::string canary_unwell(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
   if (is_verified(pass.index, key, unit, target)) return {};
   for (const auto& [product, group] : unit.groups) {
@@ -211,6 +206,20 @@ const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey
   if (!index.record) return nullptr;
   return index.record->failure(key.policy, key.set, key.key, target,
                                policy.meta.annotations.get(kRetryAnnotation).value_or(""));
+}
+
+const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy, std::string_view set) {
+  if (!policy.inline_profile || !index.record) return nullptr;
+  const std::string own = inline_profile_key(policy.meta.name, *policy.inline_profile);
+  const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
+  const FleetRecord::Failure* last = nullptr;
+  for (const FleetRecord::Failure& failure : index.record->failures) {
+    const bool of_set = set.empty() || failure.set == set;
+    if (failure.rolled_back && failure.policy == policy.meta.name && of_set && failure.key == own &&
+        failure.retry == retry)
+      last = &failure;
+  }
+  return last;
 }
 
 bool was_left(const SharingRollout& rollout) {

@@ -35,6 +35,10 @@ inline constexpr std::string_view kNewAttempt = "NewAttempt";
                                             const std::string& target);
 [[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key,
                                                              const SharingPolicy& policy, std::string_view target);
+// The last failure for which the policy's own inline profile, as it asks for it now, was taken back; null where it was
+// not. `set`: of that operand set; empty: of any.
+[[nodiscard]] const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy,
+                                                     std::string_view set = {});
 // Nodes of a unit that wait, or are in flight, and that nobody may touch now: reason (Held, DriverUpgrade, MIGChange,
 // or NodesNotReady, which is no Blocked reason) -> node -> why.
 struct OutOfReach {

@@ -129,20 +129,13 @@ class PolicyStatuses {
 
   // The inline profile that the policy asks for is remembered as failed.
   void add_rollback(PolicySum& sum) const {
-    const SharingPolicy& policy = *sum.policy;
-    if (!policy.inline_profile || !pass_.index.record) return;
-    const std::string key = inline_profile_key(policy.meta.name, *policy.inline_profile);
-    const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
-    for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
-      if (!failure.rolled_back || failure.policy != policy.meta.name || failure.key != key || failure.retry != retry)
-        continue;
-      const std::string where = failure.nodes.empty()
-                                    ? ""
-                                    : " failed on " + join_names({failure.nodes.begin(), failure.nodes.end()}) + " and";
-      sum.rolled_back =
-          fmt::format("{}{} was taken back; it is not tried again until it changes, or by `rollout start`",
-                      failure.revision, where);
-    }
+    const FleetRecord::Failure* failure = taken_back(pass_.index, *sum.policy);
+    if (failure == nullptr) return;
+    const std::string where = failure->nodes.empty()
+                                  ? ""
+                                  : " failed on " + join_names({failure->nodes.begin(), failure->nodes.end()}) + " and";
+    sum.rolled_back = fmt::format("{}{} was taken back; it is not tried again until it changes, or by `rollout start`",
+                                  failure->revision, where);
   }
 
   void add_unit(const UnitKey& key, const Unit& unit, PolicySum& sum) {

@@ -22,10 +22,6 @@ struct Phase {
   bool stands = false;  // Progressing, but for nodes that nobody may touch now.
 };
 
-bool is_terminal(std::string_view phase) {
-  return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack";
-}
-
 std::int64_t count_of(const Unit& unit, Situation situation) {
   auto it = unit.counts.find(situation);
   return it == unit.counts.end() ? 0 : it->second;
@@ -210,17 +206,17 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
     phase = phase_of(pass, key, unit, rollout, anew);
     if (anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(kNewAttempt))
       status.erase("startedAt");
-    if (phase.name == rollout.phase && is_terminal(phase.name) && !returns) return;
+    if (phase.name == rollout.phase && has_ended(phase.name) && !returns) return;
     status["counts"] = {{"total", unit.total},
                         {"updated", settled_of(unit)},
                         {"inFlight", count_of(unit, Situation::in_flight)},
                         {"pending", count_of(unit, Situation::change)},
                         {"blocked", count_of(unit, Situation::blocked)},
                         {"failed", static_cast<std::int64_t>(unit.failed.size())}};
-    if (!is_terminal(phase.name)) status["wave"] = wave_of(pass, key, unit, rollout.to_revision);
+    if (!has_ended(phase.name)) status["wave"] = wave_of(pass, key, unit, rollout.to_revision);
     status.erase("nodes");
     if (Json nodes = nodes_of(pass, key, unit); !nodes.empty()) status["nodes"] = std::move(nodes);
-  } else if (is_terminal(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
+  } else if (has_ended(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
     if (left && !was_left(rollout)) note_left(pass, rollout, std::move(status));
     return;
   } else if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
@@ -262,7 +258,7 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
 void plan_history(Pass& pass) {
   std::map<std::string_view, std::vector<const SharingRollout*>> finished;
   for (const auto& [key, rollout] : pass.s.world.rollouts.all()) {
-    if (is_terminal(rollout->phase) && !rollout->meta.deletion_timestamp)
+    if (has_ended(rollout->phase) && !rollout->meta.deletion_timestamp)
       finished[rollout->policy].push_back(rollout.get());
   }
   for (auto& [policy, rollouts] : finished) {
