@@ -25,6 +25,9 @@ constexpr int kDriftNodes = 40;
 constexpr std::int64_t kMostKills = 30;
 constexpr Duration kIdleTimeout = seconds(20);
 constexpr Duration kVerifyTimeout = seconds(30);
+// Longer than anything has to hold before the operator acts on it. One that was killed begins to count anew; it may be
+// killed for a status at every edge of a window, so that this is less than a window takes to come again.
+constexpr Duration kRemembered = seconds(120);
 
 constexpr std::string_view kPolicy =
     "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: default}}\nspec:\n  rollout:\n"
@@ -240,17 +243,19 @@ class Rollout {
     const WallTime end = fleet_.now + std::chrono::duration_cast<std::chrono::milliseconds>(limit);
     const Duration enough = c_.window_closes ? std::chrono::minutes(12) : std::chrono::minutes(2);
     WallTime busy = fleet_.now;
+    WallTime killed{};
     while (fleet_.now < end && !failed()) {
       const std::int64_t kills = trace_.kills;
       const Plan plan = step();
       const bool acts = std::ranges::any_of(plan.actions, [this](const PlannedAction& planned) {
         return !std::holds_alternative<PatchStatus>(planned.action) && !is_told_again(planned);
       });
-      // One that is killed has seen nothing for long.
-      if (acts || trace_.kills > kills) busy = fleet_.now;
+      if (acts) busy = fleet_.now;
+      if (trace_.kills > kills) killed = fleet_.now;
       const auto told = [this](const PlannedAction& planned) { return is_told_again(planned); };
       const bool rests = std::ranges::all_of(plan.actions, told) && plan.consumers_wanted.empty();
-      if (rests && (!plan.requeue_after || fleet_.now - busy > enough)) return true;
+      const bool long_enough = fleet_.now - busy > enough && fleet_.now - killed > kRemembered;
+      if (rests && (!plan.requeue_after || long_enough)) return true;
       const Duration wait = plan.requeue_after.value_or(seconds(1));
       fleet_.advance(rests && fleet_.now - busy > seconds(3) ? std::clamp<Duration>(wait, seconds(1), seconds(30))
                                                              : Duration(seconds(1)));
