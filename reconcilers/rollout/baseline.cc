@@ -115,7 +115,7 @@ class Outcomes {
   [[nodiscard]] bool is_complete(const UnitKey& key, const Unit& unit, const std::string& target) {
     const std::int64_t settled = settled_of(unit);
     if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
-    if (!unit.failed.empty() || count_of(unit, Situation::in_flight) > 0) return false;
+    if (failures_of(pass_.index, unit, target) > 0 || count_of(unit, Situation::in_flight) > 0) return false;
     const auto set_aside = static_cast<std::int64_t>(unit.set_aside.size());
     if (settled + count_of(unit, Situation::blocked) + set_aside != unit.total) return false;
     const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;

@@ -56,7 +56,8 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
   const std::int64_t pending = count_of(unit, Situation::change);
   const std::int64_t moving = count_of(unit, Situation::in_flight);
   const std::int64_t other = count_of(unit, Situation::to_record) + count_of(unit, Situation::following);
-  if (pending + moving == 0 && unit.failed.empty()) {
+  const bool failed = failures_of(pass.index, unit, rollout.to_revision) > 0;
+  if (pending + moving == 0 && !failed) {
     // A node that joined, or drifted, later does not open what was completed.
     if (other == 0 || rollout.phase == "Completed")
       return {"Completed", "Completed", "every node that can be is at the revision"};
@@ -66,8 +67,7 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
   if (gate.reason == kMaxFailures || gate.reason == kUndone || gate.reason == "Paused" || gate.reason == kObserve) {
     return {"Paused", gate.reason, gate.message};
   }
-  if (pending + moving == 0 && !unit.failed.empty())
-    return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
+  if (pending + moving == 0 && failed) return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
   if (gate.open()) {
     if (const OutOfReach out = out_of_reach(pass, key, unit); out.stops_all) {
       const auto& [reason, nodes] = *out.nodes.begin();
@@ -90,7 +90,8 @@ std::int64_t wave_of(Pass& pass, const UnitKey& key, const Unit& unit, const std
   return 1 + settled_of(unit) / budget;
 }
 
-Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit) {
+// `failed`: on this revision.
+Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit, const std::set<std::string>& failed) {
   constexpr std::size_t kMost = 50;
   constexpr std::size_t kText = 1024;
   Json out = Json::array();
@@ -98,14 +99,14 @@ Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit) {
     if (out.size() >= kMost) return;
     out.push_back({{"name", name}, {"state", state}, {"reason", reason}, {"message", message.substr(0, kText)}});
   };
-  for (const std::string& name : unit.failed) {
+  for (const std::string& name : failed) {
     const Node* node = pass.s.world.nodes.find(name);
     add(name, kStateFailed, kVerificationFailed,
         node ? node->meta.annotations.get(kMessageAnnotation).value_or("") : std::string_view());
   }
   for (const auto& [reason, names] : unit.blocked) {
     for (const std::string& name : names) {
-      if (!unit.failed.contains(name)) add(name, kStateBlocked, reason, pass.index.find(name)->message);
+      if (!failed.contains(name)) add(name, kStateBlocked, reason, pass.index.find(name)->message);
     }
   }
   for (const auto& waiting : {waiting_in_flight(pass), waiting_in_queue(pass)}) {
@@ -144,14 +145,17 @@ bool is_left(const Pass& pass, const UnitKey& key, const SharingRollout& rollout
   });
 }
 
-// Nobody has gone anywhere else meanwhile: it is the same attempt.
-bool nobody_left(const Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
-  const std::int64_t there = std::ranges::count_if(pass.index.in_flight, [&](const std::string& name) {
+std::int64_t in_flight_to(const Pass& pass, const UnitKey& key, std::string_view revision) {
+  return std::ranges::count_if(pass.index.in_flight, [&](const std::string& name) {
     const NodeAssessment& a = *pass.index.find(name);
     return a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set &&
-           a.flight->target == rollout.to_revision;
+           a.flight->target == revision;
   });
-  return settled_of(unit) + there == unit.total;
+}
+
+// Nobody has gone anywhere else meanwhile: it is the same attempt.
+bool nobody_left(const Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
+  return settled_of(unit) + in_flight_to(pass, key, rollout.to_revision) == unit.total;
 }
 
 // The object goes once everything else lets nodes start (or they wait to be approved), so that there is one for as long
@@ -178,80 +182,119 @@ constexpr std::string_view kAnew =
     "this is the record of an earlier attempt: a new one takes its place before a node starts, and switches turned in "
     "this one do not count";
 
+PatchStatus status_patch(const SharingRollout& rollout, const Json& status) {
+  ObjectRef ref = rollout_ref(rollout.meta.name);
+  ref.uid = rollout.meta.uid;
+  return {std::move(ref), status.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
   const Json added = condition_list({{std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)}}, "",
                                     rollout.meta.generation, pass.s.now);
   status["conditions"].push_back(added.front());
-  ObjectRef ref = rollout_ref(rollout.meta.name);
-  ref.uid = rollout.meta.uid;
-  pass.add(PatchStatus{std::move(ref), status.dump(-1, ' ', false, Json::error_handler_t::replace)}, "Superseded",
-           std::string(kLeft));
+  pass.add(status_patch(rollout, status), "Superseded", std::string(kLeft));
 }
 
-void plan_status(Pass& pass, const SharingRollout& rollout) {
-  const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
-  auto at = pass.index.units.find(key);
-  const Json old = Json::parse(rollout.status_json, nullptr, false);
-  Json status = old.is_object() ? old : Json::object();
+// What a record says from now on.
+struct Account {
   Phase phase{"Superseded", "Superseded", "the profile has changed again, or no node of the policy uses it any more",
               false};
-  const bool left = is_left(pass, key, rollout);
-  bool anew = false;
-  if (at != pass.index.units.end() && unit_target(at->second) == rollout.to_revision) {
-    const Unit& unit = at->second;
-    const bool returns = was_left(rollout) && !is_undone(rollout);
-    anew = begins_anew(pass.index, unit, rollout);
-    if (anew && plan_new_attempt(pass, key, unit, rollout)) return;
-    if (returns && !anew && !nobody_left(pass, key, unit, rollout)) return;
-    phase = phase_of(pass, key, unit, rollout, anew);
-    if (anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(kNewAttempt))
-      status.erase("startedAt");
-    if (phase.name == rollout.phase && has_ended(phase.name) && !returns) return;
-    status["counts"] = {{"total", unit.total},
-                        {"updated", settled_of(unit)},
-                        {"inFlight", count_of(unit, Situation::in_flight)},
-                        {"pending", count_of(unit, Situation::change)},
-                        {"blocked", count_of(unit, Situation::blocked)},
-                        {"failed", static_cast<std::int64_t>(unit.failed.size())}};
-    if (!has_ended(phase.name)) status["wave"] = wave_of(pass, key, unit, rollout.to_revision);
-    status.erase("nodes");
-    if (Json nodes = nodes_of(pass, key, unit); !nodes.empty()) status["nodes"] = std::move(nodes);
-  } else if (has_ended(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
-    if (left && !was_left(rollout)) note_left(pass, rollout, std::move(status));
-    return;
-  } else if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
-    constexpr std::string_view kBack = "the policy's nodes go back to what was verified before";
-    phase = {"RolledBack", std::string(failure->nodes.empty() ? kUndone : kMaxFailures),
-             failure->nodes.empty() ? fmt::format("taken back by a person: {}", kBack)
-                                    : fmt::format("failed on {} node{}: {}", failure->nodes.size(),
-                                                  failure->nodes.size() == 1 ? "" : "s", kBack)};
+  Json status = Json::object();  // As it stands, but for what differs.
+  bool left = false;             // is_left()
+  bool anew = false;             // begins_anew()
+};
+
+// counts.inFlight; null where nothing is counted.
+Json* told_in_flight(Json& status) {
+  const auto counts = status.find("counts");
+  if (counts == status.end() || !counts->is_object()) return nullptr;
+  const auto at = counts->find("inFlight");
+  return at == counts->end() ? nullptr : &*at;
+}
+
+// Of a record whose revision its nodes are to have. False where there is nothing to write.
+bool account_of_target(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout, Account& out) {
+  const bool returns = was_left(rollout) && !is_undone(rollout);
+  out.anew = begins_anew(pass.index, unit, rollout);
+  if (out.anew && plan_new_attempt(pass, key, unit, rollout)) return false;
+  if (returns && !out.anew && !nobody_left(pass, key, unit, rollout)) return false;
+  out.phase = phase_of(pass, key, unit, rollout, out.anew);
+  if (out.anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(kNewAttempt))
+    out.status.erase("startedAt");
+  // Nodes in flight finish when it is aborted: they are counted until they have.
+  const std::int64_t moving = count_of(unit, Situation::in_flight);
+  const Json* told = told_in_flight(out.status);
+  const bool at_rest = moving == 0 && (told == nullptr || *told == 0);
+  if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
+  const std::set<std::string> failed = failed_on(pass.index, unit, rollout.to_revision);
+  out.status["counts"] = {{"total", unit.total},
+                          {"updated", settled_of(unit)},
+                          {"inFlight", moving},
+                          {"pending", count_of(unit, Situation::change)},
+                          {"blocked", count_of(unit, Situation::blocked)},
+                          {"failed", std::ssize(failed)}};
+  if (!has_ended(out.phase.name)) out.status["wave"] = wave_of(pass, key, unit, rollout.to_revision);
+  out.status.erase("nodes");
+  if (Json nodes = nodes_of(pass, key, unit, failed); !nodes.empty()) out.status["nodes"] = std::move(nodes);
+  return true;
+}
+
+// Of one whose nodes are meant for something else, or are not seen. False where nothing is left to write but what is
+// planned here.
+bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
+  if (has_ended(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
+    if (out.left && !was_left(rollout)) note_left(pass, rollout, std::move(out.status));
+    return false;
   }
+  if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
+    constexpr std::string_view kBack = "the policy's nodes go back to what was verified before";
+    out.phase = {"RolledBack", std::string(failure->nodes.empty() ? kUndone : kMaxFailures),
+                 failure->nodes.empty() ? fmt::format("taken back by a person: {}", kBack)
+                                        : fmt::format("failed on {} node{}: {}", failure->nodes.size(),
+                                                      failure->nodes.size() == 1 ? "" : "s", kBack)};
+  }
+  return true;
+}
+
+void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
+  const Phase& phase = account.phase;
+  Json& status = account.status;
   const std::string now = k8s::format_time(pass.s.now);
   if (!status.contains("startedAt")) status["startedAt"] = now;
   if (phase.name == "Completed" && !status.contains("completedAt")) status["completedAt"] = now;
   if (phase.name != "Completed") status.erase("completedAt");
   status["phase"] = phase.name;
-  const bool done = phase.name == "Completed";
   std::vector<StatusCondition> conditions{
-      {"Ready", done, phase.reason, phase.message},
+      {"Ready", phase.name == "Completed", phase.reason, phase.message},
       {"Progressing", phase.name == "Progressing" && !phase.stands, phase.reason, phase.message}};
-  if (left) conditions.push_back({std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)});
-  if (anew) conditions.push_back({std::string(kCurrentCondition), false, std::string(kNewAttempt), std::string(kAnew)});
+  if (account.left) conditions.push_back({std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)});
+  if (account.anew)
+    conditions.push_back({std::string(kCurrentCondition), false, std::string(kNewAttempt), std::string(kAnew)});
   if (phase.reason == "Aborted")
     conditions.push_back({std::string(kAbortedCondition), true, phase.reason, phase.message});
   status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, pass.s.now);
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
-  std::string text = status.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text == rollout.status_json) return;
-  ObjectRef ref = rollout_ref(rollout.meta.name);
-  ref.uid = rollout.meta.uid;
+  PatchStatus patch = status_patch(rollout, status);
+  if (patch.status_json == rollout.status_json) return;
   if (phase.name != rollout.phase) {
     const bool bad = phase.name == "Failed" || phase.name == "RolledBack" || phase.reason == kMaxFailures;
-    pass.event(ref, bad, phase.reason, "Rollout",
+    pass.event(patch.object, bad, phase.reason, "Rollout",
                fmt::format("{} to {}: {}{}{}", rollout.key, rollout.to_revision, phase.name,
                            phase.message.empty() ? "" : ": ", phase.message));
   }
-  pass.add(PatchStatus{std::move(ref), std::move(text)}, phase.name, phase.message);
+  pass.add(std::move(patch), phase.name, phase.message);
+}
+
+void plan_status(Pass& pass, const SharingRollout& rollout) {
+  const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
+  Account account;
+  if (Json old = Json::parse(rollout.status_json, nullptr, false); old.is_object()) account.status = std::move(old);
+  account.left = is_left(pass, key, rollout);
+  const auto at = pass.index.units.find(key);
+  const bool wanted = at != pass.index.units.end() && unit_target(at->second) == rollout.to_revision;
+  const bool differs =
+      wanted ? account_of_target(pass, key, at->second, rollout, account) : account_of_other(pass, rollout, account);
+  if (differs) write_account(pass, rollout, std::move(account));
 }
 
 // Finished rollouts beyond the limit go, oldest first, policy by policy.
