@@ -57,6 +57,16 @@ std::string spec_patch(const char* field, bool value) {
 
 // --- Reading.
 
+// What keeps policies from a rollout, of those that have none among `under_way`. A rollout that is named answers for
+// itself.
+std::vector<PolicyWait> waits_of(const RolloutCall& call, const std::vector<RolloutFacts>& under_way) {
+  const std::optional<std::string> policy = policy_of(call.options.name);
+  if (!call.options.name.empty() && !policy) return {};
+  std::set<std::string> busy;
+  for (const RolloutFacts& facts : under_way) busy.insert(facts.rollout->policy);
+  return waiting_policies(call.world, policy, busy);
+}
+
 int show_status(RolloutCall& call) {
   const bool named = !call.options.name.empty();
   const RolloutChoice choice{call.options.name, true};
@@ -65,13 +75,16 @@ int show_status(RolloutCall& call) {
   std::vector<RolloutFacts> shown;
   if (unfinished) {
     shown = *unfinished;
-  } else if (named) {
+  }
+  const std::vector<PolicyWait> waiting = waits_of(call, shown);
+  if (shown.empty() && named) {
     const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "that is on record");
-    if (!any) return call.refuse(any.error().message);
-    shown.assign(any->begin(), any->begin() + 1);  // The newest.
+    if (!any && waiting.empty()) return call.refuse(any.error().message);
+    if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
   bool wrong = false;
-  Json document{{"rollouts", Json::array()}, {"incomplete", call.incomplete}};
+  Json document{{"rollouts", Json::array()}, {"waiting", Json::array()}, {"incomplete", call.incomplete}};
+  for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
   for (const RolloutFacts& facts : shown) {
     wrong = wrong || facts.went_wrong();
     const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
@@ -85,9 +98,10 @@ int show_status(RolloutCall& call) {
   }
   if (call.options.json) {
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  } else if (shown.empty()) {
-    *call.out << "No rollout is under way.\n";
+    return wrong ? 1 : 0;
   }
+  if (shown.empty()) *call.out << "No rollout is under way.\n";
+  for (const PolicyWait& wait : waiting) print_waiting(wait, *call.out);
   return wrong ? 1 : 0;
 }
 

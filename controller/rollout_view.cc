@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <tuple>
@@ -23,6 +24,8 @@ namespace {
 
 constexpr std::string_view kPolicyPrefix = "policy/";
 constexpr int kBarWidth = 24;
+// Reason of a policy's Progressing where no change is wanted.
+constexpr std::string_view kNothingToDo = "Settled";
 
 std::string text_at(const Json& object, const char* field) {
   const auto at = object.find(field);
@@ -163,6 +166,67 @@ k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutC
     return refuse(fmt::format("several rollouts are meant: {}. Name one of them, or say --all", names_of(fitting)));
   }
   return fitting;
+}
+
+namespace {
+
+// `status`: of a policy. Progressing names what holds all that is left; blocked[] also who is held beside others.
+void read_waits(const std::string& policy, const Json& status, std::vector<PolicyWait>& out) {
+  std::set<std::string> said;
+  const auto conditions = status.find("conditions");
+  if (conditions != status.end() && conditions->is_array()) {
+    for (const Json& condition : *conditions) {
+      const bool stands = condition.is_object() && text_at(condition, "type") == "Progressing" &&
+                          text_at(condition, "status") == "False" && text_at(condition, "reason") != kNothingToDo;
+      if (!stands) continue;
+      out.push_back({policy, text_at(condition, "reason"), text_at(condition, "message"), {}, 0});
+      said.insert(out.back().reason);
+    }
+  }
+  const auto blocked = status.find("blocked");
+  if (blocked == status.end() || !blocked->is_array()) return;
+  for (const Json& entry : *blocked) {
+    if (!entry.is_object() || said.contains(text_at(entry, "reason"))) continue;
+    PolicyWait wait{policy, text_at(entry, "reason"), text_at(entry, "message"), {}, count_at(entry, "count")};
+    const auto nodes = entry.find("nodes");
+    for (const Json& node : nodes != entry.end() && nodes->is_array() ? *nodes : Json::array()) {
+      if (node.is_string()) wait.nodes.push_back(node.get<std::string>());
+    }
+    out.push_back(std::move(wait));
+  }
+}
+
+}  // namespace
+
+std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
+                                         const std::set<std::string>& except) {
+  std::map<std::string_view, const SharingPolicy*> sorted;
+  for (const auto& [key, object] : world.policies.all()) {
+    const bool meant = !policy || key.name == *policy;
+    if (meant && !except.contains(key.name)) sorted.emplace(key.name, object.get());
+  }
+  std::vector<PolicyWait> out;
+  for (const auto& [name, object] : sorted) {
+    const Json status = Json::parse(object->status_json, nullptr, false);
+    if (status.is_object()) read_waits(std::string(name), status, out);
+  }
+  return out;
+}
+
+void print_waiting(const PolicyWait& wait, std::ostream& out) {
+  const std::int64_t more = wait.count - std::ssize(wait.nodes);
+  const std::string nodes = wait.nodes.empty() ? ""
+                                               : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
+                                                             more > 0 ? fmt::format(" and {} more", more) : "");
+  out << fmt::format("policy {} waits: {}{}: {}\n", wait.policy, wait.reason, nodes, wait.message);
+}
+
+Json waiting_json(const PolicyWait& wait) {
+  return {{"policy", wait.policy},
+          {"reason", wait.reason},
+          {"message", wait.message},
+          {"nodes", wait.nodes},
+          {"count", wait.count}};
 }
 
 std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iosfwd>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,19 @@ struct RolloutChoice {
                                                             std::string_view what);
 // The policy of "policy/NAME", or nullopt.
 [[nodiscard]] std::optional<std::string> policy_of(std::string_view name);
+
+// Why a policy with a change has no rollout under way: what its status says stands in the way (a window, a hold, a
+// driver upgrade).
+struct PolicyWait {
+  std::string policy, reason, message;
+  std::vector<std::string> nodes;  // Those that it is about, the first few; none: all that wait.
+  std::int64_t count = 0;          // Of them all.
+};
+// Of all policies, or of the one that is named, but for those in `except`.
+[[nodiscard]] std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
+                                                       const std::set<std::string>& except);
+void print_waiting(const PolicyWait& wait, std::ostream& out);
+[[nodiscard]] nlohmann::ordered_json waiting_json(const PolicyWait& wait);
 
 // "[######..................]"
 [[nodiscard]] std::string progress_bar(std::int64_t done, std::int64_t total);

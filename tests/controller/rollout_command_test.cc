@@ -91,6 +91,51 @@ TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) 
   EXPECT_EQ(document["rollouts"][0]["counts"]["updated"], 2);
 }
 
+TEST_F(RolloutCommand, AChangeThatHasNoRolloutYetSaysWhatItWaitsFor) {
+  const char* path = "/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status";
+  const auto progressing = [&](const char* holds, const char* reason, const char* message) {
+    const Json condition{{"type", "Progressing"},
+                         {"status", holds},
+                         {"reason", reason},
+                         {"message", message},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    const Json held{{"reason", "Held"}, {"count", 3}, {"nodes", {"gpu-1"}}, {"message", "carries a hold"}};
+    const Json status{{"conditions", Json::array({condition})}, {"blocked", Json::array({held})}};
+    merge(path, Json{{"status", status}}.dump());
+  };
+  progressing("False", "OutsideWindow", "key any: the next maintenance window opens at 22:00");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(out.str(),
+            "No rollout is under way.\n"
+            "policy default waits: OutsideWindow: key any: the next maintenance window opens at 22:00\n"
+            "policy default waits: Held (gpu-1 and 2 more): carries a hold\n");
+  EXPECT_EQ(run(Verb::status, "policy/default"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("waits: OutsideWindow"));
+  RolloutOptions as_json;
+  as_json.verb = Verb::status;
+  as_json.json = true;
+  EXPECT_EQ(run_with(as_json), 0);
+  EXPECT_EQ(Json::parse(out.str())["waiting"][0]["reason"], "OutsideWindow");
+  EXPECT_EQ(Json::parse(out.str())["waiting"][1]["nodes"], Json::array({"gpu-1"}));
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), Not(HasSubstr("waits"))) << "the rollout says it";
+}
+
+TEST_F(RolloutCommand, APolicyWithNothingToDoWaitsForNothing) {
+  const Json settled{{"type", "Progressing"},
+                     {"status", "False"},
+                     {"reason", "Settled"},
+                     {"message", "nothing is being changed"},
+                     {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        Json{{"status", {{"conditions", Json::array({settled})}}}}.dump());
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_EQ(out.str(), "No rollout is under way.\n");
+  EXPECT_EQ(run(Verb::status, "policy/default"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("policy default has no SharingRollout"));
+}
+
 TEST_F(RolloutCommand, NoTimeIsGivenWhereWorkloadsDecide) {
   rollout("r", "Progressing", "v1-2");
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
