@@ -264,8 +264,9 @@ void tell_failures(RolloutCall& call, const std::string& policy) {
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
-  if (!index.impl().record) return;
-  for (const FleetRecord::Failure& failure : index.impl().record->failures) {
+  const auto& record = index.impl().record;
+  if (!record) return;
+  for (const FleetRecord::Failure& failure : record->failures) {
     if (failure.policy != policy) continue;
     std::string nodes;
     for (const std::string& node : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
@@ -279,8 +280,9 @@ std::optional<std::string> baseline_of(RolloutCall& call) {
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
-  if (!index.impl().record) return std::nullopt;
-  return k8s::format_time(index.impl().record->recorded_at);
+  const auto& record = index.impl().record;
+  if (!record) return std::nullopt;
+  return k8s::format_time(record->recorded_at);
 }
 
 asio::awaitable<int> start(RolloutCall* call) {

@@ -85,11 +85,15 @@ asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient* clien
                                                            std::vector<std::string>* incomplete) {
   PodSurroundings around;
   k8s::Result<std::vector<std::string>> events = co_await events_of(client, pod);
-  if (events) around.events = *std::move(events);
-  if (!events) add_once(*incomplete, events.error().message);
+  if (events)
+    around.events = *std::move(events);
+  else
+    add_once(*incomplete, events.error().message);
   k8s::Result<std::vector<Pod>> beside = co_await pods_beside(client, pod.ns);
-  if (beside) around.pods = *std::move(beside);
-  if (!beside) add_once(*incomplete, beside.error().message);
+  if (beside)
+    around.pods = *std::move(beside);
+  else
+    add_once(*incomplete, beside.error().message);
   co_return explain_pod_alone(around, settings, pod_json);
 }
 

@@ -147,6 +147,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather_pods(LookPtr look, s
     if (group != look->plain.end()) group->second.push_back(std::move(pod));
   }
   std::vector<Job> jobs;
+  jobs.reserve(groups.size());
   for (const std::string& group : groups) jobs.push_back({Job::Kind::multi_device_pods, {"", group}});
   co_await run_jobs(look, jobs);
   co_return k8s::Result<void>{};
@@ -204,6 +205,7 @@ boost::asio::awaitable<void> KaiChecks::gather_details(LookPtr look) {
     }
   }
   std::vector<Job> jobs;
+  jobs.reserve(pods.size() + config_maps.size());
   for (const k8s::ObjectKey& pod : pods) jobs.push_back({Job::Kind::pod_alive, pod});
   for (const k8s::ObjectKey& key : config_maps) jobs.push_back({Job::Kind::devices, key});
   co_await run_jobs(look, jobs);
@@ -324,10 +326,11 @@ boost::asio::awaitable<std::set<k8s::ObjectKey>> KaiChecks::still_due(std::vecto
     look->trouble = gathered.error();
     for (const PlannedAction& planned : look->deletions) refuse(deletion_of(planned), gathered.error().message);
   }
-  batch_ = look->trouble ? std::max<std::size_t>(1, look->deletions.size() / 2) : std::min(kLargestBatch, 2 * batch_);
-  if (look->trouble) {
+  const auto& trouble = look->trouble;
+  batch_ = trouble ? std::max<std::size_t>(1, look->deletions.size() / 2) : std::min(kLargestBatch, 2 * batch_);
+  if (trouble) {
     log_->warning("The last look at reservations failed, in part or as a whole",
-                  {{"error", look->trouble->message}, {"looked", look->deletions.size()}, {"confirmed", out.size()}});
+                  {{"error", trouble->message}, {"looked", look->deletions.size()}, {"confirmed", out.size()}});
   }
   co_return out;
 }

@@ -76,7 +76,62 @@ TEST_F(Undo, GoesToARevisionOfTheHistoryWhenAskedTo) {
   EXPECT_THAT(out.str(), HasSubstr("version: v1 # older\n"));
   options.to_revision = "v1-9";
   EXPECT_EQ(run(Verb::undo, "r"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("v1-9 is not in the history of gpu-operator/mps-config key any"));
+  rollout("textless", "Completed", "v1-9", "any", "");
+  EXPECT_EQ(run(Verb::undo, "r"), 2);
   EXPECT_THAT(err.str(), HasSubstr("the text of v1-9 is not on record"));
+  ProfileBook book;
+  options.to_revision = book.compile(text())->revision;
+  rollout("present", "Completed", options.to_revision);
+  EXPECT_EQ(run(Verb::undo, "r"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("is what gpu-operator/mps-config key any holds already"));
+}
+
+TEST_F(Undo, NeverWritesTheTextOfOneKeyIntoAnother) {
+  rollout("newest", "Progressing", "v1-7", "other", "version: v1 # of other\n");
+  options.to_revision = "v1-7";
+  options.write_config_map = true;
+  const std::string before = text();
+  EXPECT_EQ(run(Verb::undo, "r"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("v1-7 is not in the history of gpu-operator/mps-config key any: it is one of "
+                                   "gpu-operator/mps-config key other"));
+  EXPECT_EQ(text(), before);
+  // Without a name, the revision says which key is meant.
+  options.to_revision = "v1-1";
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_EQ(text(), "version: v1 # good\n");
+}
+
+TEST_F(Undo, OfARevisionThatSeveralKeysHaveHadAsksForAName) {
+  rollout("other", "Completed", "v1-1", "other");
+  options.to_revision = "v1-1";
+  EXPECT_EQ(run(Verb::undo), 2);
+  EXPECT_THAT(err.str(), HasSubstr("key any (rollout r), gpu-operator/mps-config key other (rollout other). Name a "
+                                   "rollout of one of them"));
+}
+
+TEST_F(Undo, OfATextThatStartedNoRolloutGoesBackToWhatTheNodesRun) {
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", R"({"status":{"phase":"Superseded"}})");
+  rollout("good", "Completed", "v1-1", "any", "version: v1 # good\n");
+  rollout("newer", "Completed", "v1-5", "other");
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"any":"version: v1\nsharing: ["}})");
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("key any of ConfigMap gpu-operator/mps-config (v1-1, verified last)"));
+  EXPECT_EQ(run(Verb::undo, "r"), 0) << "a superseded one names its key: " << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("(v1-1, verified last)"));
+  EXPECT_FALSE(spec_of("r").value("paused", false));
+}
+
+TEST_F(Undo, OfAnInlineProfileToARevisionIsForItsPolicyToSay) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       policy("p", R"({"profile":{"inline":{"strategy":"mps","replicas":4}}})"));
+  InlineProfile profile;
+  profile.strategy = "mps";
+  profile.replicas = 4;
+  rollout("own", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
+  options.to_revision = "v1-2";
+  EXPECT_EQ(run(Verb::undo, "own"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("is the inline profile of policy p"));
 }
 
 TEST_F(Undo, OfWhatTheNodesShouldRunNotOfTheNewestRecord) {
