@@ -82,6 +82,10 @@ int show_status(RolloutCall& call) {
     if (!any && waiting.empty()) return call.refuse(any.error().message);
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
+  constexpr std::size_t kMostSteps = 20;
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
   bool wrong = false;
   Json document{{"rollouts", Json::array()}, {"waiting", Json::array()}, {"incomplete", call.incomplete}};
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
@@ -94,7 +98,11 @@ int show_status(RolloutCall& call) {
     if (current && waits_for_workloads(facts).empty()) estimate = status.value("estimatedCompletion", "");
     document["rollouts"].push_back(rollout_json(facts));
     document["rollouts"].back()["estimatedCompletion"] = estimate;
-    if (!call.options.json) print_rollout_status(facts, estimate, call.clock->now(), *call.out);
+    const SharingRollout& rollout = *facts.rollout;
+    const auto steps = steps_to(call.world, index, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps);
+    Json& in_flight = document["rollouts"].back()["inFlight"] = Json::array();
+    for (const NodeStep& step : steps) in_flight.push_back({{"name", step.node}, {"step", step.step}});
+    if (!call.options.json) print_rollout_status(facts, estimate, steps, call.clock->now(), *call.out);
   }
   if (call.options.json) {
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";

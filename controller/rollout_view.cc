@@ -242,7 +242,8 @@ std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {
 namespace {
 
 // ", about 2m to go", or what nobody can foretell.
-std::string outlook(const RolloutFacts& facts, const std::string& estimate, k8s::WallTime now) {
+std::string outlook(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
+                    k8s::WallTime now) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> waits = waits_for_workloads(facts);
   if (!waits.empty()) {
@@ -251,14 +252,16 @@ std::string outlook(const RolloutFacts& facts, const std::string& estimate, k8s:
     return fmt::format(", waiting for workloads on {}{}", fmt::join(waits, ", "),
                        rest > 0 ? fmt::format(" and {} more", rest) : "");
   }
+  const auto lost = std::ranges::find(steps, false, &NodeStep::ready);
+  if (lost != steps.end()) return fmt::format(", waiting for {} to be Ready", lost->node);
   const auto end = k8s::parse_rfc3339(estimate);
   return end && *end > now ? ", about " + about(*end - now) + " to go" : std::string();
 }
 
 }  // namespace
 
-void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, k8s::WallTime now,
-                          std::ostream& out) {
+void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
+                          k8s::WallTime now, std::ostream& out) {
   const SharingRollout& rollout = *facts.rollout;
   out << fmt::format("{}: {}\n", rollout.meta.name, facts.phase);
   out << fmt::format("  policy {} takes {} key {} to {}\n", rollout.policy, rollout.config_map,
@@ -272,9 +275,13 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
   if (!facts.message.empty()) out << fmt::format("  {}: {}\n", facts.reason, facts.message);
   const auto started = k8s::parse_rfc3339(facts.started_at);
   if (started && !facts.finished())
-    out << fmt::format("  for {}{}\n", about(now - *started), outlook(facts, estimate, now));
+    out << fmt::format("  for {}{}\n", about(now - *started), outlook(facts, estimate, steps, now));
   std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
   for (const auto& node : facts.nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
+  for (const NodeStep& step : steps) {
+    if (std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) == facts.nodes.end())
+      rows.push_back({"  " + step.node, "InFlight", "-", step.step});
+  }
   if (rows.size() > 1) print_table(rows, out);
 }
 

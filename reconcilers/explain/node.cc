@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "reconcilers/explain/flight.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/facts.h"
 #include "reconcilers/fleet_index.h"
@@ -105,8 +106,11 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
   }
 }
 
-void add_notes(const Node& node, const NodeAssessment* a, NodeExplanation& out) {
-  if (!node.ready) out.notes.emplace_back("it is not Ready: it is skipped, and counts as unavailable");
+void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, NodeExplanation& out) {
+  const bool in_flight = a != nullptr && a->situation == Situation::in_flight;
+  if (!node.ready)
+    out.notes.push_back(fmt::format("it is not Ready: it {}, and counts as unavailable",
+                                    in_flight ? "is waited for, as long as verifyTimeout" : "is skipped"));
   if (node.unschedulable) {
     const bool ours = node.meta.annotations.get(kCordonedAnnotation) == "true";
     const bool managed = a != nullptr && a->situation != Situation::unmanaged;
@@ -117,8 +121,10 @@ void add_notes(const Node& node, const NodeAssessment* a, NodeExplanation& out) 
   if (a == nullptr) return;
   if (a->held) out.notes.push_back(fmt::format("annotation {}=true keeps the operator off it", kHoldAnnotation));
   if (a->flight) {
-    out.notes.push_back(fmt::format("a change to {} is under way; pods to be replaced: {}", a->flight->target,
-                                    print_replace(a->flight->replace)));
+    const std::vector<std::string> left = pods_to_go(index, node, *a);
+    out.notes.push_back(fmt::format("a change to {} is under way; {}", a->flight->target,
+                                    left.empty() ? "all pods that it replaces are gone"
+                                                 : fmt::format("still to be replaced: {}", fmt::join(left, ", "))));
   }
   if (!a->losers.empty()) {
     std::vector<std::string_view> names;
@@ -261,6 +267,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
         "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
   } else if (a.situation == Situation::in_flight && shown.message.empty()) {
     shown.message = who_keeps(world, node.meta.name);
+    if (shown.message.empty()) shown.message = flight_step(index.impl(), node, a);
   }
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
   if (!written.empty()) shown.message = written;
@@ -312,7 +319,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
       }
     }
   }
-  add_notes(*node, a, out);
+  add_notes(index.impl(), *node, a, out);
   add_consumers(snapshot, out);
   for (const Finding& finding : findings) {
     const bool mine = finding.object.kind == "Node" && finding.object.name == name;

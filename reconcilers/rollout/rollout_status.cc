@@ -116,6 +116,12 @@ Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit, const std:
       if (here) add(name, "Waiting", who.reason, who.message);
     }
   }
+  for (const std::string& name : pass.index.in_flight) {
+    const NodeAssessment& a = *pass.index.find(name);
+    const bool here = a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
+    if (here && !a.ready && a.situation == Situation::in_flight && !a.held)
+      add(name, "Waiting", kNotReady, "is in flight, and not Ready: it is waited for, as long as verifyTimeout");
+  }
   for (const auto& [reason, nodes] : out_of_reach(pass, key, unit).nodes) {
     for (const auto& [name, why] : nodes) add(name, reason == kHeld ? "Held" : "Waiting", reason, why);
   }

@@ -1,0 +1,31 @@
+// What a node whose change is under way waits for at present, in words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reconcilers/fleet_index.h"
+#include "reconcilers/snapshot.h"
+
+namespace gso {
+
+// "the node is not Ready", "waits for pod plugin-x to end", "pod mps-x container mps: CrashLoopBackOff …", "verifying:
+// …". Never empty for a node in flight (`assessment.flight`); what its workloads are is not known here (who_keeps()).
+[[nodiscard]] std::string flight_step(const FleetIndex::Impl& index, const Node& node,
+                                      const NodeAssessment& assessment);
+
+// Its pods that are still to go, by name: "gfd gfd-x", "plugin plugin-x".
+[[nodiscard]] std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& node,
+                                                  const NodeAssessment& assessment);
+
+// A node in flight and its step.
+struct NodeStep {
+  std::string node;
+  std::string step;
+  bool ready = true;
+};
+// Of the nodes on their way to a revision of a key, by name; at most `most` of them. `id`: "namespace/configmap/key".
+[[nodiscard]] std::vector<NodeStep> steps_to(const World& world, const FleetIndex& index, std::string_view policy,
+                                             std::string_view id, std::size_t most);
+
+}  // namespace gso
