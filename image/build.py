@@ -5,10 +5,10 @@ the time zones, as an OCI archive with an SPDX bill of materials. The same input
 usage: build.py BINARY VERSION OUT_DIR [--rootfs DIR] [--lock] [--check]
 
 Libraries come from the packages of packages.lock, each pinned by version and SHA-256, fetched by apt-get; what the mirrors
-have replaced since, from Debian's archive of all that it ever published (GSO_DEBIAN_SNAPSHOT names another address). --lock
-writes that file anew from what the binary loads on this machine. --rootfs only fills DIR. --check builds it a second time, and
-fails where a byte differs. The binary is run in the root filesystem
-(chroot in a user namespace) before anything is written to OUT_DIR.
+have replaced since, from Debian's archive of all that it ever published (GSO_DEBIAN_SNAPSHOT names another address). What is
+fetched is said, and a mirror that is silent for GSO_IMAGE_PATIENCE seconds (60) is left alone. --lock writes that file anew from
+what the binary loads on this machine. --rootfs only fills DIR. --check builds it a second time, and fails where a byte differs.
+The binary is run in the root filesystem (chroot in a user namespace) before anything is written to OUT_DIR.
 """
 import argparse
 import gzip
@@ -19,6 +19,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -30,6 +31,8 @@ import urllib.request
 HERE = pathlib.Path(__file__).resolve().parent
 LOCK = pathlib.Path(os.environ.get("GSO_IMAGE_LOCK", HERE / "packages.lock"))
 SNAPSHOT = os.environ.get("GSO_DEBIAN_SNAPSHOT", "https://snapshot.debian.org/archive")
+# Seconds that a mirror or the archive may be silent, and that apt-get may take for ten packages.
+PATIENCE = int(os.environ.get("GSO_IMAGE_PATIENCE", "60"))
 ALWAYS = ["tzdata"]
 USER = "65532"
 # Of a package only what runs: libraries, time zones, and the licence that must go with them.
@@ -61,16 +64,41 @@ def packages_of(binary):
     return sorted(out)
 
 
+def note(text):
+    """What is being done now, for whoever waits for it."""
+    print(f"image: {text}", file=sys.stderr, flush=True)
+
+
+def apt_get(wanted, folder):
+    """(what apt-get said, whether it fetched them all, whether it had to be stopped)."""
+    names = [f"{name}={version}" for name, version in wanted]
+    limit = PATIENCE * (1 + len(names) // 10)
+    note(f"fetching {names[0] if len(names) == 1 else f'{len(names)} packages'} with apt-get, for at most {limit} s")
+    # A session of its own: what apt-get started to fetch with ends with it, and holds no pipe open.
+    with subprocess.Popen(["apt-get", "-o", f"Acquire::http::Timeout={PATIENCE}", "-o", f"Acquire::https::Timeout={PATIENCE}", "download", *names], cwd=folder,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            return process.communicate(timeout=limit)[1], process.returncode == 0, False
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return f"{process.communicate()[1]}apt-get did not end within {limit} s (GSO_IMAGE_PATIENCE gives it more)\n", False, True
+
+
 def download(wanted, folder):
     """Fetches what apt-get has of the packages, each (name, version), and returns what it said where it has not all."""
+    if not wanted:
+        return ""
+    said, done, stopped = apt_get(wanted, folder)
+    # In one go; where that fails, one by one: a single package that the mirrors replaced stops the others. A mirror that does
+    # not answer is not asked again.
+    if done or stopped or len(wanted) == 1:
+        return "" if done else said
     said = ""
-    # In one go; where that fails, one by one: a single package that the mirrors replaced stops the others.
-    for some in [wanted] + [[one] for one in wanted if len(wanted) > 1] if wanted else []:
-        done = subprocess.run(["apt-get", "download", *(f"{name}={version}" for name, version in some)], cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode == 0 and some is wanted:
-            return ""
-        if some is not wanted or len(wanted) == 1:
-            said += done.stderr
+    for one in wanted:
+        its, done, stopped = apt_get([one], folder)
+        said += "" if done else its
+        if stopped:
+            break
     return said
 
 
@@ -105,8 +133,9 @@ def from_snapshot(name, version, path, said):
     when = re.search(r"^# snapshot (\S+?):", LOCK.read_text(encoding="utf-8"), re.MULTILINE)[1]
     archive = "debian-security" if path.startswith("pool/updates/") else "debian"
     address = f"{SNAPSHOT}/{archive}/{when}/{path}"
+    note(f"fetching {address}")
     try:
-        with urllib.request.urlopen(address, timeout=60) as answer:
+        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
             return answer.read()
     except (OSError, urllib.error.URLError) as error:
         sys.exit(f"{name} {version} can be fetched neither by apt-get:\n{said.strip()}\nnor from {address}: {error}\n"

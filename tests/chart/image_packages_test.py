@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Where image/build.py gets the packages that it pins: the mirrors, and Debian's archive for what they have replaced."""
+import contextlib
 import hashlib
 import importlib.util
+import io
 import os
 import pathlib
 import tempfile
@@ -10,7 +12,10 @@ import unittest
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 # As apt-get says it: it stops at the first version that it does not have.
 APT_GET = """#!/bin/sh
+echo asked >>"$GSO_CACHE/asked"
+while [ "$1" != download ]; do shift; done
 shift
+[ -z "${SILENT:-}" ] || sleep 600
 for wanted; do
   case " $MIRRORED " in *" $wanted "*) ;; *) echo "E: Version '${wanted#*=}' for '${wanted%=*}' was not found" >&2; exit 100 ;; esac
 done
@@ -27,7 +32,7 @@ class Packages(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
-        for name in ("bin", "apt", "snapshot"):
+        for name in ("bin", "apt", "cache", "snapshot"):
             (self.folder / name).mkdir()
         (self.folder / "bin/apt-get").write_text(APT_GET, encoding="utf-8")
         (self.folder / "bin/apt-get").chmod(0o755)
@@ -77,6 +82,22 @@ class Packages(unittest.TestCase):
         message = self.refusal()
         for wanted in ("one 1.0", "E: Version '1.0' for 'one' was not found", "/debian/20260102T030405Z/pool/main/one_1.0_amd64.deb", "./dev image --lock"):
             self.assertIn(wanted, message)
+
+    def test_a_mirror_that_does_not_answer_is_left_after_a_while_and_asked_once(self):
+        os.environ["SILENT"] = "yes"
+        self.build.PATIENCE = 1
+        message = self.refusal()
+        self.assertIn("apt-get did not end within 1 s", message)
+        self.assertEqual((self.folder / "cache/asked").read_text(encoding="utf-8"), "asked\n")
+
+    def test_what_is_being_fetched_is_said(self):
+        os.environ["MIRRORED"] = "one=1.0"
+        self.publish("debian-security/20260102T030405Z/pool/updates/main/two_2.0_amd64.deb", "bytes of two=2.0")
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            self.fetch()
+        for line in ("fetching 2 packages with apt-get", "fetching one=1.0 with apt-get", "/pool/updates/main/two_2.0_amd64.deb"):
+            self.assertIn(line, said.getvalue())
 
     def test_the_lock_of_the_project_names_a_path_for_each_package(self):
         del os.environ["GSO_IMAGE_LOCK"]
