@@ -65,8 +65,12 @@ struct Execution {
   bool replan = false;                    // The view was refreshed, or a conflict was seen: plan again at once.
   bool crashed = false;                   // The crash hook said so.
   std::optional<Duration> requeue_after;  // When the first deferred or failed one may be tried again.
-  // By node and pod uid: what a PodDisruptionBudget answered to an eviction. Empty text: it let the pod go.
-  std::map<std::string, std::map<std::string, std::string>> evictions;
+  // What was answered to an eviction, by node and pod uid.
+  struct EvictionAnswer {
+    std::string text;        // Empty: the pod was let go.
+    bool forbidden = false;  // The account may not ask for it; else a PodDisruptionBudget keeps the pod.
+  };
+  std::map<std::string, std::map<std::string, EvictionAnswer>> evictions;
   std::vector<Finding> findings;    // Terminal errors, refused evictions, clashes.
   std::vector<RecordEvent> events;  // The same for `kubectl describe`.
 };

@@ -204,7 +204,7 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   count(planned, "ok");
   forget(subject);
   if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
-    run->result.evictions[planned.node][evicted->uid].clear();
+    run->result.evictions[planned.node][evicted->uid] = {};
   }
   if (std::holds_alternative<PatchNode>(planned.action)) {
     parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.reason}});
@@ -269,7 +269,7 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
     if (std::holds_alternative<EvictPod>(planned.action) && is_budget(error)) {
       wait = std::max<Duration>(wait.value_or(Duration::zero()), options_.eviction_retry);
       run->result.findings.push_back({Severity::warning, target, std::string(kPdbRefuses), error.message});
-      run->result.evictions[planned.node][target.uid] = error.message;
+      run->result.evictions[planned.node][target.uid] = {error.message, false};
     }
     back_off(run, planned, wait);
     if (error.reason == k8s::Reason::conflict || ambiguous(error.reason)) parts_.expectations->unknown(target);
@@ -302,10 +302,12 @@ void Executor::tell(const RunPtr& run, const PlannedAction& planned, const k8s::
   const ObjectRef target = target_of(planned.action);
   const bool forbidden = error.reason == k8s::Reason::forbidden;
   const std::string text = fmt::format("{}; {}", error.message, remedy(planned, error));
-  run->result.findings.push_back({Severity::error, target, forbidden ? "Forbidden" : "Invalid", text});
+  if (const auto* evict = std::get_if<EvictPod>(&planned.action); evict != nullptr && forbidden)
+    run->result.evictions[planned.node][evict->uid] = {text, true};
+  run->result.findings.push_back({Severity::error, target, std::string(forbidden ? kForbidden : "Invalid"), text});
   run->result.events.push_back({.regarding = target,
                                 .warning = true,
-                                .reason = forbidden ? "Forbidden" : "Invalid",
+                                .reason = std::string(forbidden ? kForbidden : "Invalid"),
                                 .action = planned.reason.empty() ? "Write" : planned.reason,
                                 .note = text});
 }

@@ -95,25 +95,26 @@ boost::asio::awaitable<k8s::Result<std::set<std::string>>> Manager::nodes_of_job
   co_return found.nodes;
 }
 
-// What budgets have answered is known of a pod for as long as it is there.
+// What was answered to its eviction is known of a pod for as long as it is there.
 void Manager::note_evictions(const Execution& execution) {
   for (const auto& [node, answers] : execution.evictions) {
     auto listing = consumers_.find(node);
     if (listing == consumers_.end()) continue;
     for (const auto& [uid, answer] : answers) {
-      if (answer.empty()) {
-        listing->second.refused.erase(uid);
-      } else {
-        listing->second.refused[uid] = answer;
-      }
+      listing->second.refused.erase(uid);
+      listing->second.forbidden.erase(uid);
+      if (!answer.text.empty())
+        (answer.forbidden ? listing->second.forbidden : listing->second.refused)[uid] = answer.text;
     }
   }
 }
 
 void Manager::keep_refusals(const NodeConsumers& before, NodeConsumers& found) {
   for (const Pod& pod : found.pods) {
-    const auto answer = before.refused.find(std::string(pod.meta.uid));
-    if (answer != before.refused.end()) found.refused.insert(*answer);
+    const std::string uid(pod.meta.uid);
+    if (const auto answer = before.refused.find(uid); answer != before.refused.end()) found.refused.insert(*answer);
+    if (const auto answer = before.forbidden.find(uid); answer != before.forbidden.end())
+      found.forbidden.insert(*answer);
   }
 }
 

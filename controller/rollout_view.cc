@@ -233,7 +233,8 @@ std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {
   std::vector<std::string> out;
   for (const RolloutFacts::NodeRow& node : facts.nodes) {
     const bool workloads = node.reason == kWaitingForWorkloads || node.reason == kPdbRefuses ||
-                           node.reason == kJobSpansNodes || node.reason == kRenameStrandsPods;
+                           node.reason == kJobSpansNodes || node.reason == kRenameStrandsPods ||
+                           node.reason == kForbidden;
     if (workloads) out.push_back(node.name);
   }
   return out;

@@ -88,6 +88,7 @@ inline constexpr std::string_view kStatusKey = "status.json";
 inline constexpr std::string_view kBudgetExhausted = "BudgetExhausted";
 inline constexpr std::string_view kWaitingForWorkloads = "WaitingForWorkloads";
 inline constexpr std::string_view kPdbRefuses = "PDBRefuses";
+inline constexpr std::string_view kForbidden = "Forbidden";  // Also of findings and Events about any missing right.
 inline constexpr std::string_view kLabelOwnedByOther = "LabelOwnedByOther";
 inline constexpr std::string_view kMigEnabled = "MIGEnabled";
 inline constexpr std::string_view kMpsByLabelUnsupported = "MPSByLabelUnsupported";

@@ -49,8 +49,10 @@ struct NodeConsumers {
   std::vector<Pod> pods;
   // Jobs with a member among `pods` (Job::id) -> the nodes where their members run. Only under `workloads: Evict`.
   std::map<std::string, std::set<std::string>> jobs;
-  // By uid of a pod: how a PodDisruptionBudget refused its eviction, last time.
+  // By uid of a pod: how its eviction was refused, last time: by a PodDisruptionBudget, or since the operator may not
+  // ask for it (403).
   std::map<std::string, std::string> refused;
+  std::map<std::string, std::string> forbidden;
   // Pods that the kubelet refused while nothing was registered, in the namespaces where they may be removed.
   std::vector<Pod> rejected;
 };

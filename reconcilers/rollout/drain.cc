@@ -25,23 +25,38 @@ std::string strands_message(const NodeUse& lost, const NodeAssessment& a) {
       served.empty() ? "nothing" : served, lost.names(), lost.waiting.size() == 1 ? "s" : "");
 }
 
-// Pods whose eviction was refused the last time it was asked for, and the answers.
+// Those of the pods that have an answer in `said`, and the answers, up to so many.
+struct Answered {
+  NodeUse use;
+  std::vector<std::string> answers;
+};
+Answered answered(const NodeUse& use, const std::map<std::string, std::string>& said, std::size_t most) {
+  Answered out;
+  for (const Pod* pod : use.waiting) {
+    const auto answer = said.find(std::string(pod->meta.uid));
+    if (answer == said.end() || pod->meta.deletion_timestamp) continue;
+    out.use.waiting.push_back(pod);
+    const bool known = std::ranges::find(out.answers, answer->second) != out.answers.end();
+    if (!known && out.answers.size() < most) out.answers.push_back(answer->second);
+  }
+  return out;
+}
+
+// Pods whose eviction was refused the last time it was asked for. A missing right concerns all of them alike: one
+// answer tells it.
 std::optional<InTheWay> refused(const Pass& pass, const std::string& node, const NodeUse& use) {
   constexpr std::size_t kAnswers = 3;
   const auto listing = pass.s.consumers.find(node);
-  if (listing == pass.s.consumers.end() || listing->second.refused.empty()) return std::nullopt;
-  NodeUse held;
-  std::vector<std::string> answers;
-  for (const Pod* pod : use.waiting) {
-    const auto answer = listing->second.refused.find(std::string(pod->meta.uid));
-    if (answer == listing->second.refused.end() || pod->meta.deletion_timestamp) continue;
-    held.waiting.push_back(pod);
-    const bool said = std::ranges::find(answers, answer->second) != answers.end();
-    if (!said && answers.size() < kAnswers) answers.push_back(answer->second);
+  if (listing == pass.s.consumers.end()) return std::nullopt;
+  const Answered forbidden = answered(use, listing->second.forbidden, 1);
+  if (!forbidden.answers.empty()) {
+    return InTheWay{kForbidden,
+                    fmt::format("the operator may not evict {}: {}", forbidden.use.names(), forbidden.answers.front())};
   }
-  if (held.waiting.empty()) return std::nullopt;
-  return InTheWay{kPdbRefuses, fmt::format("a PodDisruptionBudget keeps {} on the node: {}", held.names(),
-                                           fmt::join(answers, "; "))};
+  const Answered held = answered(use, listing->second.refused, kAnswers);
+  if (held.answers.empty()) return std::nullopt;
+  return InTheWay{kPdbRefuses, fmt::format("a PodDisruptionBudget keeps {} on the node: {}", held.use.names(),
+                                           fmt::join(held.answers, "; "))};
 }
 
 bool refuses_eviction(const Pod& pod) {
@@ -89,7 +104,7 @@ std::optional<InTheWay> in_the_way(const Pass& pass, const std::string& node, co
   if (const NodeUse lost = stranded(use, a); !lost.waiting.empty()) {
     return InTheWay{kRenameStrandsPods, strands_message(lost, a)};
   }
-  if (auto budget = refused(pass, node, use)) return budget;
+  if (auto answer = refused(pass, node, use)) return answer;
   return InTheWay{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/registry.h"
 #include "reconcilers/labels.h"
+#include "reconcilers/registry.h"
 #include "tests/controller/executor_fixture.h"
 
 namespace gso {
@@ -149,7 +149,16 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
   ASSERT_EQ(done.findings.size(), 1U);
   EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
   EXPECT_GE(done.requeue_after.value_or(0s), 10s);
-  EXPECT_THAT(done.evictions.at("n1").at("u9"), testing::HasSubstr("disruption budget")) << "for the node's state";
+  EXPECT_THAT(done.evictions.at("n1").at("u9").text, testing::HasSubstr("disruption budget")) << "for the node's state";
+}
+
+TEST_F(ExecutorTest, AnEvictionThatTheAccountMayNotAskForIsRememberedWithTheValueToSet) {
+  script["eviction"] = [] { return ScriptedAnswer::status(403, "Forbidden", "cannot create pods/eviction"); };
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  const Execution done = execute({evict});
+  const Execution::EvictionAnswer& answer = done.evictions.at("n1").at("u9");
+  EXPECT_TRUE(answer.forbidden);
+  EXPECT_THAT(answer.text, testing::HasSubstr("eviction.enabled")) << "for the node's state";
 }
 
 TEST_F(ExecutorTest, ABudgetThatKeepsOnePodKeepsNoOtherOfItsNode) {

@@ -109,6 +109,8 @@ class FleetModel {
                   const std::map<std::string, std::string>& annotations);
   // Makes its PodDisruptionBudget refuse it (an empty answer: no more).
   void protect(const std::string& pod, const std::string& answer);
+  // The operator may not evict it (an empty answer: it may again).
+  void forbid(const std::string& pod, const std::string& answer);
   // A pod that the kubelet refused while nothing was registered.
   void reject(const std::string& node, const std::string& pod, const std::string& ns);
   // The next `pods` pods of a component come up with their config-manager ill: "created", or the message that it ends
@@ -197,6 +199,7 @@ class FleetModel {
   std::map<std::string, std::map<std::string, int, std::less<>>> made_;
   std::map<std::string, int> patches_;
   std::map<std::string, std::string> protected_;  // By pod: what its budget says.
+  std::map<std::string, std::string> forbidden_;  // By pod: what the API server says, where the account may not evict.
   ProfileBook book_;
 };
 

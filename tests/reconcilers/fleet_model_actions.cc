@@ -101,7 +101,10 @@ void FleetModel::apply(const PlannedAction& planned) {
               auto refusal = protected_.find(pod.pod.name);
               const bool here = std::ranges::any_of(listing.pods, [&](const Pod& p) { return p.meta.uid == pod.uid; });
               if (here && refusal != protected_.end()) listing.refused[pod.uid] = refusal->second;
-              if (refusal != protected_.end()) continue;
+              const auto forbidden = forbidden_.find(pod.pod.name);
+              if (here) listing.forbidden.erase(pod.uid);
+              if (here && forbidden != forbidden_.end()) listing.forbidden[pod.uid] = forbidden->second;
+              if (refusal != protected_.end() || forbidden != forbidden_.end()) continue;
               std::erase_if(listing.pods, [&](const Pod& listed) { return listed.meta.uid == pod.uid; });
             }
           },

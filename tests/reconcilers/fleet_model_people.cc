@@ -252,6 +252,11 @@ void FleetModel::protect(const std::string& pod, const std::string& answer) {
   if (!answer.empty()) protected_[pod] = answer;
 }
 
+void FleetModel::forbid(const std::string& pod, const std::string& answer) {
+  forbidden_.erase(pod);
+  if (!answer.empty()) forbidden_[pod] = answer;
+}
+
 void FleetModel::reject(const std::string& name, const std::string& pod, const std::string& ns) {
   Pod out;
   out.meta.name = pod;

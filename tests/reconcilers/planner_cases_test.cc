@@ -102,7 +102,7 @@ class Script {
     } else {
       fleet_.settings.cluster_max_unavailable = {100, true};
     }
-    fleet_.settings.projection = std::chrono::seconds(3);
+    fleet_.settings.projection = *k8s::parse_go_duration(settings.value("projection", "3s"));
     for (const Json& ns : settings.value("removeRejectedPods", Json::array())) {
       fleet_.settings.remove_rejected_pods.insert(ns.get<std::string>());
     }
@@ -269,6 +269,8 @@ class Script {
       }
     } else if (verb == "protect") {
       for (const auto& [pod, answer] : string_map(argument)) fleet_.protect(pod, answer);
+    } else if (verb == "forbid") {
+      for (const auto& [pod, answer] : string_map(argument)) fleet_.forbid(pod, answer);
     } else if (verb == "reject") {
       for (const auto& [node, pod] : argument.items()) {
         fleet_.reject(node, pod.at("pod"), pod.value("namespace", "jobs"));
