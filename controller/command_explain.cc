@@ -100,8 +100,9 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
   fact("policy", e.policy);
   fact("profile", e.strategy.empty() || e.profile.empty() ? e.profile : fmt::format("{} ({})", e.profile, e.strategy));
   fact("chosen by", e.source);
+  const bool invalid = e.target == kInvalidRevision;
   fact("runs", e.loaded);
-  fact("should run", e.target);
+  fact("should run", invalid ? "nothing: the text is invalid, and nothing is restarted into it" : e.target);
   print_table(facts, out);
   if (!e.rows.empty()) {
     std::vector<TextRow> rows{{"  MUST SHOW", "EXPECTED", "OBSERVED", ""}};

@@ -162,8 +162,8 @@ void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth wid
                 node.shown.state,
                 or_dash(a.policy.view()),
                 or_dash(a.profile_ref.view()),
-                or_dash(a.loaded.revision.view()),
-                or_dash(a.target.view()),
+                or_dash(shown_revision(a.loaded.revision.view())),
+                or_dash(shown_revision(a.target.view())),
                 node.allocatable};
     if (wide) {
       row.emplace_back(source_word(a.source));

@@ -13,7 +13,9 @@
 #include "controller/read_world.h"
 #include "controller/rollout_verbs.h"
 #include "controller/text_table.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/labels.h"
+#include "reconcilers/lint/lint.h"
 #include "reconcilers/manifests.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/profile.h"
@@ -30,7 +32,8 @@ constexpr int kWrongText = 1;
 
 struct Given {
   std::vector<GivenText> maps;  // One for each ConfigMap that it concerns.
-  std::string invalid;          // Of a text that no plugin would take.
+  std::string invalid;          // Of a text that no plugin would take: each key and its first error.
+  std::vector<std::string> invalid_keys;
 };
 
 // A key that goes while nodes use it.
@@ -119,8 +122,9 @@ k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<Operand
   for (const GivenText& map : out->maps) {
     for (const auto& [key, text] : map.keys) {
       const ParsedProfile parsed = parse_profile(text);
-      if (!parsed.valid())
-        out->invalid += fmt::format("{}key {}: {}", out->invalid.empty() ? "" : "; ", key, parsed.first_error());
+      if (parsed.valid()) continue;
+      out->invalid += fmt::format("{}key {}: {}", out->invalid.empty() ? "" : "; ", key, parsed.first_error());
+      out->invalid_keys.push_back("key " + key);
     }
   }
   return out;
@@ -177,12 +181,15 @@ void print_text(const std::vector<NodeDifference>& all, bool told, std::ostream&
   std::vector<TextRow> rows{{"NODE", "POLICY", "PROFILE", "FROM", "TO", "CHANGE", "RESTARTS", "CORDON", "IN THE WAY"}};
   std::size_t restarts = 0;
   std::size_t busy = 0;
+  std::size_t stay = 0;
   for (const NodeDifference& d : all) {
+    stay += d.blocked.empty() ? 0 : 1;
     restarts += d.restarts.empty() ? 0 : 1;
     busy += d.in_the_way.empty() ? 0 : 1;
-    rows.push_back({d.node, d.policy, d.profile.empty() ? "-" : d.profile, d.from.empty() ? "unknown" : d.from,
-                    d.to.empty() ? "-" : d.to, what_happens(d), join(names_of(d.restarts), "-"),
-                    d.cordons ? "yes" : "no", join(d.in_the_way, "-")});
+    rows.push_back({d.node, d.policy, d.profile.empty() ? "-" : d.profile,
+                    d.from.empty() ? "unknown" : shown_revision(d.from), d.to.empty() ? "-" : shown_revision(d.to),
+                    what_happens(d), join(names_of(d.restarts), "-"), d.cordons ? "yes" : "no",
+                    join(d.in_the_way, "-")});
   }
   print_table(rows, out);
   // The same reason is said once, with who has it.
@@ -194,8 +201,12 @@ void print_text(const std::vector<NodeDifference>& all, bool told, std::ostream&
     if (d.in_flight && !d.message.empty()) blocked[d.message].push_back(d.node);
   }
   for (const auto& [message, nodes] : blocked) out << fmt::format("{}: {}\n", join(nodes, ""), message);
-  out << fmt::format("{} node{} would change, {} by restarts; on {} somebody is in the way\n", all.size(),
-                     all.size() == 1 ? "" : "s", restarts, busy);
+  const std::size_t change = all.size() - stay;
+  out << fmt::format("{} node{} would change, {} by restarts; on {} somebody is in the way\n", change,
+                     change == 1 ? "" : "s", restarts, busy);
+  if (stay > 0)
+    out << fmt::format("{} node{} blocked, and would stay as {} now\n", stay, stay == 1 ? " is" : "s are",
+                       stay == 1 ? "it is" : "they are");
 }
 
 Json to_json(const QuotaChange& quota, const OfferChange& offer) {
@@ -250,8 +261,22 @@ struct Outcome {
   std::vector<QuotaChange> quotas;
   std::map<std::string, OfferChange> offers;
   std::string invalid;
+  std::vector<std::string> invalid_keys;
   std::vector<DroppedKey> dropped;
+  // The given text, or what the cluster has now, is one that no plugin takes.
+  [[nodiscard]] bool wrong() const {
+    const bool blocked = std::ranges::any_of(nodes, [](const auto& node) { return node.blocked == kConfigInvalid; });
+    return blocked || !invalid.empty() || !dropped.empty();
+  }
 };
+
+// As `lint` says it: file, line and column, with the line and a caret.
+void print_errors(const RolloutCall& call) {
+  for (LintedDocument& document : lint_text(call.options.file, call.input, LintRules())) {
+    std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.severity != Severity::error; });
+    if (!document.valid()) *call.out << lint_report(document, call.input);
+  }
+}
 
 // Puts the given text into the world. Errors: it is not to be understood.
 k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
@@ -261,6 +286,7 @@ k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
   const k8s::Result<Given> given = read_given(call, index.operand_sets());
   if (!given) return std::unexpected(given.error());
   out.invalid = given->invalid;
+  out.invalid_keys = given->invalid_keys;
   out.dropped = dropped_keys(call.world, index, *given);
   for (const GivenText& text : given->maps) {
     const k8s::Result<void> applied = apply_given(call.world, call.settings, text, now);
@@ -281,8 +307,11 @@ void print(const RolloutCall& call, const Outcome& found) {
           left.size() == 1 ? "is" : "are", join(left, ""), left.size() == 1 ? "it" : "them");
     }
     for (const DroppedKey& dropped : found.dropped) *call.out << "error KeyInUse: " << text_of(dropped) << "\n";
-    if (!found.invalid.empty())
-      *call.out << fmt::format("invalid: {}. Nothing would be restarted into it\n", found.invalid);
+    if (!found.invalid.empty()) {
+      print_errors(call);
+      *call.out << fmt::format("invalid: {}: nothing would be restarted into it\n",
+                               fmt::join(found.invalid_keys, ", "));
+    }
     return;
   }
   Json document{
@@ -318,7 +347,7 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
   found.quotas = co_await quota_changes(call->client, found.offers, &incomplete);
   for (const std::string& missing : incomplete) *call->err << "incomplete: " << missing << "\n";
   print(*call, found);
-  co_return found.invalid.empty() && found.dropped.empty() ? 0 : kWrongText;
+  co_return found.wrong() ? kWrongText : 0;
 }
 
 }  // namespace gso

@@ -71,6 +71,7 @@ std::string source_of(const Node& node, const NodeAssessment& a, const Operand* 
 
 std::string strategy_of(const NodeAssessment& a) {
   if (a.profile == nullptr) return {};
+  if (!a.profile->valid) return "invalid";
   const Profile& profile = a.profile->profile();
   std::string out(to_string(profile.strategy()));
   const SharingSection* section = profile.active();
@@ -229,6 +230,10 @@ std::string_view state_name(const NodeAssessment& a) {
   return a.drift_at_install ? kPreexistingDrift : kDrift;
 }
 
+std::string shown_revision(std::string_view revision) {
+  return revision == kInvalidRevision ? "(invalid)" : std::string(revision);
+}
+
 std::string who_keeps(const World& world, std::string_view node) {
   for (const auto& [key, rollout] : world.rollouts.all()) {
     if (rollout->status_json.find(node) == std::string::npos) continue;
@@ -265,7 +270,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   } else if (a.situation == Situation::first_seen && !a.matches && shown.message.empty()) {
     shown.message =
         "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
-  } else if (a.situation == Situation::in_flight && shown.message.empty()) {
+  } else if ((a.situation == Situation::in_flight || a.situation == Situation::change) && shown.message.empty()) {
     shown.message = who_keeps(world, node.meta.name);
     if (shown.message.empty()) shown.message = flight_step(index.impl(), node, a);
   }
@@ -305,8 +310,10 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     const bool unread = unknown && a->source == EffectiveKey::Source::error;
     if (a->situation != Situation::unmanaged && !unread) out.source = source_of(*node, *a, plugin);
     out.strategy = strategy_of(*a);
-    out.loaded = a->loaded.revision.empty() ? std::string(words(Proof::none))
-                                            : fmt::format("{} ({})", a->loaded.revision.view(), words(a->loaded.proof));
+    const std::string loaded = a->loaded.revision == kInvalidRevision ? std::string("an invalid text")
+                                                                      : std::string(a->loaded.revision.view());
+    out.loaded =
+        loaded.empty() ? std::string(words(Proof::none)) : fmt::format("{} ({})", loaded, words(a->loaded.proof));
     out.target = a->target.view();
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);

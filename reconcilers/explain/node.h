@@ -26,8 +26,10 @@ struct ShownState {
 // (kUnknown), whatever the assessment made of what is missing.
 [[nodiscard]] ShownState shown_state(const World& world, const FleetIndex& index, const Node& node);
 inline constexpr std::string_view kUnknown = "Unknown";
-// Who keeps a node that is in flight, as the operator says it in the SharingRollout ("waits for team/job-1"); empty
-// where nobody does, or where it is not among the first 50 that are named there.
+// A revision for people: "(invalid)" for the one that stands for a text that no plugin takes (kInvalidRevision).
+[[nodiscard]] std::string shown_revision(std::string_view revision);
+// Who keeps a node that is in flight or at the back of the queue, as the operator says it in the SharingRollout ("waits
+// for team/job-1"); empty where nobody does, or where it is not among the first 50 that are named there.
 [[nodiscard]] std::string who_keeps(const World& world, std::string_view node);
 
 struct NodeExplanation {

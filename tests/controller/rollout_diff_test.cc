@@ -102,11 +102,14 @@ TEST_F(RolloutCommand, DiffTellsAnInvalidTextOnceHoweverManyNodesItConcerns) {
   const std::string bad = "version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 0}\n";
   EXPECT_EQ(run_with(options, bad), 1);
   const std::string text = out.str();
-  const std::size_t first = text.find("invalid: key any: ");
+  EXPECT_THAT(text, HasSubstr("-:5:40: error: "));
+  EXPECT_THAT(text, HasSubstr("[ReplicasBelowMinimum]\n"));
+  EXPECT_THAT(text, HasSubstr("2 nodes are blocked, and would stay as they are now\n"));
+  EXPECT_THAT(text, HasSubstr("invalid: key any: nothing would be restarted into it\n"));
+  EXPECT_THAT(text, Not(HasSubstr(std::string(kInvalidRevision))));
+  const std::size_t first = text.find("replicas is 0");
   ASSERT_NE(first, std::string::npos) << text;
-  const std::string reason = text.substr(first + 18, 20);
-  EXPECT_EQ(text.find(reason), first + 18) << text;
-  EXPECT_EQ(text.find(reason, first + 19), std::string::npos) << text;
+  EXPECT_EQ(text.find("replicas is 0", first + 1), std::string::npos) << text;
 }
 
 TEST_F(RolloutCommand, DiffOfAConfigMapWithoutAKeyThatNodesUseIsAnError) {
@@ -122,6 +125,16 @@ TEST_F(RolloutCommand, DiffOfAConfigMapWithoutAKeyThatNodesUseIsAnError) {
   options.json = true;
   EXPECT_EQ(run_with(options, without), 1) << err.str();
   EXPECT_EQ(Json::parse(out.str())["findings"][0]["nodes"], Json::array({"gpu-1"}));
+}
+
+TEST_F(RolloutCommand, DiffWithoutAFileEndsWithOneWhereTheClustersTextIsInvalid) {
+  merge(
+      "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+      R"({"data":{"any":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 0}\n"}})");
+  options.verb = Verb::diff;
+  EXPECT_EQ(run_with(options), 1) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("key any: line 5: sharing.mps.resources[0].replicas: replicas is 0"));
+  EXPECT_THAT(out.str(), HasSubstr("(invalid)"));
 }
 
 TEST_F(RolloutCommand, DiffWithoutAFileShowsWhatIsPending) {
