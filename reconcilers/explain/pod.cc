@@ -162,7 +162,7 @@ class PodQuestions {
       add(Severity::error, "OtherScheduler",
           fmt::format("it asks KAI for a share of a GPU, but its schedulerName is {}, not {}",
                       asked_.pod.scheduler_name.view(), view.scheduler_name),
-          "");
+          schedule_by(asked_, view.scheduler_name));
       return;
     }
     const WaitingCause cause = causes.cause(waiting);
@@ -252,6 +252,11 @@ class PodQuestions {
       add(Severity::warning, "NodeInFlight",
           fmt::format("node {} is being changed to {} now{}{}", node, a->flight->target, who.empty() ? "" : ", and ",
                       waits ? "waits for this very pod to end" : who),
+          "gpu-sharing-operator rollout status");
+    } else if (a->situation == Situation::change &&
+               who_keeps(s_.world, node).find(k8s::to_string(asked_.pod.meta.key())) != std::string::npos) {
+      add(Severity::warning, "NodeWaits",
+          fmt::format("node {} is to be changed to {}, and waits for this very pod to end", node, a->target.view()),
           "gpu-sharing-operator rollout status");
     } else if (a->situation == Situation::failed || (a->situation == Situation::current && !a->matches)) {
       add(Severity::warning, "NodeDiffers",

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -33,6 +35,20 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 
 // The scheduler's message about a pod that it has not placed; empty: none.
 [[nodiscard]] std::string scheduler_says(const AskedPod& asked);
+
+// A pod that waits for a scheduler of a name that nobody seems to run: the API server's own and KAI's are known, any
+// other is judged by its silence.
+[[nodiscard]] std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const AskedPod& asked);
+
+// Why a pod is not placed although GPUs are free for it on `nodes` (for people; `node` is one of them): what else the
+// scheduler finds too little of, or `otherwise`.
+[[nodiscard]] PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
+                                  const std::string& node);
+
+// `kubectl` that has another scheduler place the pod, or those that its owner makes.
+[[nodiscard]] std::string schedule_by(const AskedPod& asked, std::string_view scheduler);
+// `kubectl` that makes the pod, or those that its owner makes, tolerate the taint.
+[[nodiscard]] std::string tolerate(const AskedPod& asked, const Taint& taint);
 
 // True where the node's plugin refuses more than one replica of that resource to one container.
 [[nodiscard]] bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource);

@@ -38,10 +38,12 @@ enum class Stage {
 
 struct Verdict {
   Stage stage = Stage::fits;
-  std::string text;
+  std::string text;       // After the node's name.
   std::string resource;   // That the stage is about.
   std::int64_t most = 0;  // What the node offers of it.
   bool singly = false;    // Its plugin gives one container one of it at most.
+  std::string what = {};  // The same as `text`, without its verb.
+  const Taint* taint = nullptr;
 };
 
 std::int64_t amount(const ResourceCounts& counts, const Interned& resource) {
@@ -108,10 +110,10 @@ class NodeQuestions {
       const bool keeps_off = taint.effect == "NoSchedule" || taint.effect == "NoExecute";
       if (!keeps_off || taint.key.view().starts_with("node.kubernetes.io/") || tolerates(asked_.tolerations, taint))
         continue;
-      return Verdict{
-          Stage::taint,
-          fmt::format("taint {}={}:{} is not tolerated", taint.key.view(), taint.value.view(), taint.effect.view()),
-          std::string(taint.key.view()), 0};
+      const std::string written =
+          taint.value.empty() ? fmt::format("{}:{}", taint.key.view(), taint.effect.view())
+                              : fmt::format("{}={}:{}", taint.key.view(), taint.value.view(), taint.effect.view());
+      return Verdict{Stage::taint, fmt::format("taint {} is not tolerated", written), "", 0, false, written, &taint};
     }
     if (!node.ready) return Verdict{Stage::not_ready, "is not Ready", "", 0};
     if (node.unschedulable) {
@@ -125,7 +127,8 @@ class NodeQuestions {
   [[nodiscard]] std::optional<Verdict> free(const Node& node, const Interned& resource, std::int64_t count) const {
     const std::string name(resource.view());
     if (count > 1 && refuses_several(index_, node, name)) {
-      return Verdict{Stage::refused, fmt::format("refuses more than one {} to a container", name), name, 1};
+      const std::string what = fmt::format("more than one {} to a container", name);
+      return Verdict{Stage::refused, "refuses " + what, name, 1, false, what};
     }
     const auto listed = snapshot_.consumers.find(node.meta.name);
     if (listed == snapshot_.consumers.end()) return std::nullopt;
@@ -161,43 +164,62 @@ struct Closest {
   std::vector<std::string> nodes;  // That get as far.
 };
 
-std::string text_of(const AskedPod& asked, const Closest& c) {
-  const std::string where = fmt::format(
-      "{} ({})", c.nodes.size() == 1 ? "one node" : fmt::format("{} nodes", c.nodes.size()), named(c.nodes));
+std::string where_of(const Closest& c) {
+  return c.nodes.size() == 1 ? fmt::format("one node ({})", c.nodes.front())
+                             : fmt::format("{} nodes ({})", c.nodes.size(), named(c.nodes));
+}
+
+std::string text_of(const Closest& c) {
+  const bool one = c.nodes.size() == 1;
+  const std::string where = where_of(c);
   const Verdict& v = c.best;
   switch (v.stage) {
     case Stage::not_served:
       return fmt::format("no node offers {}: no device plugin serves it, or it is called otherwise", v.resource);
     case Stage::renamed:
-      return fmt::format("{} offers {} and not {}: renameByDefault decides the name of what is shared", where,
-                         other_name(v.resource), v.resource);
+      return fmt::format("{} {} {} and not {}: renameByDefault decides the name of what is shared", where,
+                         one ? "offers" : "offer", other_name(v.resource), v.resource);
     case Stage::none_allocatable:
-      return fmt::format("{} has {}, and none of it is allocatable now", where, v.resource);
+      return fmt::format("{} {} {}, and none of it is allocatable now", where, one ? "has" : "have", v.resource);
     case Stage::too_few:
       return fmt::format("it asks for more {} than any node has: the most is {}", v.resource, v.most);
     case Stage::selector:
-      return fmt::format("of the nodes with enough GPUs none is selected by the pod: {} comes closest, and there {}",
-                         where, v.text);
+      return fmt::format("of the nodes with enough GPUs none is selected by the pod: {} {} closest, and there {}",
+                         where, one ? "comes" : "come", v.text);
     case Stage::taint:
-      return fmt::format("the pod does not tolerate a taint of {}: {}", where, v.resource);
+      return fmt::format("the pod does not tolerate a taint of {}: {}", where, v.what);
     case Stage::not_ready:
-      return fmt::format("{} would do, and is not Ready", where);
+      return fmt::format("{} would do, and {} not Ready", where, one ? "is" : "are");
     case Stage::cordoned:
-      return fmt::format("{} would do, and {}", where, v.text);
+      return fmt::format("{} would do, and {} cordoned{}", where, one ? "is" : "are",
+                         v.resource.empty() ? ""
+                         : one              ? " by the operator while it is changed"
+                                            : " by the operator while they are changed");
     case Stage::refused:
-      return fmt::format("the plugin of {} {}: the kubelet would reject the pod there", where, v.text);
+      return fmt::format(
+          "{} {}: the kubelet would reject the pod there",
+          one ? fmt::format("the plugin of {} refuses", where) : fmt::format("the plugins of {} refuse", where),
+          v.what);
     case Stage::full:
-      return fmt::format("{} would do, and is full: {}", where, v.text);
+      return fmt::format("{} would do, and {} full: {}{}", where, one ? "is" : "are", one ? "" : "on the first, ",
+                         v.text);
     case Stage::fits:
       break;
   }
-  (void)asked;
-  return fmt::format("{} has room for it: its scheduler has not placed it (yet)", where);
+  return fmt::format("{} {} room for it: its scheduler has not placed it (yet)", where, one ? "has" : "have");
+}
+
+// What makes the node's labels those that the pod wants.
+std::string label_command(const AskedPod& asked, const std::string& node, const std::string& label) {
+  for (const auto& [key, value] : asked.placement.node_selector) {
+    if (key == label) return fmt::format("kubectl label node {} {}={} --overwrite", node, key, value);
+  }
+  return fmt::format("kubectl get nodes --label-columns {}", label);
 }
 
 std::string command_of(const AskedPod& asked, const Closest& c) {
   const std::string& node = c.nodes.front();
-  const auto& [stage, text, resource, most, singly] = c.best;
+  const auto& [stage, text, resource, most, singly, what, taint] = c.best;
   const std::int64_t asks = resource.empty() ? 0 : amount(asked.pod.gpu_requests, Interned(resource));
   switch (stage) {
     case Stage::not_served:
@@ -211,9 +233,9 @@ std::string command_of(const AskedPod& asked, const Closest& c) {
     case Stage::none_allocatable:
       return fmt::format("gpu-sharing-operator explain {}", node);
     case Stage::selector:
-      return resource.empty() ? "kubectl get nodes --show-labels"
-                              : fmt::format("kubectl get nodes --label-columns {}", resource);
+      return resource.empty() ? "kubectl get nodes --show-labels" : label_command(asked, node, resource);
     case Stage::taint:
+      return tolerate(asked, *taint);
     case Stage::not_ready:
       return fmt::format("kubectl describe node {}", node);
     case Stage::cordoned:
@@ -223,24 +245,10 @@ std::string command_of(const AskedPod& asked, const Closest& c) {
     case Stage::fits:
       break;
   }
-  return fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace());
+  return {};
 }
 
 }  // namespace
-
-std::string scheduler_says(const AskedPod& asked) {
-  const auto status = asked.object.find("status");
-  if (status == asked.object.end() || !status->is_object()) return {};
-  const auto conditions = status->find("conditions");
-  if (conditions == status->end() || !conditions->is_array()) return {};
-  for (const auto& condition : *conditions) {
-    if (condition.is_object() && condition.value("type", "") == "PodScheduled" &&
-        condition.value("status", "") == "False") {
-      return condition.value("message", "");
-    }
-  }
-  return {};
-}
 
 bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource) {
   const NodeAssessment* a = index.assessment(node.meta.name);
@@ -274,11 +282,16 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
                           "gpu-sharing-operator status"});
     return;
   }
-  const bool waits = closest->best.stage == Stage::fits;
-  const std::string says = scheduler_says(asked);
-  out.causes.push_back({waits ? Severity::warning : Severity::error, std::string(code_of(closest->best.stage)),
-                        text_of(asked, *closest) + (waits && !says.empty() ? "; it says: " + says : ""),
-                        command_of(asked, *closest)});
+  if (auto unseen = unseen_by_schedulers(snapshot, asked)) {
+    out.causes.push_back(*std::move(unseen));
+    if (closest->best.stage == Stage::fits) return;
+  }
+  if (closest->best.stage == Stage::fits) {
+    out.causes.push_back(not_placed(asked, text_of(*closest), where_of(*closest), closest->nodes.front()));
+    return;
+  }
+  out.causes.push_back(
+      {Severity::error, std::string(code_of(closest->best.stage)), text_of(*closest), command_of(asked, *closest)});
 }
 
 }  // namespace gso

@@ -144,6 +144,15 @@ std::string pod(const std::string& limits, const std::string& spec = "", const s
          "}}";
 }
 
+std::string says(const std::string& message) {
+  return R"("phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":")" + message + R"("}])";
+}
+
+std::string by(const std::string& scheduler, std::string pod) {
+  constexpr std::string_view kUsual = "default-scheduler";
+  return pod.replace(pod.find(kUsual), kUsual.size(), scheduler);
+}
+
 struct Case {
   const char* name;
   std::string manifests;
@@ -175,9 +184,29 @@ status: {phase: Running}
       {"a resource that nobody serves", plain, pod(R"("nvidia.com/mig-1g.5gb":"1")"), "NotServed", "status"},
       {"allocatable is gone", cluster(kSliced, "", R"(nvidia.com/gpu: "0")"), pod(ask), "NotServed", "status"},
       {"another node is wanted", plain, pod(ask, R"("nodeSelector":{"zone":"b"},)"), "NotSelected",
-       "--label-columns zone"},
-      {"a taint", cluster(kSliced, "", four, "{taints: [{key: gpu, value: only, effect: NoSchedule}]}"), pod(ask),
-       "NotTolerated", "kubectl describe node gpu-1"},
+       "kubectl label node gpu-1 zone=b --overwrite"},
+      {"an affinity for other nodes", plain,
+       pod(ask,
+           R"("affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"In","values":["b"]}]}]}}},)"),
+       "NotSelected", "kubectl get nodes --show-labels"},
+      {"a taint", cluster(kSliced, "", four, "{taints: [{key: gpu, value: only, effect: NoSchedule}]}"),
+       pod(ask, R"("tolerations":[{"key":"mine","operator":"Exists"}],)"), "NotTolerated",
+       R"(kubectl patch pod train --namespace team --type merge -p '{"spec":{"tolerations":[{"key":"mine","operator":"Exists"},{"effect":"NoSchedule","key":"gpu","operator":"Equal","value":"only"}]}}')"},
+      {"a taint, of a Deployment", cluster(kSliced, "", four, "{taints: [{key: gpu, effect: NoSchedule}]}"),
+       pod(ask, R"("tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists"}],)", deployment),
+       "NotTolerated",
+       R"(kubectl patch deployment web --namespace team --type merge -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"gpu","operator":"Exists"}]}}}}')"},
+      {"too little memory", plain, pod(ask, "", "", says("0/1 nodes are available: 1 Insufficient memory.")),
+       "NotEnoughMemory", "kubectl describe node gpu-1"},
+      {"too little cpu", plain, pod(ask, "", "", says("0/1 nodes are available: 1 Insufficient cpu.")), "NotEnoughCPU",
+       "kubectl describe node gpu-1"},
+      {"KAI's scheduler, without KAI", plain, by("kai-scheduler", pod(ask)), "NoScheduler",
+       "sed 's#schedulerName: .*#schedulerName: default-scheduler#'"},
+      {"a scheduler that nobody runs", plain, by("volcano", pod(ask, "", deployment)), "NoScheduler",
+       R"(kubectl patch deployment web --namespace team --type merge -p '{"spec":{"template":{"spec":{"schedulerName":"default-scheduler"}}}}')"},
+      {"another scheduler, which has spoken", plain,
+       by("volcano", pod(ask, "", "", says("0/1 nodes are available: 1 Insufficient cpu."))), "NotEnoughCPU",
+       "kubectl describe node gpu-1"},
       {"a taint that is tolerated",
        cluster(kSliced, "", four, "{taints: [{key: gpu, value: only, effect: NoSchedule}]}"),
        pod(ask, R"("tolerations":[{"key":"gpu","operator":"Exists"}],)"), "NotScheduledYet",
@@ -196,6 +225,47 @@ status: {phase: Running}
     EXPECT_EQ(out.causes.front().code, c.code) << out.causes.front().text;
     EXPECT_THAT(out.causes.front().command, HasSubstr(c.command));
     EXPECT_EQ(out.hindered(), c.code != "NotScheduledYet");
+  }
+}
+
+TEST(ExplainPod, AYoungPodOfAnotherSchedulerIsWaitedFor) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  const PodExplanation out = explained.pod(
+      by("volcano", pod(R"("nvidia.com/gpu":"1")", "", R"(,"creationTimestamp":"2026-01-02T23:59:30Z")")));
+  ASSERT_EQ(out.causes.size(), 1U);
+  EXPECT_EQ(out.causes[0].code, "NoScheduler");
+  EXPECT_FALSE(out.hindered());
+}
+
+TEST(ExplainPod, SpeaksOfSeveralNodesAsOfSeveral) {
+  const auto second = [](const std::string& spec) {
+    return R"(---
+apiVersion: v1
+kind: Node
+metadata: {name: gpu-2, labels: {nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2"}}
+spec: )" + spec +
+           R"(
+status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, conditions: [{type: Ready, status: "True"}]}
+)";
+  };
+  const std::string eight = R"(nvidia.com/gpu: "8")";
+  const std::string cordoned = "{unschedulable: true}";
+  const std::string tainted = "{taints: [{key: gpu, effect: NoSchedule}]}";
+  const std::string ask = R"("nvidia.com/gpu":"1")";
+  const struct {
+    std::string spec, pod, wanted;
+  } cases[] = {
+      {cordoned, pod(ask), "2 nodes (gpu-1, gpu-2) would do, and are cordoned"},
+      {tainted, pod(ask), "the pod does not tolerate a taint of 2 nodes (gpu-1, gpu-2): gpu:NoSchedule"},
+      {"{}", pod(ask), "2 nodes (gpu-1, gpu-2) have room for it"},
+      {"{}", pod(ask, R"("nodeSelector":{"zone":"b"},)"), "2 nodes (gpu-1, gpu-2) come closest, and there label zone"},
+      {"{}", pod(R"("nvidia.com/gpu.shared":"1")"), "2 nodes (gpu-1, gpu-2) offer nvidia.com/gpu and not"},
+  };
+  for (const auto& c : cases) {
+    Explained explained(cluster(kSliced, "", eight, c.spec) + second(c.spec));
+    const PodExplanation out = explained.pod(c.pod);
+    ASSERT_FALSE(out.causes.empty()) << c.wanted;
+    EXPECT_THAT(out.causes.front().text, HasSubstr(c.wanted));
   }
 }
 
@@ -237,6 +307,28 @@ status: {phase: Running}
   EXPECT_EQ(codes.count("SeveralReplicas"), 1U);
   EXPECT_EQ(codes.count("SharesGPUs"), 1U);
   EXPECT_FALSE(out.hindered());
+}
+
+TEST(ExplainPod, OneThatANodeWaitsForIsToldSo) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  ConfigMap map = *explained.world.configmaps.find(k8s::ObjectKey{"gpu-operator", "plugin-config"});
+  std::string text = *map.data.at("any");
+  text.replace(text.find("replicas: 4"), 11, "replicas: 2");
+  map.data["any"] = std::make_shared<const std::string>(text);
+  map.data_changed = explained.now;
+  explained.world.configmaps.apply(map);
+  SharingRollout rollout;
+  rollout.meta.name = "default-any-1";
+  rollout.phase = "Progressing";
+  rollout.status_json = R"({"nodes":[{"name":"gpu-1","state":"Waiting","message":"waits for team/train"}]})";
+  explained.world.rollouts.apply(rollout);
+  explained.index.note_everything_changed();
+  const PodExplanation out =
+      explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeName":"gpu-1",)", "", R"("phase":"Running")"));
+  ASSERT_FALSE(out.causes.empty());
+  EXPECT_EQ(out.causes.front().code, "NodeWaits");
+  EXPECT_THAT(out.causes.front().text, HasSubstr("waits for this very pod to end"));
+  EXPECT_EQ(explained.node("gpu-1").shown.message, "waits for team/train");
 }
 
 TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationIsToldSo) {
