@@ -137,13 +137,23 @@ std::vector<const T*> sorted(const k8s::Store<T>& store) {
   return out;
 }
 
+// The patch that takes `old` to `status`: a merge patch takes out only what it says is null.
+std::string patch_text(const Json& old, Json status) {
+  for (const auto& [field, value] : old.items()) {
+    if (!status.contains(field)) status[field] = nullptr;
+  }
+  return status.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // Under way for ever otherwise: nobody is left to write its status.
 void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   if (has_ended(rollout.phase)) return;
   constexpr std::string_view kWhy = "the operator was removed while it was under way: its nodes stay as they are";
-  const Json old = Json::parse(rollout.status_json, nullptr, false);
-  Json status = old.is_object() ? old : Json::object();
+  Json old = Json::parse(rollout.status_json, nullptr, false);
+  if (!old.is_object()) old = Json::object();
+  Json status = old;
   status["phase"] = "Superseded";
+  close_counts(status);
   const std::vector<StatusCondition> conditions{
       {"Ready", false, std::string(kOperatorRemoved), std::string(kWhy)},
       {"Progressing", false, std::string(kOperatorRemoved), std::string(kWhy)},
@@ -151,11 +161,34 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
       {std::string(kCurrentCondition), false, std::string(kOperatorRemoved), std::string(kWhy)}};
   status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, now);
   PatchStatus patch{{std::string(kApiVersion), "SharingRollout", "", rollout.meta.name, rollout.meta.uid},
-                    status.dump(-1, ' ', false, Json::error_handler_t::replace)};
+                    patch_text(old, std::move(status))};
   out.actions.push_back({std::string(kReconciler),
                          std::move(patch),
                          "Cleanup",
                          fmt::format("ends as Superseded ({})", kOperatorRemoved),
+                         false,
+                         {}});
+}
+
+// What it says would stand for ever otherwise, as if somebody still looked. An operator that comes back says anew what
+// holds.
+void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
+  constexpr std::string_view kWhy = "the operator was removed: nobody looks after this policy's nodes";
+  const Json old = Json::parse(policy.status_json, nullptr, false);
+  if (!old.is_object() || !old.contains("conditions") || policy.meta.deletion_timestamp) return;
+  if (false_condition(policy.status_json, "Ready").starts_with(kOperatorRemoved)) return;
+  Json status = old;
+  for (const char* field : {"currentRollout", "estimatedCompletion", "oldestInFlight"}) status.erase(field);
+  std::vector<StatusCondition> conditions;
+  for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigValid"})
+    conditions.push_back({type, false, std::string(kOperatorRemoved), std::string(kWhy), true});
+  status["conditions"] = condition_list(conditions, policy.status_json, policy.meta.generation, now);
+  PatchStatus patch{{std::string(kApiVersion), "SharingPolicy", "", policy.meta.name, policy.meta.uid},
+                    patch_text(old, std::move(status))};
+  out.actions.push_back({std::string(kReconciler),
+                         std::move(patch),
+                         "Cleanup",
+                         fmt::format("its conditions become Unknown ({})", kOperatorRemoved),
                          false,
                          {}});
 }
@@ -185,6 +218,7 @@ Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::
     out.actions.push_back(
         {std::string(kReconciler), std::move(patch), "Cleanup", "nobody is left to revert it", false, {}});
   }
+  for (const SharingPolicy* policy : sorted(world.policies)) end_policy(*policy, now, out);
   for (const SharingRollout* rollout : sorted(world.rollouts)) end_rollout(*rollout, now, out);
   return out;
 }

@@ -26,7 +26,8 @@ struct Cleanup {
 // Cordons of ours go, but where a driver upgrade, a MIG change or `hold` relies on them (S7). Labels that we wrote go
 // back to what stood before; nvidia.com/mps.capable stays, since the MPS daemon would end without it. The label that
 // selects a profile stays (Retain), or goes back (Revert) on nodes that nobody uses. SharingRollouts under way end as
-// Superseded (kOperatorRemoved): nobody is left to go on with them, and an operator that comes back begins anew.
+// Superseded (kOperatorRemoved): nobody is left to go on with them, and an operator that comes back begins anew. The
+// conditions of policies become Unknown, for the same reason.
 [[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use,
                                    WallTime now);
 inline constexpr std::string_view kOperatorRemoved = "OperatorRemoved";

@@ -1,6 +1,7 @@
 // Phases and conditions in status texts.
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/labels.h"
 #include "reconcilers/rollout/status.h"
 
 namespace gso {
@@ -24,12 +25,29 @@ bool has_ended(std::string_view phase) {
   return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack";
 }
 
+void close_counts(Json& status) {
+  if (const auto counts = status.find("counts"); counts != status.end() && counts->is_object()) {
+    for (const char* field : {"inFlight", "pending", "blocked"}) (*counts)[field] = 0;
+  }
+  const auto nodes = status.find("nodes");
+  if (nodes == status.end() || !nodes->is_array()) return;
+  Json failed = Json::array();
+  for (Json& node : *nodes) {
+    if (node.is_object() && node.value("state", "") == kStateFailed) failed.push_back(std::move(node));
+  }
+  if (failed.empty()) {
+    status.erase("nodes");
+  } else {
+    *nodes = std::move(failed);
+  }
+}
+
 Json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before, std::int64_t generation,
                     WallTime now) {
   const Json old = Json::parse(before, nullptr, false);
   Json out = Json::array();
   for (const StatusCondition& condition : conditions) {
-    const std::string status = condition.holds ? "True" : "False";
+    const std::string status = condition.unknown ? "Unknown" : condition.holds ? "True" : "False";
     std::string since = k8s::format_time(now);
     const Json* known = old.is_object() ? find_condition(old, condition.type) : nullptr;
     if (known && known->value("status", "") == status) since = known->value("lastTransitionTime", since);

@@ -265,6 +265,7 @@ bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
 void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
   const Phase& phase = account.phase;
   Json& status = account.status;
+  if (phase.name == "Superseded" || phase.name == "RolledBack") close_counts(status);
   const std::string now = k8s::format_time(pass.s.now);
   if (!status.contains("startedAt")) status["startedAt"] = now;
   if (phase.name == "Completed" && !status.contains("completedAt")) status["completedAt"] = now;

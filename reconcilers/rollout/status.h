@@ -17,6 +17,7 @@ struct StatusCondition {
   bool holds = false;
   std::string reason;
   std::string message;
+  bool unknown = false;  // Status Unknown: nobody is there to tell.
 };
 
 // Phases of a SharingRollout after which nothing of it is under way: Completed, Superseded, Failed, RolledBack.
@@ -25,6 +26,10 @@ struct StatusCondition {
 inline constexpr std::string_view kCurrentCondition = "Current";
 // The same; True from when spec.aborted has ended it, and absent before.
 inline constexpr std::string_view kAbortedCondition = "Aborted";
+
+// What a SharingRollout's status says of nodes when another revision, or nobody, takes its place: none of them is in
+// flight, waits or is blocked for it any more.
+void close_counts(nlohmann::json& status);
 
 // conditions[] with lastTransitionTime kept from `before` (a status text) where the status did not flip.
 [[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before,

@@ -59,6 +59,7 @@ CASES = [
     ("nodes have failed", policy(condition("Degraded", "True", "NodesFailed"), READY), "Degraded", "NodesFailed"),
     ("an invalid profile", policy(INVALID, READY), "Degraded", "line 7"),
     ("stopped by somebody", policy(NOT_READY, VALID), "Suspended", "Paused"),
+    ("nobody looks after it", policy(condition("Ready", "Unknown", "OperatorRemoved")), "Suspended", "OperatorRemoved"),
     ("conditions that nobody knows", policy(condition("Other", "True")), "Progressing", "Waiting"),
     ("rollout, nothing said yet", rollout(status=False), "Progressing", "Waiting"),
     ("rollout without a phase", rollout(), "Progressing", "Waiting"),

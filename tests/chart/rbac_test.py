@@ -42,6 +42,7 @@ CLEANUP = {
     ("gpusharing.dev", "sharingpolicies"): {"list", "patch"},
     ("gpusharing.dev", "sharingrollouts"): {"list"},
     ("gpusharing.dev", "sharingrollouts/status"): {"patch"},
+    ("gpusharing.dev", "sharingpolicies/status"): {"patch"},
     ("apps", "deployments/scale"): {"patch"},
     ("coordination.k8s.io", "leases"): {"get", "create", "update", "delete"},
     ("", "configmaps"): {"delete"},

@@ -119,13 +119,18 @@ TEST_F(CleanupCommand, ARolloutUnderWayEndsWithAReason) {
              "profile":"version: v1\n","approved":true}})");
     const std::string phase = name == "done" ? "Completed" : "Progressing";
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
-          R"({"status":{"phase":")" + phase + R"(","startedAt":"2026-01-01T00:00:00Z"}})");
+          R"({"status":{"phase":")" + phase + R"(","startedAt":"2026-01-01T00:00:00Z","nodes":[{"name":"gpu-1",
+              "state":"Waiting"}],"counts":{"total":3,"updated":1,"inFlight":1,"pending":1,"blocked":0,"failed":0}}})");
   }
   EXPECT_EQ(run(), 0) << err.str();
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/done")["status"]["phase"], "Completed");
   const Json status = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/going")["status"];
   EXPECT_EQ(status["phase"], "Superseded");
   EXPECT_EQ(status["startedAt"], "2026-01-01T00:00:00Z");
+  EXPECT_EQ(status["counts"]["updated"], 1);
+  EXPECT_EQ(status["counts"]["inFlight"], 0) << "nobody is on the way there any more";
+  EXPECT_EQ(status["counts"]["pending"], 0);
+  EXPECT_FALSE(status.contains("nodes"));
   for (const Json& condition : status["conditions"]) {
     EXPECT_EQ(condition["status"], "False");
     EXPECT_EQ(condition["reason"], "OperatorRemoved");
@@ -133,6 +138,24 @@ TEST_F(CleanupCommand, ARolloutUnderWayEndsWithAReason) {
   EXPECT_EQ(status["conditions"].size(), 3U);
   EXPECT_THAT(out.str(), HasSubstr("SharingRollout going: ends as Superseded (OperatorRemoved)\n"));
   EXPECT_THAT(out.str(), HasSubstr("3 objects changed"));
+}
+
+TEST_F(CleanupCommand, APolicySaysThatNobodyLooksAfterItAnyMore) {
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/p/status",
+        R"({"status":{"currentRollout":"r","nodes":{"total":3},"conditions":[{"type":"Ready","status":"True",
+            "reason":"Ready","message":"fine","lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
+  EXPECT_EQ(run(), 0) << err.str();
+  const Json status = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/p")["status"];
+  ASSERT_EQ(status["conditions"].size(), 4U);
+  for (const Json& condition : status["conditions"]) {
+    EXPECT_EQ(condition["status"], "Unknown");
+    EXPECT_EQ(condition["reason"], "OperatorRemoved");
+  }
+  EXPECT_FALSE(status.contains("currentRollout"));
+  EXPECT_EQ(status["nodes"]["total"], 3);
+  EXPECT_THAT(out.str(), HasSubstr("SharingPolicy p: its conditions become Unknown (OperatorRemoved)\n"));
+  EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("0 objects changed"));
 }
 
 TEST_F(CleanupCommand, ARefusalIsAFailureAndIsSaid) {
