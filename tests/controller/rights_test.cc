@@ -106,6 +106,22 @@ TEST_F(Rights, WhatMayNotBeReadIsNotCalledAbsent) {
   EXPECT_THAT(out.str(), HasSubstr("next: kubectl auth can-i list configmaps --namespace gpu-operator"));
 }
 
+TEST_F(Rights, ASupportBundleWithoutNodesHoldsWhatCanBeReadAndNamesWhatIsMissing) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},"spec":{}})");
+  may({kOurs});
+  std::vector<std::string> missing;
+  const k8s::Result<std::string> bundle = sim.run(support_bundle(mine.get(), &sim.clock, Options(), &missing));
+  ASSERT_TRUE(bundle.has_value()) << bundle.error().message;
+  EXPECT_THAT(*bundle, HasSubstr("objects/sharingpolicies.json"));
+  EXPECT_THAT(*bundle, HasSubstr("version.txt"));
+  EXPECT_THAT(*bundle, Not(HasSubstr("ALLOCATABLE"))) << "no status without nodes";
+  ASSERT_GE(missing.size(), 2U);
+  EXPECT_THAT(missing[0], HasSubstr("nodes may not be listed by user \"oncall\""));
+  EXPECT_THAT(missing[1], HasSubstr("status.txt, plan.txt and audit.txt are left out"));
+  EXPECT_EQ(std::ranges::count(missing, missing[0]), 1);
+}
+
 TEST_F(Rights, NoSwitchIsTurnedWhereOurKindsMayNotBeRead) {
   may({kNodes, kDaemonSets, kOperands, {{""}, {"configmaps"}, {"patch"}, ""}});
   EXPECT_EQ(rollout(RolloutOptions::Verb::pause), 2);
