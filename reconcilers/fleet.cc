@@ -35,6 +35,7 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kSharingRollout);
   plan_baseline(pass);
   if (pass.index.record) {
+    note_texts_of_keys(pass);
     plan_finalizers(pass);
     plan_managed_keys(pass);
     plan_foresight(pass);

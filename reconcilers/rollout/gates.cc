@@ -310,7 +310,9 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   }
   if (relabels(pass, unit) && !key_is_projected(pass, set, key.key)) {
     return {"KeyNotProjected",
-            fmt::format("key {} is new in ConfigMap {}: kubelets have to project it first", key.key, set.id())};
+            fmt::format("key {} of ConfigMap {} is new, or was edited, or has not been watched for {} yet: kubelets "
+                        "have to project its text first",
+                        key.key, set.id(), k8s::format_go_duration(s.settings.projection))};
   }
   const WindowState windows = windows_at(policy.rollout.windows, pass.s.now);
   if (windows.until) pass.look_again_in(*windows.until - pass.s.now);

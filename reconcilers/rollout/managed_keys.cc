@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/pass.h"
@@ -154,10 +155,27 @@ void plan_managed_keys(Pass& pass) {
   if (pass.s.settings.rollouts != PolicyMode::observe) ManagedKeys(pass).run();
 }
 
+namespace {
+// That a key has the text that it has now.
+std::string text_condition(const OperandSet& set, const std::string& key, const std::string& text) {
+  return fmt::format("projected/{}/{}/{:016x}", set.id(), key, std::hash<std::string>{}(text));
+}
+}  // namespace
+
+void note_texts_of_keys(Pass& pass) {
+  for (const OperandSet& set : pass.index.discovery.sets) {
+    const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
+    if (config_map == nullptr) continue;
+    for (const auto& [key, text] : config_map->data)
+      if (text) pass.plan.conditions.push_back(text_condition(set, key, *text));
+  }
+}
+
 bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key) {
   const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
-  if (config_map == nullptr || !config_map->data.contains(key)) return false;
-  const bool shown = pass.held_for(fmt::format("projected/{}/{}", set.id(), key), pass.s.settings.projection);
+  const auto text = config_map == nullptr ? decltype(config_map->data.end()){} : config_map->data.find(key);
+  if (config_map == nullptr || text == config_map->data.end() || !text->second) return false;
+  const bool shown = pass.held_for(text_condition(set, key, *text->second), pass.s.settings.projection);
   // Our own writes do not count as a change of the data.
   return shown ||
          (!config_map->our_keys.contains(key) && pass.s.now - config_map->data_changed >= pass.s.settings.projection);

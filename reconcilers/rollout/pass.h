@@ -125,7 +125,9 @@ void plan_abandoned(Pass& pass);        // Nodes that nobody manages any more, i
 void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drained.
 void plan_managed_keys(Pass& pass);     // Keys of inline profiles: written, restored, collected.
 void plan_finalizers(Pass& pass);       // Policies with deletionPolicy Revert wait for their nodes.
-// True once the kubelets have certainly projected that key into running pods.
+// Keeps since when each key has had its present text: an edit of one key makes no other one new.
+void note_texts_of_keys(Pass& pass);
+// True once the kubelets have certainly projected that key, as it is now, into running pods.
 [[nodiscard]] bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key);
 
 // How long plugin and GFD may take to reload by themselves after a label changed, before their pods are replaced.
