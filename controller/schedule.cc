@@ -101,12 +101,10 @@ Json diff(const Json& before, const Json& after) {
   Json patch = Json::object();
   for (const auto& [key, value] : after.items()) {
     auto it = before.find(key);
-    if (it == before.end()) {
-      patch[key] = value;
-    } else if (it->is_object() && value.is_object()) {
+    if (it != before.end() && it->is_object() && value.is_object()) {
       Json inner = diff(*it, value);
       if (!inner.empty()) patch[key] = std::move(inner);
-    } else if (*it != value) {
+    } else if (it == before.end() || *it != value) {
       patch[key] = value;
     }
   }

@@ -24,8 +24,6 @@
 #include <memory>
 #include <string_view>
 
-extern char** environ;
-
 namespace k8s {
 namespace {
 

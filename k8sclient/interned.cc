@@ -68,6 +68,8 @@ Interned::Interned(std::string_view text) {
 
 Interned::Interned(const Interned& other) noexcept : entry_(acquire(other.entry_)) {}
 Interned::Interned(Interned&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
+// Of itself, too: the new reference is taken before the old one is given back.
+// NOLINTNEXTLINE(bugprone-unhandled-self-assignment)
 Interned& Interned::operator=(const Interned& other) noexcept {
   const Entry* old = entry_;
   entry_ = acquire(other.entry_);

@@ -202,7 +202,7 @@ bool LabelSelector::matches(const StringMap& labels) const {
 std::string LabelSelector::to_string() const {
   // Sorted by key and then by text, whatever order the expressions came in.
   std::set<std::pair<std::string, std::string>> terms;
-  for (const auto& [key, value] : match_labels) terms.emplace(key, key + "=" + value);
+  for (const auto& [key, value] : match_labels) terms.emplace(key, fmt::format("{}={}", key, value));
   for (const LabelRequirement& requirement : match_expressions) terms.emplace(requirement.key, term_text(requirement));
   std::string out;
   for (const auto& [key, text] : terms) out += (out.empty() ? "" : ",") + text;
@@ -320,7 +320,8 @@ std::optional<FieldTerm> parse_field_term(std::string_view text) {
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (value[i] == '=') return std::nullopt;
     if (value[i] == '\\') {
-      if (++i == value.size() || (value[i] != '\\' && value[i] != ',' && value[i] != '=')) return std::nullopt;
+      ++i;
+      if (i == value.size() || (value[i] != '\\' && value[i] != ',' && value[i] != '=')) return std::nullopt;
     }
     term.value += value[i];
   }

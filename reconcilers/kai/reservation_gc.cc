@@ -314,7 +314,7 @@ class Collector {
   std::string hold() {
     if (std::string trouble = binder_trouble(kai_, view_, pass_.s.now, Duration::zero()); !trouble.empty())
       return trouble;
-    const std::string leader = leader_trouble();
+    std::string leader = leader_trouble();
     const bool led = elects_leader(kai_, view_) && kai_.lookups.binder_lease;
     const Deployment* binder = kai_.deployments.find(ObjectKey{view_.ns, std::string(kBinder)});
     const bool stable = pass_.held_for(

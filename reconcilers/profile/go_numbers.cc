@@ -83,7 +83,7 @@ std::optional<Digits> digits_by_prefix(std::string_view text) {
   if (has_base_prefix(text) && text.size() >= 3) {
     digits.base = lower(text[1]) == 'b' ? 2 : lower(text[1]) == 'o' ? 8 : 16;
     text.remove_prefix(2);
-  } else if (text.size() >= 1 && text[0] == '0') {
+  } else if (text.starts_with('0')) {
     digits.base = 8;
     text.remove_prefix(1);
     if (text.empty()) {

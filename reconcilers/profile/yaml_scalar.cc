@@ -200,7 +200,7 @@ std::optional<Resolved> resolve_number(const std::string& text) {
 }
 
 Resolved resolve_plain(const std::string& text, std::string_view tag) {
-  const Resolved as_string{Type::string, text};
+  Resolved as_string{Type::string, text};
   const char first = text.empty() ? 'N' : text[0];
   const bool numeric = is_digit(first) || first == '+' || first == '-';
   if (!numeric && first != '.' && std::string_view("yYnNtTfFoO~").find(first) == std::string_view::npos) {
