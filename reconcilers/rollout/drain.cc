@@ -117,7 +117,12 @@ std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass) {
   for (const SeenNode& seen : seen_nodes(pass, "draining")) {
     const NodeAssessment& a = seen.assessment;
     if (!a.flight || a.flight->failed) continue;
-    if (auto who = in_the_way(pass, seen.name, a)) out.emplace(seen.name, std::move(*who));
+    auto who = in_the_way(pass, seen.name, a);
+    if (!who) continue;
+    const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.idle_timeout;
+    who->message += fmt::format("; the node is given back at {}",
+                                k8s::format_time(seen.since + std::chrono::ceil<std::chrono::milliseconds>(patience)));
+    out.emplace(seen.name, std::move(*who));
   }
   return out;
 }

@@ -134,7 +134,11 @@ bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::
   if (rollout.canary_nodes_per_group <= 0 || is_verified(pass.index, key, unit, target)) return true;
   const Group& group = unit.groups.at(product);
   if (group.settled < std::min(rollout.canary_nodes_per_group, group.total)) return false;
-  return pass.held_for(fmt::format("soaking/{}/{}", rollout_name(key, target), product), rollout.canary_soak);
+  return pass.held_for(soaking_condition(key, target, product), rollout.canary_soak);
+}
+
+std::string soaking_condition(const UnitKey& key, const std::string& target, const std::string& product) {
+  return fmt::format("soaking/{}/{}", rollout_name(key, target), product);
 }
 
 namespace {

@@ -50,6 +50,8 @@ inline constexpr std::string_view kNotReady = "NodesNotReady";
 [[nodiscard]] OutOfReach out_of_reach(const Pass& pass, const UnitKey& key, const Unit& unit);
 [[nodiscard]] bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
                                  const std::string& target);
+// Seen since the canary of a product was verified: it soaks.
+[[nodiscard]] std::string soaking_condition(const UnitKey& key, const std::string& target, const std::string& product);
 // The first of the three budgets (cluster, policy, group) that has no room for one more node (S1), for people; empty
 // when all have. `…_taken`: what this pass has started already.
 [[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit,

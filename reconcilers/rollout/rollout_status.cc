@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/drain.h"
@@ -49,6 +50,23 @@ std::string no_slot(const Pass& pass, const UnitKey& key, const Unit& unit) {
   return why;
 }
 
+// What the others wait for while canaries soak; empty where some group's have passed, or none has verified yet.
+std::string soak(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
+  std::optional<WallTime> until;
+  for (const auto& [product, group] : unit.groups) {
+    if (group.pending.empty()) continue;
+    if (canary_passed(pass, key, unit, product, target)) return {};
+    if (group.settled < std::min(rollout.canary_nodes_per_group, group.total)) continue;
+    const WallTime end = pass.since(soaking_condition(key, target, product)) +
+                         std::chrono::ceil<std::chrono::milliseconds>(rollout.canary_soak);
+    until = until ? std::min(*until, end) : end;
+  }
+  if (!until) return {};
+  return fmt::format("the canary is verified and soaks for {}: the next nodes start at {}",
+                     k8s::format_go_duration(rollout.canary_soak), k8s::format_time(*until));
+}
+
 // `anew`: its switches are those of an earlier attempt.
 Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout, bool anew) {
   if (rollout.aborted && !anew)
@@ -75,6 +93,7 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
     }
     if (std::string why = moving == 0 ? no_slot(pass, key, unit) : std::string(); !why.empty())
       return {"Progressing", std::string(kBudgetExhausted), std::move(why), true};
+    if (moving == 0) return {"Progressing", "RollingOut", soak(pass, key, unit, rollout.to_revision)};
   }
   return {"Progressing", gate.open() ? "RollingOut" : gate.reason, gate.message};
 }
