@@ -9,6 +9,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,6 +23,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/facts.h"
+#include "reconcilers/labels.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -106,6 +109,14 @@ std::vector<NodeRow> rows_of(const FleetStatus& status) {
 
 std::vector<RolloutFacts> rollouts_of(const World& world) {
   std::vector<RolloutFacts> out = all_rollouts(world);
+  // Those under way, and the last one of each key that a policy still has: `rollout history` has them all.
+  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> seen;
+  std::erase_if(out, [&](const RolloutFacts& facts) {
+    const SharingRollout& rollout = *facts.rollout;
+    const bool last = seen.emplace(rollout.policy, rollout.config_map, rollout.key).second;
+    const bool governed = rollout.policy == kDefaultPolicy || world.policies.find(rollout.policy) != nullptr;
+    return facts.finished() && !(last && governed);
+  });
   std::ranges::sort(out, {}, [](const RolloutFacts& facts) { return facts.rollout->meta.name; });
   return out;
 }

@@ -25,7 +25,6 @@ namespace {
 constexpr std::string_view kPolicyPrefix = "policy/";
 constexpr int kBarWidth = 24;
 // Reason of a policy's Progressing where no change is wanted.
-constexpr std::string_view kNothingToDo = "Settled";
 
 std::string text_at(const Json& object, const char* field) {
   const auto at = object.find(field);

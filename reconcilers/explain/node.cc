@@ -5,22 +5,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "reconcilers/explain/flight.h"
+#include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/facts.h"
 #include "reconcilers/fleet_index.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/rollout/status.h"
 
 namespace gso {
 namespace {
-
-constexpr std::string_view kProgram = "gpu-sharing-operator";
 
 std::string_view words(Proof proof) {
   switch (proof) {
@@ -72,6 +71,7 @@ std::string source_of(const Node& node, const NodeAssessment& a, const Operand* 
 std::string strategy_of(const NodeAssessment& a) {
   if (a.profile == nullptr) return {};
   if (!a.profile->valid) return "invalid";
+  if (!a.profile->valid) return "invalid";
   const Profile& profile = a.profile->profile();
   std::string out(to_string(profile.strategy()));
   const SharingSection* section = profile.active();
@@ -81,6 +81,15 @@ std::string strategy_of(const NodeAssessment& a) {
   }
   if (section->rename_by_default) out += ", renamed to .shared";
   return out;
+}
+
+std::string loaded_of(const NodeAssessment& a) {
+  if (a.loaded.revision.empty()) return std::string(words(Proof::none));
+  const std::string_view revision =
+      a.loaded.revision == kInvalidRevision ? std::string_view("an invalid text") : a.loaded.revision.view();
+  if (a.drift_at_install && a.loaded.proof == Proof::baseline && !a.matches)
+    return fmt::format("not known: at first sight its profile was {}, which it did not show", revision);
+  return fmt::format("{} ({})", revision, words(a.loaded.proof));
 }
 
 void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
@@ -174,54 +183,6 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
   }
 }
 
-struct Remedy {
-  std::string_view reason;
-  std::string_view command;  // {0}: the node, {1}: the ConfigMap's namespace, {2}: its name, {3}: the policy.
-};
-constexpr std::array<Remedy, 12> kRemedies{{
-    {kBudgetExhausted, "gpu-sharing-operator status"},
-    {kWaitingForWorkloads, "kubectl get pods --all-namespaces --field-selector spec.nodeName={0}"},
-    {kPdbRefuses, "kubectl get poddisruptionbudgets --all-namespaces"},
-    {kLabelOwnedByOther, "kubectl label node {0} nvidia.com/device-plugin.config-"},
-    {kMigEnabled, "kubectl label node {0} nvidia.com/mig.config=all-disabled --overwrite"},
-    {kMpsByLabelUnsupported, "kubectl label node {0} nvidia.com/device-plugin.config-"},
-    {kDriverUpgrade, "kubectl get node {0} -L nvidia.com/gpu-driver-upgrade-state"},
-    {kMigChange, "kubectl get node {0} -L nvidia.com/mig.config.state"},
-    {kKaiReservations, "kubectl get pods --all-namespaces -l runai-gpu-group --field-selector spec.nodeName={0}"},
-    {kRenameStrandsPods, "kubectl get pods --all-namespaces --field-selector spec.nodeName={0}"},
-    {kHeld, "kubectl annotate node {0} gpusharing.dev/hold-"},
-    {kConfigInvalid, "kubectl get configmap {2} --namespace {1} -o yaml | gpu-sharing-operator lint -"},
-}};
-
-std::string next_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
-                      std::string_view state) {
-  if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
-  if (state == kUnknown) {
-    return fmt::format("kubectl auth can-i list configmaps --namespace {}  # and pods, controllerrevisions.apps",
-                       index.set_of(*a).ns);
-  }
-  if (a->situation == Situation::unmanaged) {
-    return "kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge -p "
-           "'{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"CONFIGMAP\",\"default\":\"KEY\"}}}}'";
-  }
-  const OperandSet& set = index.set_of(*a);
-  const auto fill = [&](std::string_view command) {
-    return fmt::format(fmt::runtime(command), node.meta.name, set.ns, set.config_map, a->policy.view());
-  };
-  const std::string_view reason = a->held ? kHeld : a->situation == Situation::blocked ? a->reason : std::string_view();
-  if (a->unknown_label) return fill("kubectl label node {0} nvidia.com/device-plugin.config-");
-  for (const Remedy& remedy : kRemedies) {
-    if (remedy.reason == reason) return fill(remedy.command);
-  }
-  if (a->situation == Situation::failed) return fill("gpu-sharing-operator rollout start {3}");
-  if (a->situation == Situation::change || a->situation == Situation::in_flight) {
-    return std::string(kProgram) + " rollout status";
-  }
-  if (state == kPreexistingDrift || state == kUnproven) return fill("gpu-sharing-operator rollout start {3} --adopt");
-  if (!a->matches) return fill("kubectl get pods --namespace {1} --field-selector spec.nodeName={0} -o wide");
-  return {};
-}
-
 }  // namespace
 
 std::string_view state_name(const NodeAssessment& a) {
@@ -274,6 +235,14 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
     shown.message = who_keeps(world, node.meta.name);
     if (shown.message.empty()) shown.message = flight_step(index.impl(), node, a);
   }
+  if (shown.message.empty() && a.situation == Situation::change) {
+    const SharingPolicy* policy = world.policies.find(a.policy.view());
+    if (policy != nullptr) shown.message = false_condition(policy->status_json, "Progressing");
+    if (shown.message.starts_with(kNothingToDo)) shown.message.clear();  // It has not been planned yet.
+    if (shown.message.empty() && a.way == WayIn::on_delete)
+      shown.message =
+          "its pods are of an older template of their DaemonSets (updateStrategy OnDelete): replaced in turn";
+  }
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
   if (!written.empty()) shown.message = written;
   if (shown.message.empty()) shown.message = a.would_break;
@@ -310,10 +279,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     const bool unread = unknown && a->source == EffectiveKey::Source::error;
     if (a->situation != Situation::unmanaged && !unread) out.source = source_of(*node, *a, plugin);
     out.strategy = strategy_of(*a);
-    const std::string loaded = a->loaded.revision == kInvalidRevision ? std::string("an invalid text")
-                                                                      : std::string(a->loaded.revision.view());
-    out.loaded =
-        loaded.empty() ? std::string(words(Proof::none)) : fmt::format("{} ({})", loaded, words(a->loaded.proof));
+    out.loaded = loaded_of(*a);
     out.target = a->target.view();
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
@@ -333,7 +299,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
   }
   if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));
-  out.next = next_step(index.impl(), *node, a, out.shown.state);
+  out.next = next_step(snapshot.world, index.impl(), *node, a, out.shown.state);
   return out;
 }
 

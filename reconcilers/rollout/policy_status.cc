@@ -258,7 +258,7 @@ class PolicyStatuses {
       const auto& [key, gate] = sum.closed.front();
       if (moving == 0) return {"Progressing", false, gate.reason, closed_message(key, gate)};
     }
-    if (moving + waiting == 0) return {"Progressing", false, "Settled", "nothing is being changed"};
+    if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
     if (sum.stuck > 0 && sum.stuck == moving && waiting == 0) {
       const auto& [reason, nodes] = *sum.waiting.begin();
       return {"Progressing", false, reason,

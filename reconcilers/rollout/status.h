@@ -22,6 +22,8 @@ struct StatusCondition {
 
 // Phases of a SharingRollout after which nothing of it is under way: Completed, Superseded, Failed, RolledBack.
 [[nodiscard]] bool has_ended(std::string_view phase);
+// Reason of a policy's condition Progressing while nothing is to be done.
+inline constexpr std::string_view kNothingToDo = "Settled";
 // Of a SharingRollout; False from when another revision takes its place, and absent before.
 inline constexpr std::string_view kCurrentCondition = "Current";
 // The same; True from when spec.aborted has ended it, and absent before.

@@ -136,6 +136,26 @@ TEST_F(StatusTest, RolloutsHaveAProgressBar) {
   EXPECT_THAT(print(false), HasSubstr("[######..................] 1/4, 2 in flight\n"));
 }
 
+TEST_F(StatusTest, OfRolloutsThatHaveEndedTheLastOneOfEachKeyIsShown) {
+  ASSERT_TRUE(read().has_value());
+  const auto rollout = [&](const std::string& name, const std::string& policy, const std::string& began) {
+    SharingRollout out;
+    out.meta.name = name;
+    out.policy = policy;
+    out.key = "any";
+    out.phase = "Completed";
+    out.status_json = R"({"startedAt":")" + began + "\"}";
+    world.rollouts.apply(out);
+  };
+  rollout("first", "default", "2026-01-01T00:00:00Z");
+  rollout("second", "default", "2026-01-02T00:00:00Z");
+  rollout("orphan", "deleted", "2026-01-03T00:00:00Z");
+  const std::string table = print(false);
+  EXPECT_THAT(table, HasSubstr("second "));
+  EXPECT_THAT(table, testing::Not(HasSubstr("first ")));
+  EXPECT_THAT(table, testing::Not(HasSubstr("orphan ")));
+}
+
 TEST_F(StatusTest, WhatIsToBeSaidAboutKaiIsSaid) {
   ASSERT_TRUE(read().has_value());
   EXPECT_TRUE(nlohmann::json::parse(print(true))["kai"].empty());  // Not served.

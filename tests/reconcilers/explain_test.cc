@@ -374,6 +374,16 @@ metadata: {name: bare, labels: {nvidia.com/gpu.count: "4"}}
   EXPECT_FALSE(explain_node(bare.snapshot(), bare.index, {}, "nobody").has_value());
 }
 
+TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
+  const NodeExplanation invalid = Explained(cluster("    sharing: [", "", R"(nvidia.com/gpu: "2")")).node("gpu-1");
+  EXPECT_EQ(invalid.next,
+            "kubectl get configmap plugin-config --namespace gpu-operator -o yaml | gpu-sharing-operator lint -");
+  EXPECT_EQ(invalid.strategy, "invalid");
+  std::string missing = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
+  missing.replace(missing.find("  any: |"), 8, "  other: |");
+  EXPECT_EQ(Explained(missing).node("gpu-1").next, "kubectl edit configmap plugin-config --namespace gpu-operator");
+}
+
 TEST(WhoKeeps, IsWhatTheRolloutUnderWaySaysOfTheNode) {
   World world;
   SharingRollout rollout;

@@ -1,4 +1,4 @@
-// What is said of a node at each step of its change.
+// What is said of a node at each step of its change, and the command to go on with.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,6 +69,31 @@ TEST(FlightStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
   fleet.index.refresh(fleet.world, fleet.settings);
   EXPECT_EQ(flight_step(fleet.index.impl(), fleet.node("a01"), *fleet.index.assessment("a01")),
             "held: nothing more is done on it");
+}
+
+TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) {
+  FleetSpec spec = one_node("ts-4");
+  spec.profiles["sliced"] = "ts-2";
+  spec.nodes.front().mig = true;
+  FleetModel fleet(spec);
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  const auto explained = [&] {
+    fleet.settle();
+    fleet.index.refresh(fleet.world, fleet.settings);
+    const Snapshot snapshot{fleet.world, fleet.now, fleet.observed, fleet.consumers, fleet.settings};
+    return explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
+  };
+  fleet.edit("any", "mps-8");
+  EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
+  EXPECT_EQ(explained().next, "kubectl label node a01 nvidia.com/device-plugin.config=sliced --overwrite");
+  fleet.remove_key("sliced");
+  EXPECT_EQ(explained().next, "kubectl edit configmap mps-config --namespace gpu-operator");
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: team}\n"
+      "spec: {profile: {inline: {strategy: mps, replicas: 2}}}\n");
+  EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
+  EXPECT_EQ(explained().next, "kubectl edit sharingpolicies.gpusharing.dev team");
 }
 
 }  // namespace
