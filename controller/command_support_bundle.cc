@@ -19,6 +19,7 @@
 #include "controller/command_status.h"
 #include "controller/connected_command.h"
 #include "controller/dynamic_watches.h"
+#include "controller/event_recorder.h"
 #include "controller/read_world.h"
 #include "controller/redaction.h"
 #include "controller/tar_archive.h"
@@ -79,6 +80,11 @@ std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) 
     out.push_back({ns + "/daemonsets", {"apps", "v1", "daemonsets"}, options});
     out.push_back({ns + "/events", {"events.k8s.io", "v1", "events"}, options});
   }
+  // Events about Nodes and our own objects, which are in no namespace, are in `default` among everybody else's.
+  k8s::ListOptions by_us;
+  by_us.ns = "default";
+  by_us.field_selector = k8s::FieldSelector::equals("reportingController", std::string(kReportingController));
+  out.push_back({"events-of-the-operator", {"events.k8s.io", "v1", "events"}, by_us});
   k8s::ListOptions ours;
   ours.ns = settings.operator_namespace;
   out.push_back({ours.ns + "/deployments", {"apps", "v1", "deployments"}, ours});

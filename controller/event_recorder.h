@@ -27,8 +27,11 @@ namespace gso {
 using k8s::Duration;
 using k8s::MonoTime;
 
+// Who reports our Events.
+inline constexpr std::string_view kReportingController = "gpusharing.dev/gpu-sharing-operator";
+
 struct EventRecorderOptions {
-  std::string reporting_controller = "gpusharing.dev/gpu-sharing-operator";
+  std::string reporting_controller = std::string(kReportingController);
   std::string reporting_instance;                    // The pod's name; at most 128 characters.
   Duration series_window = std::chrono::minutes(6);  // Coming back within this continues the series.
   Duration series_update = std::chrono::minutes(1);  // Between two PATCHes of one series.

@@ -91,7 +91,8 @@ class ManagedKeys {
     std::string message = "keys of inline profiles";
     if (!lost.empty()) {
       message = fmt::format(
-          "{} lost or changed its key{} {}, which {} node{} run; put back. Last written by {}: let it leave "
+          "{} lost or changed its key{} {}, which {} node{} run; put back. Its data was set by {} last, as far as "
+          "managedFields tell: let it leave "
           "keys that begin with gso- alone",
           k8s::to_string(where), lost.contains(',') ? "s" : "", lost, nodes, nodes == 1 ? "" : "s",
           last_writer(*config_map));
