@@ -172,6 +172,8 @@ struct AssessContext {
 // Running, Ready, not being deleted, no container in back-off.
 [[nodiscard]] bool is_serving(const Pod& pod);
 [[nodiscard]] std::shared_ptr<const Flight> read_flight(const Node& node);
+// The uid of a pod in the flight's list that is not there any more; empty where all are.
+[[nodiscard]] std::string listed_and_gone(const Flight& flight, const NodePods& pods);
 // It carries something that a change left there and its end takes off: target, list of pods, cordon, guards, state.
 [[nodiscard]] bool carries_change(const Node& node);
 [[nodiscard]] std::string print_replace(const std::map<Component, std::set<std::string>>& replace);

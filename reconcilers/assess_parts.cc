@@ -167,6 +167,16 @@ std::shared_ptr<const Flight> read_flight(const Node& node) {
   return flight;
 }
 
+std::string listed_and_gone(const Flight& flight, const NodePods& pods) {
+  for (const auto& [component, uids] : flight.replace) {
+    for (const std::string& uid : uids) {
+      const bool there = std::ranges::any_of(pods.of(component), [&](const Pod* pod) { return pod->meta.uid == uid; });
+      if (!there) return uid;
+    }
+  }
+  return {};
+}
+
 bool carries_change(const Node& node) {
   constexpr std::string_view kMarks[] = {kTargetAnnotation, kReplaceAnnotation, kCordonedAnnotation, kGuardAnnotation};
   return node.meta.labels.contains(kStateLabel) ||

@@ -355,8 +355,7 @@ class FlightPlan {
     if (!pass_.held_for(fmt::format("turning/{}/{}", node(), a_.target.view()), kTellable)) return;
     const NodeAssessment next = from_what_it_shows();
     PatchNode patch = patch_into(pass_, node_, next, steps_for(next.transition).disruptive, false);
-    if (!anything_listed_left())
-      patch.set_annotations[std::string(kReplaceAnnotation)] = print_replace(older_pods(next));
+    list_pods(patch, anything_listed_left() ? pods_to_replace(pass_, node_, next) : older_pods(next));
     pass_.add(std::move(patch), "Superseded",
               fmt::format("half-way to {}; goes on to {}", flight_.target, a_.target.view()), true, node());
   }
@@ -390,6 +389,13 @@ class FlightPlan {
     return out;
   }
 
+  // One pod that is gone stays in the list: an edit back before the next one goes must not take the node for untouched.
+  void list_pods(PatchNode& patch, std::map<Component, std::set<std::string>> replace) const {
+    const std::string gone = listed_and_gone(flight_, pods_);
+    if (!gone.empty()) replace[Component::plugin].insert(gone);
+    patch.set_annotations[std::string(kReplaceAnnotation)] = print_replace(replace);
+  }
+
   // The difference between what the node shows and what stands in the ConfigMap, as if it had just been edited.
   [[nodiscard]] NodeAssessment from_what_it_shows() const {
     NodeAssessment next = a_;
@@ -409,7 +415,10 @@ class FlightPlan {
   }
 
   void replace_again() {
-    pass_.add(patch_into(pass_, node_, from_what_it_shows(), false, false), "ReplaceAgain",
+    const NodeAssessment next = from_what_it_shows();
+    PatchNode patch = patch_into(pass_, node_, next, false, false);
+    list_pods(patch, pods_to_replace(pass_, node_, next));
+    pass_.add(std::move(patch), "ReplaceAgain",
               fmt::format("its pods are older than the profile's last change: {}", a_.verified.mismatch), true, node());
   }
 
