@@ -112,6 +112,10 @@ std::string draining_condition(const std::string& node, std::string_view target)
   return fmt::format("draining/{}/{}", node, target);
 }
 
+std::string uncordoned_condition(const std::string& node, std::string_view target) {
+  return fmt::format("uncordoned/{}/{}", node, target);
+}
+
 std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass) {
   std::map<std::string, InTheWay> out;
   for (const SeenNode& seen : seen_nodes(pass, "draining")) {
@@ -133,8 +137,10 @@ std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass) {
     if (seen.assessment.situation != Situation::change) continue;
     InTheWay who = in_the_way(pass, seen.name, seen.assessment)
                        .value_or(InTheWay{kWaitingForWorkloads, "its workloads did not end"});
-    who.message = fmt::format("in use for longer than idleTimeout, and tried again when the other nodes are done: {}",
-                              who.message);
+    const bool given_back = pass.s.observed.contains(uncordoned_condition(seen.name, seen.assessment.target.view()));
+    who.message = fmt::format(
+        "{}, and tried again when the other nodes are done: {}",
+        given_back ? "uncordoned by somebody while it was drained" : "in use for longer than idleTimeout", who.message);
     out.emplace(seen.name, std::move(who));
   }
   return out;

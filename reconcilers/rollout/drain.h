@@ -21,8 +21,11 @@ struct InTheWay {
                                                  const NodeAssessment& assessment);
 // The same for the nodes in flight that have waited since an earlier pass, by node.
 [[nodiscard]] std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass);
-// The same for nodes that were given up on after idleTimeout and stand at the back of the queue, by node.
+// The same for nodes that were given up on after idleTimeout, or given back by a person, and stand at the back of the
+// queue, by node.
 [[nodiscard]] std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass);
+// A person gave such a node back, before idleTimeout was over.
+[[nodiscard]] std::string uncordoned_condition(const std::string& node, std::string_view target);
 [[nodiscard]] std::string draining_condition(const std::string& node, std::string_view target);
 
 // Pods that ask for a resource that the node serves now and will not serve: what their owners make anew asks for it

@@ -175,6 +175,7 @@ class FlightPlan {
         "after {}",
         flight_.target, k8s::format_go_duration(rollout_.idle_timeout));
     pass_.plan.conditions.push_back(fmt::format("deferred/{}/{}", node(), flight_.target));
+    pass_.plan.conditions.push_back(uncordoned_condition(node(), flight_.target));
     back_out(in_the_way(pass_, node(), a_).value_or(InTheWay{kWaitingForWorkloads, ""}).reason, message);
     pass_.event(node_ref(node()), false, "Uncordoned", "Drain", message);
   }

@@ -42,7 +42,9 @@ class Starter {
   // Nodes that gave up waiting for their workloads keep their place at the back of the queue.
   void keep_deferred() {
     for (const SeenNode& seen : seen_nodes(pass_, "deferred")) {
-      if (seen.assessment.situation == Situation::change) deferred_.emplace(seen.name, pass_.age(seen.condition));
+      if (seen.assessment.situation != Situation::change) continue;
+      deferred_.emplace(seen.name, pass_.age(seen.condition));
+      pass_.keep(uncordoned_condition(seen.name, seen.assessment.target.view()));
     }
   }
 
