@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "reconcilers/fleet.h"
 #include "reconcilers/jobs.h"
 #include "reconcilers/labels.h"
 
@@ -170,6 +171,18 @@ void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& 
     if (pod->meta.deletion_timestamp || stays) continue;
     pass.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
              fmt::format("{} uses the GPUs of node {}, whose sharing changes", pod->meta.name, node), true, node);
+  }
+}
+
+void remove_rejected(Pass& pass, const std::string& node) {
+  const auto listing = pass.s.consumers.find(node);
+  if (pass.s.settings.remove_rejected_pods.empty() || listing == pass.s.consumers.end()) return;
+  for (const Pod& pod : listing->second.rejected) {
+    if (!is_rejected(pod, pass.s.settings)) continue;
+    pass.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, kRejectedPod,
+             fmt::format("refused by the kubelet of {} during its restart ({}), and made anew by its controller", node,
+                         pod.reason.view()),
+             false, node);
   }
 }
 

@@ -50,4 +50,7 @@ void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& 
 // Says which pods request more than their node will serve, before anything is changed there.
 void plan_foresight(Pass& pass);
 
+// Pods that came while nothing was registered stay Failed for good; their controllers have made others.
+void remove_rejected(Pass& pass, const std::string& node);
+
 }  // namespace gso

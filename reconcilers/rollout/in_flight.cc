@@ -262,18 +262,6 @@ class FlightPlan {
     pass_.look_again_in(std::chrono::seconds(1));
     return false;
   }
-  // Pods that came while nothing was registered stay Failed for good; their controllers have made others.
-  void remove_rejected() {
-    const auto listing = pass_.s.consumers.find(node());
-    if (pass_.s.settings.remove_rejected_pods.empty() || listing == pass_.s.consumers.end()) return;
-    for (const Pod& pod : listing->second.rejected) {
-      if (!is_rejected(pod, pass_.s.settings)) continue;
-      pass_.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, kRejectedPod,
-                fmt::format("refused by the kubelet of {} during its restart ({}), and made anew by its controller",
-                            node(), pod.reason.view()),
-                false, node());
-    }
-  }
   // A status that no kubelet keeps up to date shows nothing.
   [[nodiscard]] bool shows_what_it_loaded() const { return node_.ready && a_.pods_ready && verification().ok; }
 
@@ -287,7 +275,7 @@ class FlightPlan {
       add_to(patch, label_change_to(node_, *a_.expectation, a_.has_labeller(), pass_.s.settings));
     }
     pass_.add(std::move(patch), reason, fmt::format("runs {}", revision), false, node());
-    remove_rejected();
+    remove_rejected(pass_, node());
     if (shown.unhealthy || shown.shortfall) {
       pass_.finding(Severity::warning, node_ref(node()), kUnhealthyDevices,
                     shown.ok ? "allocatable is below capacity: a device is unhealthy" : shown.mismatch);
@@ -321,8 +309,13 @@ class FlightPlan {
     PatchNode patch;
     patch.name = node();
     patch.set[std::string(kStateLabel)] = kStateFailed;
-    const std::string message = fmt::format("{} did not verify within {}: {}", flight_.target,
-                                            k8s::format_go_duration(rollout_.verify_timeout), why);
+    // Its pods have read what stands there now: that is what they were held against.
+    const bool moved_on = !same_target_ && loaded_content() == Content::present;
+    const std::string what =
+        moved_on ? fmt::format("{}, which took the place of {} on the way,", a_.target.view(), flight_.target)
+                 : flight_.target;
+    const std::string message =
+        fmt::format("{} did not verify within {}: {}", what, k8s::format_go_duration(rollout_.verify_timeout), why);
     patch.set_annotations[std::string(kMessageAnnotation)] = message;
     remove_guards(patch, node_);  // An autoscaler may take it away, failed as it is.
     const auto retry = pass_.index.policy(pass_.s.world, a_.policy.view()).meta.annotations.get(kRetryAnnotation);
