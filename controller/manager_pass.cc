@@ -248,9 +248,11 @@ void Manager::note_convergence(const Plan& plan, bool quiet) {
     if (!unsettled_since_) unsettled_since_ = clock_->monotonic();
     return;
   }
-  // Something that is being watched over (verifying, soaking) is not done yet. That inputs are quiet is no such thing.
-  const bool done = std::all_of(plan.conditions.begin(), plan.conditions.end(),
-                                [](const ConditionName& condition) { return condition.starts_with("settled/"); });
+  // Something that is being watched over (verifying, soaking) is not done yet. That inputs are quiet, or have the text
+  // that they have, is no such thing.
+  const bool done = std::ranges::all_of(plan.conditions, [](const ConditionName& condition) {
+    return condition.starts_with("settled/") || condition.starts_with("text/");
+  });
   if (!unsettled_since_ || !done) return;
   metrics_->observe("gpusharing_convergence_seconds", {}, seconds(clock_->monotonic() - *unsettled_since_));
   unsettled_since_.reset();

@@ -159,7 +159,7 @@ void plan_managed_keys(Pass& pass) {
 namespace {
 // That a key has the text that it has now.
 std::string text_condition(const OperandSet& set, const std::string& key, const std::string& text) {
-  return fmt::format("projected/{}/{}/{:016x}", set.id(), key, std::hash<std::string>{}(text));
+  return fmt::format("text/{}/{}/{:016x}", set.id(), key, std::hash<std::string>{}(text));
 }
 }  // namespace
 
@@ -178,8 +178,11 @@ bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key)
   if (config_map == nullptr || text == config_map->data.end() || !text->second) return false;
   const bool shown = pass.held_for(text_condition(set, key, *text->second), pass.s.settings.projection);
   // Our own writes do not count as a change of the data.
-  return shown ||
-         (!config_map->our_keys.contains(key) && pass.s.now - config_map->data_changed >= pass.s.settings.projection);
+  const bool known = shown || (!config_map->our_keys.contains(key) &&
+                               pass.s.now - config_map->data_changed >= pass.s.settings.projection);
+  // A change waits for it: the fleet has not come to rest.
+  if (!known) pass.plan.conditions.push_back(fmt::format("projecting/{}/{}", set.id(), key));
+  return known;
 }
 
 void plan_finalizers(Pass& pass) {

@@ -31,6 +31,23 @@ TEST_F(ManagerMetrics, AStandbyReportsNoStateOfTheFleetThatItKnewAsTheLeader) {
   EXPECT_EQ(a.metric("gpusharing_findings", missing), 0);
 }
 
+TEST_F(ManagerMetrics, AFleetThatHasComeToRestHasConverged) {
+  install_crds();
+  create_plugin("gpu-operator");
+  create("/api/v1/namespaces/gpu-operator/configmaps", R"({"apiVersion":"v1","kind":"ConfigMap",
+    "metadata":{"name":"mps-config"},"data":{"any":"version: v1\n"}})");
+  create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-1","labels":{
+    "nvidia.com/gpu.count":"1"}},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  run(1min);
+  const std::string text = a.metrics->render(Metrics::Format::prometheus);
+  const std::string name = "\ngpusharing_convergence_seconds_count ";
+  const std::size_t at = text.find(name);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_GE(std::stoi(text.substr(at + name.size())), 1);
+}
+
 // Whoever scrapes a fleet of 50,000 nodes gets what a fleet of five costs.
 TEST_F(ManagerMetrics, AsManySeriesForManyNodesAsForOne) {
   install_crds();
