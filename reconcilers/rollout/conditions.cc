@@ -25,6 +25,10 @@ bool has_ended(std::string_view phase) {
   return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack";
 }
 
+std::string_view mode_name(PolicyMode mode) {
+  return mode == PolicyMode::observe ? "Observe" : mode == PolicyMode::approve ? "Approve" : "Enforce";
+}
+
 void close_counts(Json& status) {
   if (const auto counts = status.find("counts"); counts != status.end() && counts->is_object()) {
     for (const char* field : {"inFlight", "pending", "blocked"}) (*counts)[field] = 0;

@@ -20,13 +20,10 @@ void plan_default_policy(Pass& pass) {
   auto workloads = [](WorkloadMode mode) {
     return mode == WorkloadMode::evict ? "Evict" : mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
   };
-  const PolicyMode mode = pass.s.settings.mode;
   Json spec = {
       {"nodeSelector", Json::object()},
       {"priority", -1000},
-      {"mode", mode == PolicyMode::observe   ? "Observe"
-               : mode == PolicyMode::approve ? "Approve"
-                                             : "Enforce"},
+      {"mode", mode_name(pass.s.settings.mode)},
       {"rollout",
        {{"maxUnavailable", count(rollout.max_unavailable)},
         {"maxUnavailablePerGroup", count(rollout.max_unavailable_per_group)},

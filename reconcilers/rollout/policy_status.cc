@@ -332,6 +332,7 @@ class PolicyStatuses {
                   {"held", sum.held}}},
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
     if (generation > 0) out["observedGeneration"] = generation;
+    out["mode"] = mode_name(pass_.s.settings.mode_of(*sum.policy));
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
     add_progress(pass_, *sum.policy, {sum.rollout, sum.settled, sum.count(Situation::in_flight), sum.oldest}, before,
                  out);

@@ -20,6 +20,9 @@ struct StatusCondition {
   bool unknown = false;  // Status Unknown: nobody is there to tell.
 };
 
+// As SharingPolicy spells it: Enforce, Approve, Observe.
+[[nodiscard]] std::string_view mode_name(PolicyMode mode);
+
 // Phases of a SharingRollout after which nothing of it is under way: Completed, Superseded, Failed, RolledBack.
 [[nodiscard]] bool has_ended(std::string_view phase);
 // Reason of a policy's condition Progressing while nothing is to be done.

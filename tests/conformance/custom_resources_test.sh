@@ -100,14 +100,14 @@ status_is_a_subresource() {
   kubectl patch sharingpolicy minimal --type merge -p '{"status":{"currentRollout":"ignored"}}'
   [[ -z $(kubectl get sharingpolicy minimal -o 'jsonpath={.status.currentRollout}') ]]
   kubectl patch sharingpolicy minimal --subresource status --type merge \
-    -p '{"status":{"nodes":{"total":3,"upToDate":2,"blocked":1},"conditions":[{"type":"Ready","status":"False","reason":"Blocked","message":"one node is blocked","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
+    -p '{"status":{"mode":"Observe","nodes":{"total":3,"upToDate":2,"blocked":1},"conditions":[{"type":"Ready","status":"False","reason":"Blocked","message":"one node is blocked","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
   # As an old kubectl wait or Argo CD reads it.
   kubectl wait --for=condition=Ready=False --timeout=5s sharingpolicy/minimal
 }
 
 columns_are_shown() {
   kubectl get gsp minimal
-  [[ $(kubectl get gsp minimal --no-headers | tr -s ' ' | cut -d' ' -f1-3) == 'minimal Enforce 3' ]]
+  [[ $(kubectl get gsp minimal --no-headers | tr -s ' ' | cut -d' ' -f1-3) == 'minimal Observe 3' ]]
   kubectl get gsr r -o wide | grep -E 'POLICY +KEY +REVISION +PHASE'
   kubectl get gpusharing | grep sharingrollout
 }
