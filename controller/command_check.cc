@@ -64,8 +64,10 @@ std::pair<bool, std::string> our_kinds(const OurKinds& ours, std::size_t policie
   const bool rollouts = ours.rollouts == Served::no;
   return {
       false,
-      fmt::format("CRD {}.gpusharing.dev is not served, and {}.gpusharing.dev is: the operator works without "
-                  "both, as if there were no policies. Put it back: helm upgrade, or kubectl apply -f crds/",
+      fmt::format("CRD {}.gpusharing.dev is not served, and {}.gpusharing.dev is. The operator works without both "
+                  "meanwhile: as if there were no SharingPolicies, with its record in the state ConfigMap. Put it "
+                  "back: `helm upgrade RELEASE CHART --reuse-values`, or `kubectl apply --server-side -f` on the "
+                  "CRDs of the chart (files/crds)",
                   rollouts ? "sharingrollouts" : "sharingpolicies", rollouts ? "sharingpolicies" : "sharingrollouts")};
 }
 

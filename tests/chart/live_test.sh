@@ -22,6 +22,9 @@ installs_and_waits_for_ready_pods() {
 helm_test_passes() {
   helm test "$release" "${in_release[@]}" | tee "$work/answer"
   grep 'Phase: *Succeeded' "$work/answer"
+  # Still there for `helm test --logs` and kubectl, and no obstacle to the next one.
+  [[ $(kubectl get pod "$release-check" --namespace "$namespace" --output 'jsonpath={.status.phase}') == Succeeded ]]
+  helm test "$release" "${in_release[@]}"
 }
 
 pods() { kubectl get pods --namespace "$namespace" --selector app.kubernetes.io/component=operator "$@"; }
