@@ -65,6 +65,16 @@ std::string state_of(const Pod& pod) {
   return fmt::format("{} on {}", out, pod.node_name.view());
 }
 
+// In a sentence that names several: "team/job-1" is not in "waits for team/job-10".
+bool is_named(std::string_view text, std::string_view name) {
+  const auto goes_on = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '/'; };
+  for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || !goes_on(text[at - 1])) && (end == text.size() || !goes_on(text[end]))) return true;
+  }
+  return false;
+}
+
 class PodQuestions {
  public:
   PodQuestions(const Snapshot& snapshot, FleetIndex& index, const AskedPod& asked, PodExplanation& out)
@@ -248,13 +258,13 @@ class PodQuestions {
           explain);
     } else if (a->flight) {
       const std::string who = who_keeps(s_.world, node);
-      const bool waits = who.find(k8s::to_string(asked_.pod.meta.key())) != std::string::npos;
+      const bool waits = is_named(who, k8s::to_string(asked_.pod.meta.key()));
       add(Severity::warning, "NodeInFlight",
           fmt::format("node {} is being changed to {} now{}{}", node, a->flight->target, who.empty() ? "" : ", and ",
                       waits ? "waits for this very pod to end" : who),
           "gpu-sharing-operator rollout status");
     } else if (a->situation == Situation::change &&
-               who_keeps(s_.world, node).find(k8s::to_string(asked_.pod.meta.key())) != std::string::npos) {
+               is_named(who_keeps(s_.world, node), k8s::to_string(asked_.pod.meta.key()))) {
       add(Severity::warning, "NodeWaits",
           fmt::format("node {} is to be changed to {}, and waits for this very pod to end", node, a->target.view()),
           "gpu-sharing-operator rollout status");

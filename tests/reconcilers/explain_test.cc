@@ -329,6 +329,11 @@ TEST(ExplainPod, OneThatANodeWaitsForIsToldSo) {
   EXPECT_EQ(out.causes.front().code, "NodeWaits");
   EXPECT_THAT(out.causes.front().text, HasSubstr("waits for this very pod to end"));
   EXPECT_EQ(explained.node("gpu-1").shown.message, "waits for team/train");
+  rollout.status_json.replace(rollout.status_json.find("team/train"), 10, "team/train-2, team/other");
+  explained.world.rollouts.apply(rollout);
+  const PodExplanation beside =
+      explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeName":"gpu-1",)", "", R"("phase":"Running")"));
+  for (const PodCause& cause : beside.causes) EXPECT_NE(cause.code, "NodeWaits") << "another pod's name begins so";
 }
 
 TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationIsToldSo) {
