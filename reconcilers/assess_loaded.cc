@@ -27,7 +27,7 @@ std::vector<std::pair<const Operand*, const Pod*>> Assessor::loaders() const {
   return out;
 }
 
-bool Assessor::old_template(const Operand& operand, const Pod& pod) {
+bool is_old_template(const Operand& operand, const Pod& pod) {
   const auto hash = pod.meta.labels.get(kRevisionHashLabel);
   return hash && !operand.newest_hash.empty() && *hash != operand.newest_hash;
 }
@@ -39,7 +39,7 @@ bool Assessor::has_read(const Pod& pod) const {
 bool Assessor::pods_are_fresh() const {
   if (config_map_ == nullptr) return false;
   return std::ranges::all_of(loaders(), [&](const auto& loader) {
-    return loader.second && has_read(*loader.second) && !old_template(*loader.first, *loader.second);
+    return loader.second && has_read(*loader.second) && !is_old_template(*loader.first, *loader.second);
   });
 }
 
@@ -57,7 +57,7 @@ bool Assessor::affected_pods_are_fresh() const {
 Assessor::Template Assessor::template_state() const {
   Template state = Template::newest;
   for (const auto& [operand, pod] : loaders()) {
-    if (pod == nullptr || !old_template(*operand, *pod)) continue;
+    if (pod == nullptr || !is_old_template(*operand, *pod)) continue;
     if (!operand->on_delete) return Template::rolling;
     state = Template::waits_for_deletion;
   }
@@ -70,14 +70,14 @@ bool Assessor::waits_for_deletion() const {
     const auto& [operand, pod] = loader;
     // What was so before we came stays so: a template has no record of its own.
     return pod != nullptr && operand->on_delete && operand->newest_since > context_.record->recorded_at &&
-           old_template(*operand, *pod);
+           is_old_template(*operand, *pod);
   });
 }
 
 // Its pod may mount a ConfigMap that goes with the old template, and would not come up again.
 void Assessor::include_old_mps() {
   const Pod* pod = wants_mps() ? newest(Component::mps) : nullptr;
-  if (pod != nullptr && mps_ != nullptr && old_template(*mps_, *pod)) out_.transition = Transition::change_mps;
+  if (pod != nullptr && mps_ != nullptr && is_old_template(*mps_, *pod)) out_.transition = Transition::change_mps;
 }
 
 void Assessor::read_loaded() {

@@ -42,7 +42,6 @@ class Assessor {
   [[nodiscard]] const Pod* newest(Component component) const;
   [[nodiscard]] bool wants_mps() const;
   [[nodiscard]] std::vector<std::pair<const Operand*, const Pod*>> loaders() const;
-  [[nodiscard]] static bool old_template(const Operand& operand, const Pod& pod);
   [[nodiscard]] bool has_read(const Pod& pod) const;  // Its ConfigMap, as it is today.
   // Under updateStrategy OnDelete: pods whose template has changed since we know the fleet, which nobody but us
   // replaces.

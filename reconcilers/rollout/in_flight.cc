@@ -301,7 +301,8 @@ class FlightPlan {
     const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
     return content != nullptr && std::ranges::any_of(flight_.replace, [&](const auto& entry) {
              const auto& pods = pods_.of(entry.first);
-             return !pods.empty() && !created_after(*pods.front(), content->data_changed);
+             return !pods.empty() && (!created_after(*pods.front(), content->data_changed) ||
+                                      is_of_old_template(entry.first, *pods.front()));
            });
   }
 
@@ -365,8 +366,8 @@ class FlightPlan {
     const bool has_plugin = !pods_.plugin.empty() && !pods_.plugin.front()->meta.deletion_timestamp;
     return has_plugin || !steps_for(from_what_it_shows().transition).touches_mps;
   }
-  // Pods that are known to have read the present content stay, but for a plugin whose MPS daemon is replaced or ended:
-  // it comes after that.
+  // Pods that are known to have read the present content and are of the present templates stay, but for a plugin whose
+  // MPS daemon is replaced or ended: it comes after that.
   [[nodiscard]] std::map<Component, std::set<std::string>> older_pods(const NodeAssessment& next) const {
     auto out = pods_to_replace(pass_, node_, next);
     const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
@@ -377,7 +378,7 @@ class FlightPlan {
       const bool follows = component == Component::plugin && daemon != out.end() && !daemon->second.empty();
       if (entry == out.end() || follows) continue;
       for (const Pod* pod : pods_.of(component)) {
-        if (loaded_after(*pod, content->data_changed, pass_.s.settings.projection)) entry->second.erase(pod->meta.uid);
+        if (has_read(component, *pod, *content)) entry->second.erase(pod->meta.uid);
       }
     }
     return out;
@@ -405,7 +406,15 @@ class FlightPlan {
     const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
     const bool wants_one = a_.profile->profile().strategy() == Strategy::mps;
     if (!wants_one || !steps_for(transition_).touches_mps || pods_.mps.empty()) return false;
-    return content == nullptr || !loaded_after(*pods_.mps.front(), content->data_changed, pass_.s.settings.projection);
+    return content == nullptr || !has_read(Component::mps, *pods_.mps.front(), *content);
+  }
+  // What stands there now, and by the template that names it.
+  [[nodiscard]] bool has_read(Component component, const Pod& pod, const ConfigMap& content) const {
+    return loaded_after(pod, content.data_changed, pass_.s.settings.projection) && !is_of_old_template(component, pod);
+  }
+  [[nodiscard]] bool is_of_old_template(Component component, const Pod& pod) const {
+    const Operand* operand = pass_.index.set_of(a_).find(component, node_);
+    return operand != nullptr && is_old_template(*operand, pod);
   }
 
   void replace_again() {
