@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reconcilers/profile_book.h"
 #include "tests/controller/rollout_commands.h"
 
 namespace gso {
@@ -202,7 +203,37 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   EXPECT_EQ(run(Verb::start, "nobody"), 2);
 }
 
-// --- undo
+TEST_F(RolloutCommand, AStartTellsOfFailuresOfWhatNodesShouldRunStill) {
+  const auto failure = [](const std::string& revision) {
+    return Json{{"policy", "default"}, {"set", "gpu-operator/mps-config"},
+                {"key", "any"},        {"revision", revision},
+                {"nodes", {"gpu-1"}},  {"retry", ""}};
+  };
+  const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
+  const std::string present = ProfileBook().compile(text)->revision;
+  const Json record{{"version", 1}, {"failures", {failure("v1-6"), failure(present)}}};
+  const Json state{{"apiVersion", "v1"},
+                   {"kind", "ConfigMap"},
+                   {"metadata", {{"name", "gpu-sharing-operator-state"}}},
+                   {"data", {{"baseline.json", record.dump()}}}};
+  post("/api/v1/namespaces/" + PlannerSettings().operator_namespace + "/configmaps", state.dump());
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_THAT(out.str(), Not(HasSubstr("v1-6"))) << "another text stands there now";
+  EXPECT_THAT(out.str(), HasSubstr(present + " of gpu-operator/mps-config key any, which failed on gpu-1"));
+}
+
+TEST_F(RolloutCommand, AResumeLiftsThePauseOfAConfigMapAndSaysWhatElseIsPaused) {
+  const char* path = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
+  merge(path, R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
+  EXPECT_EQ(run(Verb::resume, "policy/default"), 2) << "it was not paused";
+  EXPECT_THAT(err.str(), HasSubstr("policy default is not paused by spec.rollout.paused; ConfigMap "
+                                   "gpu-operator/mps-config carries gpusharing.dev/paused=true, which `rollout "
+                                   "resume` without a name lifts"));
+  EXPECT_EQ(run(Verb::resume), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("ConfigMap gpu-operator/mps-config: resumed"));
+  EXPECT_FALSE(get(path)["metadata"].value("annotations", Json::object()).contains("gpusharing.dev/paused"));
+  EXPECT_EQ(run(Verb::resume), 2);
+}
 
 // --- without our CRDs
 
