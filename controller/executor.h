@@ -98,6 +98,8 @@ class Executor {
 
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool crashed() const { return crashed_; }
+  // Writes for a node's change that are planned still and were answered by 403: by node, with the missing right.
+  [[nodiscard]] std::map<std::string, std::string> refused_writes() const;
   // How many things are remembered from pass to pass: what backs off, what was refused, statuses just sent, lines of a
   // dry run. What is over and not planned any more is forgotten at the next pass.
   [[nodiscard]] std::size_t remembered() const {

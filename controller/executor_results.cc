@@ -288,7 +288,8 @@ void Executor::back_off(const RunPtr& run, const PlannedAction& planned, std::op
 
 void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
   const std::string subject = subject_of(planned);
-  forget(subject);  // It waits for its own time now, and would start anew after it.
+  forget(subject);            // It waits for its own time now, and would start anew after it.
+  run->result.replan = true;  // So that statuses say it.
   terminal_.insert_or_assign(subject, Terminal{planned, error, parts_.clock->monotonic() + options_.terminal_retry});
   const Duration wait = options_.terminal_retry;
   run->result.requeue_after = std::min(run->result.requeue_after.value_or(wait), wait);
@@ -296,6 +297,17 @@ void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8
   parts_.log->error("Write was refused",
                     {{"action", subject}, {"error", error.message}, {"remedy", remedy(planned, error)}});
   tell(run, planned, error);
+}
+
+std::map<std::string, std::string> Executor::refused_writes() const {
+  std::map<std::string, std::string> out;
+  for (const auto& [subject, refused] : terminal_) {
+    const PlannedAction& planned = refused.action;
+    const bool of_change = !planned.node.empty() && !std::holds_alternative<EvictPod>(planned.action);
+    if (!of_change || refused.error.reason != k8s::Reason::forbidden) continue;
+    out.emplace(planned.node, fmt::format("{}; {}", refused.error.message, remedy(planned, refused.error)));
+  }
+  return out;
 }
 
 void Executor::tell(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {

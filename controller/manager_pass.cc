@@ -129,7 +129,8 @@ boost::asio::awaitable<bool> Manager::view_is_current() {
 std::optional<Plan> Manager::make_plan() {
   const MonoTime begun = clock_->monotonic();
   const std::map<std::string, k8s::WallTime> observed = conditions_.observed(clock_->now(), begun);
-  const Snapshot snapshot{world_, clock_->now(), observed, consumers_, settings_};
+  const std::map<std::string, std::string> refused = plan_executor_->refused_writes();
+  const Snapshot snapshot{world_, clock_->now(), observed, consumers_, settings_, &refused};
   const bool known = !scopes_dirty_ && !world_.unsynced_namespaces.contains(settings_.operator_namespace);
   if (known) index_.refresh(world_, settings_);
   Plan plan;

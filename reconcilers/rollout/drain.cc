@@ -129,7 +129,16 @@ std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass) {
                                 k8s::format_time(seen.since + std::chrono::ceil<std::chrono::milliseconds>(patience)));
     out.emplace(seen.name, std::move(*who));
   }
+  for (const std::string& name : pass.index.in_flight) {
+    if (const std::string* right = refused_write(pass, name)) out.insert_or_assign(name, InTheWay{kForbidden, *right});
+  }
   return out;
+}
+
+const std::string* refused_write(const Pass& pass, const std::string& node) {
+  if (pass.s.refused_writes == nullptr) return nullptr;
+  const auto found = pass.s.refused_writes->find(node);
+  return found == pass.s.refused_writes->end() ? nullptr : &found->second;
 }
 
 std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass) {

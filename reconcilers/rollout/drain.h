@@ -19,7 +19,9 @@ struct InTheWay {
 // As far as the node's last listing tells; nullopt: nobody, or nobody knows.
 [[nodiscard]] std::optional<InTheWay> in_the_way(const Pass& pass, const std::string& node,
                                                  const NodeAssessment& assessment);
-// The same for the nodes in flight that have waited since an earlier pass, by node.
+// The write of this node's change that the operator may not send, with the right that is missing; null: none is known.
+[[nodiscard]] const std::string* refused_write(const Pass& pass, const std::string& node);
+// The same for the nodes in flight that have waited since an earlier pass, or may not be written, by node.
 [[nodiscard]] std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass);
 // The same for nodes that were given up on after idleTimeout, or given back by a person, and stand at the back of the
 // queue, by node.

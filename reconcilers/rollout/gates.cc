@@ -199,8 +199,14 @@ std::string too_many_failures(Pass& pass, const UnitKey& key, const Unit& unit, 
   const bool canary = !all_canaries_passed(pass, key, unit, target);
   const bool full = failures >= slots;
   if (!canary && !full && failures < policy.rollout.max_failures && known == nullptr) return {};
+  const auto failed = failed_on(pass.index, unit, target);
+  const bool of_canary = std::ranges::any_of(failed, [&](const std::string& name) {
+    const std::string product(pass.index.find(name)->product.view());
+    return !canary_passed(pass, key, unit, product, target);
+  });
   return fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
-                     canary                                           ? " in the canary"
+                     canary && of_canary                              ? " in the canary"
+                     : canary                                         ? " before every group's canary has passed"
                      : full && failures < policy.rollout.max_failures ? ", which are all slots"
                                                                       : "");
 }

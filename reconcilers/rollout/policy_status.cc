@@ -52,6 +52,7 @@ class PolicyStatuses {
       if (pass_.s.settings.rollouts == PolicyMode::observe) it->second.left_half_way.push_back(name);
       if (const auto who = draining.find(name); who != draining.end()) {
         it->second.waiting[std::string(who->second.reason)].emplace(name, who->second.message);
+        if (refused_write(pass_, name) != nullptr) ++it->second.refused;
       } else if (is_half_way(name, a)) {
         it->second.waiting[std::string(a.reason)].emplace(name, a.message);
         ++it->second.stuck;
@@ -259,8 +260,9 @@ class PolicyStatuses {
       if (moving == 0) return {"Progressing", false, gate.reason, closed_message(key, gate)};
     }
     if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
-    if (sum.stuck > 0 && sum.stuck == moving && waiting == 0) {
-      const auto& [reason, nodes] = *sum.waiting.begin();
+    const bool refused = sum.refused > 0 && sum.refused == moving;  // Whoever comes next would stand there as well.
+    if (refused || (sum.stuck > 0 && sum.stuck == moving && waiting == 0)) {
+      const auto& [reason, nodes] = refused ? *sum.waiting.find(std::string(kForbidden)) : *sum.waiting.begin();
       return {"Progressing", false, reason,
               fmt::format("{} half-way: {}", nodes.begin()->first, nodes.begin()->second)};
     }

@@ -48,6 +48,7 @@ struct PolicySum {
   OldestInFlight oldest;
   std::vector<std::string> left_half_way;  // Nodes in flight where the operator may only look.
   std::int64_t stuck = 0;                  // Nodes in flight that cannot go on, whatever time passes; among `waiting`.
+  std::int64_t refused = 0;                // Nodes in flight that the operator may not write on: refused_write().
   [[nodiscard]] std::int64_t count(Situation situation) const {
     auto it = counts.find(situation);
     return it == counts.end() ? 0 : it->second;

@@ -50,6 +50,20 @@ std::string no_slot(const Pass& pass, const UnitKey& key, const Unit& unit) {
   return why;
 }
 
+// All nodes in flight wait for a right that the operator does not have: the first of them, and which; else empty.
+std::string none_may_be_written(const Pass& pass, const UnitKey& key, std::int64_t moving) {
+  std::string first;
+  std::int64_t refused = 0;
+  for (const std::string& name : pass.index.in_flight) {
+    const NodeAssessment& a = *pass.index.find(name);
+    const std::string* right = refused_write(pass, name);
+    if (right == nullptr || a.policy != key.policy || a.key != key.key || pass.index.set_of(a).id() != key.set)
+      continue;
+    if (++refused == 1) first = fmt::format("{}: {}", name, *right);
+  }
+  return refused > 0 && refused == moving ? first : std::string();
+}
+
 // What the others wait for while canaries soak; empty where some group's have passed, or none has verified yet.
 std::string soak(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
@@ -87,6 +101,8 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
   }
   if (pending + moving == 0 && failed) return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
   if (gate.open()) {
+    if (auto refused = none_may_be_written(pass, key, moving); !refused.empty())
+      return {"Progressing", std::string(kForbidden), std::move(refused), true};
     if (const OutOfReach out = out_of_reach(pass, key, unit); out.stops_all) {
       const auto& [reason, nodes] = *out.nodes.begin();
       return {"Progressing", reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second), true};

@@ -93,6 +93,9 @@ TEST_F(ExecutorTest, ForbiddenIsToldByFindingAndEventNamingVerbKindAndRemedyAndN
   EXPECT_THAT(writes(), IsEmpty());
   EXPECT_EQ(done.findings.size(), 1U) << "still told while it stands";
   EXPECT_EQ(done.requeue_after, 1min);
+  const auto refused = executor->refused_writes();
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_THAT(refused.at("n1"), HasSubstr("grant the verb delete on pods in namespace gpu-operator"));
 
   done = execute({drop_pod("n1", "p1", "u-other")});
   EXPECT_EQ(writes().size(), 1U) << "another action is another request";

@@ -62,6 +62,7 @@ class FleetModel {
   PlannerSettings settings;
   std::map<std::string, NodeConsumers> consumers;  // As listed; `use` puts pods there.
   std::map<std::string, WallTime> observed;
+  std::map<std::string, std::string> refused_writes;  // Snapshot::refused_writes; such a node's pods are not deleted.
   WallTime now;
   FleetIndex index;
 

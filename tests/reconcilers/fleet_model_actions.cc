@@ -31,7 +31,7 @@ T must(k8s::Result<T> result) {
 
 Plan FleetModel::plan() {
   // Listings that the last plan asked for have arrived.
-  Plan out = plan_fleet(Snapshot{world, now, observed, consumers, settings}, index);
+  Plan out = plan_fleet(Snapshot{world, now, observed, consumers, settings, &refused_writes}, index);
   std::map<std::string, WallTime> next;
   for (const std::string& condition : out.conditions) {
     auto it = observed.find(condition);
@@ -63,7 +63,7 @@ Plan FleetModel::plan_from_scratch() const {
   FleetIndex fresh;
   // Texts seen earlier are knowledge, not state: without them a planner does more than needed, never less.
   fresh.impl().book = index.impl().book;
-  return plan_fleet(Snapshot{world, now, observed, consumers, settings}, fresh);
+  return plan_fleet(Snapshot{world, now, observed, consumers, settings, &refused_writes}, fresh);
 }
 
 void FleetModel::apply(const Plan& plan) {
@@ -91,6 +91,7 @@ void FleetModel::apply(const PlannedAction& planned) {
             });
           },
           [&](const DeletePod& pod) {
+            if (refused_writes.contains(planned.node)) return;
             delete_pod(pod.pod, pod.uid);
             for (auto& [name, listing] : consumers) {
               std::erase_if(listing.rejected, [&](const Pod& listed) { return listed.meta.uid == pod.uid; });

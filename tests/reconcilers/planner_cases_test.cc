@@ -271,6 +271,8 @@ class Script {
       for (const auto& [pod, answer] : string_map(argument)) fleet_.protect(pod, answer);
     } else if (verb == "forbid") {
       for (const auto& [pod, answer] : string_map(argument)) fleet_.forbid(pod, answer);
+    } else if (verb == "refuse-writes") {  // For these nodes; nothing: for none.
+      fleet_.refused_writes = string_map(argument);
     } else if (verb == "reject") {
       for (const auto& [node, pod] : argument.items()) {
         fleet_.reject(node, pod.at("pod"), pod.value("namespace", "jobs"));
