@@ -194,12 +194,15 @@ void describe_looks(Commands& c, Invocation& out) {
 }
 
 void describe_installation(Commands& c, Invocation& out) {
-  c.check = c.app.add_subcommand("check", "Whether the installed operator works: its rights, the CRDs, a leader");
+  c.check = c.app.add_subcommand("check", "Whether the installed operator works: rights, the CRDs, a leader");
   c.check->add_option("--timeout", c.check_timeout, "How long to wait for a leader")
       ->type_name("DURATION")
       ->default_str(k8s::format_go_duration(CheckOptions().timeout));
-  c.check_settings.add_to(c.check,
-                          [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
+  c.check->add_flag("--writes", out.check.writes,
+                    "Also whether this account may send the operator's writes: for the operator's own, as `helm test`");
+  c.check_settings.add_to(c.check, [](const OptionSpec& spec) {
+    return is_connection(spec) || spec.name == "lease-name" || spec.name == "rollouts";
+  });
 
   c.support_bundle =
       c.app.add_subcommand("support-bundle", "Everything that helps to find a fault, without secrets, in one archive");

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "controller/access.h"
 #include "controller/connected_command.h"
 #include "controller/read_world.h"
+#include "reconcilers/fleet_index.h"
 
 namespace gso {
 namespace {
@@ -71,6 +73,75 @@ std::pair<bool, std::string> our_kinds(const OurKinds& ours, std::size_t policie
                   rollouts ? "sharingrollouts" : "sharingpolicies", rollouts ? "sharingpolicies" : "sharingrollouts")};
 }
 
+// What the operator writes in the course of a rollout: as the chart grants it.
+std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settings) {
+  constexpr const char* kOurs = "gpusharing.dev";
+  std::vector<Attempt> out{
+      {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingpolicies"}, .ns = "", .subresource = "status"},
+      {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = "status"},
+      {.verbs = {"create"}, .gvr = {"events.k8s.io", "v1", "events"}, .ns = "", .subresource = ""},
+      {.verbs = {"update"},
+       .gvr = {"coordination.k8s.io", "v1", "leases"},
+       .ns = settings.operator_namespace,
+       .subresource = ""}};
+  if (settings.rollouts == PolicyMode::observe) return out;
+  out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "nodes"}, .ns = "", .subresource = ""});
+  out.push_back({.verbs = {"create"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = ""});
+  out.push_back(
+      {.verbs = {"patch"}, .gvr = {"", "v1", "configmaps"}, .ns = settings.operator_namespace, .subresource = ""});
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  std::set<std::string> namespaces;
+  for (const OperandSet& set : index.operand_sets()) namespaces.insert(set.ns);
+  for (const std::string& ns : namespaces) {
+    out.push_back({.verbs = {"delete"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = ""});
+    out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "configmaps"}, .ns = ns, .subresource = ""});
+  }
+  return out;
+}
+
+std::string review_of(const Attempt& attempt) {
+  nlohmann::json wanted{
+      {"verb", attempt.verbs.front()}, {"group", attempt.gvr.group}, {"resource", attempt.gvr.resource}};
+  if (!attempt.ns.empty()) wanted["namespace"] = attempt.ns;
+  if (!attempt.subresource.empty()) wanted["subresource"] = attempt.subresource;
+  return nlohmann::json{{"apiVersion", "authorization.k8s.io/v1"},
+                        {"kind", "SelfSubjectAccessReview"},
+                        {"spec", {{"resourceAttributes", wanted}}}}
+      .dump();
+}
+
+std::string in_words(const Attempt& attempt) {
+  return fmt::format("{} {}{}{}{}", attempt.verbs.front(), attempt.gvr.resource, attempt.subresource.empty() ? "" : "/",
+                     attempt.subresource, attempt.ns.empty() ? "" : " in namespace " + attempt.ns);
+}
+
+asio::awaitable<void> check_writes(k8s::ApiClient* client, std::vector<Attempt> wanted, Findings* found) {
+  const k8s::Gvr reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
+  std::size_t allowed = 0;
+  for (const Attempt& attempt : wanted) {
+    const std::string review = review_of(attempt);
+    const std::string no_namespace;
+    const k8s::WriteOptions options;
+    const k8s::Result<std::string> answer = co_await client->create(reviews, no_namespace, review, options);
+    if (!answer) {
+      found->lines.emplace_back(
+          false, fmt::format("whether it may {} is not known: {}", in_words(attempt), answer.error().message));
+      continue;
+    }
+    const auto json = nlohmann::json::parse(*answer, nullptr, false);
+    const auto status = json.is_object() ? json.find("status") : json.end();
+    if (json.is_object() && status != json.end() && status->value("allowed", false)) {
+      ++allowed;
+    } else {
+      found->lines.emplace_back(false, fmt::format("it may not {}", in_words(attempt)));
+    }
+  }
+  if (allowed == wanted.size())
+    found->lines.emplace_back(true, fmt::format("all {} kinds of writes that rollouts take are granted", allowed));
+}
+
 asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
                                 Findings* found) {
   World world;
@@ -86,6 +157,10 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
       true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
   for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
   found->lines.push_back(our_kinds(ours, world.policies.size()));
+  if (check.writes) {
+    const std::vector<Attempt> wanted = writes_of(world, settings);
+    co_await check_writes(client, wanted, found);
+  }
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
   co_await check_leader(client, clock, lease, check.timeout, found);
 }

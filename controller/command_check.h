@@ -14,9 +14,12 @@ namespace gso {
 
 struct CheckOptions {
   Duration timeout = std::chrono::seconds(30);  // How long to wait for a leader.
+  // Also whether this account may send the operator's writes (SelfSubjectAccessReview; nothing is written). A person's
+  // account may not.
+  bool writes = false;
 };
 
-// One line for each thing looked at: what the account may read, our CRDs, and a leader that renews its Lease. Exit
+// One line for each thing looked at: what the account may read, and write where asked for, our CRDs, and a leader that renews its Lease. Exit
 // status: 0 fine, 1 when something is missing, 2 when the cluster cannot be reached.
 [[nodiscard]] int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err);
 

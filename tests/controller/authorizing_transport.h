@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@ class AuthorizingTransport final : public k8s::Transport {
       : behind_(behind), rules_(std::move(rules)) {}
 
   boost::asio::awaitable<k8s::Result<k8s::HttpResponse>> send(k8s::HttpRequest request) override {
+    if (request.path.find("/selfsubjectaccessreviews") != std::string::npos) co_return review(request.body);
     const std::string why = refusal(request);
     if (!why.empty()) co_return std::move(ScriptedAnswer::status(403, "Forbidden", why).response);
     k8s::Result<k8s::HttpResponse> answer = co_await behind_->send(request);
@@ -77,18 +79,36 @@ class AuthorizingTransport final : public k8s::Transport {
     return out;
   }
 
-  std::string refusal(const k8s::HttpRequest& request) {
-    const Wanted wanted = read(request);
-    if (wanted.resource.empty()) return {};
+  // Everybody may ask what he may.
+  k8s::Result<k8s::HttpResponse> review(const std::string& body) const {
+    auto review = nlohmann::json::parse(body);
+    const auto& asked = review["spec"]["resourceAttributes"];
+    const std::string sub = asked.value("subresource", "");
+    Wanted wanted;
+    wanted.verb = asked["verb"];
+    wanted.group = asked["group"];
+    wanted.ns = asked.value("namespace", "");
+    wanted.resource = asked.value("resource", "") + (sub.empty() ? "" : "/" + sub);
+    review["status"]["allowed"] = is_allowed(wanted);
+    return ScriptedAnswer::json(201, review.dump()).response;
+  }
+
+  [[nodiscard]] bool is_allowed(const Wanted& wanted) const {
     const auto has = [](const std::vector<std::string>& list, const std::string& word) {
       return std::ranges::find(list, word) != list.end();
     };
-    for (const RbacRule& rule : rules_) {
-      if (!rule.ns.empty() && rule.ns != wanted.ns) continue;
-      if (has(rule.groups, wanted.group) && has(rule.resources, wanted.resource) && has(rule.verbs, wanted.verb)) {
-        used.insert(fmt::format("{} {} {}", wanted.verb, wanted.resource, wanted.group));
-        return {};
-      }
+    return std::ranges::any_of(rules_, [&](const RbacRule& rule) {
+      return (rule.ns.empty() || rule.ns == wanted.ns) && has(rule.groups, wanted.group) &&
+             has(rule.resources, wanted.resource) && has(rule.verbs, wanted.verb);
+    });
+  }
+
+  std::string refusal(const k8s::HttpRequest& request) {
+    const Wanted wanted = read(request);
+    if (wanted.resource.empty()) return {};
+    if (is_allowed(wanted)) {
+      used.insert(fmt::format("{} {} {}", wanted.verb, wanted.resource, wanted.group));
+      return {};
     }
     return fmt::format("{} is forbidden: User \\\"oncall\\\" cannot {} resource \\\"{}\\\" in API group \\\"{}\\\" {}",
                        wanted.resource, wanted.verb, wanted.resource, wanted.group,

@@ -57,8 +57,9 @@ class Rights : public OurCluster {
     options.verb = verb;
     return sim.run(rollout_command(mine.get(), &sim.clock, options, PlannerSettings(), "", &out, &err));
   }
-  int check() {
+  int check(bool writes = false) {
     CheckOptions options;
+    options.writes = writes;
     options.timeout = std::chrono::seconds(1);
     return sim.run(check_on_cluster(mine.get(), &sim.clock, Options(), options, &out, &err));
   }
@@ -137,6 +138,29 @@ TEST_F(Rights, CheckTellsWhatMayNotBeReadFromWhatIsNotServed) {
   EXPECT_THAT(out.str(), Not(HasSubstr("are not served")));
   EXPECT_THAT(out.str(),
               HasSubstr("MISSING leases of namespace gpu-sharing-operator may not be read by user \"oncall\""));
+}
+
+TEST_F(Rights, CheckNamesTheWritesThatTheAccountMayNotSend) {
+  const RbacRule nodes{{""}, {"nodes"}, {"patch"}, ""};
+  const RbacRule ours{{"gpusharing.dev"},
+                      {"sharingpolicies/status", "sharingrollouts/status", "sharingrollouts"},
+                      {"patch", "create"},
+                      ""};
+  const RbacRule events{{"events.k8s.io"}, {"events"}, {"create"}, ""};
+  const RbacRule leases{{"coordination.k8s.io"}, {"leases"}, {"get", "update"}, "gpu-sharing-operator"};
+  const RbacRule config_maps{{""}, {"configmaps"}, {"patch"}, ""};
+  const RbacRule pods{{""}, {"pods"}, {"delete"}, "gpu-operator"};
+  may({kNodes, kDaemonSets, kOperands, kOurs, nodes, ours, events, leases, config_maps});
+  (void)check(true);
+  EXPECT_THAT(out.str(), HasSubstr("MISSING it may not delete pods in namespace gpu-operator\n"));
+  EXPECT_EQ(count_of(out.str(), "it may not"), 1U) << out.str();
+  out.str("");
+  (void)check();
+  EXPECT_EQ(count_of(out.str(), "it may not"), 0U) << "a person's account is not asked";
+  may({kNodes, kDaemonSets, kOperands, kOurs, nodes, ours, events, leases, config_maps, pods});
+  out.str("");
+  (void)check(true);
+  EXPECT_THAT(out.str(), HasSubstr("ok      all 9 kinds of writes that rollouts take are granted\n"));
 }
 
 TEST_F(Rights, CheckMissesTheOneOfOurCrdsThatIsGone) {
