@@ -76,6 +76,7 @@ class FlightWalk {
     const std::string verifying = verifying_condition(name, flight.target, print_replace(flight.replace));
     pass_.keep(draining_condition(name, flight.target));
     pass_.keep(reloading_condition(name, flight));
+    pass_.keep(unchanged_condition(name, flight.target));
     pass_.keep("shown/" + verifying);
     pass_.keep(verifying);
   }

@@ -34,6 +34,7 @@ class FlightPlan {
   }
 
   void run() {
+    if (same_target_) (void)pass_.age(unchanged_condition(node(), flight_.target));
     if (a_.held || !foreign_holder(node_, pass_.index.set_of(a_)).empty()) return;
     watch_lost_daemon();
     if (flight_.failed) {
@@ -296,12 +297,14 @@ class FlightPlan {
   }
 
   // Of the pods that came for the listed ones: what was not to be replaced (the MPS daemon, mostly) may be old, and
-  // where none came (the node is lost) there is nothing to replace. Once is enough: the next ones are newer.
+  // where none came (the node is lost) there is nothing to replace. Once is enough: the next ones are newer. The last
+  // change may have been another key's.
   [[nodiscard]] bool have_loaded_older_content() const {
+    const WallTime unchanged = pass_.since(unchanged_condition(node(), flight_.target));
     const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
     return content != nullptr && std::ranges::any_of(flight_.replace, [&](const auto& entry) {
              const auto& pods = pods_.of(entry.first);
-             return !pods.empty() && (!created_after(*pods.front(), content->data_changed) ||
+             return !pods.empty() && (!created_after(*pods.front(), std::min(content->data_changed, unchanged)) ||
                                       is_of_old_template(entry.first, *pods.front()));
            });
   }

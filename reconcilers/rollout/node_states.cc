@@ -47,6 +47,10 @@ std::string verifying_condition(const std::string& node, std::string_view target
   return fmt::format("verifying/{}/{}/{}", node, target, short_hash(replace));
 }
 
+std::string unchanged_condition(const std::string& node, std::string_view target) {
+  return fmt::format("unchanged/{}/{}", node, target);
+}
+
 std::string loading_condition(const std::string& node, const NodeAssessment& assessment) {
   return fmt::format("loading/{}/{}", node, assessment.target.view());
 }

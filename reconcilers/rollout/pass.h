@@ -136,6 +136,8 @@ inline constexpr Duration kReloadGrace = std::chrono::minutes(2);
 // Names how long the node has been verifying; a new list of pods to replace starts it anew.
 [[nodiscard]] std::string verifying_condition(const std::string& node, std::string_view target,
                                               std::string_view replace);
+// Since when the text that the node goes to has stood in its key, as far as it has been seen.
+[[nodiscard]] std::string unchanged_condition(const std::string& node, std::string_view target);
 // How long a node that loads by itself may take before its pods are replaced: the condition, and whether it is over.
 [[nodiscard]] std::string loading_condition(const std::string& node, const NodeAssessment& assessment);
 [[nodiscard]] bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& assessment);

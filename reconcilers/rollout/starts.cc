@@ -324,6 +324,7 @@ class Starter {
               fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
                           a.target.view(), to_string(a.way), to_string(a.transition)),
               true, name);
+    pass_.plan.conditions.push_back(unchanged_condition(name, a.target.view()));
     if (!live) {
       pass_.plan.consumers_wanted.insert(name);
       pass_.plan.conditions.push_back(draining_condition(name, a.target.view()));
