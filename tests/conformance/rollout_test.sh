@@ -109,6 +109,26 @@ approve_abort_and_start() {
   await 20 phase_is Completed
 }
 
+# The chart grants no eviction unless it is told to.
+blocked_as_forbidden() {
+  kubectl get sharingpolicies default --output 'jsonpath={range .status.blocked[?(@.reason=="Forbidden")]}{.message}{"\n"}{end}' >"$work/blocked"
+  grep -F 'default/serve' "$work/blocked" | grep -F '(chart value eviction.enabled)'
+}
+eviction_without_the_right_is_named() {
+  kubectl create -f - <<<'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"serve","namespace":"default"},
+    "spec":{"nodeName":"t4-01","restartPolicy":"Never","containers":[{"name":"cuda","image":"example/cuda-app:1",
+      "resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}}'
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"mode":"Enforce","rollout":{"workloads":"Evict"}}}'
+  set_replicas any 6
+  await 90 blocked_as_forbidden
+  exits 0 rollout status
+  says 'eviction.enabled'
+  kubectl get pod serve --namespace default
+  kubectl delete pod serve --namespace default --force --grace-period=0
+  await 120 replicas_are 6 11
+  await 60 up_to_date 12
+}
+
 policy_says_so() {
   kubectl get sharingpolicies inline --output 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}' | grep -x RolledBack
 }
@@ -136,6 +156,7 @@ cleanup_needs_the_operator_to_be_gone() {
   exits 0 cleanup
   kubectl get nodes --output yaml >"$work/nodes"
   if grep 'gpusharing.dev/' "$work/nodes" | grep -v 'gpusharing.dev/devices'; then return 1; fi
+  [[ $(kubectl get sharingpolicies default --output 'jsonpath={.status.conditions[*].status}/{.status.conditions[0].reason}') == 'Unknown Unknown Unknown Unknown/OperatorRemoved' ]]
   exits 0 cleanup
   says '0 objects changed'
   [[ -z $(kubectl get leases,configmaps --namespace "$namespace" --output name | grep -E 'lease|state' || true) ]]
@@ -158,6 +179,7 @@ check "pause, status, resume, and undo in place, which prints the last verified 
 check "undo writes the ConfigMap only when asked to, and never over Argo CD" undo_is_written_only_when_asked_and_never_over_argo
 check "history has the text of what was rolled out" history_has_the_text
 check "abort ends a rollout, start begins it anew, approve lets it go" approve_abort_and_start
+check "an eviction that the chart does not grant blocks its node, with the value to set" eviction_without_the_right_is_named
 check "an inline profile that is undone goes back by itself" inline_profile_goes_back_by_itself
 check "wrong use ends with 2" wrong_use_is_two
 check "cleanup waits for the operator to go, then leaves nothing" cleanup_needs_the_operator_to_be_gone
