@@ -263,6 +263,8 @@ struct Outcome {
   std::string invalid;
   std::vector<std::string> invalid_keys;
   std::vector<DroppedKey> dropped;
+  std::vector<std::string> left_alone;  // Drift from before the operator.
+  bool unrecorded = false;              // There is no record: what is there now was taken for the baseline.
   // The given text, or what the cluster has now, is one that no plugin takes.
   [[nodiscard]] bool wrong() const {
     const bool blocked = std::ranges::any_of(nodes, [](const auto& node) { return node.blocked == kConfigInvalid; });
@@ -295,17 +297,28 @@ k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
   return {};
 }
 
+std::string left_alone_text(const Outcome& found) {
+  const std::size_t count = found.left_alone.size();
+  const std::string who = fmt::format("{} node{}", count, count == 1 ? "" : "s");
+  const std::string_view have = count == 1 ? "has" : "have";
+  const std::string_view its = count == 1 ? "its profile" : "their profiles";
+  const std::string_view them = count == 1 ? "it" : "them";
+  if (found.unrecorded) {
+    return fmt::format(
+        "{} {} not show {} now: {}. No operator has recorded anything here; one that is installed takes what it sees "
+        "for its baseline and leaves {} alone, until `rollout start --adopt`",
+        who, count == 1 ? "does" : "do", its, join(found.left_alone, ""), them);
+  }
+  return fmt::format(
+      "{} {} not shown {} since the operator saw {} first, and {} left alone: {}; `rollout start --adopt` rolls {}",
+      who, have, its, them, count == 1 ? "is" : "are", join(found.left_alone, ""), them);
+}
+
 void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
     print_text(found.nodes, !found.invalid.empty(), *call.out);
     for (const QuotaChange& quota : found.quotas) *call.out << text_of(quota, found.offers.at(quota.resource)) << "\n";
-    if (const auto left = drift_left_alone(call.world, call.settings); !left.empty()) {
-      *call.out << fmt::format(
-          "{} node{} not show the profile since the operator saw {} first, and {} left alone: {}; "
-          "`rollout start --adopt` rolls {}\n",
-          left.size(), left.size() == 1 ? " does" : "s do", left.size() == 1 ? "it" : "them",
-          left.size() == 1 ? "is" : "are", join(left, ""), left.size() == 1 ? "it" : "them");
-    }
+    if (!found.left_alone.empty()) *call.out << left_alone_text(found) << "\n";
     for (const DroppedKey& dropped : found.dropped) *call.out << "error KeyInUse: " << text_of(dropped) << "\n";
     if (!found.invalid.empty()) {
       print_errors(call);
@@ -314,8 +327,11 @@ void print(const RolloutCall& call, const Outcome& found) {
     }
     return;
   }
-  Json document{
-      {"nodes", Json::array()}, {"quotas", Json::array()}, {"invalid", found.invalid}, {"findings", Json::array()}};
+  Json document{{"nodes", Json::array()},
+                {"quotas", Json::array()},
+                {"invalid", found.invalid},
+                {"findings", Json::array()},
+                {"leftAlone", found.left_alone}};
   for (const QuotaChange& quota : found.quotas)
     document["quotas"].push_back(to_json(quota, found.offers.at(quota.resource)));
   for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));
@@ -330,6 +346,9 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
   const std::string unread = unjudged(call->world, call->settings);
   if (!unread.empty()) co_return call->refuse(unread);
   Outcome found;
+  FleetIndex present;
+  present.note_everything_changed();
+  found.unrecorded = assume_baseline(call->world, present, call->settings, now);
   if (!call->options.file.empty()) {
     const k8s::Result<void> applied = apply(*call, now, found);
     if (!applied) co_return call->refuse(applied.error().message);
@@ -342,6 +361,7 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
     if (!consumers) co_return call->refuse(consumers.error().message);
     find_obstacles(difference, call->world, call->settings, *consumers);
   }
+  found.left_alone = drift_left_alone(call->world, call->settings);
   found.offers = offer_changes(call->world, found.nodes);
   std::vector<std::string> incomplete;
   found.quotas = co_await quota_changes(call->client, found.offers, &incomplete);

@@ -230,7 +230,10 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
              "its pods are older than the last change of the profile: what they loaded is not known"};
   } else if (a.situation == Situation::first_seen && !a.matches && shown.message.empty()) {
     shown.message =
-        "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
+        a.source == EffectiveKey::Source::error
+            ? "nothing is on record of what it has loaded, and it has no profile: its label, or the "
+              "plugin's default, names no key of the ConfigMap"
+            : "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
   } else if ((a.situation == Situation::in_flight || a.situation == Situation::change) && shown.message.empty()) {
     shown.message = who_keeps(world, node.meta.name);
     if (shown.message.empty()) shown.message = flight_step(index.impl(), node, a);

@@ -5,6 +5,9 @@
 #include <map>
 
 #include "controller/quota_changes.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/profile_book.h"
+#include "reconcilers/record.h"
 #include "tests/controller/rollout_commands.h"
 
 namespace gso {
@@ -141,6 +144,29 @@ TEST_F(RolloutCommand, DiffWithoutAFileShowsWhatIsPending) {
   options.verb = Verb::diff;
   EXPECT_EQ(run_with(options), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("No node would change."));
+}
+
+// Its plugin has no pod: it does not show its profile.
+TEST_F(RolloutCommand, DiffNamesDriftThatIsLeftAloneAndWhetherAnOperatorHasRecordedAnything) {
+  options.verb = Verb::diff;
+  EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 node does not show its profile now: gpu-1. No operator has recorded anything"));
+  FleetRecord record;
+  const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
+  record.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"),
+                           k8s::Interned(ProfileBook().compile(text)->revision)};
+  record.preexisting_drift.insert("gpu-1");
+  const Json state{{"apiVersion", "v1"},
+                   {"kind", "ConfigMap"},
+                   {"metadata", {{"name", "gpu-sharing-operator-state"}}},
+                   {"data", {{std::string(kRecordKey), print_record(record)}}}};
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state.dump());
+  EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 node has not shown its profile since the operator saw it first, and is left "
+                                   "alone: gpu-1; `rollout start --adopt` rolls it\n"));
+  options.json = true;
+  EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["leftAlone"], Json::array({"gpu-1"}));
 }
 
 }  // namespace

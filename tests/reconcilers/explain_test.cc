@@ -366,6 +366,17 @@ TEST(ExplainNode, HoldsWhoChoseTheProfileWhatItMustShowAndWhatToDo) {
   EXPECT_EQ(out.next, "gpu-sharing-operator rollout start default --adopt");
 }
 
+TEST(ExplainNode, WithoutARecordANodeWhoseLabelNamesNoKeySaysSo) {
+  const std::string eight = R"(nvidia.com/gpu: "8")";
+  Explained typo(cluster(kSliced, ", nvidia.com/device-plugin.config: typo", eight));
+  typo.world.configmaps.erase({"gpu-sharing-operator", "gpu-sharing-operator-state"});
+  typo.index.note_everything_changed();
+  typo.index.refresh(typo.world, typo.settings);
+  const ShownState shown = shown_state(typo.world, typo.index, *typo.world.nodes.find("gpu-1"));
+  EXPECT_EQ(shown.state, "FirstSeen");
+  EXPECT_THAT(shown.message, HasSubstr("names no key of the ConfigMap"));
+}
+
 TEST(ExplainNode, AHeldNodeAndOneWithoutAPluginHaveTheirOwnRemedies) {
   Explained held(cluster(kSliced, "}, annotations: {gpusharing.dev/hold: \"true\"", R"(nvidia.com/gpu: "8")"));
   EXPECT_EQ(held.node("gpu-1").shown.state, "Held");
