@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every command of ours that a document, an alert, the chart or a message of ours names is one that the binary has, with
-the options that stand there.
+the options that stand there; and kubectl's commands survive a shell: no backslash stands outside quotes.
 
 usage: commands_test.py BINARY
 
@@ -19,6 +19,7 @@ CHART = ROOT / "charts/gpu-sharing-operator"
 COMMAND = re.compile(r"(?:^ *|`|\$ |\| )(?:(?:build/debug/controller/)?gpu-sharing-operator|kubectl gpu-sharing) +(?P<words>[a-z][^`|>#;\n\"…]*)", re.M)
 # `rollout restart` is kubectl's.
 SHORT = re.compile(r"`(?P<words>rollout (?!restart`)[a-z][^`…\n]*)`")
+KUBECTL = re.compile(r"`(kubectl [^`\n]*)`")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-z])(?![\w-])")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
@@ -66,6 +67,10 @@ def main():
             seen += 1
             if wrong := problem(binary, found["words"].strip()):
                 failures.append(f"{where}: `{found['words'].strip()}`: {wrong}")
+        for found in KUBECTL.finditer(text) if where.suffix == ".md" else []:
+            seen += 1
+            if "\\" in re.sub(r"'[^']*'|\"[^\"]*\"", "", found[1]):
+                failures.append(f"{where}: `{found[1]}`: the shell takes the backslash away; quote it")
     # An expression that finds nothing any more would pass everything.
     if seen < 60:
         failures.append(f"only {seen} commands were found")
