@@ -236,7 +236,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
             : "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
   } else if ((a.situation == Situation::in_flight || a.situation == Situation::change) && shown.message.empty()) {
     shown.message = who_keeps(world, node.meta.name);
-    if (shown.message.empty()) shown.message = flight_step(index.impl(), node, a);
+    if (shown.message.empty() && a.flight) shown.message = flight_step(index.impl(), node, a);
   }
   if (shown.message.empty() && a.situation == Situation::change) {
     const SharingPolicy* policy = world.policies.find(a.policy.view());

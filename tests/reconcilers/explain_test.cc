@@ -329,6 +329,9 @@ TEST(ExplainPod, OneThatANodeWaitsForIsToldSo) {
   EXPECT_EQ(out.causes.front().code, "NodeWaits");
   EXPECT_THAT(out.causes.front().text, HasSubstr("waits for this very pod to end"));
   EXPECT_EQ(explained.node("gpu-1").shown.message, "waits for team/train");
+  explained.world.rollouts.erase({"", "default-any-1"});
+  EXPECT_EQ(explained.node("gpu-1").shown.state, "Pending");
+  EXPECT_EQ(explained.node("gpu-1").shown.message, "") << "nobody keeps it, and no step has been taken";
   rollout.status_json.replace(rollout.status_json.find("team/train"), 10, "team/train-2, team/other");
   explained.world.rollouts.apply(rollout);
   const PodExplanation beside =
