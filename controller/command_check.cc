@@ -126,9 +126,8 @@ asio::awaitable<void> check_writes(k8s::ApiClient* client, std::vector<Attempt> 
     const k8s::WriteOptions options;
     const k8s::Result<std::string> answer = co_await client->create(reviews, no_namespace, review, options);
     if (!answer) {
-      found->lines.emplace_back(
-          false, fmt::format("whether it may {} is not known: {}", in_words(attempt), answer.error().message));
-      continue;
+      found->lines.emplace_back(false, "what it may write is not known: " + answer.error().message);
+      co_return;
     }
     const auto json = nlohmann::json::parse(*answer, nullptr, false);
     const auto status = json.is_object() ? json.find("status") : json.end();
