@@ -2,6 +2,7 @@
 #include "controller/command_cleanup.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
@@ -167,6 +168,18 @@ asio::awaitable<std::set<std::string>> nodes_in_use(CleanupRun* run, World* worl
   co_return used;
 }
 
+// What a write would do, for a dry run; of anything but a Node, what it is for.
+std::string would_do(const PlannedAction& planned) {
+  const auto* patch = std::get_if<PatchNode>(&planned.action);
+  if (patch == nullptr) return planned.message;
+  std::vector<std::string> parts;
+  if (patch->unschedulable) parts.emplace_back("would be uncordoned");
+  for (const auto& [key, value] : patch->set) parts.push_back(fmt::format("label {} would be {}", key, value));
+  for (const std::string& key : patch->remove) parts.push_back(fmt::format("label {} would go", key));
+  for (const std::string& key : patch->remove_annotations) parts.push_back(fmt::format("annotation {} would go", key));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 // One reading and its writes. True when nothing was left to do, false when it is to be read again.
 asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
   World world;
@@ -190,7 +203,10 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
       if (!sent) co_return std::unexpected(sent.error());
     }
     ++run->done;
-    if (!run->cleanup.json) *run->out << fmt::format("{} {}: {}\n", target.kind, target.name, planned.message);
+    if (!run->cleanup.json) {
+      const std::string what = run->cleanup.dry_run ? would_do(planned) : planned.message;
+      *run->out << fmt::format("{} {}: {}\n", target.kind, target.name, what);
+    }
   }
   co_return plan.actions.empty() || run->cleanup.dry_run;
 }
@@ -230,7 +246,8 @@ asio::awaitable<bool> look_for_the_rest(CleanupRun* run) {
   const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
   const bool record = co_await remove(run, config_maps, run->settings.state_config_map);
   const bool lease = co_await remove(run, leases, run->options.lease_name);
-  co_return record&& lease;
+  const bool both = record && lease;
+  co_return both;
 }
 
 void report(const CleanupRun& run) {
@@ -247,8 +264,9 @@ void report(const CleanupRun& run) {
   for (const std::string& text : run.removed)
     *run.out << fmt::format("{}: {}\n", text, run.cleanup.dry_run ? "would be removed" : "removed");
   for (const std::string& text : kept) *run.out << "kept: " << text << "\n";
-  *run.out << fmt::format("{} object{} {}\n", run.done, run.done == 1 ? "" : "s",
-                          run.cleanup.dry_run ? "would be changed" : "changed");
+  *run.out << fmt::format("{} object{} {}{}\n", run.done, run.done == 1 ? "" : "s",
+                          run.cleanup.dry_run ? "would be changed" : "changed",
+                          run.removed.empty() ? "" : fmt::format(", {} removed", run.removed.size()));
 }
 
 // With the lease: everything, then record and lease themselves, while nobody else may begin.
