@@ -156,6 +156,19 @@ k8s::Result<void> complete(Commands& c, Invocation& out) {
   return fine;
 }
 
+// Of `app`, where the argument at `at` names none of its commands: a usage error that names those there are. CLI11
+// would only say that one is required.
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& arguments, std::size_t at,
+                            std::string_view whole) {
+  const auto known = app.get_subcommands([](const CLI::App*) { return true; });
+  const bool names_one = arguments.size() <= at || arguments[at].starts_with('-') ||
+                         std::ranges::any_of(known, [&](const CLI::App* c) { return c->get_name() == arguments[at]; });
+  if (names_one) return {};
+  std::string out = fmt::format("{}: unknown command '{}': there is", whole, arguments[at]);
+  for (const CLI::App* command : known) out += (command == known.front() ? " " : ", ") + command->get_name();
+  return out;
+}
+
 }  // namespace
 
 Invocation parse_arguments(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err,
@@ -163,12 +176,11 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, std::ostre
   Invocation invocation;
   const auto commands = std::make_unique<Commands>();
   describe(*commands, invocation, program);
-  const auto known = commands->app.get_subcommands([](const CLI::App*) { return true; });
-  if (!arguments.empty() && !arguments.front().starts_with('-') &&
-      std::none_of(known.begin(), known.end(), [&](const CLI::App* c) { return c->get_name() == arguments.front(); })) {
-    err << fmt::format("gpu-sharing-operator: unknown command '{}': there is", arguments.front());
-    for (const CLI::App* command : known) err << (command == known.front() ? " " : ", ") << command->get_name();
-    err << "\n";
+  std::string misnamed = unknown_command(commands->app, arguments, 0, "gpu-sharing-operator");
+  if (misnamed.empty() && !arguments.empty() && arguments.front() == "rollout")
+    misnamed = unknown_command(*commands->rollout, arguments, 1, "gpu-sharing-operator rollout");
+  if (!misnamed.empty()) {
+    err << misnamed << "\n";
     invocation.exit_code = kUsage;
     return invocation;
   }

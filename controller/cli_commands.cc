@@ -90,7 +90,8 @@ void describe_rollout(Commands& c, RolloutOptions& out) {
   undo->add_flag("--write-configmap", out.write_config_map,
                  "Put the text into the plugin's ConfigMap; refused where Argo CD, Flux or Helm keeps it");
   undo->footer(
-      "An inline profile of a policy goes back by itself. For others the rollout is paused and the text is printed.");
+      "An inline profile of a policy goes back by itself. For others the rollout is paused and the text is printed.\n"
+      "Exit status: 0 done, 1 somebody else keeps the ConfigMap (its text is printed), 2 nothing to undo, or usage.");
   add_diff(c.rollout_verbs[Verb::diff], out);
 }
 

@@ -238,6 +238,7 @@ TEST(CliTest, WrongUsageIsExitStatusTwo) {
   };
   const Case cases[] = {
       {"nothing", {}, "subcommand"},
+      {"unknown verb", {"rollout", "foo"}, "rollout: unknown command 'foo': there is status, history"},
       {"unknown command", {"frobnicate"}, "unknown command 'frobnicate': there is run, lint"},
       {"unknown flag", {"run", "--frob"}, "--frob"},
       {"no file", {"plan"}, "FILE"},
