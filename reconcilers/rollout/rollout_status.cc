@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/policy_sum.h"
 #include "reconcilers/rollout/status.h"
 
 namespace gso {
@@ -81,6 +83,24 @@ std::string soak(Pass& pass, const UnitKey& key, const Unit& unit, const std::st
                      k8s::format_go_duration(rollout.canary_soak), k8s::format_time(*until));
 }
 
+std::set<std::string> in_flight_to(const Pass& pass, const UnitKey& key, std::string_view revision) {
+  std::set<std::string> out;
+  std::ranges::copy_if(pass.index.in_flight, std::inserter(out, out.end()), [&](const std::string& name) {
+    const NodeAssessment& a = *pass.index.find(name);
+    return a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set &&
+           a.flight->target == revision;
+  });
+  return out;
+}
+
+// Half-way to another revision when this one came. Their pods read it whoever approves what; to stop there would keep
+// them out of service.
+std::string on_their_way(const Pass& pass, const UnitKey& key, std::string_view revision) {
+  const std::set<std::string> nodes = in_flight_to(pass, key, revision);
+  if (nodes.empty()) return {};
+  return "; on their way already, and finished with what stands there now: " + join_names({nodes.begin(), nodes.end()});
+}
+
 // `anew`: its switches are those of an earlier attempt.
 Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout, bool anew) {
   if (rollout.aborted && !anew)
@@ -95,7 +115,8 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
       return {"Completed", "Completed", "every node that can be is at the revision"};
   }
   const Gate gate = gate_of(pass, key, unit);
-  if (gate.reason == "AwaitingApproval") return {"AwaitingApproval", gate.reason, gate.message};
+  if (gate.reason == "AwaitingApproval")
+    return {"AwaitingApproval", gate.reason, gate.message + on_their_way(pass, key, rollout.to_revision)};
   if (gate.reason == kMaxFailures || gate.reason == kUndone || gate.reason == "Paused" || gate.reason == kObserve) {
     return {"Paused", gate.reason, gate.message};
   }
@@ -186,17 +207,9 @@ bool is_left(const Pass& pass, const UnitKey& key, const SharingRollout& rollout
   });
 }
 
-std::int64_t in_flight_to(const Pass& pass, const UnitKey& key, std::string_view revision) {
-  return std::ranges::count_if(pass.index.in_flight, [&](const std::string& name) {
-    const NodeAssessment& a = *pass.index.find(name);
-    return a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set &&
-           a.flight->target == revision;
-  });
-}
-
 // Nobody has gone anywhere else meanwhile: it is the same attempt.
 bool nobody_left(const Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
-  return settled_of(unit) + in_flight_to(pass, key, rollout.to_revision) == unit.total;
+  return settled_of(unit) + std::ssize(in_flight_to(pass, key, rollout.to_revision)) == unit.total;
 }
 
 // The object goes once everything else lets nodes start (or they wait to be approved), so that there is one for as long
