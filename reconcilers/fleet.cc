@@ -1,6 +1,8 @@
 // plan_fleet and the list of reconcilers.
 #include "reconcilers/fleet.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "reconcilers/fleet_index.h"
@@ -65,6 +67,8 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
+    // A node between two selectors, or a policy that is made anew, comes back: the label must still be known as ours.
+    if (!pass.held_for(fmt::format("leaving/{}/{}", name, a->label_by.view()), kReleaseGrace)) continue;
     PatchNode patch;
     patch.name = name;
     add_to(patch, release_label(*node, config_label(pass, *node, *a)));

@@ -146,6 +146,10 @@ inline constexpr Duration kReloadGrace = std::chrono::minutes(2);
 // longer than the GPU Operator or Helm take to make a DaemonSet anew, or NFD to write its labels again.
 inline constexpr Duration kAbandonGrace = std::chrono::minutes(2);
 
+// How long a node must have been out of its policy before the label that stays there (Retain) counts as somebody
+// else's.
+inline constexpr Duration kReleaseGrace = std::chrono::minutes(2);
+
 [[nodiscard]] std::string rollout_name(const UnitKey& key, std::string_view revision);
 [[nodiscard]] ObjectRef rollout_ref(const std::string& name);
 // These keys of the state ConfigMap; its others stay.
