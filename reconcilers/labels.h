@@ -119,7 +119,6 @@ inline constexpr std::string_view kUnstagedClusterPolicy = "UnstagedClusterPolic
 inline constexpr std::string_view kClusterPolicyForbidden = "ClusterPolicyForbidden";
 inline constexpr std::string_view kNodesWouldBreak = "NodesWouldBreak";
 inline constexpr std::string_view kGpuOperatorUpdating = "GPUOperatorUpdating";
-inline constexpr std::string_view kDaemonSetOwnedConsumers = "DaemonSetOwnedConsumers";
 inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
 // A node that nobody manages any more, in the middle of a change: its marks are taken off.
 inline constexpr std::string_view kAbandoned = "Abandoned";
