@@ -34,7 +34,7 @@ class FlightPlan {
   }
 
   void run() {
-    if (same_target_) (void)pass_.age(unchanged_condition(node(), flight_.target));
+    if (same_target_ && !flight_.failed) (void)pass_.age(unchanged_condition(node(), flight_.target));
     if (a_.held || !foreign_holder(node_, pass_.index.set_of(a_)).empty()) return;
     watch_lost_daemon();
     if (flight_.failed) {

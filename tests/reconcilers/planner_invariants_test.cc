@@ -237,5 +237,24 @@ TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
   for (const PlannedAction& action : fleet.plan().actions) EXPECT_FALSE(action.disruptive) << print(action);
 }
 
+// What is watched over counts as not done yet (gpusharing_convergence_seconds): a node that has failed waits for
+// people.
+TEST(Conditions, OfAFailedNodeNameNothingThatIsWaitedFor) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}};
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);
+  ASSERT_TRUE(fleet.settle());
+  fleet.advance(std::chrono::seconds(5));
+  fleet.policy(
+      "{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {name: default}, "
+      "spec: {rollout: {verifyTimeout: 30s}}}");
+  fleet.crash_pods("n01", true);
+  fleet.edit("any", "ts-8");
+  for (int i = 0; i < 60; ++i) fleet.tick();
+  ASSERT_EQ(fleet.label_of("n01", kStateLabel), kStateFailed);
+  for (const std::string& condition : fleet.plan().conditions) EXPECT_FALSE(condition.starts_with("unchanged/"));
+}
+
 }  // namespace
 }  // namespace gso::test
