@@ -117,6 +117,14 @@ std::string restart_obstacle(const Pass& pass, const Unit& unit) {
   return {};
 }
 
+// For people: why a label may not select the key yet.
+std::string not_projected(const OperandSet& set, const std::string& key, Duration projection) {
+  return fmt::format(
+      "key {} of ConfigMap {} is new, or was edited, or has not been watched for {} yet: kubelets have "
+      "to project its text first",
+      key, set.id(), k8s::format_go_duration(projection));
+}
+
 // Some of the nodes that would go next need another label.
 bool relabels(const Pass& pass, const Unit& unit) {
   return std::ranges::any_of(unit.groups, [&](const auto& entry) {
@@ -319,10 +327,7 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
     if (std::string why = restart_obstacle(pass, unit); !why.empty()) return {"MechanismUnusable", std::move(why)};
   }
   if (relabels(pass, unit) && !key_is_projected(pass, set, key.key)) {
-    return {"KeyNotProjected",
-            fmt::format("key {} of ConfigMap {} is new, or was edited, or has not been watched for {} yet: kubelets "
-                        "have to project its text first",
-                        key.key, set.id(), k8s::format_go_duration(s.settings.projection))};
+    return {"KeyNotProjected", not_projected(set, key.key, s.settings.projection)};
   }
   const WindowState windows = windows_at(policy.rollout.windows, pass.s.now);
   if (windows.until) pass.look_again_in(*windows.until - pass.s.now);
