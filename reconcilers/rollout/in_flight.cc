@@ -10,6 +10,7 @@
 #include "reconcilers/rollout/in_flight.h"
 #include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/pass.h"
+#include "reconcilers/rollout/turned.h"
 
 namespace gso {
 
@@ -27,11 +28,11 @@ class FlightPlan {
         a_(assessment),
         flight_(*assessment.flight),
         rollout_(pass.index.policy(pass.s.world, assessment.policy.view()).rollout),
-        pods_(sort_pods(pass.index.set_of(assessment), pass.index.pods_of(node.meta.name))) {
-    same_target_ = a_.profile && a_.profile->valid && flight_.target == a_.target.view();
-    target_ = same_target_ ? a_.profile : pass.index.book.by_revision(flight_.target);
-    transition_ = flight_transition(flight_, target_ ? &target_->profile() : nullptr);
-  }
+        pods_(sort_pods(pass.index.set_of(assessment), pass.index.pods_of(node.meta.name))),
+        same_target_(a_.profile && a_.profile->valid && flight_.target == a_.target.view()),
+        target_(same_target_ ? a_.profile : pass.index.book.by_revision(flight_.target)),
+        transition_(flight_transition(flight_, target_ ? &target_->profile() : nullptr)),
+        turned_(pass, node, assessment, pods_, transition_) {}
 
   void run() {
     if (same_target_ && !flight_.failed) (void)pass_.age(unchanged_condition(node(), flight_.target));
@@ -288,25 +289,14 @@ class FlightPlan {
     const bool is_back = node_.ready && all_replaced() && a_.pods_ready;
     if (is_back && shown.shortfall) return finish("VerifiedDegraded");
     // The content was changed and changed back meanwhile: these pods have loaded what stood there between.
-    if (all_replaced() && same_target_ && !shown.ok && have_loaded_older_content()) return replace_again();
+    if (all_replaced() && same_target_ && !shown.ok &&
+        turned_.have_loaded_older_content(pass_.since(unchanged_condition(node(), flight_.target))))
+      return replace_again();
     if (is_back && shown.surplus && a_.measured_gpus > 0) return finish("Verified");
     std::string why = shown.ok ? "" : shown.mismatch;
     if (!a_.pods_ready) why = first_problem(pods_);
     if (!node_.ready) why = fmt::format("the node is not Ready{}{}", why.empty() ? "" : "; ", why);
     fail(why.empty() ? "did not verify" : why);
-  }
-
-  // Of the pods that came for the listed ones: what was not to be replaced (the MPS daemon, mostly) may be old, and
-  // where none came (the node is lost) there is nothing to replace. Once is enough: the next ones are newer. The last
-  // change may have been another key's.
-  [[nodiscard]] bool have_loaded_older_content() const {
-    const WallTime unchanged = pass_.since(unchanged_condition(node(), flight_.target));
-    const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
-    return content != nullptr && std::ranges::any_of(flight_.replace, [&](const auto& entry) {
-             const auto& pods = pods_.of(entry.first);
-             return !pods.empty() && (!created_after(*pods.front(), std::min(content->data_changed, unchanged)) ||
-                                      is_of_old_template(entry.first, *pods.front()));
-           });
   }
 
   void fail(const std::string& why) {
@@ -351,9 +341,9 @@ class FlightPlan {
     // before it, and would be replaced again if the node does not verify.
     constexpr Duration kTellable = std::chrono::seconds(1);
     if (!pass_.held_for(fmt::format("turning/{}/{}", node(), a_.target.view()), kTellable)) return;
-    const NodeAssessment next = from_what_it_shows();
+    const NodeAssessment next = turned_.from_what_it_shows();
     PatchNode patch = patch_into(pass_, node_, next, steps_for(next.transition).disruptive, false);
-    list_pods(patch, anything_listed_left() ? pods_to_replace(pass_, node_, next) : older_pods(next));
+    list_pods(patch, anything_listed_left() ? pods_to_replace(pass_, node_, next) : turned_.older_pods(next));
     pass_.add(std::move(patch), "Superseded",
               fmt::format("half-way to {}; goes on to {}", flight_.target, a_.target.view()), true, node());
   }
@@ -367,26 +357,8 @@ class FlightPlan {
     if (anything_listed_left() || shows_what_it_loaded() || (a_.fresh_pods && a_.pods_ready)) return false;
     // A plugin that is not there yet would come before the daemon that it belongs to, and not be replaced after it.
     const bool has_plugin = !pods_.plugin.empty() && !pods_.plugin.front()->meta.deletion_timestamp;
-    return has_plugin || !steps_for(from_what_it_shows().transition).touches_mps;
+    return has_plugin || !steps_for(turned_.from_what_it_shows().transition).touches_mps;
   }
-  // Pods that are known to have read the present content and are of the present templates stay, but for a plugin whose
-  // MPS daemon is replaced or ended: it comes after that.
-  [[nodiscard]] std::map<Component, std::set<std::string>> older_pods(const NodeAssessment& next) const {
-    auto out = pods_to_replace(pass_, node_, next);
-    const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
-    if (content == nullptr || next.transition == Transition::leave_mps) return out;
-    for (const Component component : {Component::mps, Component::gfd, Component::plugin}) {
-      const auto entry = out.find(component);
-      const auto daemon = out.find(Component::mps);
-      const bool follows = component == Component::plugin && daemon != out.end() && !daemon->second.empty();
-      if (entry == out.end() || follows) continue;
-      for (const Pod* pod : pods_.of(component)) {
-        if (has_read(component, *pod, *content)) entry->second.erase(pod->meta.uid);
-      }
-    }
-    return out;
-  }
-
   // One pod that is gone stays in the list: an edit back before the next one goes must not take the node for untouched.
   void list_pods(PatchNode& patch, std::map<Component, std::set<std::string>> replace) const {
     const std::string gone = listed_and_gone(flight_, pods_);
@@ -394,34 +366,8 @@ class FlightPlan {
     patch.set_annotations[std::string(kReplaceAnnotation)] = print_replace(replace);
   }
 
-  // The difference between what the node shows and what stands in the ConfigMap, as if it had just been edited.
-  [[nodiscard]] NodeAssessment from_what_it_shows() const {
-    NodeAssessment next = a_;
-    next.transition = transition_from(observed_shape(node_, !pods_.mps.empty()), a_.profile->profile());
-    if (next.transition == Transition::enter_mps && !pods_.mps.empty()) next.transition = Transition::change_mps;
-    if (daemon_may_be_older() && !steps_for(next.transition).touches_mps) next.transition = Transition::change_mps;
-    next.way = WayIn::edited;
-    return next;
-  }
-  // The labels are GFD's word: an MPS daemon that came in this flight may have loaded what stood there before the last
-  // change.
-  [[nodiscard]] bool daemon_may_be_older() const {
-    const ConfigMap* content = pass_.s.world.configmaps.find(pass_.index.set_of(a_).config_map_key());
-    const bool wants_one = a_.profile->profile().strategy() == Strategy::mps;
-    if (!wants_one || !steps_for(transition_).touches_mps || pods_.mps.empty()) return false;
-    return content == nullptr || !has_read(Component::mps, *pods_.mps.front(), *content);
-  }
-  // What stands there now, and by the template that names it.
-  [[nodiscard]] bool has_read(Component component, const Pod& pod, const ConfigMap& content) const {
-    return loaded_after(pod, content.data_changed, pass_.s.settings.projection) && !is_of_old_template(component, pod);
-  }
-  [[nodiscard]] bool is_of_old_template(Component component, const Pod& pod) const {
-    const Operand* operand = pass_.index.set_of(a_).find(component, node_);
-    return operand != nullptr && is_old_template(*operand, pod);
-  }
-
   void replace_again() {
-    const NodeAssessment next = from_what_it_shows();
+    const NodeAssessment next = turned_.from_what_it_shows();
     PatchNode patch = patch_into(pass_, node_, next, false, false);
     list_pods(patch, pods_to_replace(pass_, node_, next));
     pass_.add(std::move(patch), "ReplaceAgain",
@@ -445,9 +391,10 @@ class FlightPlan {
   const Flight& flight_;
   const RolloutSpec& rollout_;
   NodePods pods_;
-  bool same_target_ = false;
+  bool same_target_;
   ProfilePtr target_;
-  Transition transition_ = Transition::none;
+  Transition transition_;
+  Turned turned_;
 };
 
 }  // namespace
