@@ -19,8 +19,8 @@ struct CheckOptions {
   bool writes = false;
 };
 
-// One line for each thing looked at: what the account may read, and write where asked for, our CRDs, and a leader that renews its Lease. Exit
-// status: 0 fine, 1 when something is missing, 2 when the cluster cannot be reached.
+// One line for each thing looked at: what the account may read, and write where asked for, our CRDs, and a leader that
+// renews its Lease. Exit status: 0 fine, 1 when something is missing, 2 when the cluster cannot be reached.
 [[nodiscard]] int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err);
 
 // The same on a given client.

@@ -33,8 +33,8 @@ struct RolloutCall {
 // failed.
 boost::asio::awaitable<bool> patch_ours(RolloutCall* call, std::string resource, std::string name, std::string body);
 
-// pause, resume, approve, abort: of the rollouts that are meant, or of a policy. `resume` without a name lifts, where no
-// rollout is paused, the switch that ConfigMaps carry.
+// pause, resume, approve, abort: of the rollouts that are meant, or of a policy. `resume` without a name lifts, where
+// no rollout is paused, the switch that ConfigMaps carry.
 boost::asio::awaitable<int> turn_switch(RolloutCall* call);
 // Without our CRDs: the ConfigMaps that plugins mount carry the switch.
 boost::asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause);

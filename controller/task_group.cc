@@ -55,8 +55,7 @@ void TaskGroup::spawn(asio::any_io_executor executor, asio::awaitable<void> task
     state->note(error);
     state->ended->notify();
   };
-  asio::co_spawn(executor, std::move(task),
-                 asio::bind_cancellation_slot(entry->cancel.slot(), std::move(ended)));
+  asio::co_spawn(executor, std::move(task), asio::bind_cancellation_slot(entry->cancel.slot(), std::move(ended)));
 }
 
 void TaskGroup::cancel() {

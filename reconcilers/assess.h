@@ -183,8 +183,8 @@ struct AssessContext {
 // True when what the pod runs was certainly read after that moment: it was created then, or its main container was
 // started again (crash, reboot of the node) so long after that the kubelet had shown it the new content.
 [[nodiscard]] bool loaded_after(const Pod& pod, WallTime moment, Duration projection);
-// The pod was made from another template than its DaemonSet's newest one (updateStrategy OnDelete, or being rolled): its
-// default key, environment and image are that one's.
+// The pod was made from another template than its DaemonSet's newest one (updateStrategy OnDelete, or being rolled):
+// its default key, environment and image are that one's.
 [[nodiscard]] bool is_old_template(const Operand& operand, const Pod& pod);
 [[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies,
                                                     const Node& node);

@@ -92,7 +92,8 @@ struct Snapshot {
   const std::map<std::string, WallTime>& observed;
   const std::map<std::string, NodeConsumers>& consumers;
   const PlannerSettings& settings;
-  // By node: which write of its change the operator may not send (403), and the right that is missing. Null: none known.
+  // By node: which write of its change the operator may not send (403), and the right that is missing. Null: none
+  // known.
   const std::map<std::string, std::string>* refused_writes = nullptr;
 };
 

@@ -124,8 +124,9 @@ asio::awaitable<void> old_drift(Scene* scene) {
   co_await scene->stays("nobody restarts anything", 2min, undisturbed);
   const OperatorSettings as_usual;
   co_await scene->start(as_usual);
-  co_await scene->until("the drift to be reported", 5min,
-                        scene->condition_is("default", "Ready", "False", "PreexistingDrift", scene->nodes().front().name));
+  co_await scene->until(
+      "the drift to be reported", 5min,
+      scene->condition_is("default", "Ready", "False", "PreexistingDrift", scene->nodes().front().name));
   co_await scene->stays("drift from before is not touched", 10min, undisturbed);
   scene->require(scene->replicas_are(all, 2)());
   scene->require(scene->journal().empty() || scene->happened(Happening::started, 0) == 0, "a node was started");
