@@ -178,17 +178,13 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   options.adopt = true;
   EXPECT_EQ(run(Verb::start), 2);
   EXPECT_THAT(err.str(), HasSubstr("no baseline"));
-  const Json record{{"version", 1},
-                    {"recordedAt", "2026-01-01T00:00:00Z"},
-                    {"profiles", Json::object()},
-                    {"preexistingDrift", Json::array()},
-                    {"unproven", Json::array()},
-                    {"verified", Json::object()}};
-  const Json state{{"apiVersion", "v1"},
-                   {"kind", "ConfigMap"},
-                   {"metadata", {{"name", "gpu-sharing-operator-state"}}},
-                   {"data", {{"baseline.json", record.dump()}}}};
-  post("/api/v1/namespaces/" + PlannerSettings().operator_namespace + "/configmaps", state.dump());
+  const Json kept{{"version", 1},
+                  {"recordedAt", "2026-01-01T00:00:00Z"},
+                  {"profiles", Json::object()},
+                  {"preexistingDrift", Json::array()},
+                  {"unproven", Json::array()},
+                  {"verified", Json::object()}};
+  record(kept.dump());
   EXPECT_EQ(run(Verb::start), 0) << err.str();
   const Json annotations = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"];
   EXPECT_EQ(annotations["gpusharing.dev/adopt-drift"], "2026-01-01T00:00:00Z") << "of this baseline, and no later one";
@@ -211,12 +207,8 @@ TEST_F(RolloutCommand, AStartTellsOfFailuresOfWhatNodesShouldRunStill) {
   };
   const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
   const std::string present = ProfileBook().compile(text)->revision;
-  const Json record{{"version", 1}, {"failures", {failure("v1-6"), failure(present)}}};
-  const Json state{{"apiVersion", "v1"},
-                   {"kind", "ConfigMap"},
-                   {"metadata", {{"name", "gpu-sharing-operator-state"}}},
-                   {"data", {{"baseline.json", record.dump()}}}};
-  post("/api/v1/namespaces/" + PlannerSettings().operator_namespace + "/configmaps", state.dump());
+  const Json kept{{"version", 1}, {"failures", {failure("v1-6"), failure(present)}}};
+  record(kept.dump());
   EXPECT_EQ(run(Verb::start), 0) << err.str();
   EXPECT_THAT(out.str(), Not(HasSubstr("v1-6"))) << "another text stands there now";
   EXPECT_THAT(out.str(), HasSubstr(present + " of gpu-operator/mps-config key any, which failed on gpu-1"));

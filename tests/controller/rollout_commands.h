@@ -7,6 +7,7 @@
 #include <string>
 
 #include "controller/command_rollout.h"
+#include "reconcilers/labels.h"
 #include "tests/controller/our_cluster.h"
 
 namespace gso {
@@ -46,6 +47,14 @@ class RolloutCommand : public OurCluster {
         {"conditions", nlohmann::json::array({condition})}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
           nlohmann::json{{"status", status}}.dump());
+  }
+  // What the operator has recorded, as text of its record.
+  void record(const std::string& text) {
+    const nlohmann::json state{{"apiVersion", "v1"},
+                               {"kind", "ConfigMap"},
+                               {"metadata", {{"name", PlannerSettings().state_config_map}}},
+                               {"data", {{std::string(kRecordKey), text}}}};
+    post("/api/v1/namespaces/" + PlannerSettings().operator_namespace + "/configmaps", state.dump());
   }
   int run(RolloutOptions::Verb verb, const std::string& name = "") {
     options.verb = verb;

@@ -151,16 +151,12 @@ TEST_F(RolloutCommand, DiffNamesDriftThatIsLeftAloneAndWhetherAnOperatorHasRecor
   options.verb = Verb::diff;
   EXPECT_EQ(run_with(options), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("1 node does not show its profile now: gpu-1. No operator has recorded anything"));
-  FleetRecord record;
+  FleetRecord kept;
   const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
-  record.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"),
-                           k8s::Interned(ProfileBook().compile(text)->revision)};
-  record.preexisting_drift.insert("gpu-1");
-  const Json state{{"apiVersion", "v1"},
-                   {"kind", "ConfigMap"},
-                   {"metadata", {{"name", "gpu-sharing-operator-state"}}},
-                   {"data", {{std::string(kRecordKey), print_record(record)}}}};
-  post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state.dump());
+  kept.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"),
+                         k8s::Interned(ProfileBook().compile(text)->revision)};
+  kept.preexisting_drift.insert("gpu-1");
+  record(print_record(kept));
   EXPECT_EQ(run_with(options), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("1 node has not shown its profile since the operator saw it first, and is left "
                                    "alone: gpu-1; `rollout start --adopt` rolls it\n"));

@@ -29,14 +29,10 @@ TEST_F(RolloutCommand, UndoOfAnInlineProfileIsOneAnnotation) {
 class Undo : public RolloutCommand {
  protected:
   Undo() {
-    const Json record{{"version", 1},
-                      {"verified", {{"gpu-operator/mps-config/any", "v1-1"}}},
-                      {"texts", {{"v1-1", "version: v1 # good\n"}}}};
-    const Json state{{"apiVersion", "v1"},
-                     {"kind", "ConfigMap"},
-                     {"metadata", {{"name", "gpu-sharing-operator-state"}}},
-                     {"data", {{"baseline.json", record.dump()}}}};
-    post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state.dump());
+    const Json kept{{"version", 1},
+                    {"verified", {{"gpu-operator/mps-config/any", "v1-1"}}},
+                    {"texts", {{"v1-1", "version: v1 # good\n"}}}};
+    record(kept.dump());
     rollout("r", "Progressing", "v1-2");
   }
   std::string text() { return get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"]; }
