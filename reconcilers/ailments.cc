@@ -81,8 +81,9 @@ std::string first_problem(const NodePods& pods) {
       for (const auto* statuses : {&pod->init_containers, &pod->containers}) {
         for (const ContainerStatus& container : *statuses) {
           if (container.waiting_reason.empty() && container.last_message.empty()) continue;
-          return fmt::format("pod {} container {}: {} {}", pod->meta.name, container.name.view(),
-                             container.waiting_reason.view(), container.last_message.view());
+          const bool both = !container.waiting_reason.empty() && !container.last_message.empty();
+          return fmt::format("pod {} container {}: {}{}{}", pod->meta.name, container.name.view(),
+                             container.waiting_reason.view(), both ? " " : "", container.last_message.view());
         }
       }
       return fmt::format("pod {} is not Ready", pod->meta.name);

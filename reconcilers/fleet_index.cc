@@ -165,17 +165,28 @@ void FleetIndex::Impl::rediscover(const World& world) {
 }
 
 // Everything that a restarted pod would load or do differently: the ConfigMap's data, the templates, what is announced.
+// Sets that mount one ConfigMap have one signature: a unit is of all of them.
 void FleetIndex::Impl::sign_sets(const World& world) {
-  signatures.clear();
+  std::map<std::string, std::string> texts;
   for (const OperandSet& set : discovery.sets) {
-    std::string text = fmt::format("{}|{}|{}|{}", set.clusterpolicy_generation, set.announced, set.announced_config_map,
-                                   set.announced_default);
+    std::string& text = texts[set.id()];
+    text += fmt::format("{}|{}|{}|{}", set.clusterpolicy_generation, set.announced, set.announced_config_map,
+                        set.announced_default);
     for (const Operand& operand : set.operands) text += fmt::format("|{}:{}", operand.uid, operand.generation);
     if (const ConfigMap* config_map = world.configmaps.find(set.config_map_key())) {
       for (const auto& [key, value] : config_map->data) text += fmt::format("|{}={}", key, value ? *value : "");
     }
-    signatures.push_back(short_hash(text));
   }
+  signatures.clear();
+  for (const OperandSet& set : discovery.sets) signatures.push_back(short_hash(texts.at(set.id())));
+}
+
+// Of sets that mount one ConfigMap: the GPU Operator's, which something may be announced to, else the first. Never by
+// turns: what has held of one would begin anew with the other.
+bool FleetIndex::Impl::speaks_for(std::size_t set, std::size_t other) const {
+  const bool operators = discovery.sets[set].provider == Provider::gpu_operator;
+  const bool others = discovery.sets[other].provider == Provider::gpu_operator;
+  return operators != others ? operators : set < other;
 }
 
 void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settings) {
@@ -313,7 +324,7 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
   if (a.releases && !a.flight && !a.held) releases.insert(name);
   Unit& unit = units[unit_key];
   Group& group = unit.groups[std::string(a.product.view())];
-  unit.set = a.set;
+  if (unit.total == 0 || speaks_for(a.set, unit.set)) unit.set = a.set;
   ++unit.total;
   ++unit.counts[a.situation];
   ++unit.targets[std::string(a.target.view())];

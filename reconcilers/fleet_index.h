@@ -122,6 +122,7 @@ class FleetIndex::Impl {
   void read_record(const World& world, const PlannerSettings& settings);
   void rediscover(const World& world);
   void sign_sets(const World& world);
+  [[nodiscard]] bool speaks_for(std::size_t set, std::size_t other) const;
   void assess(const AssessContext& context, const std::string& name);
   void compare_mark(const AssessContext& context, const Node& node, const NodeAssessment* assessment);
   void note_abandoned(const Node& node);
