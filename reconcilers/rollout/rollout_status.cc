@@ -52,6 +52,10 @@ std::string no_slot(const Pass& pass, const UnitKey& key, const Unit& unit) {
   return why;
 }
 
+// The revision may be the one that they run.
+constexpr std::string_view kNewerTemplate =
+    "nodes wait for pods of a newer template of their DaemonSets (updateStrategy OnDelete)";
+
 // All nodes in flight wait for a right that the operator does not have: the first of them, and which; else empty.
 std::string none_may_be_written(const Pass& pass, const UnitKey& key, std::int64_t moving) {
   std::string first;
@@ -130,9 +134,11 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
     }
     if (std::string why = moving == 0 ? no_slot(pass, key, unit) : std::string(); !why.empty())
       return {"Progressing", std::string(kBudgetExhausted), std::move(why), true};
-    if (moving == 0) return {"Progressing", "RollingOut", soak(pass, key, unit, rollout.to_revision)};
+    std::string why = moving == 0 ? soak(pass, key, unit, rollout.to_revision) : std::string();
+    if (why.empty() && unit.new_template > 0) why = kNewerTemplate;
+    return {"Progressing", "RollingOut", std::move(why)};
   }
-  return {"Progressing", gate.open() ? "RollingOut" : gate.reason, gate.message};
+  return {"Progressing", gate.reason, gate.message};
 }
 
 // 0 while the canary is under way, then the number of budgets' worth of nodes that are done.
