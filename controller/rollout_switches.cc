@@ -163,8 +163,7 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
 asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
   const k8s::Result<std::vector<k8s::ObjectKey>> keys = mounted_config_maps(*call);
   if (!keys) co_return call->refuse(keys.error().message);
-  const std::vector<k8s::ObjectKey> mounted = *keys;
-  const int code = co_await annotate_config_maps(call, mounted, pause);
+  const int code = co_await annotate_config_maps(call, *keys, pause);
   co_return code;
 }
 
