@@ -5,6 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "reconcilers/labels.h"
 #include "reconcilers/rollout/drain.h"
@@ -157,8 +158,9 @@ Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit, const std:
   constexpr std::size_t kMost = 50;
   constexpr std::size_t kText = 1024;
   Json out = Json::array();
+  std::set<std::string> told;  // A map by name: the first reason stands.
   auto add = [&](const std::string& name, std::string_view state, std::string_view reason, std::string_view message) {
-    if (out.size() >= kMost) return;
+    if (out.size() >= kMost || !told.insert(name).second) return;
     out.push_back({{"name", name}, {"state", state}, {"reason", reason}, {"message", message.substr(0, kText)}});
   };
   for (const std::string& name : failed) {
