@@ -16,9 +16,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "k8sclient/client.h"
-#include "reconcilers/labels.h"
-#include "reconcilers/manifests.h"
+#include "k8sclient/api/client.h"
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/model/labels.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/http_frontend.h"
 #include "tests/sim/apiserver/in_process_transport.h"

@@ -7,8 +7,8 @@
 #include <ctime>
 #include <map>
 
-#include "reconcilers/fleet.h"
-#include "reconcilers/kai/names.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/kai_names.h"
 #include "reconcilers/registry.h"
 
 namespace {

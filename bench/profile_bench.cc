@@ -18,10 +18,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "controller/command_lint.h"
-#include "reconcilers/fleet.h"
-#include "reconcilers/manifests.h"
-#include "reconcilers/plan.h"
+#include "controller/commands/lint.h"
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/plan.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <fstream>
 #include <vector>
 
-#include "reconcilers/labels.h"
-#include "tests/reconcilers/fleet_model.h"
+#include "reconcilers/model/labels.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace {
 

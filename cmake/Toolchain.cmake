@@ -49,18 +49,31 @@ if(GSO_MOLD AND NOT GSO_SANITIZE)
   add_link_options(-fuse-ld=mold -Wl,-z,keep-text-section-prefix)
 endif()
 
-# gso_library(NAME SOURCES… DEPENDS …): a static library with the shared options.
-function(gso_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
-  target_link_libraries(${name} PUBLIC gso::options ${ARG_DEPENDS})
+# gso_precompile(TARGET HEADER): HEADER is compiled once for this target (a third of the time of a file is headers).
+function(gso_precompile target header)
+  target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/${header}>")
+  # ccache looks at what a file includes: with g++ it needs the precompiled header named in the preprocessor's output.
+  target_compile_options(${target} PRIVATE -fpch-preprocess)
 endfunction()
 
-# gso_test(NAME LABEL SOURCES… DEPENDS …): a GoogleTest executable, one ctest entry, with a ctest label.
+# gso_library(NAME SOURCES… DEPENDS … PRECOMPILED …): a static library with the shared options.
+function(gso_library name)
+  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC gso::options ${ARG_DEPENDS})
+  if(ARG_PRECOMPILED)
+    gso_precompile(${name} ${ARG_PRECOMPILED})
+  endif()
+endfunction()
+
+# gso_test(NAME LABEL SOURCES… DEPENDS … PRECOMPILED …): a GoogleTest executable, one ctest entry, with a ctest label.
 function(gso_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;PRECOMPILED" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE gso::options ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
+  if(ARG_PRECOMPILED)
+    gso_precompile(${name} ${ARG_PRECOMPILED})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)

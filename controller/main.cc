@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/cli.h"
+#include "controller/cli/cli.h"
 
 int main(int argc, char** argv) {
   // A peer that closes its end is an error of one request, not of the process.

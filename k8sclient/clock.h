@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "k8sclient/time.h"
+#include "k8sclient/value/time.h"
 
 namespace k8s {
 

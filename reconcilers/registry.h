@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/object.h"
-#include "reconcilers/fleet.h"
-#include "reconcilers/plan.h"
+#include "k8sclient/value/object.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/plan.h"
 
 namespace gso {
 
@@ -18,7 +18,7 @@ struct Access {
   std::vector<std::string> verbs;
 };
 
-// Its deletions need a last look at fresh lists (controller/kai_checks.h).
+// Its deletions need a last look at fresh lists (controller/kai/kai_reads.h).
 inline constexpr std::string_view kReservationGc = "pod.reservation-gc";
 inline constexpr std::string_view kKaiConfig = "kai.config";
 // Why a status is written, by PatchStatus or into the state ConfigMap: not worth a log line each.

@@ -8,12 +8,12 @@
 #include <set>
 #include <tuple>
 
-#include "reconcilers/assess.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/switches.h"
-#include "reconcilers/facts.h"
-#include "reconcilers/fleet_index.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/fleet.h"
-#include "reconcilers/plan.h"
-#include "reconcilers/snapshot.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "reconcilers/ailments.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/node/ailments.h"
 
 namespace gso {
 namespace {

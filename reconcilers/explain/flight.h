@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/fleet_index.h"
-#include "reconcilers/snapshot.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 

@@ -9,14 +9,14 @@
 #include <optional>
 #include <utility>
 
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/flight.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
-#include "reconcilers/facts.h"
-#include "reconcilers/fleet_index.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/registry.h"
-#include "reconcilers/rollout/status.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/assess.h"
-#include "reconcilers/fleet.h"
-#include "reconcilers/plan.h"
-#include "reconcilers/snapshot.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
+#include "reconcilers/node/assess.h"
 
 namespace gso {
 

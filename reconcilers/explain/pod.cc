@@ -8,15 +8,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "reconcilers/assess.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/fleet_index.h"
-#include "reconcilers/kai/names.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/waiting.h"
-#include "reconcilers/labels.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/node/assess.h"
 
 namespace gso {
 namespace {

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/error.h"
-#include "reconcilers/fleet.h"
-#include "reconcilers/plan.h"
-#include "reconcilers/severity.h"
-#include "reconcilers/snapshot.h"
+#include "k8sclient/value/error.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/severity.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/discovery.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/pod.h"
 
 namespace gso {

@@ -7,12 +7,12 @@
 #include <optional>
 #include <set>
 
-#include "reconcilers/assess.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/node_checks.h"
 #include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/facts.h"
-#include "reconcilers/fleet_index.h"
-#include "reconcilers/labels.h"
-#include "reconcilers/profile/node_checks.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
 
 namespace gso {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "reconcilers/explain/node.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "reconcilers/labels.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 namespace {

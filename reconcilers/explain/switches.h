@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "reconcilers/plan.h"
-#include "reconcilers/snapshot.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 

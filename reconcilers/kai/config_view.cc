@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "reconcilers/kai/names.h"
+#include "reconcilers/model/kai_names.h"
 
 namespace gso {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/kai/world.h"
+#include "reconcilers/model/kai_world.h"
 
 namespace gso {
 

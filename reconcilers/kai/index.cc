@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "reconcilers/kai/names.h"
-#include "reconcilers/labels.h"
-#include "reconcilers/snapshot.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 

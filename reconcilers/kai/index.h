@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "reconcilers/kai/config_view.h"
-#include "reconcilers/kai/world.h"
+#include "reconcilers/model/kai_world.h"
 
 namespace gso {
 

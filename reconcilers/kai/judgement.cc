@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "reconcilers/kai/index.h"
-#include "reconcilers/kai/names.h"
+#include "reconcilers/model/kai_names.h"
 
 namespace gso {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/kai/world.h"
-#include "reconcilers/plan.h"
+#include "reconcilers/model/kai_world.h"
+#include "reconcilers/model/plan.h"
 
 namespace gso {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/fleet.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/judgement.h"
-#include "reconcilers/plan.h"
-#include "reconcilers/rollout/pass.h"
+#include "reconcilers/model/plan.h"
 
 namespace gso {
 

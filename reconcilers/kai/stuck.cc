@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "reconcilers/discovery.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/kai/index.h"
-#include "reconcilers/kai/names.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/kai/waiting.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 

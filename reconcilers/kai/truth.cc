@@ -7,9 +7,9 @@
 #include <set>
 
 #include "reconcilers/kai/index.h"
-#include "reconcilers/kai/names.h"
 #include "reconcilers/kai/planners.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 

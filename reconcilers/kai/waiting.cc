@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "reconcilers/discovery.h"
-#include "reconcilers/kai/names.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reconcilers/kai/config_view.h"
-#include "reconcilers/snapshot.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 

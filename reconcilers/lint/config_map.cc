@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "k8sclient/base64.h"
+#include "k8sclient/value/base64.h"
+#include "reconcilers/cluster/profile_book.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/profile/expected.h"
-#include "reconcilers/profile_book.h"
 
 namespace gso {
 

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/json_text.h"
-#include "reconcilers/manifests.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/profile_document.h"
 #include "reconcilers/profile/yaml_node.h"

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/maintenance_window.h"
+#include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/expected.h"

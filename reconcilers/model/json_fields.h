@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "k8sclient/error.h"
-#include "k8sclient/object.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/object.h"
 
 namespace gso::json {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "k8sclient/object.h"
+#include "k8sclient/value/object.h"
 
 namespace gso {
 

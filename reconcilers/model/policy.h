@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/object.h"
-#include "k8sclient/selectors.h"
+#include "k8sclient/value/object.h"
+#include "k8sclient/value/selectors.h"
 
 namespace gso {
 
@@ -33,7 +33,7 @@ enum class DeletionPolicy { retain, revert };
 
 // When nodes may start: opens at the times that `cron` names in `time_zone`, and stays open for `duration`.
 struct MaintenanceWindow {
-  std::string cron;  // Five fields; see reconcilers/maintenance_window.h.
+  std::string cron;  // Five fields; see reconcilers/model/maintenance_window.h.
   k8s::Duration duration{0};
   std::string time_zone = "UTC";
   friend bool operator==(const MaintenanceWindow&, const MaintenanceWindow&) = default;

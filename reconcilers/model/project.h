@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "k8sclient/error.h"
+#include "k8sclient/value/error.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/policy.h"
 

@@ -1,8 +1,8 @@
 // DaemonSet and ControllerRevision: JSON -> projected value.
 #include <optional>
 
-#include "reconcilers/labels.h"
 #include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/project_toleration.h"
 

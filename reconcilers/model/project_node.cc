@@ -1,9 +1,9 @@
 // Node and ConfigMap: JSON -> projected value.
 #include <algorithm>
 
-#include "k8sclient/base64.h"
-#include "reconcilers/labels.h"
+#include "k8sclient/value/base64.h"
 #include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {

@@ -1,9 +1,9 @@
 // Pod: JSON -> projected value.
 #include <algorithm>
 
-#include "reconcilers/jobs.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/jobs.h"
 #include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/error.h"
+#include "k8sclient/value/error.h"
 #include "reconcilers/profile/expected.h"
 
 namespace gso {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/severity.h"
+#include "reconcilers/model/severity.h"
 
 namespace gso {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "reconcilers/labels.h"
-#include "reconcilers/rollout/pass.h"
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 

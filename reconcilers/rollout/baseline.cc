@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "reconcilers/labels.h"
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/gates.h"
-#include "reconcilers/rollout/pass.h"
 
 namespace gso {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "reconcilers/rollout/pass.h"
+#include "reconcilers/fleet/pass.h"
 
 namespace gso {
 

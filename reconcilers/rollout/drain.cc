@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "reconcilers/fleet.h"
-#include "reconcilers/jobs.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 

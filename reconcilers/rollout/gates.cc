@@ -6,9 +6,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/labels.h"
-#include "reconcilers/maintenance_window.h"
-#include "reconcilers/rollout/status.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 
@@ -62,7 +62,8 @@ std::string canary_unwell(const Pass& pass, const UnitKey& key, const Unit& unit
     if (group.unwell == 0 || group.pending.empty() || group.settled >= rollout.canary_nodes_per_group) continue;
     for (const std::string& name : pass.index.drifting) {
       const NodeAssessment& a = *pass.index.find(name);
-      if (a.policy != key.policy || a.key != key.key || a.product != product || pass.index.set_of(a).id() != key.set) continue;
+      if (a.policy != key.policy || a.key != key.key || a.product != product || pass.index.set_of(a).id() != key.set)
+        continue;
       return fmt::format(
           "{} was verified and does not show its profile any more: {}; it is restarted when that lasts {}", name,
           shown_difference(a), k8s::format_go_duration(rollout.verify_timeout));

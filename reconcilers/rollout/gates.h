@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "reconcilers/rollout/pass.h"
+#include "reconcilers/fleet/pass.h"
 
 namespace gso {
 

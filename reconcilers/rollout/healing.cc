@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "reconcilers/ailments.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/ailments.h"
 #include "reconcilers/rollout/kai_gate.h"
 
 namespace gso {

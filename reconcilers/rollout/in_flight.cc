@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "reconcilers/ailments.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/ailments.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/in_flight.h"
 #include "reconcilers/rollout/kai_gate.h"
-#include "reconcilers/rollout/pass.h"
 #include "reconcilers/rollout/turned.h"
 
 namespace gso {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reconcilers/rollout/pass.h"
+#include "reconcilers/fleet/pass.h"
 
 namespace gso {
 

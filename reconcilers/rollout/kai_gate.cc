@@ -5,7 +5,7 @@
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "reconcilers/rollout/pass.h"
+#include "reconcilers/fleet/pass.h"
 
 namespace gso {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "reconcilers/labels.h"
-#include "reconcilers/rollout/pass.h"
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 

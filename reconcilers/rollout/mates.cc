@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "reconcilers/labels.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/drain.h"
 
 namespace gso {

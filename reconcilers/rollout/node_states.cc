@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "reconcilers/labels.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {

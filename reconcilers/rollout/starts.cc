@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/labels.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/busy_nodes.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"

@@ -12,8 +12,8 @@
 #include <set>
 #include <string>
 
-#include "controller/options.h"
-#include "reconcilers/manifests.h"
+#include "controller/config/options.h"
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/project.h"
 #include "tests/chart/source_files.h"
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "controller/metrics.h"
-#include "reconcilers/manifests.h"
+#include "controller/serving/metrics.h"
+#include "reconcilers/cluster/manifests.h"
 #include "tests/chart/source_files.h"
 
 namespace gso {

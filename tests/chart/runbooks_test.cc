@@ -14,9 +14,9 @@
 namespace gso {
 namespace {
 
-// Part of reconcilers/labels.h, from one headline to the next.
+// Part of reconcilers/model/labels.h, from one headline to the next.
 std::string section_of_labels(const std::string& headline) {
-  const std::string text = read("reconcilers/labels.h");
+  const std::string text = read("reconcilers/model/labels.h");
   const std::size_t from = text.find("// --- " + headline);
   EXPECT_NE(from, std::string::npos) << headline;
   return from == std::string::npos ? "" : text.substr(from, text.find("// --- ", from + 1) - from);
@@ -84,7 +84,7 @@ TEST(Runbooks, EveryReasonOfAFindingHasARowSomewhere) {
 
 // What an alert selects by must be something that the code says.
 TEST(Runbooks, ReasonsInAlertsExist) {
-  const std::string code = sources() + read("reconcilers/labels.h");
+  const std::string code = sources() + read("reconcilers/model/labels.h");
   const std::string alerts = read("charts/gpu-sharing-operator/files/alerts.yaml");
   const std::regex plain(R"re(reason=~?"([A-Za-z|]+)")re");
   std::set<std::string> reasons;

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "k8sclient/time.h"
+#include "k8sclient/value/time.h"
 
 namespace gso::conformance {
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "k8sclient/curl_transport.h"
-#include "k8sclient/kubeconfig.h"
+#include "k8sclient/auth/kubeconfig.h"
+#include "k8sclient/transport/curl_transport.h"
 #include "tests/conformance/server.h"
 
 namespace gso::conformance {

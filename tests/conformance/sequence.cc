@@ -8,7 +8,7 @@
 #include <iterator>
 #include <map>
 
-#include "reconcilers/manifests.h"
+#include "reconcilers/cluster/manifests.h"
 
 namespace gso::conformance {
 namespace {

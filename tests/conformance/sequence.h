@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "k8sclient/error.h"
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
+#include "k8sclient/value/error.h"
 
 namespace gso::conformance {
 

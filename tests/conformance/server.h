@@ -6,8 +6,8 @@
 #include <string>
 
 #include "k8sclient/clock.h"
-#include "k8sclient/error.h"
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
+#include "k8sclient/value/error.h"
 
 namespace gso::conformance {
 

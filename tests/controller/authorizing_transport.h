@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
 #include "tests/controller/scripted_transport.h"
 
 namespace gso {

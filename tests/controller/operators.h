@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "controller/logging.h"
-#include "controller/manager.h"
-#include "controller/metrics.h"
-#include "controller/runtime.h"
-#include "reconcilers/manifests.h"
+#include "controller/config/logging.h"
+#include "controller/runtime/manager.h"
+#include "controller/runtime/run_operator.h"
+#include "controller/serving/metrics.h"
+#include "reconcilers/cluster/manifests.h"
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"

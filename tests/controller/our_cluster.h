@@ -10,8 +10,8 @@
 #include <sstream>
 #include <string>
 
-#include "k8sclient/client.h"
-#include "reconcilers/manifests.h"
+#include "k8sclient/api/client.h"
+#include "reconcilers/cluster/manifests.h"
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"

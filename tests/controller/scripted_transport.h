@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "k8sclient/clock.h"
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
 
 namespace gso {
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""docs/labels.md against reconcilers/labels.h: each key of the code stands on the page, and no key of ours that the code does
+"""docs/labels.md against reconcilers/model/labels.h: each key of the code stands on the page, and no key of ours that the code does
 not have. Prints "N passed, N failed"."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CODE = (ROOT / "reconcilers/labels.h").read_text(encoding="utf-8")
+CODE = (ROOT / "reconcilers/model/labels.h").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs/labels.md").read_text(encoding="utf-8")
 # Of no object: the API's version, and names of resources.
 NO_KEYS = {"gpusharing.dev/v1alpha1", "nvidia.com/gpu"}
@@ -18,9 +18,9 @@ def main():
     for key in sorted(keys):
         shown = key + "*" if key.endswith(".") else key
         if f"`{shown}`" not in PAGE:
-            failures.append(f"{key} of reconcilers/labels.h is not in docs/labels.md")
+            failures.append(f"{key} of reconcilers/model/labels.h is not in docs/labels.md")
     ours = set(re.findall(r"`(gpusharing\.dev/[\w.-]+)`", PAGE))
-    failures += [f"{key} of docs/labels.md is not in reconcilers/labels.h" for key in sorted(ours - keys)]
+    failures += [f"{key} of docs/labels.md is not in reconcilers/model/labels.h" for key in sorted(ours - keys)]
     print(*failures, sep="\n")
     print(f"{len(keys | ours) - len(failures)} passed, {len(failures)} failed")
     sys.exit(1 if failures else 0)

@@ -9,10 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/facts.h"
+#include "reconcilers/checks/preflight.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/lint.h"
-#include "reconcilers/manifests.h"
-#include "reconcilers/preflight.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/node_devices.h"
 #include "reconcilers/profile/profile.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
 #include "tests/sim/sim_clock.h"
 
 namespace k8s::test {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/fleet.h"
-#include "reconcilers/snapshot.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso::test {
 

@@ -3,10 +3,10 @@
 
 #include <functional>
 
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/kai/index.h"
-#include "reconcilers/kai/names.h"
-#include "reconcilers/labels.h"
-#include "reconcilers/manifests.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/registry.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "reconcilers/kai/config_view.h"
-#include "reconcilers/kai/names.h"
 #include "reconcilers/kai/planners.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 
 namespace gso::test {

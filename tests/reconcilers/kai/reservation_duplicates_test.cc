@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/kai/judgement.h"
-#include "reconcilers/kai/names.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 
 namespace gso::test {

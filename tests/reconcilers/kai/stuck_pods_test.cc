@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "reconcilers/kai/names.h"
 #include "reconcilers/kai/waiting.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test {

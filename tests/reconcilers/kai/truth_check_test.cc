@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "reconcilers/kai/index.h"
-#include "reconcilers/kai/names.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test {

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "k8sclient/clock.h"
-#include "k8sclient/object.h"
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
+#include "k8sclient/value/object.h"
 #include "tests/sim/apiserver/audit.h"
 #include "tests/sim/apiserver/request.h"
 #include "tests/sim/apiserver/storage.h"

@@ -8,7 +8,7 @@
 #include <regex>
 #include <set>
 
-#include "k8sclient/time.h"
+#include "k8sclient/value/time.h"
 #include "tests/sim/apiserver/cel_syntax.h"
 
 namespace gso::sim {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
 #include "tests/sim/apiserver/request.h"
 #include "tests/sim/apiserver/resource.h"
 

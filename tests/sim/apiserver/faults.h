@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/time.h"
+#include "k8sclient/value/time.h"
 
 namespace gso::sim {
 

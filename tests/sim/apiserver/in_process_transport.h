@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/faults.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
 
 namespace gso::sim {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "k8sclient/time.h"
+#include "k8sclient/value/time.h"
 #include "tests/sim/apiserver/resource.h"
 #include "tests/sim/apiserver/status.h"
 

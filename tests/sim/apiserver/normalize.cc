@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "k8sclient/time.h"
+#include "k8sclient/value/time.h"
 #include "tests/sim/apiserver/quantity.h"
 #include "tests/sim/apiserver/schema.h"
 

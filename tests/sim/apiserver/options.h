@@ -1,7 +1,7 @@
 // The options of writes: query parameters and DeleteOptions.
 #pragma once
 
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
 #include "tests/sim/apiserver/request.h"
 #include "tests/sim/apiserver/status.h"
 #include "tests/sim/apiserver/writer.h"

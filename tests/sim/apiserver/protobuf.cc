@@ -14,8 +14,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "k8sclient/base64.h"
-#include "k8sclient/time.h"
+#include "k8sclient/value/base64.h"
+#include "k8sclient/value/time.h"
 #include "tests/sim/apiserver/builtin_types.h"
 
 namespace gso::sim {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/time.h"
+#include "k8sclient/value/time.h"
 #include "tests/sim/apiserver/resource.h"
 #include "tests/sim/apiserver/status.h"
 #include "tests/sim/apiserver/storage.h"

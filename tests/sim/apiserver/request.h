@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/object.h"
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
+#include "k8sclient/value/object.h"
 #include "tests/sim/apiserver/resource.h"
 
 namespace gso::sim {

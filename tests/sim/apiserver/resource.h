@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "k8sclient/object.h"
-#include "k8sclient/time.h"
+#include "k8sclient/value/object.h"
+#include "k8sclient/value/time.h"
 #include "tests/sim/apiserver/schema.h"
 #include "tests/sim/apiserver/status.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
 
 namespace gso::sim {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "k8sclient/clock.h"
-#include "k8sclient/object.h"
+#include "k8sclient/value/object.h"
 
 namespace gso::sim {
 

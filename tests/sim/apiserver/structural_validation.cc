@@ -7,7 +7,7 @@
 #include <regex>
 #include <set>
 
-#include "k8sclient/time.h"
+#include "k8sclient/value/time.h"
 #include "tests/sim/apiserver/cel.h"
 #include "tests/sim/apiserver/field_set.h"
 #include "tests/sim/apiserver/structural.h"

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "tests/sim/fleet/node_agent.h"
 #include "tests/sim/fleet/site.h"

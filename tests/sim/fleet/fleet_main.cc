@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/auth/kubeconfig.h"
 #include "k8sclient/clock.h"
-#include "k8sclient/curl_transport.h"
-#include "k8sclient/kubeconfig.h"
+#include "k8sclient/transport/curl_transport.h"
 #include "tests/sim/fleet/fleet.h"
 #include "tests/sim/fleet/topology.h"
 

@@ -1,7 +1,7 @@
 // The resources that the emulator reads and writes.
 #pragma once
 
-#include "k8sclient/object.h"
+#include "k8sclient/value/object.h"
 
 namespace gso::sim {
 

@@ -11,9 +11,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "k8sclient/error.h"
-#include "k8sclient/object.h"
-#include "k8sclient/watcher.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/object.h"
+#include "k8sclient/watch/watcher.h"
 
 namespace gso::sim {
 

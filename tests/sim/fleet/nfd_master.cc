@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "k8sclient/selectors.h"
+#include "k8sclient/value/selectors.h"
 #include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 

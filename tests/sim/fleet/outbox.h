@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
 
 namespace gso::sim {
 

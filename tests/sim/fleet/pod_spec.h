@@ -8,8 +8,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "k8sclient/object.h"
-#include "k8sclient/time.h"
+#include "k8sclient/value/object.h"
+#include "k8sclient/value/time.h"
 
 namespace gso::sim {
 

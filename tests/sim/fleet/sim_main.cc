@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/http_frontend.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "tests/sim/fleet/agenda.h"
 #include "tests/sim/fleet/mirror.h"

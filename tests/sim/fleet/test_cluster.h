@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
 #include "tests/sim/fleet/fleet.h"

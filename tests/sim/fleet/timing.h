@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <random>
 
-#include "k8sclient/time.h"
+#include "k8sclient/value/time.h"
 
 namespace gso::sim {
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/transport.h"
+#include "k8sclient/transport/transport.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/kai/kai_objects.h"
 #include "tests/sim/sim_clock.h"

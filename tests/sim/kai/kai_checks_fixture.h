@@ -9,9 +9,9 @@
 #include <set>
 #include <string>
 
-#include "controller/kai_checks.h"
-#include "k8sclient/client.h"
-#include "reconcilers/kai/names.h"
+#include "controller/kai/kai_reads.h"
+#include "k8sclient/api/client.h"
+#include "reconcilers/model/kai_names.h"
 #include "reconcilers/registry.h"
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/kai/names.h"
+#include "reconcilers/model/kai_names.h"
 #include "tests/sim/kai/kai_checks_fixture.h"
 
 namespace gso::sim {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/kai_lookups.h"
+#include "controller/kai/lookup_queue.h"
 #include "tests/sim/kai/kai_checks_fixture.h"
 
 namespace gso::sim {

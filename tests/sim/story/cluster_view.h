@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
-#include "k8sclient/watcher.h"
+#include "k8sclient/watch/watcher.h"
 #include "tests/sim/fleet/mirror.h"
 
 namespace gso::sim {

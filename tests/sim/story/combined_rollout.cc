@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "reconcilers/labels.h"
-#include "tests/reconcilers/fleet_model.h"
+#include "reconcilers/model/labels.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/story/combined_setting.h"
 #include "tests/sim/story/kai_tenants.h"

@@ -1,13 +1,13 @@
-// One Combination (tests/reconcilers/combinations.h) on the simulated API server with the whole operator: executor,
-// expectations, queue, leader election and Events, in virtual time, the invariants judged on every write.
+// One Combination (tests/reconcilers/combinations/combinations.h) on the simulated API server with the whole operator:
+// executor, expectations, queue, leader election and Events, in virtual time, the invariants judged on every write.
 #pragma once
 
 #include <cstdint>
 #include <set>
 #include <string>
 
-#include "k8sclient/time.h"
-#include "tests/reconcilers/combinations.h"
+#include "k8sclient/value/time.h"
+#include "tests/reconcilers/combinations/combinations.h"
 
 namespace gso::sim {
 

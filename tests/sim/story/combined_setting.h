@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-#include "tests/reconcilers/combinations.h"
+#include "tests/reconcilers/combinations/combinations.h"
 #include "tests/sim/fleet/node_agent.h"
 #include "tests/sim/story/invariants.h"
 #include "tests/sim/story/operator_control.h"

@@ -6,7 +6,7 @@
 #include <deque>
 #include <utility>
 
-#include "controller/logging.h"
+#include "controller/config/logging.h"
 
 namespace gso::sim {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "controller/runtime.h"
+#include "controller/runtime/run_operator.h"
 #include "tests/sim/story/operator_control.h"
 
 namespace gso::sim {

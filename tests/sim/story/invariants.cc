@@ -4,7 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/labels.h"
+#include "reconcilers/model/labels.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/object.h"
+#include "k8sclient/value/object.h"
 #include "tests/sim/apiserver/api_server.h"
 
 namespace gso::sim {

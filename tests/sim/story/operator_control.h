@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "k8sclient/error.h"
+#include "k8sclient/value/error.h"
 
 namespace gso::sim {
 

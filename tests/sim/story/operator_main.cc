@@ -3,8 +3,8 @@
 #include <csignal>
 #include <iostream>
 
-#include "controller/command_run.h"
-#include "controller/settings.h"
+#include "controller/commands/run.h"
+#include "controller/config/option_flags.h"
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);

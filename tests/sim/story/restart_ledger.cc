@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "reconcilers/labels.h"
+#include "reconcilers/model/labels.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "reconcilers/kai/names.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {

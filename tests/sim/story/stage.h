@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "tests/sim/fleet/topology.h"
 #include "tests/sim/story/cluster_view.h"

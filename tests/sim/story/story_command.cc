@@ -18,11 +18,11 @@
 #include <string>
 #include <utility>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/auth/kubeconfig.h"
 #include "k8sclient/clock.h"
-#include "k8sclient/curl_transport.h"
-#include "k8sclient/kubeconfig.h"
-#include "reconcilers/manifests.h"
+#include "k8sclient/transport/curl_transport.h"
+#include "reconcilers/cluster/manifests.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/http_frontend.h"
 #include "tests/sim/apiserver/in_process_transport.h"

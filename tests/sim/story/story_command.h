@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "k8sclient/client.h"
+#include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "tests/sim/story/story.h"
 

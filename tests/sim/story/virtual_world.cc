@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "reconcilers/manifests.h"
+#include "reconcilers/cluster/manifests.h"
 
 namespace gso::sim {
 

@@ -1,0 +1,89 @@
+// One page of each kind, names only, within a deadline.
+#include "controller/cli/completion_names.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include "controller/commands/shared/session.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+constexpr std::chrono::seconds kPatience(2);
+constexpr int kMostNames = 500;
+
+k8s::Gvr gvr_of(NameQuestion::Kind kind) {
+  switch (kind) {
+    case NameQuestion::Kind::node:
+      return {"", "v1", "nodes"};
+    case NameQuestion::Kind::name_space:
+      return {"", "v1", "namespaces"};
+    case NameQuestion::Kind::pod:
+      return {"", "v1", "pods"};
+    case NameQuestion::Kind::policy:
+      return {std::string(kGroup), "v1alpha1", "sharingpolicies"};
+    case NameQuestion::Kind::rollout:
+      return {std::string(kGroup), "v1alpha1", "sharingrollouts"};
+  }
+  return {};
+}
+
+std::string name_in(std::string_view json) {
+  const auto object = nlohmann::json::parse(json, nullptr, false);
+  const auto meta = object.is_object() ? object.find("metadata") : object.end();
+  if (!object.is_object() || meta == object.end() || !meta->is_object()) return {};
+  return meta->value("name", "");
+}
+
+asio::awaitable<int> ask(Session session, std::vector<NameQuestion> questions, std::vector<std::string>* names) {
+  k8s::ClientOptions options;
+  options.max_retries = 0;
+  options.request_timeout = kPatience;
+  k8s::ApiClient client(session.transport, session.clock, options);
+  *names = co_await list_names(&client, session.clock, questions, session.namespace_name);
+  co_return 0;
+}
+
+}  // namespace
+
+asio::awaitable<std::vector<std::string>> list_names(k8s::ApiClient* client, k8s::Clock* clock,
+                                                     std::vector<NameQuestion> questions, std::string ns) {
+  std::vector<std::string> out;
+  const k8s::MonoTime deadline = clock->monotonic() + kPatience;
+  for (const NameQuestion& question : questions) {
+    k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
+      const std::string name = json ? name_in(*json) : std::string();
+      if (!name.empty()) out.push_back(question.before + name + question.after);
+      return {};
+    });
+    k8s::ListOptions options;
+    options.page_limit = kMostNames;
+    options.call.deadline = deadline;
+    if (question.kind == NameQuestion::Kind::pod) options.ns = question.ns.empty() ? ns : question.ns;
+    const k8s::Gvr gvr = gvr_of(question.kind);
+    const std::string first_page;
+    const k8s::Result<k8s::ListPage> page = co_await client->list_page(gvr, options, first_page, &sink);
+    if (!page) continue;
+  }
+  co_return out;
+}
+
+std::vector<std::string> names_of_cluster(const std::vector<NameQuestion>& questions,
+                                          const NameConnection& connection) {
+  std::vector<std::string> out;
+  Options options;
+  options.kubeconfig = connection.kubeconfig;
+  options.context = connection.context;
+  std::ostream nowhere(nullptr);
+  (void)run_connected("completion", options, nowhere,
+                      [&](const Session& session) { return ask(session, questions, &out); });
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,38 @@
+// Names of the cluster's objects for a shell that completes a word.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+
+namespace gso {
+
+struct NameQuestion {
+  enum class Kind { node, name_space, pod, policy, rollout } kind = Kind::node;
+  std::string ns;      // Of pods; empty: that of the kubeconfig's context.
+  std::string before;  // What stands before each name: "policy/", "team-a/".
+  std::string after;   // And behind it: "/".
+};
+
+// How the cluster is reached, as the words so far say.
+struct NameConnection {
+  std::string kubeconfig;
+  std::string context;
+};
+using NameSource = std::function<std::vector<std::string>(const std::vector<NameQuestion>& questions,
+                                                          const NameConnection& connection)>;
+
+// Asks the cluster, for two seconds in all, at most 500 names for each question. Nobody waits for an error or reads it
+// while typing: what cannot be had is not offered.
+[[nodiscard]] std::vector<std::string> names_of_cluster(const std::vector<NameQuestion>& questions,
+                                                        const NameConnection& connection);
+
+// The same on a given client. `ns`: of a pod's question without one.
+boost::asio::awaitable<std::vector<std::string>> list_names(k8s::ApiClient* client, k8s::Clock* clock,
+                                                            std::vector<NameQuestion> questions, std::string ns);
+
+}  // namespace gso

@@ -1,0 +1,212 @@
+// The checks, one after the other; only the leader is waited for.
+#include "controller/commands/check.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/commands/shared/session.h"
+#include "controller/reading/cluster_reader.h"
+#include "reconcilers/fleet/fleet_index.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+constexpr std::string_view kCommand = "gpu-sharing-operator check";
+constexpr Duration kPoll = std::chrono::milliseconds(500);
+
+// What was found, for people. A failed line decides the exit status.
+struct Findings {
+  std::vector<std::pair<bool, std::string>> lines;
+  std::optional<k8s::Error> unreachable;
+};
+
+asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
+                                   Findings* found) {
+  const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
+  const k8s::MonoTime end = clock->monotonic() + timeout;
+  const std::unique_ptr<k8s::Signal> never = clock->make_signal();
+  std::string why;
+  for (;;) {
+    const k8s::CallOptions call;
+    const k8s::Result<std::string> lease = co_await client->get(leases, key, call);
+    const bool refused = !lease && lease.error().reason == k8s::Reason::forbidden;
+    if (refused) {  // Waiting mends no right.
+      found->lines.emplace_back(false, explain_error(lease.error(), "get", leases, key.ns));
+      co_return;
+    }
+    why = lease ? "" : lease.error().message;
+    if (lease && lease_is_held(*lease, clock->now(), &why)) {
+      const auto holder = nlohmann::json::parse(*lease)["spec"].value("holderIdentity", "");
+      found->lines.emplace_back(true, fmt::format("{} leads", holder));
+      co_return;
+    }
+    if (clock->monotonic() >= end) break;
+    co_await never->wait_until(clock->monotonic() + kPoll);
+  }
+  found->lines.emplace_back(false, fmt::format("no leader within {}: {}", k8s::format_go_duration(timeout), why));
+}
+
+// Both, or neither: the operator does without them, but not with one.
+std::pair<bool, std::string> our_kinds(const OurKinds& ours, std::size_t policies) {
+  if (ours.policies == Served::unknown || ours.rollouts == Served::unknown)
+    return {false, "our CRDs may not be read: whether the record is theirs or the state ConfigMap's is not known"};
+  if (ours.policies == Served::yes && ours.rollouts == Served::yes)
+    return {true, fmt::format("our CRDs are served, with {} policies", policies)};
+  if (ours.policies == Served::no && ours.rollouts == Served::no)
+    return {true, "our CRDs are not served: the record is kept in the state ConfigMap"};
+  const bool rollouts = ours.rollouts == Served::no;
+  return {
+      false,
+      fmt::format("CRD {}.gpusharing.dev is not served, and {}.gpusharing.dev is. The operator works without both "
+                  "meanwhile: as if there were no SharingPolicies, with its record in the state ConfigMap. Put it "
+                  "back: `helm upgrade RELEASE CHART --reuse-values`, or `kubectl apply --server-side -f` on the "
+                  "CRDs of the chart (files/crds)",
+                  rollouts ? "sharingrollouts" : "sharingpolicies", rollouts ? "sharingpolicies" : "sharingrollouts")};
+}
+
+// What the operator writes in the course of a rollout: as the chart grants it.
+std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settings) {
+  constexpr const char* kOurs = "gpusharing.dev";
+  std::vector<Attempt> out{
+      {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingpolicies"}, .ns = "", .subresource = "status"},
+      {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = "status"},
+      {.verbs = {"create"}, .gvr = {"events.k8s.io", "v1", "events"}, .ns = "", .subresource = ""},
+      {.verbs = {"update"},
+       .gvr = {"coordination.k8s.io", "v1", "leases"},
+       .ns = settings.operator_namespace,
+       .subresource = ""}};
+  if (settings.rollouts == PolicyMode::observe) return out;
+  out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "nodes"}, .ns = "", .subresource = ""});
+  out.push_back({.verbs = {"create"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = ""});
+  out.push_back(
+      {.verbs = {"patch"}, .gvr = {"", "v1", "configmaps"}, .ns = settings.operator_namespace, .subresource = ""});
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  std::set<std::string> namespaces;
+  for (const OperandSet& set : index.operand_sets()) namespaces.insert(set.ns);
+  for (const std::string& ns : namespaces) {
+    out.push_back({.verbs = {"delete"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = ""});
+    out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "configmaps"}, .ns = ns, .subresource = ""});
+  }
+  return out;
+}
+
+std::string review_of(const Attempt& attempt) {
+  nlohmann::json wanted{
+      {"verb", attempt.verbs.front()}, {"group", attempt.gvr.group}, {"resource", attempt.gvr.resource}};
+  if (!attempt.ns.empty()) wanted["namespace"] = attempt.ns;
+  if (!attempt.subresource.empty()) wanted["subresource"] = attempt.subresource;
+  return nlohmann::json{{"apiVersion", "authorization.k8s.io/v1"},
+                        {"kind", "SelfSubjectAccessReview"},
+                        {"spec", {{"resourceAttributes", wanted}}}}
+      .dump();
+}
+
+std::string in_words(const Attempt& attempt) {
+  return fmt::format("{} {}{}{}{}", attempt.verbs.front(), attempt.gvr.resource, attempt.subresource.empty() ? "" : "/",
+                     attempt.subresource, attempt.ns.empty() ? "" : " in namespace " + attempt.ns);
+}
+
+asio::awaitable<void> check_writes(k8s::ApiClient* client, std::vector<Attempt> wanted, Findings* found) {
+  const k8s::Gvr reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
+  std::size_t allowed = 0;
+  for (const Attempt& attempt : wanted) {
+    const std::string review = review_of(attempt);
+    const std::string no_namespace;
+    const k8s::WriteOptions options;
+    const k8s::Result<std::string> answer = co_await client->create(reviews, no_namespace, review, options);
+    if (!answer) {
+      found->lines.emplace_back(false, "what it may write is not known: " + answer.error().message);
+      co_return;
+    }
+    const auto json = nlohmann::json::parse(*answer, nullptr, false);
+    const auto status = json.is_object() ? json.find("status") : json.end();
+    if (json.is_object() && status != json.end() && status->value("allowed", false)) {
+      ++allowed;
+    } else {
+      found->lines.emplace_back(false, fmt::format("it may not {}", in_words(attempt)));
+    }
+  }
+  if (allowed == wanted.size())
+    found->lines.emplace_back(true, fmt::format("all {} kinds of writes that rollouts take are granted", allowed));
+}
+
+asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
+                                Findings* found) {
+  World world;
+  std::vector<std::string> incomplete;
+  const PlannerSettings settings = options.planner_settings();
+  OurKinds ours;
+  const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &ours);
+  if (!read) {
+    found->unreachable = read.error();
+    co_return;
+  }
+  found->lines.emplace_back(
+      true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
+  for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
+  found->lines.push_back(our_kinds(ours, world.policies.size()));
+  if (check.writes) {
+    const std::vector<Attempt> wanted = writes_of(world, settings);
+    co_await check_writes(client, wanted, found);
+  }
+  const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
+  co_await check_leader(client, clock, lease, check.timeout, found);
+}
+
+}  // namespace
+
+asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
+                                      std::ostream* out, std::ostream* err) {
+  Findings found;
+  co_await check_all(client, clock, options, check, &found);
+  if (found.unreachable) {
+    *err << kCommand << ": " << found.unreachable->message << "\n";
+    co_return 2;
+  }
+  bool fine = true;
+  for (const auto& [good, text] : found.lines) {
+    *out << (good ? "ok      " : "MISSING ") << text << "\n";
+    fine = fine && good;
+  }
+  co_return fine ? 0 : 1;
+}
+
+bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why) {
+  const auto lease = nlohmann::json::parse(lease_json, nullptr, false);
+  const auto spec = lease.is_object() ? lease.find("spec") : lease.end();
+  if (!lease.is_object() || spec == lease.end() || !spec->is_object()) {
+    *why = "the Lease has no spec";
+    return false;
+  }
+  if (spec->value("holderIdentity", "").empty()) {
+    *why = "nobody holds the Lease";
+    return false;
+  }
+  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(spec->value("renewTime", ""));
+  const auto lasts = std::chrono::seconds(spec->value("leaseDurationSeconds", 15));
+  if (!renewed || now - *renewed > lasts) {
+    *why = fmt::format("{} has not renewed the Lease since {}", spec->value("holderIdentity", ""),
+                       spec->value("renewTime", "ever"));
+    return false;
+  }
+  return true;
+}
+
+int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {
+  return run_connected(kCommand, options, err, [&](const Session& session) {
+    return check_on_cluster(session.client, session.clock, options, check, &out, &err);
+  });
+}
+
+}  // namespace gso

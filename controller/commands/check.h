@@ -1,0 +1,33 @@
+// `check`: whether an installation works, as its own account sees it. What `helm test` runs.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <iosfwd>
+#include <string>
+
+#include "controller/config/options.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/time.h"
+
+namespace gso {
+
+struct CheckOptions {
+  Duration timeout = std::chrono::seconds(30);  // How long to wait for a leader.
+  // Also whether this account may send the operator's writes (SelfSubjectAccessReview; nothing is written). A person's
+  // account may not.
+  bool writes = false;
+};
+
+// One line for each thing looked at: what the account may read, and write where asked for, our CRDs, and a leader that
+// renews its Lease. Exit status: 0 fine, 1 when something is missing, 2 when the cluster cannot be reached.
+[[nodiscard]] int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err);
+
+// The same on a given client.
+boost::asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, Options options,
+                                             CheckOptions check, std::ostream* out, std::ostream* err);
+
+// Whether the text of a Lease shows a leader at `now`; if not, `why` says what is wrong.
+[[nodiscard]] bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why);
+
+}  // namespace gso

@@ -1,0 +1,337 @@
+// Stop the operator, hold its lease, take everything back, and leave neither lease nor record.
+#include "controller/commands/cleanup.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <random>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/commands/shared/session.h"
+#include "controller/runtime/leader_election.h"
+#include "controller/runtime/task_group.h"
+#include "controller/writes/schedule.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/project.h"
+#include "reconcilers/status/cleanup.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kUnreadable = 2;
+constexpr int kPasses = 5;  // A node that changes under our hands is read again.
+constexpr Duration kPoll = std::chrono::milliseconds(250);
+
+struct CleanupRun {
+  k8s::ApiClient* client = nullptr;
+  k8s::Clock* clock = nullptr;
+  CleanupOptions cleanup;
+  Options options;
+  PlannerSettings settings;
+  LeaderElector* elector = nullptr;
+  std::ostream* out = nullptr;
+  std::ostream* err = nullptr;
+  std::size_t done = 0;
+  std::vector<std::string> kept;
+  std::vector<std::string> removed;  // Record and Lease.
+  int fail(int code, std::string_view why) const {
+    *err << "gpu-sharing-operator cleanup: " << why << "\n";
+    return code;
+  }
+};
+
+// True when it is scaled to 0, or was never there.
+asio::awaitable<bool> stop_deployment(CleanupRun* run) {
+  if (run->cleanup.stop_deployment.empty() || run->cleanup.dry_run) co_return true;
+  const k8s::Gvr gvr{"apps", "v1", "deployments"};
+  const k8s::ObjectKey key{run->settings.operator_namespace, run->cleanup.stop_deployment};
+  k8s::WriteOptions options;
+  options.subresource = "scale";
+  const std::string body = R"({"spec":{"replicas":0}})";
+  const k8s::Result<std::string> scaled = co_await run->client->merge_patch(gvr, key, body, options);
+  if (!scaled && scaled.error().reason != k8s::Reason::not_found) {
+    (void)run->fail(kFailed, scaled.error().message);
+    co_return false;
+  }
+  *run->out << fmt::format("Deployment {}: {}\n", k8s::to_string(key), scaled ? "scaled to 0" : "is not there");
+  co_return true;
+}
+
+asio::awaitable<bool> wait_for_lease(CleanupRun* run) {
+  const k8s::MonoTime end = run->clock->monotonic() + run->cleanup.timeout;
+  while (!run->elector->may_write()) {
+    if (run->clock->monotonic() >= end) {
+      const std::optional<k8s::Error>& problem = run->elector->problem();
+      const std::string& holder = run->elector->observed().holder;
+      (void)run->fail(kFailed,
+                      problem ? fmt::format("the lease cannot be had: {}", problem->message)
+                              : fmt::format("{} holds the lease {}/{} after {}: stop the operator first",
+                                            holder.empty() ? "somebody" : holder, run->settings.operator_namespace,
+                                            run->options.lease_name, k8s::format_go_duration(run->cleanup.timeout)));
+      co_return false;
+    }
+    co_await run->clock->sleep_for(kPoll);
+  }
+  co_return true;
+}
+
+asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction planned) {
+  const ObjectRef target = target_of(planned.action);
+  const k8s::ObjectKey key{target.ns, target.name};
+  k8s::WriteOptions options;
+  options.before_send = [run]() -> k8s::Result<void> {
+    if (run->elector->may_write()) return {};
+    return k8s::fail(k8s::Reason::cancelled, "the lease was lost");
+  };
+  std::string body;
+  if (const auto* node = std::get_if<PatchNode>(&planned.action)) body = merge_patch_of(*node);
+  if (const auto* patch = std::get_if<PatchFinalizers>(&planned.action)) {
+    const Json json{{"metadata", {{"resourceVersion", patch->resource_version}, {"finalizers", patch->finalizers}}}};
+    body = json.dump();
+  }
+  if (const auto* patch = std::get_if<PatchStatus>(&planned.action)) {
+    options.subresource = "status";
+    const Json json{{"metadata", {{"uid", patch->object.uid}}}, {"status", Json::parse(patch->status_json)}};
+    body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  const k8s::Gvr gvr = resource_of(target);
+  k8s::Result<std::string> answer = co_await run->client->merge_patch(gvr, key, body, options);
+  co_return answer;
+}
+
+template <class T>
+asio::awaitable<k8s::Result<void>> list_all(k8s::ApiClient* client, k8s::Gvr gvr,
+                                            k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
+  k8s::ItemFunction sink([=](std::optional<std::string_view> json) -> k8s::Result<void> {
+    k8s::Result<T> object =
+        json ? project(*json) : k8s::Result<T>(k8s::fail(k8s::Reason::invalid, "the list starts over"));
+    if (object) store->apply(*std::move(object));
+    return {};
+  });
+  const k8s::ListOptions everything;
+  const k8s::Result<std::string> listed = co_await client->list(gvr, everything, &sink);
+  if (!listed) co_return unlisted(listed.error(), gvr);
+  co_return k8s::Result<void>{};
+}
+
+// Nodes, what selects them, and our policies: no ConfigMap and no operand pod is needed.
+asio::awaitable<k8s::Result<void>> read_ours(k8s::ApiClient* client, World* world) {
+  const k8s::Gvr nodes{"", "v1", "nodes"};
+  const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
+  const k8s::Gvr policies{std::string(kGroup), "v1alpha1", "sharingpolicies"};
+  k8s::Result<void> listed = co_await list_all<Node>(client, nodes, &project_node, &world->nodes);
+  if (!listed) co_return listed;
+  listed = co_await list_all<DaemonSet>(client, daemonsets, &project_daemonset, &world->daemonsets);
+  if (!listed) co_return listed;
+  const k8s::Result<bool> served = co_await client->served(policies);
+  if (!served) co_return std::unexpected(served.error());
+  if (*served) listed = co_await list_all<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
+  if (!listed) co_return listed;
+  const k8s::Gvr rollouts{std::string(kGroup), "v1alpha1", "sharingrollouts"};
+  const k8s::Result<bool> records = co_await client->served(rollouts);
+  if (!records) co_return std::unexpected(records.error());
+  if (*records)
+    listed = co_await list_all<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
+  co_return listed;
+}
+
+// Nodes of these with GPU consumers; one that cannot be asked counts as used.
+asio::awaitable<std::set<std::string>> nodes_in_use(CleanupRun* run, World* world, std::set<std::string> nodes) {
+  std::set<std::string> used;
+  const k8s::Gvr pods{"", "v1", "pods"};
+  for (const std::string& node : nodes) {
+    bool busy = false;
+    k8s::ListOptions options;
+    options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
+    k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
+      const k8s::Result<Pod> pod = json ? project_pod(*json) : k8s::Result<Pod>(Pod());
+      busy = json && (busy || !pod || is_gpu_consumer(*pod, *world));
+      return {};
+    });
+    const k8s::Result<std::string> listed = co_await run->client->list(pods, options, &sink);
+    if (!listed || busy) used.insert(node);
+  }
+  co_return used;
+}
+
+// What a write would do, for a dry run; of anything but a Node, what it is for.
+std::string would_do(const PlannedAction& planned) {
+  const auto* patch = std::get_if<PatchNode>(&planned.action);
+  if (patch == nullptr) return planned.message;
+  std::vector<std::string> parts;
+  if (patch->unschedulable) parts.emplace_back("would be uncordoned");
+  for (const auto& [key, value] : patch->set) parts.push_back(fmt::format("label {} would be {}", key, value));
+  for (const std::string& key : patch->remove) parts.push_back(fmt::format("label {} would go", key));
+  for (const std::string& key : patch->remove_annotations) parts.push_back(fmt::format("annotation {} would go", key));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// One reading and its writes. True when nothing was left to do, false when it is to be read again.
+asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
+  World world;
+  const k8s::Result<void> read = co_await read_ours(run->client, &world);
+  if (!read) co_return std::unexpected(read.error());
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, run->settings);
+  const std::set<std::string> candidates = nodes_to_revert(world, index);
+  const std::set<std::string> used = co_await nodes_in_use(run, &world, candidates);
+  const Cleanup plan = plan_cleanup(world, index, used, run->clock->now());
+  // What was kept on the first reading has lost its mark by the second.
+  run->kept.insert(run->kept.end(), plan.kept.begin(), plan.kept.end());
+  for (const PlannedAction& planned : plan.actions) {
+    const ObjectRef target = target_of(planned.action);
+    if (!run->cleanup.dry_run) {
+      const k8s::Result<std::string> sent = co_await send(run, planned);
+      const bool gone = !sent && sent.error().reason == k8s::Reason::not_found;
+      const bool changed = !sent && sent.error().reason == k8s::Reason::conflict;
+      if (changed || gone) continue;  // Read again.
+      if (!sent) co_return std::unexpected(sent.error());
+    }
+    ++run->done;
+    if (!run->cleanup.json) {
+      const std::string what = run->cleanup.dry_run ? would_do(planned) : planned.message;
+      *run->out << fmt::format("{} {}: {}\n", target.kind, target.name, what);
+    }
+  }
+  co_return plan.actions.empty() || run->cleanup.dry_run;
+}
+
+asio::awaitable<int> clean(CleanupRun* run) {
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const k8s::Result<bool> quiet = co_await clean_once(run);
+    if (!quiet) co_return run->fail(pass == 0 && run->done == 0 ? kUnreadable : kFailed, quiet.error().message);
+    if (*quiet) co_return 0;
+  }
+  co_return run->fail(kFailed, "nodes keep changing: somebody writes what is being removed");
+}
+
+// Of the record and the Lease. Under a dry run it is only looked for.
+asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
+  const k8s::ObjectKey key{run->settings.operator_namespace, name};
+  const std::string what = fmt::format("{} {}", gvr.resource == "leases" ? "Lease" : "ConfigMap", k8s::to_string(key));
+  k8s::Result<void> removed;
+  if (run->cleanup.dry_run) {
+    const k8s::CallOptions call;
+    const k8s::Result<std::string> there = co_await run->client->get(gvr, key, call);
+    if (!there) removed = k8s::Result<void>(std::unexpected(there.error()));
+  } else {
+    const k8s::DeleteOptions preconditions;
+    const k8s::WriteOptions options;
+    removed = co_await run->client->remove(gvr, key, preconditions, options);
+  }
+  if (removed) run->removed.push_back(what);
+  if (removed || removed.error().reason == k8s::Reason::not_found) co_return true;
+  (void)run->fail(kFailed, removed.error().message);
+  co_return false;
+}
+
+// The record and the Lease, as a dry run names them.
+asio::awaitable<bool> look_for_the_rest(CleanupRun* run) {
+  const k8s::Gvr config_maps{"", "v1", "configmaps"};
+  const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
+  const bool record = co_await remove(run, config_maps, run->settings.state_config_map);
+  const bool lease = co_await remove(run, leases, run->options.lease_name);
+  const bool both = record && lease;
+  co_return both;
+}
+
+void report(const CleanupRun& run) {
+  std::vector<std::string> kept = run.kept;
+  std::ranges::sort(kept);
+  const auto repeated = std::ranges::unique(kept);
+  kept.erase(repeated.begin(), repeated.end());
+  if (run.cleanup.json) {
+    const Json document{
+        {"changed", run.done}, {"kept", kept}, {"removed", run.removed}, {"dryRun", run.cleanup.dry_run}};
+    *run.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    return;
+  }
+  for (const std::string& text : run.removed)
+    *run.out << fmt::format("{}: {}\n", text, run.cleanup.dry_run ? "would be removed" : "removed");
+  for (const std::string& text : kept) *run.out << "kept: " << text << "\n";
+  *run.out << fmt::format("{} object{} {}{}\n", run.done, run.done == 1 ? "" : "s",
+                          run.cleanup.dry_run ? "would be changed" : "changed",
+                          run.removed.empty() ? "" : fmt::format(", {} removed", run.removed.size()));
+}
+
+// With the lease: everything, then record and lease themselves, while nobody else may begin.
+asio::awaitable<int> clean_with_lease(CleanupRun* run) {
+  const bool held = co_await wait_for_lease(run);
+  if (!held) co_return kFailed;
+  int code = co_await clean(run);
+  if (code != 0) co_return code;
+  const k8s::Gvr config_maps{"", "v1", "configmaps"};
+  const bool record = co_await remove(run, config_maps, run->settings.state_config_map);
+  co_return record ? 0 : kFailed;
+}
+
+}  // namespace
+
+asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, CleanupOptions cleanup, Options options,
+                                     std::ostream* out, std::ostream* err) {
+  CleanupRun run;
+  run.client = client;
+  run.clock = clock;
+  run.cleanup = cleanup;
+  run.options = options;
+  run.settings = options.planner_settings();
+  run.out = out;
+  run.err = err;
+  int code = 0;
+  if (cleanup.dry_run) {
+    code = co_await clean(&run);
+    if (code != 0) co_return code;
+    const bool looked = co_await look_for_the_rest(&run);
+    report(run);
+    co_return looked ? 0 : kFailed;
+  }
+  const bool stopped = co_await stop_deployment(&run);
+  if (!stopped) co_return kFailed;
+  LeaderElectionOptions election;
+  election.lease = {run.settings.operator_namespace, options.lease_name};
+  election.identity = fmt::format("cleanup_{:08x}", std::random_device{}());
+  election.retry_period = std::chrono::seconds(1);
+  LeaderElectionEvents events;
+  LeaderElector elector(client, clock, election, events);
+  run.elector = &elector;
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  TaskGroup tasks(clock);
+  tasks.spawn(executor, elector.run());
+  code = co_await clean_with_lease(&run);
+  elector.stop();
+  if (code == 0) {
+    // It goes while it is ours: nobody takes it in between.
+    co_await tasks.join();
+    const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
+    const bool removed = co_await remove(&run, leases, options.lease_name);
+    if (!removed) code = kFailed;
+  } else {
+    co_await elector.release();
+    co_await tasks.join();
+  }
+  if (code == 0) report(run);
+  co_return code;
+}
+
+int run_cleanup(const CleanupOptions& cleanup, const Options& options, std::ostream& out, std::ostream& err) {
+  return run_on_cluster("cleanup", options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+    return cleanup_command(client, clock, cleanup, options, &out, &err);
+  });
+}
+
+}  // namespace gso

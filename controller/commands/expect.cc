@@ -1,0 +1,179 @@
+// The command `expect`.
+#include "controller/commands/expect.h"
+
+#include <istream>
+#include <ostream>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "controller/commands/shared/input_file.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/mps.h"
+#include "reconcilers/profile/node_devices.h"
+#include "reconcilers/profile/profile.h"
+#include "reconcilers/profile/yaml_node.h"
+
+namespace gso {
+namespace {
+
+using nlohmann::ordered_json;
+
+// The profile in the text: the text itself, or the one value of the ConfigMap that it is.
+k8s::Result<std::string> profile_text(const std::string& file, std::string text) {
+  YamlStream stream(text);
+  const auto document = stream.next();
+  if (!document) {
+    return text;
+  }
+  std::vector<Diagnostic> diagnostics;
+  const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, diagnostics);
+  if (value.string_at("kind") != "ConfigMap") {
+    return text;
+  }
+  const DocumentValue* data = value.find("data");
+  if (data == nullptr || data->members.size() != 1 || !data->members[0].value.is_string()) {
+    std::vector<std::string> keys;
+    for (std::size_t i = 0; data != nullptr && i < data->members.size(); ++i) {
+      keys.push_back(data->members[i].key);
+    }
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("{}: the ConfigMap must hold exactly one profile, it has [{}]; put the one "
+                                 "that is meant into a file",
+                                 file, fmt::join(keys, ", ")));
+  }
+  return data->members[0].value.text;
+}
+
+k8s::Result<std::vector<Device>> read_devices(const ExpectOptions& options, std::istream& in) {
+  const std::string& file = options.node.empty() ? options.devices : options.node;
+  const auto text = read_written_input(file, in);
+  if (!text) {
+    return std::unexpected(text.error());
+  }
+  auto devices = options.node.empty() ? parse_devices(*text) : devices_of_node(*text);
+  if (!devices) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: {}", file, devices.error().message));
+  }
+  return devices;
+}
+
+std::string json_text(const Expectation& expectation) {
+  ordered_json out = {{"labels", ordered_json::object()}, {"allocatable", ordered_json::object()}, {"error", nullptr}};
+  auto labels = expectation.labels;
+  labels.insert(expectation.dropped_labels.begin(), expectation.dropped_labels.end());
+  for (const auto& [key, value] : labels) {
+    out["labels"][key] = value;
+  }
+  for (const auto& [resource, count] : expectation.allocatable) {
+    out["allocatable"][resource] = std::to_string(count);
+  }
+  if (expectation.error) {
+    out["error"] = *expectation.error;
+  }
+  out["labelsDropped"] = ordered_json::array();
+  for (const auto& [key, value] : expectation.dropped_labels) {
+    out["labelsDropped"].push_back(key);
+  }
+  out["labelsUnreliable"] = expectation.labels_unreliable;
+  out["mps"] = ordered_json::array();
+  for (const MpsLimits& limits : expectation.mps) {
+    ordered_json gpus = ordered_json::array();
+    for (const auto memory : limits.pinned_memory_mib_by_gpu) {
+      gpus.push_back(memory == 0 ? ordered_json(nullptr) : ordered_json(mps_memory_shown(memory)));
+    }
+    out["mps"].push_back(ordered_json{{"resource", limits.resource},
+                                      {"activeThreadPercentage", limits.thread_percentage},
+                                      {"activeThreadPercentageShown", mps_threads_shown(limits.thread_percentage)},
+                                      {"pinnedMemoryMiB", limits.pinned_memory_mib_by_gpu},
+                                      {"pinnedMemoryShown", std::move(gpus)}});
+  }
+  return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+void print(const Expectation& expectation, std::ostream& out) {
+  if (expectation.error) {
+    out << fmt::format("error: {}\n", *expectation.error);
+  }
+  out << "labels:\n";
+  for (const auto& [key, value] : expectation.labels) {
+    out << fmt::format("  {}={}\n", key, value);
+  }
+  for (const auto& [key, value] : expectation.dropped_labels) {
+    out << fmt::format("  {}={}   (NFD drops it: no valid label value)\n", key, value);
+  }
+  if (expectation.labels_unreliable) {
+    out << "  The GPUs are of different models: GFD labels one of them at random, every minute anew. Go by "
+           "allocatable.\n";
+  }
+  out << "allocatable:\n";
+  for (const auto& [resource, count] : expectation.allocatable) {
+    out << fmt::format("  {}: {}\n", resource, count);
+  }
+  for (const MpsLimits& limits : expectation.mps) {
+    out << fmt::format(
+        "an MPS client of {} gets:\n  {} % of the threads (get_default_active_thread_percentage prints {})\n",
+        limits.resource, limits.thread_percentage, mps_threads_shown(limits.thread_percentage));
+    for (std::size_t i = 0; i < limits.pinned_memory_mib_by_gpu.size(); ++i) {
+      const auto memory = limits.pinned_memory_mib_by_gpu[i];
+      out << (memory == 0 ? fmt::format("  no memory limit on GPU {}: its memory is unknown\n", i)
+                          : fmt::format("  at most {} MiB of GPU {} (get_default_device_pinned_mem_limit prints {})\n",
+                                        memory, i, mps_memory_shown(memory)));
+    }
+  }
+}
+
+}  // namespace
+
+int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out, std::ostream& err) {
+  if (options.config.empty() || options.devices.empty() == options.node.empty()) {
+    err << "expect: give --config FILE, and one of --devices FILE and --node FILE\n";
+    return 2;
+  }
+  auto config = read_written_input(options.config, in);
+  if (config) {
+    config = profile_text(options.config, *std::move(config));
+  }
+  if (!config) {
+    err << config.error().message << '\n';
+    return 2;
+  }
+  const auto devices = read_devices(options, in);
+  if (!devices) {
+    err << devices.error().message << '\n';
+    return 2;
+  }
+  if (says_nothing(*config)) {
+    err << options.config << ": nothing is written here, which is a profile without sharing\n";
+  }
+  ParsedProfile parsed = parse_profile(*config);
+  if (parsed.accepted) {
+    // Errors that only GPUs can cause: the expectation says whether these do.
+    std::erase_if(parsed.diagnostics, [](const Diagnostic& d) {
+      return d.code == "MPSMatchesNothing" || d.code == "MPSReplicasAboveMaximum";
+    });
+  }
+  Expectation expectation;
+  if (parsed.accepted) {
+    expectation = expected_state(parsed.profile, *devices);
+  }
+  if (!parsed.valid()) {
+    expectation.error = fmt::format("{}: {}", options.config, parsed.first_error());
+    for (auto& [resource, count] : expectation.allocatable) {
+      count = 0;
+    }
+    expectation.mps.clear();
+  }
+  if (options.json) {
+    out << json_text(expectation);
+  } else {
+    print(expectation, out);
+  }
+  return expectation.error ? 1 : 0;
+}
+
+}  // namespace gso

@@ -1,0 +1,270 @@
+// From the arguments to an explanation, and its text.
+#include "controller/commands/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/commands/shared/session.h"
+#include "controller/commands/shared/text_table.h"
+#include "controller/reading/manifests.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/node_json.h"
+#include "reconcilers/explain/pod.h"
+#include "reconcilers/explain/what_if.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kCommand = "gpu-sharing-operator explain";
+
+Json document_of(const NodeExplanation& e) {
+  return explanation_json(e);
+}
+
+Json document_of(const PodExplanation& e) {
+  Json causes = Json::array();
+  for (const PodCause& cause : e.causes) {
+    causes.push_back({{"severity", to_string(cause.severity)},
+                      {"code", cause.code},
+                      {"message", cause.text},
+                      {"command", cause.command}});
+  }
+  Json nodes = Json::array();
+  for (const auto& verdict : e.nodes) nodes.push_back({{"node", verdict.node}, {"verdict", verdict.verdict}});
+  return {{"pod", e.pod},
+          {"state", e.state},
+          {"asks", e.asks},
+          {"causes", std::move(causes)},
+          {"nodes", std::move(nodes)},
+          {"events", e.events},
+          {"beside", e.beside}};
+}
+
+void print_lines(std::string_view heading, const std::vector<std::string>& lines, std::ostream& out) {
+  if (lines.empty()) return;
+  out << heading << ":\n";
+  for (const std::string& line : lines) out << "  " << line << "\n";
+}
+
+void print_text(const NodeExplanation& e, std::ostream& out) {
+  out << fmt::format("node {}: {}\n", e.node, e.shown.state);
+  if (!e.shown.message.empty()) out << "  " << e.shown.message << "\n";
+  std::vector<TextRow> facts;
+  const auto fact = [&](std::string name, const std::string& value) {
+    if (!value.empty()) facts.push_back({"  " + std::move(name), value});
+  };
+  fact("served by", e.provider);
+  fact("plugin", e.plugin);
+  fact("policy", e.policy);
+  fact("profile", e.strategy.empty() || e.profile.empty() ? e.profile : fmt::format("{} ({})", e.profile, e.strategy));
+  fact("chosen by", e.source);
+  const bool invalid = e.target == kInvalidRevision;
+  fact("runs", e.loaded);
+  fact("should run", invalid ? "nothing: the text is invalid, and nothing is restarted into it" : e.target);
+  print_table(facts, out);
+  if (!e.rows.empty()) {
+    std::vector<TextRow> rows{{"  MUST SHOW", "EXPECTED", "OBSERVED", ""}};
+    for (const auto& row : e.rows)
+      rows.push_back({"  " + row.what, row.expected, row.observed, row.fits() ? "" : "differs"});
+    print_table(rows, out);
+  }
+  print_lines("notes", e.notes, out);
+  print_lines("operands", e.operands, out);
+  print_lines("GPU pods", e.consumers, out);
+  for (const Finding& finding : e.findings) {
+    out << fmt::format("{} {}: {}\n", to_string(finding.severity), finding.reason, finding.message);
+  }
+  out << (e.next.empty() ? "nothing is to be done\n" : "next: " + e.next + "\n");
+}
+
+void print_text(const PodExplanation& e, std::ostream& out) {
+  out << fmt::format("pod {}: {}\n", e.pod, e.state);
+  out << (e.asks.empty() ? "  asks for no GPU\n" : "  asks for " + e.asks + "\n");
+  for (const PodCause& cause : e.causes) {
+    out << fmt::format("{} {}: {}\n", to_string(cause.severity), cause.code, cause.text);
+    if (!cause.command.empty()) out << "  " << cause.command << "\n";
+  }
+  print_lines("events", e.events, out);
+  print_lines("GPU pods of its namespace", e.beside, out);
+  if (e.causes.empty() && !e.asks.empty()) out << "nothing is wrong with it, as far as objects show\n";
+  std::vector<TextRow> rows{{"NODE", "WHY NOT THERE"}};
+  for (const auto& verdict : e.nodes) rows.push_back({verdict.node, verdict.verdict});
+  if (rows.size() > 1) print_table(rows, out);
+}
+
+template <class Explanation>
+void print(const Explanation& explanation, const ClusterView& view, OutputForm form, std::ostream& out) {
+  if (form == OutputForm::json || form == OutputForm::yaml) {
+    Json document = document_of(explanation);
+    document["incomplete"] = view.incomplete;
+    print_document(document, form, out);
+    return;
+  }
+  print_text(explanation, out);
+  for (const std::string& missing : view.incomplete) out << "incomplete: " << missing << "\n";
+}
+
+struct Question {
+  ExplainTarget target;
+  std::string pod_json;
+  OutputForm form = OutputForm::text;
+  PlannerSettings settings;
+  k8s::WallTime now{};
+};
+
+int answer(const Question& question, ClusterView& view, std::ostream& out, std::ostream& err) {
+  FleetIndex index;
+  index.note_everything_changed();
+  const bool assumed = assume_baseline(view.world, index, question.settings, question.now);
+  const std::map<std::string, k8s::WallTime> observed;
+  const Snapshot snapshot{view.world, question.now, observed, view.consumers, question.settings};
+  const std::vector<Finding> findings = all_findings(snapshot, index);
+  if (question.target.pod) {
+    const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, findings, question.pod_json);
+    if (!pod) {
+      err << kCommand << ": " << pod.error().message << "\n";
+      return 2;
+    }
+    print(*pod, view, question.form, out);
+    return pod->hindered() ? 1 : 0;
+  }
+  std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
+  if (!node) {
+    err << fmt::format("{}: there is no node {}; a pod is named NAMESPACE/POD\n", kCommand, question.target.key.name);
+    return 2;
+  }
+  if (assumed)
+    node->notes.emplace_back(
+        "the operator has recorded nothing here: what the fleet shows now was taken as its baseline");
+  print(*node, view, question.form, out);
+  const bool wrong =
+      std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });
+  if (wrong || node->shown.state == "Failed" || node->shown.state.starts_with("Blocked")) return 1;
+  return node->shown.state == kUnknown ? 2 : 0;
+}
+
+}  // namespace
+
+k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns) {
+  const auto refuse = [] {
+    return k8s::fail(k8s::Reason::invalid, "give NODE, NAMESPACE/POD, node NAME, or pod [NAMESPACE/]NAME");
+  };
+  if (what.empty() || what.size() > 2) return refuse();
+  const std::string& name = what.back();
+  ExplainTarget out;
+  const std::size_t slash = name.find('/');
+  if (what.size() == 2) {
+    const std::string& kind = what.front();
+    const bool pod = kind == "pod" || kind == "pods" || kind == "po";
+    const bool node = kind == "node" || kind == "nodes" || kind == "no";
+    if ((!pod && !node) || (node && slash != std::string::npos)) return refuse();
+    out.pod = pod;
+  } else {
+    out.pod = slash != std::string::npos;
+  }
+  if (slash == std::string::npos) {
+    out.key = {out.pod ? ns : "", name};
+  } else {
+    out.key = {name.substr(0, slash), name.substr(slash + 1)};
+  }
+  if (out.key.name.empty() || out.key.name.find('/') != std::string::npos || (out.pod && out.key.ns.empty()))
+    return refuse();
+  return out;
+}
+
+asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, ExplainTarget target,
+                                        OutputForm form, PlannerSettings settings, std::ostream* out,
+                                        std::ostream* err) {
+  Question question;
+  question.target = target;
+  question.form = form;
+  question.settings = settings;
+  question.settings.kai.explain_all = true;
+  if (target.pod) {
+    const k8s::Gvr pods{"", "v1", "pods"};
+    const k8s::CallOptions call;
+    k8s::Result<std::string> pod = co_await client->get(pods, target.key, call);
+    if (!pod) {
+      *err << kCommand << ": " << explain_error(pod.error(), "get", pods, target.key.ns) << "\n";
+      co_return 2;
+    }
+    question.pod_json = *std::move(pod);
+  }
+  ClusterView view;
+  const k8s::Result<void> read = co_await read_cluster(client, clock, question.settings, &view);
+  if (!read && target.pod && read.error().reason == k8s::Reason::forbidden) {
+    view.incomplete.push_back(read.error().message + "; so nothing is said about nodes");
+    const k8s::Result<PodExplanation> alone =
+        co_await explain_alone(client, target.key, question.pod_json, question.settings, &view.incomplete);
+    if (alone) {
+      print(*alone, view, form, *out);
+      co_return alone->hindered() ? 1 : 0;
+    }
+    *err << kCommand << ": " << alone.error().message << "\n";
+    co_return 2;
+  }
+  if (!read) {
+    *err << kCommand << ": " << read.error().message << "\n";
+    co_return 2;
+  }
+  question.now = clock->now();
+  co_return answer(question, view, *out, *err);
+}
+
+namespace {
+
+asio::awaitable<int> explain_in(Session session, ExplainOptions explain, PlannerSettings settings, std::ostream* out,
+                                std::ostream* err) {
+  std::string ns = session.namespace_name.empty() ? "default" : session.namespace_name;
+  if (!explain.pod_namespace.empty()) ns = explain.pod_namespace;
+  const k8s::Result<ExplainTarget> target = explain_target(explain.what, ns);
+  if (!target) {
+    *err << kCommand << ": " << target.error().message << "\n";
+    co_return 2;
+  }
+  const int code =
+      co_await explain_on_cluster(session.client, session.clock, *target, explain.form, settings, out, err);
+  co_return code;
+}
+
+}  // namespace
+
+int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in, std::ostream& out,
+                std::ostream& err) {
+  const auto usage = [&](const std::string& why) {
+    err << kCommand << ": " << why << "\n";
+    return 2;
+  };
+  if (!explain.files.empty()) {
+    const k8s::Result<ExplainTarget> target = explain_target(explain.what, "default");
+    if (!target) return usage(target.error().message);
+    Question question;
+    question.target = *target;
+    question.form = explain.form;
+    question.settings = options.planner_settings();
+    question.settings.kai.explain_all = true;
+    question.now = present();
+    const k8s::Result<std::vector<ManifestFile>> files = read_files(explain.files, in);
+    if (!files) return usage(files.error().message);
+    k8s::Result<ClusterView> view = view_of(*files, question.now);
+    if (!view) return usage(view.error().message);
+    if (target->pod) question.pod_json = pod_in(*files, target->key);
+    if (target->pod && question.pod_json.empty()) return usage("there is no pod " + k8s::to_string(target->key));
+    return answer(question, *view, out, err);
+  }
+  PlannerSettings settings = options.planner_settings();
+  if (!explain.pod_namespace.empty()) settings.operator_namespace = PlannerSettings().operator_namespace;
+  return run_connected(kCommand, options, err,
+                       [&](const Session& session) { return explain_in(session, explain, settings, &out, &err); });
+}
+
+}  // namespace gso

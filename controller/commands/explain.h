@@ -1,0 +1,47 @@
+// `explain`: why a node is in its state, or why a pod that wants GPUs is Pending, rejected or slow. Reads only.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "controller/commands/shared/output_form.h"
+#include "controller/config/options.h"
+#include "controller/reading/cluster_reader.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/pod.h"
+
+namespace gso {
+
+struct ExplainOptions {
+  std::vector<std::string> what;   // NODE | NAMESPACE/POD | node NAME | pod NAME | pod NAMESPACE/NAME
+  std::string pod_namespace;       // --namespace beside `pod NAME`, as kubectl means it; empty: not so.
+  std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
+  OutputForm form = OutputForm::text;
+};
+
+struct ExplainTarget {
+  bool pod = false;
+  k8s::ObjectKey key;
+};
+// Errors (`invalid`) say what is accepted. `ns`: of a pod without one.
+[[nodiscard]] k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns);
+
+// Exit status: 0 nothing is wrong, 1 the node is Failed or Blocked or has an error, or the pod cannot run; 2 there is
+// no such object, or the cluster cannot be read.
+[[nodiscard]] int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in,
+                              std::ostream& out, std::ostream& err);
+
+// A pod, for somebody who may read neither nodes nor device plugins: its Events and its namespace are
+// read instead. `pod_json`: the pod. What may not be read either is added to `incomplete`.
+boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient* client, k8s::ObjectKey pod,
+                                                                  std::string pod_json, PlannerSettings settings,
+                                                                  std::vector<std::string>* incomplete);
+
+// The same on a given client.
+boost::asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, ExplainTarget target,
+                                               OutputForm form, PlannerSettings settings, std::ostream* out,
+                                               std::ostream* err);
+
+}  // namespace gso

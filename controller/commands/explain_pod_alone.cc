@@ -1,0 +1,100 @@
+// A pod's Events and its namespace, for somebody who may read no nodes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "controller/commands/explain.h"
+#include "controller/commands/shared/forbidden_hint.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostEvents = 10;
+
+std::string text_at(const Json& object, const char* field) {
+  const auto at = object.find(field);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+// When it was seen last, and what it says; nullopt for what is none.
+std::optional<std::pair<std::string, std::string>> read_event(std::string_view json) {
+  const Json event = Json::parse(json, nullptr, false);
+  if (!event.is_object()) return std::nullopt;
+  std::string when = text_at(event, "lastTimestamp");
+  if (when.empty()) when = text_at(event, "eventTime");
+  const std::string reason = text_at(event, "reason");
+  if (reason.empty()) return std::nullopt;
+  return std::pair(when, fmt::format("{} {}: {}", when, reason, text_at(event, "message")));
+}
+
+asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::ApiClient* client, k8s::ObjectKey pod) {
+  std::vector<std::pair<std::string, std::string>> found;
+  k8s::ItemFunction sink([&found](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      found.clear();
+      return {};
+    }
+    if (auto event = read_event(*json)) found.push_back(*std::move(event));
+    return {};
+  });
+  const k8s::Gvr events{"", "v1", "events"};
+  k8s::ListOptions options;
+  options.ns = pod.ns;
+  options.field_selector = k8s::FieldSelector::equals("involvedObject.name", pod.name);
+  const k8s::Result<std::string> listed = co_await client->list(events, options, &sink);
+  if (!listed) co_return unlisted(listed.error(), events, pod.ns);
+  std::ranges::sort(found);
+  if (found.size() > kMostEvents) found.erase(found.begin(), found.end() - kMostEvents);
+  std::vector<std::string> out;
+  for (auto& [when, text] : found) out.push_back(std::move(text));
+  co_return out;
+}
+
+asio::awaitable<k8s::Result<std::vector<Pod>>> pods_beside(k8s::ApiClient* client, std::string ns) {
+  std::vector<Pod> found;
+  k8s::ItemFunction sink([&found](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      found.clear();
+      return {};
+    }
+    k8s::Result<Pod> pod = project_pod(*json);
+    if (pod) found.push_back(*std::move(pod));
+    return {};
+  });
+  const k8s::Gvr pods{"", "v1", "pods"};
+  k8s::ListOptions options;
+  options.ns = ns;
+  const k8s::Result<std::string> listed = co_await client->list(pods, options, &sink);
+  if (!listed) co_return unlisted(listed.error(), pods, ns);
+  co_return found;
+}
+
+}  // namespace
+
+asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient* client, k8s::ObjectKey pod,
+                                                           std::string pod_json, PlannerSettings settings,
+                                                           std::vector<std::string>* incomplete) {
+  PodSurroundings around;
+  k8s::Result<std::vector<std::string>> events = co_await events_of(client, pod);
+  if (events)
+    around.events = *std::move(events);
+  else
+    add_once(*incomplete, events.error().message);
+  k8s::Result<std::vector<Pod>> beside = co_await pods_beside(client, pod.ns);
+  if (beside)
+    around.pods = *std::move(beside);
+  else
+    add_once(*incomplete, beside.error().message);
+  co_return explain_pod_alone(around, settings, pod_json);
+}
+
+}  // namespace gso

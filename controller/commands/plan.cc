@@ -1,0 +1,142 @@
+// Manifests or a live cluster to World to plan to text or JSON.
+#include "controller/commands/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "controller/commands/shared/session.h"
+#include "controller/reading/manifests.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+namespace {
+
+// One pass over every chosen reconciler.
+Plan plan_once(const Snapshot& snapshot, FleetIndex& index, const std::string& only) {
+  index.refresh(snapshot.world, snapshot.settings);
+  Plan plan;
+  for (const Reconciler& reconciler : reconcilers()) {
+    if (only.empty() || reconciler.name == only) plan.append(reconciler.plan(snapshot, index));
+  }
+  return plan;
+}
+
+// Conditions appear one after another (settled, then soaking), so crediting them is repeated until no new one shows.
+Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallTime now) {
+  PlannerSettings settings = options.settings;
+  settings.kai.explain_all = true;
+  constexpr int kMostRounds = 8;
+  std::map<std::string, WallTime> observed;
+  const WallTime since = now - std::chrono::duration_cast<std::chrono::milliseconds>(options.assume_observed_for);
+  Plan plan;
+  for (int round = 0; round < kMostRounds; ++round) {
+    FleetIndex index;
+    index.note_everything_changed();
+    const Snapshot snapshot{view.world, now, observed, view.consumers, settings};
+    plan = plan_once(snapshot, index, options.only);
+    if (options.assume_observed_for <= Duration::zero()) break;
+    bool fresh = false;
+    for (const ConditionName& condition : plan.conditions) fresh = observed.emplace(condition, since).second || fresh;
+    if (!fresh) break;
+  }
+  return plan;
+}
+
+void print_json(const Plan& plan, std::ostream& out) {
+  nlohmann::ordered_json document;
+  document["actions"] = nlohmann::ordered_json::array();
+  document["findings"] = nlohmann::ordered_json::array();
+  for (const PlannedAction& action : plan.actions) document["actions"].push_back(to_json(action));
+  for (const Finding& finding : plan.findings) document["findings"].push_back(to_json(finding));
+  out << document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+void print_text(const Plan& plan, std::ostream& out) {
+  if (plan.actions.empty()) out << "Nothing to do.\n";
+  for (const PlannedAction& action : plan.actions) out << print(action) << "\n";
+  for (const Finding& finding : plan.findings) {
+    out << fmt::format("{}: {} {}: {}: {}\n", to_string(finding.severity), finding.object.kind,
+                       k8s::to_string(ObjectKey{finding.object.ns, finding.object.name}), finding.reason,
+                       finding.message);
+  }
+  if (plan.requeue_after) out << "Would look again in " << k8s::format_go_duration(*plan.requeue_after) << ".\n";
+}
+
+std::string unknown_reconciler(const std::string& name) {
+  std::string known;
+  for (const Reconciler& reconciler : reconcilers())
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", reconciler.name);
+  return fmt::format("--only {}: there is {}", name, known);
+}
+
+int refuse(std::ostream& err, const std::string& what) {
+  err << "gpu-sharing-operator plan: " << what << "\n";
+  return 2;
+}
+
+// Prints the plan; exit status 1 with an error among its findings.
+int show_plan(const ClusterView& view, const PlanOptions& options, WallTime now, std::ostream& out) {
+  const Plan plan = plan_with_credit(view, options, now);
+  if (options.json) {
+    print_json(plan, out);
+  } else {
+    print_text(plan, out);
+  }
+  const bool errors = std::any_of(plan.findings.begin(), plan.findings.end(),
+                                  [](const Finding& finding) { return finding.severity == Severity::error; });
+  return errors ? 1 : 0;
+}
+
+int plan_files(const PlanOptions& options, WallTime now, std::istream& in, std::ostream& out, std::ostream& err) {
+  const k8s::Result<std::vector<ManifestFile>> files = read_files(options.files, in);
+  if (!files) return refuse(err, files.error().message);
+  std::vector<std::string> ignored;
+  const k8s::Result<ClusterView> view = view_of(*files, now, &ignored);
+  if (!view) return refuse(err, view.error().message);
+  const int code = show_plan(*view, options, now, out);
+  for (const std::string& what : ignored) {
+    if (!options.json) err << "ignored: " << what << "\n";
+  }
+  return code;
+}
+
+}  // namespace
+
+boost::asio::awaitable<int> plan_cluster(k8s::ApiClient* client, k8s::Clock* clock, PlanOptions options,
+                                         std::ostream* out, std::ostream* err) {
+  ClusterView view;
+  const k8s::Result<void> read = co_await read_cluster(client, clock, options.settings, &view);
+  if (!read) co_return refuse(*err, read.error().message);
+  for (const std::string& missing : view.incomplete) *err << "incomplete: " << missing << "\n";
+  const WallTime now = k8s::parse_rfc3339(options.now).value_or(clock->now());
+  const int code = show_plan(view, options, now, *out);
+  const std::string unknown = unjudged(view.world, options.settings);
+  if (unknown.empty()) co_return code;
+  *err << unknown << "\n";
+  co_return code == 0 ? 2 : code;
+}
+
+int run_plan(const PlanOptions& options, const Options& connection, std::istream& in, std::ostream& out,
+             std::ostream& err) {
+  const auto& all = reconcilers();
+  if (!options.only.empty() &&
+      std::none_of(all.begin(), all.end(), [&](const Reconciler& r) { return r.name == options.only; })) {
+    return refuse(err, unknown_reconciler(options.only));
+  }
+  const std::optional<WallTime> now = options.now.empty() ? present() : k8s::parse_rfc3339(options.now);
+  if (!now) return refuse(err, fmt::format("--now '{}' is no time such as 2026-01-02T03:04:05Z", options.now));
+  if (!options.from_cluster) return plan_files(options, *now, in, out, err);
+  return run_on_cluster("plan", connection, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+    return plan_cluster(client, clock, options, &out, &err);
+  });
+}
+
+}  // namespace gso

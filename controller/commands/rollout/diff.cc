@@ -1,0 +1,373 @@
+// `rollout diff`: which nodes would restart, and whose pods are in the way, between what the nodes run and the present
+// text, or a text that is given. Reads only.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+
+#include "controller/commands/rollout/quota_changes.h"
+#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/shared/text_table.h"
+#include "controller/reading/cluster_reader.h"
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/what_if.h"
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/project.h"
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int kWrongText = 1;
+
+struct Given {
+  std::vector<GivenText> maps;  // One for each ConfigMap that it concerns.
+  std::string invalid;          // Of a text that no plugin would take: each key and its first error.
+  std::vector<std::string> invalid_keys;
+};
+
+// A key that goes while nodes use it.
+struct DroppedKey {
+  std::string config_map;
+  std::string key;
+  std::vector<std::string> nodes;
+};
+
+k8s::Result<Given> read_config_map(const World& world, const std::string& json) {
+  const k8s::Result<ConfigMap> read = project_configmap(json);
+  if (!read) return std::unexpected(read.error());
+  const std::string& name = read->meta.name;
+  const std::string ns(read->meta.ns.view());
+  GivenText text;
+  text.whole = true;
+  for (const auto& [key, present] : world.configmaps.all()) {
+    if (key.name == name && (ns.empty() || key.ns == ns)) text.config_map = key;
+  }
+  if (text.config_map.name.empty()) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("no device plugin mounts a ConfigMap {}{}{}", ns, ns.empty() ? "" : "/", name));
+  }
+  for (const auto& [key, value] : read->data) text.keys[key] = value ? *value : std::string();
+  Given out;
+  out.maps.push_back(std::move(text));
+  return out;
+}
+
+// Somebody's label names the key, which may not be there yet.
+bool is_asked_for(const World& world, const OperandSet& set, const std::string& key) {
+  return std::ranges::any_of(set.operands, [&](const Operand& operand) {
+    if (operand.node_label.empty()) return false;
+    return std::ranges::any_of(
+        world.nodes.all(), [&](const auto& entry) { return entry.second->meta.labels.get(operand.node_label) == key; });
+  });
+}
+
+// A profile: for the key that is named, or the one that is the only, or the plugin's default. A key that neither the
+// ConfigMap nor a node knows is a slip of the pen.
+k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<OperandSet>& sets) {
+  Given out;
+  std::string missing;
+  for (const OperandSet& set : sets) {
+    const ConfigMap* config_map = call.world.configmaps.find(set.config_map_key());
+    if (config_map == nullptr) continue;
+    std::string key = call.options.key;
+    if (key.empty() && config_map->data.size() == 1) key = config_map->data.begin()->first;
+    for (const Operand& operand : set.operands) {
+      if (key.empty()) key = operand.default_key;
+    }
+    if (key.empty())
+      return k8s::fail(k8s::Reason::invalid,
+                       fmt::format("which key of {} the profile is for is not clear: name it with --key", set.id()));
+    if (!config_map->data.contains(key) && !is_asked_for(call.world, set, key)) {
+      std::vector<std::string> keys;
+      for (const auto& [name, value] : config_map->data) keys.push_back(name);
+      missing = fmt::format("ConfigMap {} has no key {}, and no node asks for it; there {} {}", set.id(), key,
+                            keys.size() == 1 ? "is" : "are",
+                            keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", ")));
+      continue;
+    }
+    GivenText text;
+    text.config_map = set.config_map_key();
+    text.keys[key] = call.input;
+    const bool known =
+        std::ranges::any_of(out.maps, [&](const GivenText& other) { return other.config_map == text.config_map; });
+    if (!known) out.maps.push_back(std::move(text));
+  }
+  if (out.maps.empty())
+    return k8s::fail(k8s::Reason::invalid, missing.empty() ? "no device plugin mounts a ConfigMap" : missing);
+  return out;
+}
+
+k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<OperandSet>& sets) {
+  const k8s::Result<std::string> json = yaml_to_json(call.input);
+  if (!json) return std::unexpected(json.error());
+  const Json document = Json::parse(*json, nullptr, false);
+  if (!document.is_object()) return k8s::fail(k8s::Reason::invalid, "a ConfigMap or a profile document is wanted");
+  const auto said = document.find("kind");
+  const std::string kind = said != document.end() && said->is_string() ? said->get<std::string>() : std::string();
+  if (!kind.empty() && kind != "ConfigMap")
+    return k8s::fail(k8s::Reason::invalid, fmt::format("kind {} is neither a ConfigMap nor a profile", kind));
+  k8s::Result<Given> out = kind.empty() ? read_profile(call, sets) : read_config_map(call.world, *json);
+  if (!out) return out;
+  for (const GivenText& map : out->maps) {
+    for (const auto& [key, text] : map.keys) {
+      const ParsedProfile parsed = parse_profile(text);
+      if (parsed.valid()) continue;
+      out->invalid += fmt::format("{}key {}: {}", out->invalid.empty() ? "" : "; ", key, parsed.first_error());
+      out->invalid_keys.push_back("key " + key);
+    }
+  }
+  return out;
+}
+
+// What a whole ConfigMap leaves out, and who uses it now. `index` is that of the world without it.
+std::vector<DroppedKey> dropped_keys(const World& world, const FleetIndex& index, const Given& given) {
+  std::map<std::pair<k8s::ObjectKey, std::string>, std::vector<std::string>> users;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment* a = index.assessment(name);
+    const OperandSet& set = index.operand_sets()[a->set];
+    users[{set.config_map_key(), std::string(a->key.view())}].push_back(name);
+  }
+  std::vector<DroppedKey> out;
+  for (const GivenText& text : given.maps) {
+    const ConfigMap* present = world.configmaps.find(text.config_map);
+    if (!text.whole || present == nullptr) continue;
+    for (const auto& [key, value] : present->data) {
+      const auto used = users.find({text.config_map, key});
+      if (text.keys.contains(key) || present->our_keys.contains(key) || used == users.end()) continue;
+      out.push_back({k8s::to_string(text.config_map), key, used->second});
+    }
+  }
+  return out;
+}
+
+std::string join(const std::vector<std::string>& texts, const char* none) {
+  constexpr std::size_t kMost = 5;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(texts.size(), kMost); ++i) out += (i == 0 ? "" : ", ") + texts[i];
+  if (texts.size() > kMost) out += fmt::format(" and {} more", texts.size() - kMost);
+  return out.empty() ? none : out;
+}
+
+std::vector<std::string> names_of(const std::vector<Component>& components) {
+  std::vector<std::string> out;
+  for (const Component component : components) out.emplace_back(to_string(component));
+  return out;
+}
+
+std::string what_happens(const NodeDifference& d) {
+  if (!d.blocked.empty()) return fmt::format("Blocked({})", d.blocked);
+  if (d.in_flight) return "in flight";
+  if (d.transition == Transition::none) return std::string(to_string(d.way));
+  return fmt::format("{}, {}", to_string(d.way), to_string(d.transition));
+}
+
+// `told`: that the given text is invalid stands elsewhere.
+void print_text(const std::vector<NodeDifference>& all, bool told, std::ostream& out) {
+  if (all.empty()) {
+    out << "No node would change.\n";
+    return;
+  }
+  std::vector<TextRow> rows{{"NODE", "POLICY", "PROFILE", "FROM", "TO", "CHANGE", "RESTARTS", "CORDON", "IN THE WAY"}};
+  std::size_t restarts = 0;
+  std::size_t busy = 0;
+  std::size_t stay = 0;
+  for (const NodeDifference& d : all) {
+    stay += d.blocked.empty() ? 0 : 1;
+    restarts += d.restarts.empty() ? 0 : 1;
+    busy += d.in_the_way.empty() ? 0 : 1;
+    rows.push_back({d.node, d.policy, d.profile.empty() ? "-" : d.profile,
+                    d.from.empty() ? "unknown" : shown_revision(d.from), d.to.empty() ? "-" : shown_revision(d.to),
+                    what_happens(d), join(names_of(d.restarts), "-"), d.cordons ? "yes" : "no",
+                    join(d.in_the_way, "-")});
+  }
+  print_table(rows, out);
+  // The same reason is said once, with who has it.
+  std::map<std::string, std::vector<std::string>> blocked;
+  for (const NodeDifference& d : all) {
+    if (!d.blocked.empty() && !(told && d.blocked == kConfigInvalid)) blocked[d.message].push_back(d.node);
+  }
+  for (const NodeDifference& d : all) {
+    if (d.in_flight && !d.message.empty()) blocked[d.message].push_back(d.node);
+  }
+  for (const auto& [message, nodes] : blocked) out << fmt::format("{}: {}\n", join(nodes, ""), message);
+  const std::size_t change = all.size() - stay;
+  out << fmt::format("{} node{} would change, {} by restarts; on {} somebody is in the way\n", change,
+                     change == 1 ? "" : "s", restarts, busy);
+  if (stay > 0)
+    out << fmt::format("{} node{} blocked, and would stay as {} now\n", stay, stay == 1 ? " is" : "s are",
+                       stay == 1 ? "it is" : "they are");
+}
+
+Json to_json(const QuotaChange& quota, const OfferChange& offer) {
+  return {{"object", quota.object},
+          {"field", quota.field},
+          {"resource", quota.resource},
+          {"offeredBefore", offer.before},
+          {"offeredAfter", offer.after}};
+}
+
+std::string text_of(const QuotaChange& quota, const OfferChange& offer) {
+  return fmt::format("{}: {} means something else: the nodes that change offer {} of {} now, and {} afterwards",
+                     quota.object, quota.field, offer.before, quota.resource, offer.after);
+}
+
+std::string text_of(const DroppedKey& dropped) {
+  return fmt::format("key {} of ConfigMap {} goes, and {} {} it: {}", dropped.key, dropped.config_map,
+                     dropped.nodes.size() == 1 ? "one node" : fmt::format("{} nodes", dropped.nodes.size()),
+                     dropped.nodes.size() == 1 ? "uses" : "use", join(dropped.nodes, ""));
+}
+
+Json to_json(const DroppedKey& dropped) {
+  return {{"severity", "error"}, {"reason", "KeyInUse"}, {"message", text_of(dropped)}, {"nodes", dropped.nodes}};
+}
+
+Json to_json(const NodeDifference& d) {
+  return {{"node", d.node},
+          {"policy", d.policy},
+          {"profile", d.profile},
+          {"from", d.from},
+          {"to", d.to},
+          {"way", to_string(d.way)},
+          {"transition", to_string(d.transition)},
+          {"restarts", names_of(d.restarts)},
+          {"cordon", d.cordons},
+          {"workloads", d.workloads == WorkloadMode::evict       ? "Evict"
+                        : d.workloads == WorkloadMode::interrupt ? "Interrupt"
+                                                                 : "WaitForIdle"},
+          {"inTheWay", d.in_the_way},
+          {"inFlight", d.in_flight},
+          {"blocked", d.blocked},
+          {"message", d.message}};
+}
+
+}  // namespace
+
+namespace {
+
+// What the diff comes to.
+struct Outcome {
+  std::vector<NodeDifference> nodes;
+  std::vector<QuotaChange> quotas;
+  std::map<std::string, OfferChange> offers;
+  std::string invalid;
+  std::vector<std::string> invalid_keys;
+  std::vector<DroppedKey> dropped;
+  std::vector<std::string> left_alone;  // Drift from before the operator.
+  bool unrecorded = false;              // There is no record: what is there now was taken for the baseline.
+  // The given text, or what the cluster has now, is one that no plugin takes.
+  [[nodiscard]] bool wrong() const {
+    const bool blocked = std::ranges::any_of(nodes, [](const auto& node) { return node.blocked == kConfigInvalid; });
+    return blocked || !invalid.empty() || !dropped.empty();
+  }
+};
+
+// As `lint` says it: file, line and column, with the line and a caret.
+void print_errors(const RolloutCall& call) {
+  for (LintedDocument& document : lint_text(call.options.file, call.input, LintRules())) {
+    std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.severity != Severity::error; });
+    if (!document.valid()) *call.out << lint_report(document, call.input);
+  }
+}
+
+// Puts the given text into the world. Errors: it is not to be understood.
+k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  const k8s::Result<Given> given = read_given(call, index.operand_sets());
+  if (!given) return std::unexpected(given.error());
+  out.invalid = given->invalid;
+  out.invalid_keys = given->invalid_keys;
+  out.dropped = dropped_keys(call.world, index, *given);
+  for (const GivenText& text : given->maps) {
+    const k8s::Result<void> applied = apply_given(call.world, call.settings, text, now);
+    if (!applied) return applied;
+  }
+  return {};
+}
+
+std::string left_alone_text(const Outcome& found) {
+  const std::size_t count = found.left_alone.size();
+  const std::string who = fmt::format("{} node{}", count, count == 1 ? "" : "s");
+  const std::string_view have = count == 1 ? "has" : "have";
+  const std::string_view its = count == 1 ? "its profile" : "their profiles";
+  const std::string_view them = count == 1 ? "it" : "them";
+  if (found.unrecorded) {
+    return fmt::format(
+        "{} {} not show {} now: {}. No operator has recorded anything here; one that is installed takes what it sees "
+        "for its baseline and leaves {} alone, until `rollout start --adopt`",
+        who, count == 1 ? "does" : "do", its, join(found.left_alone, ""), them);
+  }
+  return fmt::format(
+      "{} {} not shown {} since the operator saw {} first, and {} left alone: {}; `rollout start --adopt` rolls {}",
+      who, have, its, them, count == 1 ? "is" : "are", join(found.left_alone, ""), them);
+}
+
+void print(const RolloutCall& call, const Outcome& found) {
+  if (!call.options.json) {
+    print_text(found.nodes, !found.invalid.empty(), *call.out);
+    for (const QuotaChange& quota : found.quotas) *call.out << text_of(quota, found.offers.at(quota.resource)) << "\n";
+    if (!found.left_alone.empty()) *call.out << left_alone_text(found) << "\n";
+    for (const DroppedKey& dropped : found.dropped) *call.out << "error KeyInUse: " << text_of(dropped) << "\n";
+    if (!found.invalid.empty()) {
+      print_errors(call);
+      *call.out << fmt::format("invalid: {}: nothing would be restarted into it\n",
+                               fmt::join(found.invalid_keys, ", "));
+    }
+    return;
+  }
+  Json document{{"nodes", Json::array()},
+                {"quotas", Json::array()},
+                {"invalid", found.invalid},
+                {"findings", Json::array()},
+                {"leftAlone", found.left_alone}};
+  for (const QuotaChange& quota : found.quotas)
+    document["quotas"].push_back(to_json(quota, found.offers.at(quota.resource)));
+  for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));
+  for (const DroppedKey& dropped : found.dropped) document["findings"].push_back(to_json(dropped));
+  *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+}  // namespace
+
+asio::awaitable<int> rollout_diff(RolloutCall* call) {
+  const k8s::WallTime now = call->clock->now();
+  const std::string unread = unjudged(call->world, call->settings);
+  if (!unread.empty()) co_return call->refuse(unread);
+  Outcome found;
+  FleetIndex present;
+  present.note_everything_changed();
+  found.unrecorded = assume_baseline(call->world, present, call->settings, now);
+  if (!call->options.file.empty()) {
+    const k8s::Result<void> applied = apply(*call, now, found);
+    if (!applied) co_return call->refuse(applied.error().message);
+  }
+  found.nodes = differences(call->world, call->settings, now);
+  for (NodeDifference& difference : found.nodes) {
+    if (difference.drain == Drain::nothing) continue;
+    const k8s::Result<NodeConsumers> consumers =
+        co_await read_consumers(call->client, call->clock, &call->world, difference.node);
+    if (!consumers) co_return call->refuse(consumers.error().message);
+    find_obstacles(difference, call->world, call->settings, *consumers);
+  }
+  found.left_alone = drift_left_alone(call->world, call->settings);
+  found.offers = offer_changes(call->world, found.nodes);
+  std::vector<std::string> incomplete;
+  found.quotas = co_await quota_changes(call->client, found.offers, &incomplete);
+  for (const std::string& missing : incomplete) *call->err << "incomplete: " << missing << "\n";
+  print(*call, found);
+  co_return found.wrong() ? kWrongText : 0;
+}
+
+}  // namespace gso

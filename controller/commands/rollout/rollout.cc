@@ -1,0 +1,261 @@
+// Reading the world once, and the verbs that turn a switch.
+#include "controller/commands/rollout/rollout.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+#include <utility>
+
+#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/commands/shared/input_file.h"
+#include "controller/commands/shared/session.h"
+#include "controller/reading/cluster_reader.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/gates.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+const char* command_of(RolloutOptions::Verb verb) {
+  return verb == RolloutOptions::Verb::diff ? "diff" : "rollout";
+}
+
+}  // namespace
+
+int RolloutCall::refuse(std::string_view why) const {
+  *err << fmt::format("gpu-sharing-operator {}: {}\n", command_of(options.verb), why);
+  return 2;
+}
+
+asio::awaitable<bool> patch_ours(RolloutCall* call, std::string resource, std::string name, std::string body) {
+  const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", resource};
+  const k8s::ObjectKey key{"", name};
+  const k8s::WriteOptions options;
+  const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, body, options);
+  if (!patched) (void)call->refuse(explain_error(patched.error(), "patch", gvr, ""));
+  co_return patched.has_value();
+}
+
+namespace {
+
+constexpr const char* kRollouts = "sharingrollouts";
+constexpr const char* kPolicies = "sharingpolicies";
+
+// --- Reading.
+
+// What keeps policies from a rollout, of those that have none among `under_way`. A rollout that is named answers for
+// itself.
+std::vector<PolicyWait> waits_of(const RolloutCall& call, const std::vector<RolloutFacts>& under_way) {
+  const std::optional<std::string> policy = policy_of(call.options.name);
+  if (!call.options.name.empty() && !policy) return {};
+  std::set<std::string> busy;
+  for (const RolloutFacts& facts : under_way) busy.insert(facts.rollout->policy);
+  return waiting_policies(call.world, policy, busy);
+}
+
+int show_status(RolloutCall& call) {
+  const bool named = !call.options.name.empty();
+  const RolloutChoice choice{call.options.name, true};
+  const auto unfinished =
+      choose(call.world, choice, [](const RolloutFacts& facts) { return !facts.finished(); }, "that is under way");
+  std::vector<RolloutFacts> shown;
+  if (unfinished) {
+    shown = *unfinished;
+  }
+  const std::vector<PolicyWait> waiting = waits_of(call, shown);
+  if (shown.empty() && named) {
+    const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "that is on record");
+    if (!any && waiting.empty()) return call.refuse(any.error().message);
+    if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
+  }
+  constexpr std::size_t kMostSteps = 20;
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  bool wrong = false;
+  Json document{{"rollouts", Json::array()}, {"waiting", Json::array()}, {"incomplete", call.incomplete}};
+  for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
+  for (const RolloutFacts& facts : shown) {
+    wrong = wrong || facts.went_wrong();
+    const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
+    const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
+    std::string estimate;
+    const bool current = status.is_object() && status.value("currentRollout", "") == facts.rollout->meta.name;
+    if (current && waits_for_workloads(facts).empty()) estimate = status.value("estimatedCompletion", "");
+    document["rollouts"].push_back(rollout_json(facts));
+    document["rollouts"].back()["estimatedCompletion"] = estimate;
+    const SharingRollout& rollout = *facts.rollout;
+    const auto steps = steps_to(call.world, index, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps);
+    Json& in_flight = document["rollouts"].back()["inFlight"] = Json::array();
+    for (const NodeStep& step : steps) in_flight.push_back({{"name", step.node}, {"step", step.step}});
+    if (!call.options.json) print_rollout_status(facts, estimate, steps, call.clock->now(), *call.out);
+  }
+  if (call.options.json) {
+    *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    return wrong ? 1 : 0;
+  }
+  if (shown.empty()) *call.out << "No rollout is under way.\n";
+  for (const PolicyWait& wait : waiting) print_waiting(wait, *call.out);
+  return wrong ? 1 : 0;
+}
+
+int show_history(RolloutCall& call) {
+  std::vector<RolloutFacts> shown = all_rollouts(call.world);
+  if (!call.options.name.empty()) {
+    const RolloutChoice choice{call.options.name, true};
+    auto chosen = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "that is on record");
+    if (!chosen) return call.refuse(chosen.error().message);
+    shown = *std::move(chosen);
+  }
+  if (call.options.json) {
+    Json document{{"rollouts", Json::array()}};
+    for (const RolloutFacts& facts : shown) document["rollouts"].push_back(rollout_json(facts));
+    *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else if (!call.options.name.empty() && !policy_of(call.options.name)) {
+    print_rollout_record(shown.front(), *call.out);
+  } else {
+    print_rollout_history(shown, *call.out);
+  }
+  return 0;
+}
+
+// --- start
+
+// What a new start concerns, for people: what failed and is what nodes should run still.
+void tell_failures(RolloutCall& call, const std::string& policy) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  const auto& record = index.impl().record;
+  if (!record) return;
+  for (const FleetRecord::Failure& failure : record->failures) {
+    const auto unit = index.impl().units.find(UnitKey{policy, failure.set, failure.key});
+    const bool present = unit != index.impl().units.end() && unit_target(unit->second) == failure.revision;
+    const bool inline_again = failure.rolled_back;  // Its nodes have gone back: no unit is of it.
+    if (failure.policy != policy || !(present || inline_again)) continue;
+    std::string nodes;
+    for (const std::string& node : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
+    *call.out << fmt::format("  {} of {} key {}, which {}{}\n", failure.revision, failure.set, failure.key,
+                             failure.nodes.empty() ? "was taken back" : "failed", nodes);
+  }
+}
+
+// When the operator recorded what the fleet ran: the drift that is adopted is that of then.
+std::optional<std::string> baseline_of(RolloutCall& call) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  const auto& record = index.impl().record;
+  if (!record) return std::nullopt;
+  return k8s::format_time(record->recorded_at);
+}
+
+asio::awaitable<int> start(RolloutCall* call) {
+  const std::string name = call->options.name.empty() ? std::string(kDefaultPolicy)
+                                                      : policy_of(call->options.name).value_or(call->options.name);
+  const SharingPolicy* policy = call->world.policies.find(name);
+  if (policy == nullptr) co_return call->refuse(fmt::format("there is no SharingPolicy {}", name));
+  const std::optional<std::string> baseline = call->options.adopt ? baseline_of(*call) : std::nullopt;
+  if (call->options.adopt && !baseline) {
+    co_return call->refuse("--adopt: there is no baseline yet, or its record may not be read: no drift is known");
+  }
+  // An aborted or undone rollout stays so: its record goes, and the operator begins a new one.
+  const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", kRollouts};
+  const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
+  for (const RolloutFacts& facts : rollouts) {
+    const SharingRollout& rollout = *facts.rollout;
+    if (rollout.policy != name || (!rollout.aborted && !facts.undone())) continue;
+    k8s::DeleteOptions preconditions;
+    preconditions.uid = rollout.meta.uid;
+    const k8s::ObjectKey key{"", rollout.meta.name};
+    const k8s::WriteOptions options;
+    const k8s::Result<void> removed = co_await call->client->remove(gvr, key, preconditions, options);
+    if (!removed && removed.error().reason != k8s::Reason::not_found) co_return call->refuse(removed.error().message);
+    *call->out << fmt::format("{}: its record is removed, it was {}\n", rollout.meta.name,
+                              rollout.aborted ? "aborted" : "taken back");
+  }
+  Json body;
+  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(call->clock->now());
+  if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
+  const std::string text = body.dump();
+  const bool done = co_await patch_ours(call, kPolicies, name, text);
+  if (!done) co_return 2;
+  *call->out << fmt::format("policy {}: what failed is tried again{}\n", name,
+                            call->options.adopt ? ", and drift from before the operator is rolled" : "");
+  tell_failures(*call, name);
+  co_return 0;
+}
+
+}  // namespace
+
+asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, RolloutOptions rollout,
+                                     PlannerSettings settings, std::string input, std::ostream* out,
+                                     std::ostream* err) {
+  RolloutCall call;
+  call.client = client;
+  call.clock = clock;
+  call.options = rollout;
+  call.settings = settings;
+  call.input = input;
+  call.out = out;
+  call.err = err;
+  using Verb = RolloutOptions::Verb;
+  const k8s::Result<void> read = co_await read_world(client, settings, &call.world, &call.incomplete, &call.ours);
+  if (!read) co_return call.refuse(read.error().message);
+  for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
+  int code = 2;
+  if (rollout.verb == Verb::diff) {
+    code = co_await rollout_diff(&call);
+  } else if (call.ours.policies == Served::unknown || call.ours.rollouts == Served::unknown) {
+    // Whether the record is theirs or a ConfigMap's is not known, so no switch is turned.
+    co_return call.refuse("our SharingPolicies and SharingRollouts may not be read (see `incomplete`)");
+  } else if (!call.world.policies_served) {
+    const bool pauses = rollout.verb == Verb::pause || rollout.verb == Verb::resume;
+    if (!pauses)
+      co_return call.refuse(
+          "our CRDs are not served here: without them there are no SharingRollouts, only `rollout pause`, `resume` and "
+          "`diff`");
+    code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
+  } else if (rollout.verb == Verb::status) {
+    code = show_status(call);
+  } else if (rollout.verb == Verb::history) {
+    code = show_history(call);
+  } else if (rollout.verb == Verb::start) {
+    code = co_await start(&call);
+  } else if (rollout.verb == Verb::undo) {
+    code = co_await rollout_undo(&call);
+  } else {
+    code = co_await turn_switch(&call);
+  }
+  co_return code;
+}
+
+int run_rollout(const RolloutOptions& rollout, const Options& options, std::istream& in, std::ostream& out,
+                std::ostream& err) {
+  std::string input;
+  if (!rollout.file.empty()) {
+    k8s::Result<std::string> text = read_input(rollout.file, in);
+    if (!text) {
+      err << fmt::format("gpu-sharing-operator {}: {}\n", command_of(rollout.verb), text.error().message);
+      return 2;
+    }
+    input = *std::move(text);
+  }
+  const PlannerSettings settings = options.planner_settings();
+  return run_on_cluster(command_of(rollout.verb), options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+    return rollout_command(client, clock, rollout, settings, input, &out, &err);
+  });
+}
+
+}  // namespace gso

@@ -1,0 +1,228 @@
+// `rollout undo`. A profile that we own goes back by itself. For others the rollout is paused and the text that was
+// verified last is printed; it is written into the ConfigMap only when asked for, and never where somebody keeps that
+// in step with Git.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <span>
+
+#include "controller/commands/rollout/undo_target.h"
+#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/rollout/view.h"
+#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int kForbiddenByOwner = 1;
+
+// Managers of fields and marks of objects, by who they belong to.
+struct Mark {
+  std::string_view text;
+  std::string_view owner;
+};
+constexpr Mark kManagers[] = {
+    {"argocd", "Argo CD"}, {"kustomize-controller", "Flux"}, {"helm-controller", "Flux"}, {"flux", "Flux"},
+    {"helm", "Helm"},      {"source-controller", "Flux"}};
+constexpr Mark kAnnotations[] = {{"argocd.argoproj.io/tracking-id", "Argo CD"}, {"meta.helm.sh/release-name", "Helm"}};
+constexpr Mark kLabels[] = {{"argocd.argoproj.io/instance", "Argo CD"},
+                            {"kustomize.toolkit.fluxcd.io/name", "Flux"},
+                            {"helm.toolkit.fluxcd.io/name", "Flux"}};
+
+std::string owner_by_keys(const Json& metadata, const char* field, std::span<const Mark> marks) {
+  const auto map = metadata.find(field);
+  if (map == metadata.end() || !map->is_object()) return {};
+  for (const Mark& mark : marks) {
+    const auto at = map->find(std::string(mark.text));
+    if (at != map->end() && at->is_string())
+      return fmt::format("{} ({} {}={})", mark.owner, field, mark.text, at->get<std::string>());
+  }
+  return {};
+}
+
+bool is_ours(const World& world, const SharingRollout& rollout) {
+  const SharingPolicy* policy = world.policies.find(rollout.policy);
+  return policy != nullptr && policy->inline_profile &&
+         inline_profile_key(policy->meta.name, *policy->inline_profile) == rollout.key;
+}
+
+k8s::ObjectKey config_map_of(const Undo& undo) {
+  const std::size_t slash = undo.config_map.find('/');
+  if (slash == std::string::npos) return {"", undo.config_map};
+  return {undo.config_map.substr(0, slash), undo.config_map.substr(slash + 1)};
+}
+
+asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
+  const k8s::Gvr gvr{"", "v1", "configmaps"};
+  const k8s::ObjectKey key = config_map_of(undo);
+  const k8s::CallOptions reading;
+  const k8s::Result<std::string> found = co_await call->client->get(gvr, key, reading);
+  if (!found) co_return call->refuse(found.error().message);
+  const std::string owner = gitops_owner(*found);
+  if (!owner.empty()) {
+    *call->err << fmt::format(
+        "gpu-sharing-operator rollout: ConfigMap {} is not written: {} keeps it, and would undo the undo. Put the "
+        "text below into its source\n",
+        undo.config_map, owner);
+    *call->out << undo.text;
+    co_return kForbiddenByOwner;
+  }
+  const Json config_map = Json::parse(*found, nullptr, false);
+  if (config_map.value("immutable", false)) {
+    co_return call->refuse(fmt::format("ConfigMap {} is immutable", undo.config_map));
+  }
+  Json body;
+  body["metadata"]["resourceVersion"] = config_map["metadata"].value("resourceVersion", "");
+  body["data"][undo.key] = undo.text;
+  const std::string text = body.dump();
+  const k8s::WriteOptions options;
+  const k8s::Result<std::string> written = co_await call->client->merge_patch(gvr, key, text, options);
+  if (!written) co_return call->refuse(written.error().message);
+  *call->out << fmt::format("ConfigMap {} key {}: {} is back ({}); its rollout needs no canary where it was verified\n",
+                            undo.config_map, undo.key, undo.revision, undo.why);
+  co_return 0;
+}
+
+asio::awaitable<int> undo_ours(RolloutCall* call, std::string name, std::string policy) {
+  Json body;
+  body["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
+  const std::string text = body.dump();
+  const bool done = co_await patch_ours(call, "sharingrollouts", name, text);
+  if (!done) co_return 2;
+  *call->out << fmt::format(
+      "{}: taken back: the nodes of policy {} go to what was verified before. `rollout start policy/{}` tries it "
+      "again; change spec.profile to keep it so\n",
+      name, policy, policy);
+  co_return 0;
+}
+
+// What is not under way, or is paused, stays as it is.
+asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
+  if (!undo.under_way) co_return true;
+  const std::string name = undo.rollout->meta.name;
+  const std::string body = Json{{"spec", {{"paused", true}}}}.dump();
+  const bool paused = co_await patch_ours(call, "sharingrollouts", name, body);
+  if (paused) *call->err << fmt::format("{}: paused: nodes in flight finish, no further one starts\n", name);
+  co_return paused;
+}
+
+// The policy names this key, whose text has been verified: it is the choice of the key that would have to go back.
+bool is_choice_of_key(const World& world, const FleetRecord* record, const SharingRollout& rollout) {
+  const SharingPolicy* policy = world.policies.find(rollout.policy);
+  if (policy == nullptr || policy->config_map_key != rollout.key || record == nullptr) return false;
+  const auto verified = record->verified.find(rollout.config_map + "/" + rollout.key);
+  return verified != record->verified.end() && verified->second == rollout.to_revision;
+}
+
+std::string key_before(const World& world, const SharingRollout& rollout) {
+  for (const RolloutFacts& facts : all_rollouts(world)) {
+    const SharingRollout& other = *facts.rollout;
+    const bool same =
+        other.policy == rollout.policy && other.config_map == rollout.config_map && other.key != rollout.key;
+    if (same && facts.phase == "Completed") return other.key;
+  }
+  return {};
+}
+
+asio::awaitable<int> undo_choice_of_key(RolloutCall* call, Undo undo) {
+  const bool stopped = co_await pause(call, undo);
+  if (!stopped) co_return 2;
+  const std::string before = key_before(call->world, *undo.rollout);
+  *call->out << fmt::format(
+      "policy {} chooses key {}, whose text is as it was verified: set its spec.profile.configMapKey back{}\n",
+      undo.rollout->policy, undo.key, before.empty() ? "" : " to " + before);
+  co_return 0;
+}
+
+void print_text(const RolloutCall& call, const Undo& undo) {
+  if (call.options.json) {
+    const Json document{{"rollout", undo.rollout == nullptr ? "" : undo.rollout->meta.name},
+                        {"configMap", undo.config_map},
+                        {"key", undo.key},
+                        {"revision", undo.revision},
+                        {"why", undo.why},
+                        {"text", undo.text}};
+    *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    return;
+  }
+  *call.out << fmt::format("# Put this back as key {} of ConfigMap {} ({}, {}), or say --write-configmap:\n{}{}",
+                           undo.key, undo.config_map, undo.revision, undo.why, undo.text,
+                           undo.text.ends_with('\n') ? "" : "\n");
+}
+
+}  // namespace
+
+std::string gitops_owner(const std::string& config_map_json) {
+  const Json object = Json::parse(config_map_json, nullptr, false);
+  const auto metadata = object.is_object() ? object.find("metadata") : object.end();
+  if (!object.is_object() || metadata == object.end() || !metadata->is_object()) return {};
+  std::string owner = owner_by_keys(*metadata, "annotations", kAnnotations);
+  if (owner.empty()) owner = owner_by_keys(*metadata, "labels", kLabels);
+  if (!owner.empty()) return owner;
+  const auto entries = metadata->find("managedFields");
+  if (entries == metadata->end() || !entries->is_array()) return {};
+  for (const Json& entry : *entries) {
+    const std::string manager = entry.is_object() ? entry.value("manager", "") : "";
+    const auto fields = entry.is_object() ? entry.find("fieldsV1") : entry.end();
+    if (!entry.is_object() || fields == entry.end() || !fields->is_object() || !fields->contains("f:data")) continue;
+    for (const Mark& mark : kManagers) {
+      if (manager.starts_with(mark.text)) return fmt::format("{} (field manager {})", mark.owner, manager);
+    }
+  }
+  return {};
+}
+
+asio::awaitable<int> rollout_undo(RolloutCall* call) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call->world, call->settings);
+  const auto& kept = index.impl().record;
+  const FleetRecord* record = kept ? &*kept : nullptr;
+  const bool asked = !call->options.to_revision.empty();
+  const k8s::Result<Undo> chosen =
+      choose_undo(call->world, index, record, call->options.name, call->options.to_revision);
+  if (!chosen) co_return call->refuse(chosen.error().message);
+  const Undo& undo = *chosen;
+  const bool ours = undo.rollout != nullptr && is_ours(call->world, *undo.rollout);
+  int code = 0;
+  if (ours && asked) {
+    co_return call->refuse(
+        fmt::format("key {} is the inline profile of policy {}: what stands in spec.profile there decides. `rollout "
+                    "history {}` prints the text of that rollout",
+                    undo.key, undo.rollout->policy, undo.rollout->meta.name));
+  }
+  if (ours) {
+    const std::string name = undo.rollout->meta.name;
+    code = co_await undo_ours(call, name, undo.rollout->policy);
+    co_return code;
+  }
+  if (!asked && undo.rollout != nullptr && is_choice_of_key(call->world, record, *undo.rollout)) {
+    code = co_await undo_choice_of_key(call, undo);
+    co_return code;
+  }
+  if (undo.text.empty()) {
+    co_return call->refuse(
+        undo.revision.empty()
+            ? fmt::format("nothing is known to have been verified for {} key {} before what stands there",
+                          undo.config_map, undo.key)
+            : fmt::format("the text of {} is not on record; `rollout history` lists those that are", undo.revision));
+  }
+  if (call->options.write_config_map) {
+    code = co_await write_back(call, undo);
+    co_return code;
+  }
+  const bool paused = co_await pause(call, undo);
+  if (!paused) co_return 2;
+  print_text(*call, undo);
+  co_return 0;
+}
+
+}  // namespace gso

@@ -1,0 +1,266 @@
+// See undo_choice.h.
+#include "controller/commands/rollout/undo_target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/rollout/gates.h"
+
+namespace gso {
+namespace {
+
+using Key = std::pair<std::string, std::string>;  // "namespace/configmap", key.
+
+class UndoChoice {
+ public:
+  UndoChoice(const World& world, const FleetIndex& index, const FleetRecord* record, std::string name,
+             std::string revision)
+      : world_(world),
+        index_(index),
+        record_(record),
+        name_(std::move(name)),
+        policy_(policy_of(name_)),
+        revision_(std::move(revision)),
+        rollouts_(all_rollouts(world)) {}
+
+  k8s::Result<Undo> run() {
+    const k8s::Result<Key> key = chosen_key();
+    if (!key) return std::unexpected(key.error());
+    Undo out;
+    std::tie(out.config_map, out.key) = *key;
+    out.rollout = rollout_of(*key);
+    if (out.rollout != nullptr) {
+      const RolloutFacts facts = facts_of(*out.rollout);
+      out.under_way = is_under_way(facts) && !out.rollout->paused;
+    }
+    const k8s::Result<void> found = revision_.empty() ? k8s::Result<void>() : check_revision(*key);
+    if (!found) return std::unexpected(found.error());
+    choose_revision(out);
+    out.text = text_on_record(out);
+    return out;
+  }
+
+ private:
+  static bool is_under_way(const RolloutFacts& facts) { return !facts.finished() && !facts.earlier_attempt; }
+  static Key key_of(const SharingRollout& rollout) { return {rollout.config_map, rollout.key}; }
+  static std::string id_of(const Key& key) { return key.first + "/" + key.second; }
+  static std::string in_words(const Key& key) { return fmt::format("{} key {}", key.first, key.second); }
+
+  [[nodiscard]] bool is_named(const RolloutFacts& facts) const {
+    if (policy_) return facts.rollout->policy == *policy_;
+    return name_.empty() || facts.rollout->meta.name == name_;
+  }
+
+  // --- Which key.
+
+  k8s::Result<Key> chosen_key() {
+    const auto any = [](const RolloutFacts&) { return true; };
+    if (!name_.empty()) {
+      const RolloutChoice choice{name_, true};
+      const auto named = choose(world_, choice, any, "that could be undone");
+      if (!named) return std::unexpected(named.error());
+      if (!policy_) return key_of(*named->front().rollout);
+    }
+    if (!revision_.empty()) return only_one(keys_with(revision_), "have that revision in their history");
+    std::set<Key> running;
+    for (const RolloutFacts& facts : rollouts_) {
+      if (is_named(facts) && !facts.finished()) running.insert(key_of(*facts.rollout));
+    }
+    if (!running.empty()) return only_one(running, "have rollouts under way");
+    if (const std::set<Key> edited = keys_that_differ(); !edited.empty())
+      return only_one(edited, "do not hold what was verified last");
+    return key_of_last();
+  }
+
+  k8s::Result<Key> only_one(const std::set<Key>& keys, std::string_view what) const {
+    if (keys.size() == 1) return *keys.begin();
+    if (keys.empty()) {
+      return k8s::fail(k8s::Reason::invalid,
+                       fmt::format("{} is in the history of no key; `rollout history` lists what is", revision_));
+    }
+    std::string names;
+    for (const Key& key : keys) {
+      const SharingRollout* rollout = rollout_of(key);
+      names += (names.empty() ? "" : ", ") + in_words(key);
+      if (rollout != nullptr) names += fmt::format(" (rollout {})", rollout->meta.name);
+    }
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("several keys {}: {}. Name a rollout of one of them", what, names));
+  }
+
+  // Where the text is another one than that which was verified last, or there is none any more.
+  [[nodiscard]] std::set<Key> keys_that_differ() const {
+    std::set<Key> out;
+    if (record_ == nullptr) return out;
+    for (const OperandSet& set : index_.impl().discovery.sets) {
+      const std::string prefix = set.id() + "/";
+      for (auto at = record_->verified.lower_bound(prefix);
+           at != record_->verified.end() && at->first.starts_with(prefix); ++at) {
+        const Key key{set.id(), at->first.substr(prefix.size())};
+        const bool in_use = std::ranges::any_of(index_.impl().units, [&](const auto& unit) {
+          const UnitKey& of = unit.first;
+          return of.set == key.first && of.key == key.second && (!policy_ || of.policy == *policy_);
+        });
+        if (in_use && !is_managed_key(key.second) && present_revision(key) != at->second) out.insert(key);
+      }
+    }
+    return out;
+  }
+
+  // Of the last rollout to the present revision where that is on record, else of the last one.
+  k8s::Result<Key> key_of_last() {
+    const RolloutChoice any{name_, true};
+    const auto ended = [](const RolloutFacts& facts) { return facts.phase != "Superseded"; };
+    const auto present = [&](const RolloutFacts& facts) { return ended(facts) && is_present(*facts.rollout); };
+    const auto at_present = choose(world_, any, present, "to the present revision");
+    if (at_present) return key_of(*at_present->front().rollout);
+    const auto done = choose(world_, any, ended, "that could be undone");
+    if (!done) return std::unexpected(done.error());
+    return key_of(*done->front().rollout);
+  }
+
+  // It goes to what its policy's nodes should run at present.
+  [[nodiscard]] bool is_present(const SharingRollout& rollout) const {
+    const auto& units = index_.impl().units;
+    const auto unit = units.find(UnitKey{rollout.policy, rollout.config_map, rollout.key});
+    return unit != units.end() && unit_target(unit->second) == rollout.to_revision;
+  }
+
+  // The one under way, else that to the present revision, else the newest.
+  [[nodiscard]] const SharingRollout* rollout_of(const Key& key) const {
+    const SharingRollout* out = nullptr;
+    int rank = -1;
+    for (const RolloutFacts& facts : rollouts_) {
+      const SharingRollout& rollout = *facts.rollout;
+      if (key_of(rollout) != key) continue;
+      if (!policy_ && rollout.meta.name == name_) return &rollout;
+      if (!is_named(facts)) continue;
+      const int of_this = is_under_way(facts) ? 2 : is_present(rollout) ? 1 : 0;
+      if (of_this <= rank) continue;
+      rank = of_this;
+      out = &rollout;
+    }
+    return out;
+  }
+
+  // --- Which revision.
+
+  // Of the text that stands there; empty: there is none.
+  [[nodiscard]] std::string present_revision(const Key& key) const {
+    for (const OperandSet& set : index_.impl().discovery.sets) {
+      if (set.id() != key.first) continue;
+      const ConfigMap* config_map = world_.configmaps.find(set.config_map_key());
+      if (config_map == nullptr) return {};
+      const auto text = config_map->data.find(key.second);
+      if (text == config_map->data.end() || !text->second) return {};
+      ProfileBook book;
+      return book.compile(*text->second)->revision;
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_known_for(const Key& key, const std::string& revision) const {
+    const auto holds = [&](const std::map<std::string, std::string>& revisions) {
+      const auto at = revisions.find(id_of(key));
+      return at != revisions.end() && at->second == revision;
+    };
+    if (record_ != nullptr && (holds(record_->verified) || holds(record_->previous))) return true;
+    return std::ranges::any_of(rollouts_, [&](const RolloutFacts& facts) {
+      return facts.rollout->to_revision == revision && key_of(*facts.rollout) == key;
+    });
+  }
+
+  // Of the policy that is named, or of any.
+  [[nodiscard]] std::set<Key> keys_with(const std::string& revision, bool of_any = false) const {
+    std::set<Key> out, all;
+    for (const RolloutFacts& facts : rollouts_) {
+      if (of_any || is_named(facts)) all.insert(key_of(*facts.rollout));
+    }
+    if (record_ != nullptr && (of_any || !policy_)) {
+      for (const auto& [id, verified] : record_->verified) {
+        const std::size_t slash = id.rfind('/');
+        if (slash != std::string::npos) all.emplace(id.substr(0, slash), id.substr(slash + 1));
+      }
+    }
+    for (const Key& key : all) {
+      if (is_known_for(key, revision)) out.insert(key);
+    }
+    return out;
+  }
+
+  k8s::Result<void> check_revision(const Key& key) const {
+    if (!is_known_for(key, revision_)) {
+      const std::set<Key> others = keys_with(revision_, true);
+      return k8s::fail(k8s::Reason::invalid,
+                       fmt::format("{} is not in the history of {}{}; `rollout history` lists what is", revision_,
+                                   in_words(key), others.empty() ? "" : ": it is one of " + in_words(*others.begin())));
+    }
+    if (present_revision(key) == revision_)
+      return k8s::fail(k8s::Reason::invalid, fmt::format("{} is what {} holds already", revision_, in_words(key)));
+    return {};
+  }
+
+  void choose_revision(Undo& out) const {
+    const Key key{out.config_map, out.key};
+    std::string from = present_revision(key);
+    if (from.empty() && out.rollout != nullptr && out.under_way) from = out.rollout->to_revision;
+    const auto other = [&](const std::map<std::string, std::string>* revisions) {
+      if (revisions == nullptr) return std::string();
+      const auto at = revisions->find(out.id());
+      return at == revisions->end() || at->second == from ? std::string() : at->second;
+    };
+    if (!revision_.empty()) {
+      out.revision = revision_;
+      out.why = "asked for";
+    } else if (std::string last = other(record_ == nullptr ? nullptr : &record_->verified); !last.empty()) {
+      out.revision = std::move(last);
+      out.why = "verified last";
+    } else if (std::string before = other(record_ == nullptr ? nullptr : &record_->previous); !before.empty()) {
+      out.revision = std::move(before);
+      out.why = "verified before it";
+    } else {
+      const auto completed = std::ranges::find_if(rollouts_, [&](const RolloutFacts& facts) {
+        return key_of(*facts.rollout) == key && facts.rollout->to_revision != from && facts.phase == "Completed";
+      });
+      if (completed == rollouts_.end()) return;
+      out.revision = completed->rollout->to_revision;
+      out.why = "completed before it";
+    }
+  }
+
+  [[nodiscard]] std::string text_on_record(const Undo& undo) const {
+    if (record_ != nullptr) {
+      if (const auto kept = record_->texts.find(undo.revision); kept != record_->texts.end()) return kept->second;
+    }
+    for (const RolloutFacts& facts : rollouts_) {
+      const SharingRollout& rollout = *facts.rollout;
+      if (rollout.to_revision == undo.revision && rollout.config_map == undo.config_map && !rollout.profile.empty())
+        return rollout.profile;
+    }
+    return {};
+  }
+
+  const World& world_;
+  const FleetIndex& index_;
+  const FleetRecord* record_;
+  std::string name_;
+  std::optional<std::string> policy_;
+  std::string revision_;
+  std::vector<RolloutFacts> rollouts_;
+};
+
+}  // namespace
+
+k8s::Result<Undo> choose_undo(const World& world, const FleetIndex& index, const FleetRecord* record,
+                              const std::string& name, const std::string& revision) {
+  return UndoChoice(world, index, record, name, revision).run();
+}
+
+}  // namespace gso

@@ -1,0 +1,48 @@
+// The parts of `rollout`: what all verbs share, and those that have files of their own.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/commands/rollout/rollout.h"
+#include "controller/reading/cluster_reader.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+// One run of a verb.
+struct RolloutCall {
+  k8s::ApiClient* client = nullptr;
+  k8s::Clock* clock = nullptr;
+  RolloutOptions options;
+  PlannerSettings settings;
+  std::string input;  // The text of --file.
+  World world;
+  std::vector<std::string> incomplete;  // What could not be read.
+  OurKinds ours;
+  std::ostream* out = nullptr;
+  std::ostream* err = nullptr;
+  // Writes "gpu-sharing-operator rollout: …" (or "diff:", which is a command of its own) and gives 2.
+  int refuse(std::string_view why) const;
+};
+
+// A merge patch of a SharingRollout, a SharingPolicy ("sharingrollouts", "sharingpolicies"). False, and said, when it
+// failed.
+boost::asio::awaitable<bool> patch_ours(RolloutCall* call, std::string resource, std::string name, std::string body);
+
+// pause, resume, approve, abort: of the rollouts that are meant, or of a policy. `resume` without a name lifts, where
+// no rollout is paused, the switch that ConfigMaps carry.
+boost::asio::awaitable<int> turn_switch(RolloutCall* call);
+// Without our CRDs: the ConfigMaps that plugins mount carry the switch.
+boost::asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause);
+boost::asio::awaitable<int> rollout_undo(RolloutCall* call);
+boost::asio::awaitable<int> rollout_diff(RolloutCall* call);
+
+// Who keeps a ConfigMap (its JSON) in step with a source elsewhere, for people: "Argo CD (field manager
+// argocd-controller)"; empty: nobody known.
+[[nodiscard]] std::string gitops_owner(const std::string& config_map_json);
+
+}  // namespace gso

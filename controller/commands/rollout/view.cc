@@ -1,0 +1,343 @@
+// Choosing among rollouts, and their texts.
+#include "controller/commands/rollout/view.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <tuple>
+
+#include "controller/commands/shared/text_table.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::string_view kPolicyPrefix = "policy/";
+constexpr int kBarWidth = 24;
+// Reason of a policy's Progressing where no change is wanted.
+
+std::string text_at(const Json& object, const char* field) {
+  const auto at = object.find(field);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+std::int64_t count_at(const Json& object, const char* field) {
+  const auto at = object.find(field);
+  return at != object.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+}
+
+void read_ready(const Json& status, RolloutFacts& out) {
+  const auto conditions = status.find("conditions");
+  if (conditions == status.end() || !conditions->is_array()) return;
+  for (const Json& condition : *conditions) {
+    if (!condition.is_object()) continue;
+    if (text_at(condition, "type") == kCurrentCondition)
+      out.earlier_attempt = text_at(condition, "reason") == kNewAttempt;
+    if (text_at(condition, "type") != "Ready") continue;
+    out.reason = text_at(condition, "reason");
+    out.message = text_at(condition, "message");
+  }
+}
+
+std::string names_of(const std::vector<RolloutFacts>& rollouts) {
+  constexpr std::size_t kMost = 10;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(rollouts.size(), kMost); ++i) {
+    out += fmt::format("{}{} ({})", i == 0 ? "" : ", ", rollouts[i].rollout->meta.name, rollouts[i].phase);
+  }
+  if (rollouts.size() > kMost) out += fmt::format(" and {} more", rollouts.size() - kMost);
+  return out;
+}
+
+// "2m", "3h12m": what people need of a duration.
+std::string about(k8s::Duration duration) {
+  using namespace std::chrono;
+  const auto total = duration_cast<seconds>(duration).count();
+  if (total < 120) return fmt::format("{}s", std::max<std::int64_t>(0, total));
+  if (total < 7200) return fmt::format("{}m", total / 60);
+  return fmt::format("{}h{}m", total / 3600, total / 60 % 60);
+}
+
+}  // namespace
+
+std::string progress_bar(std::int64_t done, std::int64_t total) {
+  const std::int64_t filled = total <= 0 ? 0 : std::clamp<std::int64_t>(done * kBarWidth / total, 0, kBarWidth);
+  return "[" + std::string(static_cast<std::size_t>(filled), '#') +
+         std::string(static_cast<std::size_t>(kBarWidth - filled), '.') + "]";
+}
+
+bool RolloutFacts::finished() const {
+  return has_ended(phase) || (rollout->aborted && !earlier_attempt);
+}
+
+bool RolloutFacts::undone() const {
+  return rollout->meta.annotations.get(kUndoAnnotation) == "true";
+}
+
+bool RolloutFacts::went_wrong() const {
+  const bool stopped = phase == "Failed" || phase == "RolledBack" || phase == "Paused";
+  return stopped && (reason == kMaxFailures || reason == kVerificationFailed);
+}
+
+RolloutFacts facts_of(const SharingRollout& rollout) {
+  RolloutFacts out;
+  out.rollout = &rollout;
+  out.phase = rollout.phase.empty() ? "Starting" : rollout.phase;
+  const Json status = Json::parse(rollout.status_json, nullptr, false);
+  if (!status.is_object()) return out;
+  read_ready(status, out);
+  out.wave = count_at(status, "wave");
+  out.started_at = text_at(status, "startedAt");
+  out.completed_at = text_at(status, "completedAt");
+  if (const auto counts = status.find("counts"); counts != status.end() && counts->is_object()) {
+    out.total = count_at(*counts, "total");
+    out.updated = count_at(*counts, "updated");
+    out.in_flight = count_at(*counts, "inFlight");
+    out.pending = count_at(*counts, "pending");
+    out.blocked = count_at(*counts, "blocked");
+    out.failed = count_at(*counts, "failed");
+  }
+  if (const auto nodes = status.find("nodes"); nodes != status.end() && nodes->is_array()) {
+    for (const Json& node : *nodes) {
+      if (node.is_object())
+        out.nodes.push_back(
+            {text_at(node, "name"), text_at(node, "state"), text_at(node, "reason"), text_at(node, "message")});
+    }
+  }
+  return out;
+}
+
+std::vector<RolloutFacts> all_rollouts(const World& world) {
+  std::vector<RolloutFacts> out;
+  for (const auto& [key, rollout] : world.rollouts.all()) out.push_back(facts_of(*rollout));
+  const auto began = [](const RolloutFacts& facts) {
+    return k8s::parse_rfc3339(facts.started_at).value_or(facts.rollout->meta.creation_timestamp);
+  };
+  std::ranges::sort(out, [&](const RolloutFacts& a, const RolloutFacts& b) {
+    const auto& left = a.rollout->meta;
+    const auto& right = b.rollout->meta;
+    return std::tuple(began(b), right.creation_timestamp, left.name) <
+           std::tuple(began(a), left.creation_timestamp, right.name);
+  });
+  return out;
+}
+
+std::optional<std::string> policy_of(std::string_view name) {
+  if (!name.starts_with(kPolicyPrefix)) return std::nullopt;
+  return std::string(name.substr(kPolicyPrefix.size()));
+}
+
+k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutChoice& choice,
+                                              const std::function<bool(const RolloutFacts&)>& fits,
+                                              std::string_view what) {
+  const std::optional<std::string> policy = policy_of(choice.name);
+  std::vector<RolloutFacts> named;
+  std::vector<RolloutFacts> fitting;
+  for (RolloutFacts& facts : all_rollouts(world)) {
+    const bool meant =
+        choice.name.empty() || (policy ? facts.rollout->policy == *policy : facts.rollout->meta.name == choice.name);
+    if (!meant) continue;
+    if (fits(facts)) fitting.push_back(facts);
+    named.push_back(std::move(facts));
+  }
+  const auto refuse = [&](std::string text) -> k8s::Result<std::vector<RolloutFacts>> {
+    return k8s::fail(k8s::Reason::invalid, std::move(text));
+  };
+  if (!choice.name.empty() && named.empty()) {
+    return refuse(policy ? fmt::format("policy {} has no SharingRollout; `rollout history` lists them", *policy)
+                         : fmt::format("there is no SharingRollout {}; `rollout history` lists them", choice.name));
+  }
+  if (fitting.empty()) {
+    return refuse(named.empty() ? fmt::format("there is no rollout {}", what)
+                                : fmt::format("no rollout {}: there is {}", what, names_of(named)));
+  }
+  if (fitting.size() > 1 && !choice.all && !policy) {
+    return refuse(fmt::format("several rollouts are meant: {}. Name one of them, or say --all", names_of(fitting)));
+  }
+  return fitting;
+}
+
+namespace {
+
+// `status`: of a policy. Progressing names what holds all that is left; blocked[] also who is held beside others.
+void read_waits(const std::string& policy, const Json& status, std::vector<PolicyWait>& out) {
+  std::set<std::string> said;
+  const auto conditions = status.find("conditions");
+  if (conditions != status.end() && conditions->is_array()) {
+    for (const Json& condition : *conditions) {
+      const bool stands = condition.is_object() && text_at(condition, "type") == "Progressing" &&
+                          text_at(condition, "status") == "False" && text_at(condition, "reason") != kNothingToDo;
+      if (!stands) continue;
+      out.push_back({policy, text_at(condition, "reason"), text_at(condition, "message"), {}, 0});
+      said.insert(out.back().reason);
+    }
+  }
+  const auto blocked = status.find("blocked");
+  if (blocked == status.end() || !blocked->is_array()) return;
+  for (const Json& entry : *blocked) {
+    if (!entry.is_object() || said.contains(text_at(entry, "reason"))) continue;
+    PolicyWait wait{policy, text_at(entry, "reason"), text_at(entry, "message"), {}, count_at(entry, "count")};
+    const auto nodes = entry.find("nodes");
+    for (const Json& node : nodes != entry.end() && nodes->is_array() ? *nodes : Json::array()) {
+      if (node.is_string()) wait.nodes.push_back(node.get<std::string>());
+    }
+    out.push_back(std::move(wait));
+  }
+}
+
+}  // namespace
+
+std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
+                                         const std::set<std::string>& except) {
+  std::map<std::string_view, const SharingPolicy*> sorted;
+  for (const auto& [key, object] : world.policies.all()) {
+    const bool meant = !policy || key.name == *policy;
+    if (meant && !except.contains(key.name)) sorted.emplace(key.name, object.get());
+  }
+  std::vector<PolicyWait> out;
+  for (const auto& [name, object] : sorted) {
+    const Json status = Json::parse(object->status_json, nullptr, false);
+    if (status.is_object()) read_waits(std::string(name), status, out);
+  }
+  return out;
+}
+
+void print_waiting(const PolicyWait& wait, std::ostream& out) {
+  const std::int64_t more = wait.count - std::ssize(wait.nodes);
+  const std::string nodes = wait.nodes.empty() ? ""
+                                               : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
+                                                             more > 0 ? fmt::format(" and {} more", more) : "");
+  out << fmt::format("policy {} waits: {}{}: {}\n", wait.policy, wait.reason, nodes, wait.message);
+}
+
+Json waiting_json(const PolicyWait& wait) {
+  return {{"policy", wait.policy},
+          {"reason", wait.reason},
+          {"message", wait.message},
+          {"nodes", wait.nodes},
+          {"count", wait.count}};
+}
+
+std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {
+  std::vector<std::string> out;
+  for (const RolloutFacts::NodeRow& node : facts.nodes) {
+    const bool workloads = node.reason == kWaitingForWorkloads || node.reason == kPdbRefuses ||
+                           node.reason == kJobSpansNodes || node.reason == kRenameStrandsPods ||
+                           node.reason == kForbidden;
+    if (workloads) out.push_back(node.name);
+  }
+  return out;
+}
+
+namespace {
+
+// ", about 2m to go", or what nobody can foretell.
+std::string outlook(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
+                    k8s::WallTime now) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> waits = waits_for_workloads(facts);
+  if (!waits.empty()) {
+    const std::size_t rest = waits.size() > kNamed ? waits.size() - kNamed : 0;
+    waits.resize(waits.size() - rest);
+    return fmt::format(", waiting for workloads on {}{}", fmt::join(waits, ", "),
+                       rest > 0 ? fmt::format(" and {} more", rest) : "");
+  }
+  const auto lost = std::ranges::find(steps, false, &NodeStep::ready);
+  if (lost != steps.end()) return fmt::format(", waiting for {} to be Ready", lost->node);
+  const auto end = k8s::parse_rfc3339(estimate);
+  return end && *end > now ? ", about " + about(*end - now) + " to go" : std::string();
+}
+
+}  // namespace
+
+void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
+                          k8s::WallTime now, std::ostream& out) {
+  const SharingRollout& rollout = *facts.rollout;
+  out << fmt::format("{}: {}\n", rollout.meta.name, facts.phase);
+  out << fmt::format("  policy {} takes {} key {} to {}\n", rollout.policy, rollout.config_map,
+                     rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision);
+  out << fmt::format("  {} {}/{} up to date, {} in flight, {} pending, {} blocked, {} failed{}\n",
+                     progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_flight,
+                     facts.pending, facts.blocked, facts.failed,
+                     facts.finished()  ? ""
+                     : facts.wave == 0 ? "; canary"
+                                       : fmt::format("; wave {}", facts.wave));
+  if (!facts.message.empty()) out << fmt::format("  {}: {}\n", facts.reason, facts.message);
+  const auto started = k8s::parse_rfc3339(facts.started_at);
+  if (started && !facts.finished())
+    out << fmt::format("  for {}{}\n", about(now - *started), outlook(facts, estimate, steps, now));
+  std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
+  for (const auto& node : facts.nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
+  for (const NodeStep& step : steps) {
+    if (std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) == facts.nodes.end())
+      rows.push_back({"  " + step.node, "InFlight", "-", step.step});
+  }
+  if (rows.size() > 1) print_table(rows, out);
+}
+
+void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out) {
+  std::vector<TextRow> rows{
+      {"NAME", "POLICY", "CONFIGMAP", "KEY", "REVISION", "PHASE", "STARTED", "COMPLETED", "NODES"}};
+  for (const RolloutFacts& facts : rollouts) {
+    const SharingRollout& rollout = *facts.rollout;
+    const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
+    rows.push_back({rollout.meta.name, rollout.policy, rollout.config_map, or_dash(rollout.key), rollout.to_revision,
+                    facts.phase, or_dash(facts.started_at), or_dash(facts.completed_at),
+                    fmt::format("{}/{}", facts.updated, facts.total)});
+  }
+  if (rows.size() == 1) {
+    out << "No rollout is on record.\n";
+  } else {
+    print_table(rows, out);
+  }
+}
+
+void print_rollout_record(const RolloutFacts& facts, std::ostream& out) {
+  print_rollout_history({facts}, out);
+  if (!facts.message.empty()) out << fmt::format("{}: {}\n", facts.reason, facts.message);
+  out << (facts.rollout->profile.empty() ? "its text is not on record\n" : "\n" + facts.rollout->profile);
+}
+
+Json rollout_json(const RolloutFacts& facts) {
+  const SharingRollout& rollout = *facts.rollout;
+  Json nodes = Json::array();
+  for (const auto& node : facts.nodes) {
+    nodes.push_back({{"name", node.name}, {"state", node.state}, {"reason", node.reason}, {"message", node.message}});
+  }
+  return {{"name", rollout.meta.name},
+          {"policy", rollout.policy},
+          {"configMap", rollout.config_map},
+          {"key", rollout.key},
+          {"toRevision", rollout.to_revision},
+          {"phase", facts.phase},
+          {"reason", facts.reason},
+          {"message", facts.message},
+          {"paused", rollout.paused},
+          {"approved", rollout.approved},
+          {"aborted", rollout.aborted},
+          {"undone", facts.undone()},
+          {"wave", facts.wave},
+          {"counts",
+           {{"total", facts.total},
+            {"updated", facts.updated},
+            {"inFlight", facts.in_flight},
+            {"pending", facts.pending},
+            {"blocked", facts.blocked},
+            {"failed", facts.failed}}},
+          {"startedAt", facts.started_at},
+          {"completedAt", facts.completed_at},
+          {"nodes", std::move(nodes)},
+          {"profile", rollout.profile}};
+}
+
+}  // namespace gso

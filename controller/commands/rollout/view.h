@@ -1,0 +1,82 @@
+// SharingRollouts as people ask for them: which one is meant, and how it is shown. Pure functions over a World.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "k8sclient/value/error.h"
+#include "reconcilers/explain/flight.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+// What a SharingRollout's spec and status say, read once.
+struct RolloutFacts {
+  const SharingRollout* rollout = nullptr;
+  std::string phase;  // "Starting" until the operator has said more.
+  std::string reason;
+  std::string message;
+  std::int64_t wave = 0, total = 0, updated = 0, in_flight = 0, pending = 0, blocked = 0, failed = 0;
+  std::string started_at, completed_at;
+  struct NodeRow {
+    std::string name, state, reason, message;
+  };
+  std::vector<NodeRow> nodes;  // Blocked and failed ones.
+  // Nodes wait for a new attempt, which takes this record's place before one starts: the switches in it do not count.
+  bool earlier_attempt = false;
+  [[nodiscard]] bool finished() const;
+  [[nodiscard]] bool undone() const;
+  // A revision that did not work: what exit status 1 stands for.
+  [[nodiscard]] bool went_wrong() const;
+};
+[[nodiscard]] RolloutFacts facts_of(const SharingRollout& rollout);
+// By when they began, the newest first.
+[[nodiscard]] std::vector<RolloutFacts> all_rollouts(const World& world);
+
+// "" | NAME of a SharingRollout | policy/NAME, and what it may name.
+struct RolloutChoice {
+  std::string name;
+  bool all = false;  // Several are fine.
+};
+// The rollouts that are meant among those that `fits`. Errors (`invalid`) say which there are: none fits, several do
+// and `all` is not set, the name does not exist.
+[[nodiscard]] k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutChoice& choice,
+                                                            const std::function<bool(const RolloutFacts&)>& fits,
+                                                            std::string_view what);
+// The policy of "policy/NAME", or nullopt.
+[[nodiscard]] std::optional<std::string> policy_of(std::string_view name);
+
+// Why a policy with a change has no rollout under way: what its status says stands in the way (a window, a hold, a
+// driver upgrade).
+struct PolicyWait {
+  std::string policy, reason, message;
+  std::vector<std::string> nodes;  // Those that it is about, the first few; none: all that wait.
+  std::int64_t count = 0;          // Of them all.
+};
+// Of all policies, or of the one that is named, but for those in `except`.
+[[nodiscard]] std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
+                                                       const std::set<std::string>& except);
+void print_waiting(const PolicyWait& wait, std::ostream& out);
+[[nodiscard]] nlohmann::ordered_json waiting_json(const PolicyWait& wait);
+
+// "[######..................]"
+[[nodiscard]] std::string progress_bar(std::int64_t done, std::int64_t total);
+// Nodes whose workloads must end, or be let go by a budget, before the rollout goes on: nobody knows when.
+[[nodiscard]] std::vector<std::string> waits_for_workloads(const RolloutFacts& facts);
+// `estimate` is left out where it waits for workloads, or for a node to be Ready. `steps`: of its nodes in flight.
+void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
+                          k8s::WallTime now, std::ostream& out);
+void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out);
+// The record of one, with the text that it rolls out.
+void print_rollout_record(const RolloutFacts& facts, std::ostream& out);
+[[nodiscard]] nlohmann::ordered_json rollout_json(const RolloutFacts& facts);
+
+}  // namespace gso

@@ -1,0 +1,86 @@
+// Signals and the operator on the connection's io_context.
+#include "controller/commands/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <cstdlib>
+#include <memory>
+#include <ostream>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "controller/commands/shared/session.h"
+#include "controller/commands/shared/stop_signals.h"
+#include "controller/config/logging.h"
+#include "controller/runtime/run_operator.h"
+#include "controller/serving/metrics.h"
+#include "k8sclient/auth/in_cluster.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::string_view kCommand = "gpu-sharing-operator";
+
+std::string instance_name() {
+  if (const char* pod = std::getenv("POD_NAME"); pod != nullptr && *pod != '\0') return pod;
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) == 0) return host.data();
+  return "gpu-sharing-operator";
+}
+
+// Unique per process: the pod's uid where the downward API gives it, else a random (version 4) UUID.
+std::string unique_part() {
+  if (const char* uid = std::getenv("POD_UID"); uid != nullptr && *uid != '\0') return uid;
+  std::random_device device;
+  const auto word = [&] { return device() & 0xffffU; };
+  return fmt::format("{:04x}{:04x}-{:04x}-4{:03x}-{:04x}-{:04x}{:04x}{:04x}", word(), word(), word(), word() & 0xfffU,
+                     (word() & 0x3fffU) | 0x8000U, word(), word(), word());
+}
+
+// "https://host:port/prefix" -> "host:port"
+std::string host_of(const std::string& server) {
+  const std::size_t start = server.find("://");
+  const std::size_t from = start == std::string::npos ? 0 : start + 3;
+  return server.substr(from, server.find('/', from) - from);
+}
+
+asio::awaitable<int> control(Session session, Options options, std::ostream* err) {
+  // The kubeconfig's namespace is where its user works, not where the operator lives: only a pod's own counts.
+  if (options.namespace_.empty() && options.kubeconfig.empty() && k8s::runs_in_cluster(k8s::process_environment())) {
+    options.namespace_ = session.namespace_name;
+  }
+  if (options.namespace_.empty()) options.namespace_ = PlannerSettings().operator_namespace;
+  if (options.identity.empty()) options.identity = instance_name() + "_" + unique_part();
+
+  Runtime runtime;
+  runtime.host = host_of(session.server);
+  runtime.instance = instance_name();
+  runtime.log =
+      std::make_shared<Logger>(options.log_format, options.log_level, [c = session.clock] { return c->now(); });
+  const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
+  runtime.transport = session.transport;
+  runtime.clock = session.clock;
+  runtime.stop = stop.get();
+  StopSignals signals(*session.io, stop.get());
+  const k8s::Result<void> ended = co_await run_operator(runtime, options);
+  signals.cancel();
+  if (ended) co_return 0;
+  *err << kCommand << ": " << ended.error().message << "\n";
+  co_return ended.error().reason == k8s::Reason::invalid ? 2 : 1;
+}
+
+}  // namespace
+
+int run_controller(Options options, std::ostream& err) {
+  return run_connected(kCommand, options, err,
+                       [&](Session session) { return control(std::move(session), options, &err); });
+}
+
+}  // namespace gso

@@ -1,0 +1,36 @@
+// What the API server refused somebody (403), said so that it can be granted: what, to whom, and the missing rule.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/object.h"
+
+namespace gso {
+
+// What was tried. `verbs`: what a rule for it must hold; the first one is the one that was refused.
+struct Attempt {
+  std::vector<std::string> verbs{"list"};
+  k8s::Gvr gvr;
+  std::string ns;           // Empty: in all namespaces, or a cluster-scoped kind.
+  std::string subresource;  // "status", "log"; empty: the object itself.
+};
+
+// A 403: 'configmaps of namespace gpu-operator may not be listed by User "x": it takes the rule {apiGroups: …} in a
+// Role there'. Any other error: its own text.
+[[nodiscard]] std::string explain_error(const k8s::Error& error, const Attempt& attempt);
+// The same of one verb on objects themselves (coroutines name no aggregates).
+[[nodiscard]] std::string explain_error(const k8s::Error& error, std::string_view verb, const k8s::Gvr& gvr,
+                                        const std::string& ns);
+
+// The same as an error, of a list. `ns`: empty for all, or a cluster-scoped kind.
+[[nodiscard]] std::unexpected<k8s::Error> unlisted(const k8s::Error& error, const k8s::Gvr& gvr,
+                                                   const std::string& ns = {});
+
+// Adds a line that is not there yet.
+void add_once(std::vector<std::string>& lines, std::string line);
+
+}  // namespace gso

@@ -1,0 +1,24 @@
+// Reads what a command is given: a file by name, or stdin as "-".
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+
+#include "k8sclient/value/error.h"
+
+namespace gso {
+
+inline constexpr std::size_t kMaxInputBytes = std::size_t{512} << 20;
+
+// The whole text. Errors (reason `invalid`) name the file and say why it cannot be read, too large included.
+[[nodiscard]] k8s::Result<std::string> read_input(const std::string& name, std::istream& stdin_stream);
+
+// Nothing but blanks, comments and "---".
+[[nodiscard]] bool says_nothing(std::string_view text);
+
+// As read_input(), and nothing at all from stdin is an error: what should have written it has failed.
+[[nodiscard]] k8s::Result<std::string> read_written_input(const std::string& name, std::istream& stdin_stream);
+
+}  // namespace gso

@@ -1,0 +1,138 @@
+// By name, and by what secrets look like.
+#include "controller/commands/shared/redaction.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+namespace gso {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
+
+bool is_token_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' || c == '+' || c == '/' ||
+         c == '=' || c == '~';
+}
+
+// Replaces what follows each `word` (whatever the case) up to the first character that no token has.
+void cut_after(std::string& text, std::string_view word) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  for (std::size_t from = 0; from < text.size();) {
+    const auto at =
+        std::search(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), word.begin(), word.end(), same);
+    if (at == text.end()) return;
+    const auto start = at + static_cast<std::ptrdiff_t>(word.size());
+    const auto end = std::find_if_not(start, text.end(), is_token_char);
+    from = static_cast<std::size_t>(start - text.begin());
+    if (end == start) continue;
+    text.replace(start, end, kRedacted);
+    from += kRedacted.size();
+  }
+}
+
+// "eyJ…": the beginning of every JSON Web Token.
+void cut_web_tokens(std::string& text) {
+  constexpr std::size_t kShortest = 20;
+  for (std::size_t at = text.find("eyJ"); at != std::string::npos; at = text.find("eyJ", at + 1)) {
+    std::size_t end = at;
+    while (end < text.size() && is_token_char(text[end])) ++end;
+    if (end - at >= kShortest) text.replace(at, end - at, kRedacted);
+  }
+}
+
+void cut_pem(std::string& text) {
+  constexpr std::string_view kBegin = "-----BEGIN ";
+  constexpr std::string_view kEnd = "-----END ";
+  for (std::size_t at = text.find(kBegin); at != std::string::npos; at = text.find(kBegin, at + 1)) {
+    std::size_t end = text.find(kEnd, at);
+    if (end != std::string::npos) end = text.find("-----", end + kEnd.size());
+    const std::size_t to = end == std::string::npos ? text.size() : end + 5;
+    text.replace(at, to - at, kRedacted);
+  }
+}
+
+// "https://user:password@host" -> "https://(redacted)@host"
+void cut_user_info(std::string& text) {
+  for (std::size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at + 3)) {
+    const std::size_t start = at + 3;
+    const std::size_t end = text.find_first_of("/ \t\n\"'", start);
+    const std::size_t sign = text.find('@', start);
+    if (sign == std::string::npos || (end != std::string::npos && sign > end)) continue;
+    text.replace(start, sign - start, kRedacted);
+  }
+}
+
+bool is_environment(const Json& value) {
+  return value.is_object() && value.contains("name") && value["name"].is_string() && value.contains("value");
+}
+
+void redact_value(Json& value) {
+  if (value.is_string()) {
+    value = redacted(value.get_ref<const std::string&>());
+    return;
+  }
+  if (value.is_array()) {
+    for (Json& item : value) redact_value(item);
+    return;
+  }
+  if (!value.is_object()) return;
+  if (is_environment(value) && is_secret_name(value["name"].get_ref<const std::string&>())) value["value"] = kRedacted;
+  for (auto& [key, member] : value.items()) {
+    if (is_secret_name(key) && (member.is_string() || member.is_number())) {
+      member = kRedacted;
+    } else {
+      redact_value(member);
+    }
+  }
+}
+
+}  // namespace
+
+bool is_secret_name(std::string_view name) {
+  static constexpr std::array<std::string_view, 12> kWords{"token",      "password",   "passwd",      "secret_",
+                                                           "_secret",    "credential", "api_key",     "apikey",
+                                                           "access_key", "privatekey", "private_key", "dockerconfig"};
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(c == '-' ? '_' : std::tolower(c)); });
+  // `auth` of a registry's entry, REGISTRY_AUTH; not AUTH_MODE, nor an author.
+  if (lower == "secret" || lower == "auth" || lower.ends_with("_auth")) return true;
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return lower.find(word) != std::string::npos; });
+}
+
+std::string redacted(std::string_view text) {
+  std::string out(text);
+  cut_pem(out);
+  cut_user_info(out);
+  cut_after(out, "bearer ");
+  cut_after(out, "basic ");
+  for (const std::string_view word :
+       {"token=", "password=", "secret=", "--token ", "--password ", "\"auth\":\"", "\"auth\": \""})
+    cut_after(out, word);
+  cut_web_tokens(out);
+  return out;
+}
+
+void redact(Json& object) {
+  if (object.is_object()) {
+    const auto meta = object.find("metadata");
+    if (meta != object.end() && meta->is_object()) {
+      meta->erase("managedFields");
+      const auto annotations = meta->find("annotations");
+      if (annotations != meta->end() && annotations->is_object()) annotations->erase(std::string(kLastApplied));
+    }
+    if (object.value("kind", "") == "Secret") {
+      object["data"] = kRedacted;
+      object["stringData"] = kRedacted;
+    }
+  }
+  redact_value(object);
+}
+
+}  // namespace gso

@@ -1,0 +1,97 @@
+// See connected_command.h.
+#include "controller/commands/shared/session.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <exception>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "controller/config/version.h"
+#include "k8sclient/auth/load_connection.h"
+#include "k8sclient/transport/curl_transport.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// Notes a 401: it says nothing of whose credentials those were.
+class NotingTransport final : public k8s::Transport {
+ public:
+  explicit NotingTransport(k8s::Transport* behind) : behind_(behind) {}
+  asio::awaitable<k8s::Result<k8s::HttpResponse>> send(k8s::HttpRequest request) override {
+    k8s::Result<k8s::HttpResponse> answer = co_await behind_->send(std::move(request));
+    if (answer && answer->status == kUnauthorized) refused = true;
+    co_return answer;
+  }
+  asio::awaitable<k8s::Result<std::unique_ptr<k8s::ByteStream>>> open(k8s::HttpRequest request) override {
+    k8s::Result<std::unique_ptr<k8s::ByteStream>> stream = co_await behind_->open(std::move(request));
+    if (stream && (*stream)->status() == kUnauthorized) refused = true;
+    co_return stream;
+  }
+  bool refused = false;
+
+ private:
+  static constexpr int kUnauthorized = 401;
+  k8s::Transport* behind_;
+};
+
+}  // namespace
+
+std::string login_hint(const std::string& server, const std::string& identity) {
+  return fmt::format(
+      "{} does not accept the credentials of {}: they are wrong, or a token or certificate has expired. Log in again, "
+      "and see `kubectl auth whoami`",
+      server, identity.empty() ? "nobody (none are given)" : identity);
+}
+
+int run_connected(std::string_view command, const Options& options, std::ostream& err, const SessionBody& body) {
+  asio::io_context io(1);
+  const std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
+  const k8s::ConnectionRequest request{options.kubeconfig, options.context};
+  k8s::Result<k8s::Connection> connection = k8s::load_connection(request, k8s::process_environment(), clock.get());
+  if (!connection) {
+    err << command << ": " << connection.error().message << "\n";
+    return 2;
+  }
+  connection->user_agent = "gpu-sharing-operator/" + version();
+  Session session;
+  session.io = &io;
+  session.clock = clock.get();
+  session.server = connection->server;
+  const std::string server = connection->server;
+  const std::string identity = connection->identity;
+  session.namespace_name = connection->namespace_name;
+  const std::unique_ptr<k8s::Transport> transport =
+      k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get());
+  NotingTransport noting(transport.get());
+  session.transport = &noting;
+  k8s::ClientOptions client_options;
+  client_options.max_retries = 1;
+  // What people ask for is theirs, not the operator's.
+  client_options.field_manager = std::string(kFieldManager) + "-cli";
+  k8s::ApiClient client(&noting, clock.get(), client_options);
+  session.client = &client;
+  int exit_status = 0;
+  asio::co_spawn(io, body(std::move(session)), [&](const std::exception_ptr& error, int status) {
+    if (error != nullptr) std::rethrow_exception(error);
+    exit_status = status;
+    io.stop();
+  });
+  io.run();
+  if (noting.refused && exit_status != 0) err << command << ": " << login_hint(server, identity) << "\n";
+  return exit_status;
+}
+
+int run_on_cluster(const std::string& command, const Options& options, std::ostream& err, const ClusterTask& task) {
+  return run_connected("gpu-sharing-operator " + command, options, err,
+                       [&task](const Session& session) { return task(session.client, session.clock); });
+}
+
+}  // namespace gso

@@ -1,0 +1,44 @@
+// What the commands that talk to a cluster share: one connection, and a loop that runs a coroutine over it.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+
+#include "controller/config/options.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/transport/transport.h"
+
+namespace gso {
+
+// Everything outlives the coroutine that is given this.
+struct Session {
+  boost::asio::io_context* io = nullptr;
+  k8s::Clock* clock = nullptr;
+  k8s::Transport* transport = nullptr;
+  k8s::ApiClient* client = nullptr;  // For somebody who waits: it tries again once.
+  std::string server;                // "https://host:port/prefix"
+  std::string namespace_name;        // Of the kubeconfig's context, or the pod's own.
+};
+
+using SessionBody = std::function<boost::asio::awaitable<int>(Session session)>;
+
+// Connects as the options say, runs the body to its end and returns the exit status that it gives; 2 with a line on
+// `err` where the configuration of the connection cannot be used. After a 401 a line says whose credentials those were.
+// `command` begins that line.
+[[nodiscard]] int run_connected(std::string_view command, const Options& options, std::ostream& err,
+                                const SessionBody& body);
+
+// What is said once the API server has answered 401. `identity`: k8s::Connection's.
+[[nodiscard]] std::string login_hint(const std::string& server, const std::string& identity);
+
+// The same for what needs the client and the clock alone. `command` is the subcommand's name.
+using ClusterTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* client, k8s::Clock* clock)>;
+[[nodiscard]] int run_on_cluster(const std::string& command, const Options& options, std::ostream& err,
+                                 const ClusterTask& task);
+
+}  // namespace gso

@@ -1,0 +1,294 @@
+// A World, its assessments, and the tables.
+#include "controller/commands/status.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/session.h"
+#include "controller/commands/shared/stop_signals.h"
+#include "controller/commands/status_watch.h"
+#include "controller/reading/cluster_reader.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/switches.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kCommand = "gpu-sharing-operator status";
+
+std::string gpus_of(const Node& node) {
+  std::string out;
+  for (const auto& [resource, count] : node.allocatable) {
+    std::string_view name = resource.view();
+    if (name.starts_with("nvidia.com/")) name.remove_prefix(11);
+    out += fmt::format("{}{}={}", out.empty() ? "" : ",", name, count);
+  }
+  return out.empty() ? "-" : out;
+}
+
+TerminalWidth width_of_terminal() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0) return 0;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+std::string or_dash(std::string_view text) {
+  return text.empty() ? "-" : std::string(text);
+}
+
+// One node, in words.
+struct NodeRow {
+  std::string name;
+  ShownState shown;
+  std::string allocatable;
+  const NodeAssessment* assessment = nullptr;  // Null: no plugin.
+  [[nodiscard]] bool in_trouble() const { return shown.state == "Failed" || shown.state.starts_with("Blocked"); }
+};
+
+std::string_view source_word(EffectiveKey::Source source) {
+  switch (source) {
+    case EffectiveKey::Source::label:
+      return "label";
+    case EffectiveKey::Source::default_key:
+      return "default";
+    case EffectiveKey::Source::fallback_named:
+    case EffectiveKey::Source::fallback_single:
+    case EffectiveKey::Source::fallback_empty:
+      return "fallback";
+    case EffectiveKey::Source::error:
+      return "none";
+  }
+  return "none";
+}
+
+// "x4", "gpu x4, mig-1g.5gb x2"
+std::string replicas_of(const NodeAssessment& a) {
+  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
+  if (section == nullptr) return {};
+  std::string out;
+  for (const ReplicatedResource& resource : section->resources) {
+    std::string_view name = resource.name;
+    if (name.starts_with("nvidia.com/")) name.remove_prefix(11);
+    out += fmt::format("{}{} x{}", out.empty() ? "" : ",", name, resource.replicas);
+  }
+  return out;
+}
+
+std::string strategy_of(const NodeAssessment& a) {
+  return a.profile == nullptr ? std::string() : std::string(to_string(a.profile->profile().strategy()));
+}
+
+std::vector<NodeRow> rows_of(const FleetStatus& status) {
+  std::vector<NodeRow> out;
+  for (const auto& [key, node] : status.world.nodes.all()) {
+    const NodeAssessment* a = status.index.assessment(key.name);
+    if (a == nullptr && !has_gpus(*node)) continue;
+    out.push_back({key.name, shown_state(status.world, status.index, *node), gpus_of(*node), a});
+  }
+  std::ranges::sort(out, {}, &NodeRow::name);
+  return out;
+}
+
+std::vector<RolloutFacts> rollouts_of(const World& world) {
+  std::vector<RolloutFacts> out = all_rollouts(world);
+  // Those under way, and the last one of each key that a policy still has: `rollout history` has them all.
+  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> seen;
+  std::erase_if(out, [&](const RolloutFacts& facts) {
+    const SharingRollout& rollout = *facts.rollout;
+    const bool last = seen.emplace(rollout.policy, rollout.config_map, rollout.key).second;
+    const bool governed = rollout.policy == kDefaultPolicy || world.policies.find(rollout.policy) != nullptr;
+    return facts.finished() && !(last && governed);
+  });
+  std::ranges::sort(out, {}, [](const RolloutFacts& facts) { return facts.rollout->meta.name; });
+  return out;
+}
+
+Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
+  const NodeAssessment none{};
+  Json document{{"nodes", Json::array()},
+                {"rollouts", Json::array()},
+                {"kai", Json::array()},
+                {"findings", Json::array()},
+                {"incomplete", status.incomplete}};
+  for (const NodeRow& row : nodes) {
+    const NodeAssessment& a = row.assessment == nullptr ? none : *row.assessment;
+    document["nodes"].push_back({{"name", row.name},
+                                 {"state", row.shown.state},
+                                 {"policy", a.policy.view()},
+                                 {"profile", a.profile_ref.view()},
+                                 {"revision", a.loaded.revision.view()},
+                                 {"target", a.target.view()},
+                                 {"allocatable", row.allocatable},
+                                 {"message", row.shown.message},
+                                 {"source", source_word(a.source)},
+                                 {"strategy", strategy_of(a)},
+                                 {"replicas", replicas_of(a)},
+                                 {"product", a.product.view()}});
+  }
+  for (const RolloutFacts& facts : rollouts_of(status.world)) {
+    const SharingRollout& rollout = *facts.rollout;
+    document["rollouts"].push_back({{"name", rollout.meta.name},
+                                    {"phase", rollout.phase},
+                                    {"policy", rollout.policy},
+                                    {"key", rollout.key},
+                                    {"toRevision", rollout.to_revision},
+                                    {"updated", facts.updated},
+                                    {"total", facts.total}});
+  }
+  for (const Finding& finding : ignored_switches(status.world)) document["findings"].push_back(to_json(finding));
+  for (const Finding& finding : status.kai) {
+    document["kai"].push_back(
+        {{"severity", to_string(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
+  }
+  return document;
+}
+
+void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width, std::ostream& out) {
+  const NodeAssessment none{};
+  TextRow heading{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE"};
+  if (wide) heading.insert(heading.end(), {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
+  heading.emplace_back("MESSAGE");
+  std::vector<TextRow> rows{std::move(heading)};
+  for (const NodeRow& node : nodes) {
+    const NodeAssessment& a = node.assessment == nullptr ? none : *node.assessment;
+    TextRow row{node.name,
+                node.shown.state,
+                or_dash(a.policy.view()),
+                or_dash(a.profile_ref.view()),
+                or_dash(shown_revision(a.loaded.revision.view())),
+                or_dash(shown_revision(a.target.view())),
+                node.allocatable};
+    if (wide) {
+      row.emplace_back(source_word(a.source));
+      row.push_back(or_dash(strategy_of(a)));
+      row.push_back(or_dash(replicas_of(a)));
+      row.push_back(or_dash(a.product.view()));
+    }
+    row.push_back(node.shown.message);
+    rows.push_back(std::move(row));
+  }
+  print_table(rows, out, wide ? 0 : width);
+}
+
+void print_rollouts(const std::vector<RolloutFacts>& rollouts, TerminalWidth width, std::ostream& out) {
+  std::vector<TextRow> rows{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO", "PROGRESS"}};
+  for (const RolloutFacts& facts : rollouts) {
+    const SharingRollout& rollout = *facts.rollout;
+    std::string progress =
+        fmt::format("{} {}/{}", progress_bar(facts.updated, facts.total), facts.updated, facts.total);
+    if (facts.in_flight > 0) progress += fmt::format(", {} in flight", facts.in_flight);
+    if (facts.blocked > 0) progress += fmt::format(", {} blocked", facts.blocked);
+    if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
+    rows.push_back(
+        {rollout.meta.name, or_dash(rollout.phase), rollout.policy, rollout.key, rollout.to_revision, progress});
+  }
+  print_table(rows, out, width);
+}
+
+asio::awaitable<int> show_once(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,
+                               std::ostream* err) {
+  World world;
+  std::vector<std::string> incomplete;
+  const k8s::Result<void> read = co_await read_world(session.client, settings, &world, &incomplete);
+  if (!read) {
+    *err << kCommand << ": " << read.error().message << "\n";
+    co_return 2;
+  }
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  const FleetStatus fleet{world, index, incomplete, kai_findings(world, index, settings, session.clock->now())};
+  const bool trouble = print_status(fleet, status.form, width_of_terminal(), *out);
+  if (trouble) co_return 1;
+  co_return unjudged(world, settings).empty() ? 0 : 2;  // As for `audit`: what was not looked at is not fine.
+}
+
+asio::awaitable<int> show_always(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,
+                                 std::ostream* err) {
+  const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
+  StopSignals signals(*session.io, stop.get());
+  const bool text = status.form == OutputForm::text || status.form == OutputForm::wide;
+  FleetWatch watch;
+  watch.client = session.client;
+  watch.clock = session.clock;
+  watch.stop = stop.get();
+  watch.settings = settings;
+  watch.show = [form = status.form, clock = session.clock, settings](const World& world, FleetIndex& index,
+                                                                     const std::vector<std::string>& incomplete,
+                                                                     std::ostream& view) {
+    return print_status({world, index, incomplete, kai_findings(world, index, settings, clock->now())}, form,
+                        width_of_terminal(), view);
+  };
+  if (text) watch.before_each = isatty(STDOUT_FILENO) != 0 ? "\x1b[H\x1b[2J" : "\n";
+  if (status.form == OutputForm::yaml) watch.before_each = "---\n";
+  const int code = co_await watch_fleet(watch, out, err);
+  signals.cancel();
+  co_return code;
+}
+
+}  // namespace
+
+std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                  k8s::WallTime now) {
+  const std::map<std::string, k8s::WallTime> observed;
+  const std::map<std::string, NodeConsumers> consumers;
+  const Snapshot snapshot{world, now, observed, consumers, settings};
+  for (const Reconciler& reconciler : reconcilers()) {
+    if (reconciler.name == kKaiConfig) return reconciler.plan(snapshot, index).findings;
+  }
+  return {};
+}
+
+bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out) {
+  const std::vector<NodeRow> nodes = rows_of(status);
+  const bool trouble = std::ranges::any_of(nodes, &NodeRow::in_trouble);
+  if (form == OutputForm::json || form == OutputForm::yaml) {
+    print_document(document_of(status, nodes), form, out);
+    return trouble;
+  }
+  if (nodes.empty()) {
+    out << "No node has GPUs.\n";
+  } else {
+    print_nodes(nodes, form == OutputForm::wide, width, out);
+  }
+  if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
+    out << "\n";
+    print_rollouts(rollouts, width, out);
+  }
+  for (const Finding& finding : status.kai)
+    out << "\nkai-config: " << finding.message << " (" << finding.reason << ")\n";
+  for (const Finding& finding : ignored_switches(status.world)) {
+    out << fmt::format("\n{} {}: {} {}: {}\n", to_string(finding.severity), finding.reason, finding.object.kind,
+                       finding.object.name, finding.message);
+  }
+  for (const std::string& missing : status.incomplete) out << "incomplete: " << missing << "\n";
+  return trouble;
+}
+
+int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err) {
+  const PlannerSettings settings = options.planner_settings();
+  return run_connected(kCommand, options, err, [&](const Session& session) {
+    return status.watch ? show_always(session, status, settings, &out, &err)
+                        : show_once(session, status, settings, &out, &err);
+  });
+}
+
+}  // namespace gso

@@ -1,0 +1,42 @@
+// `status`: where every GPU node stands, read from the live cluster, once or for as long as somebody looks.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "controller/commands/shared/output_form.h"
+#include "controller/commands/shared/text_table.h"
+#include "controller/config/options.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+struct StatusOptions {
+  OutputForm form = OutputForm::text;
+  bool watch = false;  // Shown again whenever it changes, until SIGINT.
+};
+
+// Exit status: 0 fine, 1 when a node is Failed or Blocked, 2 when the cluster, or what device plugins load, cannot be
+// read.
+[[nodiscard]] int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err);
+
+// What is to be said about kai-config now: the sharing mode in force, what cannot work, what an upgrade has wiped.
+[[nodiscard]] std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                                k8s::WallTime now);
+
+// What there is to print.
+struct FleetStatus {
+  const World& world;
+  FleetIndex& index;  // Refreshed.
+  std::vector<std::string> incomplete;
+  std::vector<Finding> kai;
+};
+// Every node with GPUs, whether we have anything to do with it or not, and every rollout on record: tables, cut to the
+// terminal's width (not the wide one), or a document
+// {"nodes":[…],"rollouts":[…],"kai":[…],"findings":[…],"incomplete":[…]}. Returns true when a node is Failed or
+// Blocked.
+bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
+
+}  // namespace gso

@@ -1,0 +1,209 @@
+// Watches into a World, one view of it after the other.
+#include "controller/commands/status_watch.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/this_coro.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/runtime/task_group.h"
+#include "controller/watches/cluster_watches.h"
+#include "controller/watches/dynamic_watches.h"
+#include "controller/watches/scoped_watch.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+
+namespace {
+
+const k8s::Gvr kKaiConfigs{"kai.scheduler", "v1", "configs"};
+const k8s::Gvr kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses"};
+
+class FleetView {
+ public:
+  FleetView(FleetWatch watch, asio::any_io_executor executor)
+      : watch_(std::move(watch)),
+        executor_(executor),
+        wake_(watch_.clock->make_signal()),
+        tasks_(watch_.clock),
+        cluster_(watch_.client, watch_.clock, &world_, k8s::WatcherOptions(),
+                 {.complete = [this](const std::string& resource, std::size_t) { recovered(resource); },
+                  .failed = [this](const std::string& resource, const k8s::Error& error) { failed(resource, error); }}),
+        dynamic_(watch_.client, &world_, k8s::WatcherOptions(), &tasks_, executor_,
+                 {.changed =
+                      [this] {
+                        index_.note_everything_changed();  // What was assessed without a namespace's objects.
+                        wake_->notify();
+                      },
+                  .failed = [this](const WatchScope&, const k8s::Error&) { wake_->notify(); }}) {
+    index_.attach(world_);
+    index_.note_everything_changed();
+    const auto changed = [this](const auto&...) { wake_->notify(); };
+    world_.nodes.add_listener(changed);
+    world_.daemonsets.add_listener(changed);
+    world_.configmaps.add_listener(changed);
+    world_.operand_pods.add_listener(changed);
+    world_.revisions.add_listener(changed);
+    world_.clusterpolicies.add_listener(changed);
+    world_.policies.add_listener(changed);
+    world_.rollouts.add_listener(changed);
+    world_.kai.configs.add_listener(changed);
+    world_.kai.runtime_classes.add_listener(changed);
+  }
+
+  asio::awaitable<int> run(std::ostream* out, std::ostream* err) {
+    cluster_.start(&tasks_, executor_);
+    tasks_.spawn(executor_, stop_when_told());
+    int code = 0;
+    for (;;) {
+      co_await wake_->wait();
+      if (!stopping_) co_await watch_.clock->sleep_for(watch_.batch);
+      const std::optional<std::string> refusal = refused();
+      if (refusal) {
+        *err << "gpu-sharing-operator status: " << *refusal << "\n";
+        code = 2;
+      }
+      if (refusal || stopping_) break;
+      if (complete()) code = show(*out);
+    }
+    cluster_.stop();
+    dynamic_.stop();
+    if (classes_) classes_->stop();
+    tasks_.cancel();
+    co_await tasks_.join();
+    co_return code;
+  }
+
+ private:
+  asio::awaitable<void> stop_when_told() {
+    const bool told = co_await watch_.stop->wait();
+    if (!told) co_return;
+    stopping_ = true;
+    wake_->notify();
+  }
+
+  void recovered(const std::string& resource) {
+    failures_.erase(resource);
+    wake_->notify();
+  }
+  void failed(const std::string& resource, const k8s::Error& error) {
+    failures_.insert_or_assign(resource, error);
+    wake_->notify();
+  }
+
+  // Without these there is nothing to show, and trying again will not help.
+  [[nodiscard]] std::optional<std::string> refused() const {
+    for (const char* resource : {"nodes", "daemonsets"}) {
+      const auto at = failures_.find(resource);
+      if (at == failures_.end()) continue;
+      const bool final = at->second.reason == k8s::Reason::forbidden || at->second.reason == k8s::Reason::unauthorized;
+      if (final) return explain_error(at->second, watched(gvr_of(resource)));
+    }
+    return std::nullopt;
+  }
+
+  // Every watch that decides what is shown has said all that it has, or that it may not.
+  bool complete() {
+    if (!world_.nodes.synced() || !world_.daemonsets.synced()) return false;
+    for (const auto& status : cluster_.status()) {
+      const bool shown = status.gvr.resource != kNotShown;
+      if (shown && !status.synced && !failures_.contains(status.gvr.resource)) return false;
+    }
+    dynamic_.want(wanted_scopes(world_, watch_.settings));
+    return classes_complete() && dynamic_.loading().empty();
+  }
+
+  // Where KAI is served, its kai-config names RuntimeClasses.
+  bool classes_complete() {
+    world_.kai.configs_served = cluster_.served(kKaiConfigs);
+    if (!world_.kai.configs_served) return true;
+    if (!classes_) {
+      classes_ = std::make_shared<ScopedWatch>();
+      classes_->fill(&world_.kai.runtime_classes, &class_counts_, &project_runtime_class);
+      ScopedWatch::Reports reports{
+          .complete =
+              [this] {
+                world_.kai.runtime_classes.mark_synced();
+                recovered(kRuntimeClasses.resource);
+              },
+          .failed = [this](const k8s::Error& error) { failed(kRuntimeClasses.resource, error); },
+      };
+      ScopedWatch::start(classes_, watch_.client, kRuntimeClasses, k8s::WatcherOptions(), &tasks_, executor_,
+                         std::move(reports));
+    }
+    return classes_->synced() || failures_.contains(kRuntimeClasses.resource);
+  }
+
+  [[nodiscard]] k8s::Gvr gvr_of(const std::string& resource) const {
+    for (const auto& status : cluster_.status()) {
+      if (status.gvr.resource == resource) return status.gvr;
+    }
+    return resource == kRuntimeClasses.resource ? kRuntimeClasses : k8s::Gvr("", "", resource);
+  }
+
+  [[nodiscard]] static Attempt watched(const k8s::Gvr& gvr, const std::string& ns = {}) {
+    return {.verbs = {"list", "watch"}, .gvr = gvr, .ns = ns, .subresource = {}};
+  }
+
+  [[nodiscard]] std::vector<std::string> incomplete() const {
+    std::vector<std::string> out;
+    for (const auto& [resource, error] : failures_) {
+      if (resource != kNotShown) add_once(out, explain_error(error, watched(gvr_of(resource))));
+    }
+    for (const auto& refusal : dynamic_.refused()) {
+      add_once(out, explain_error(refusal.error, watched(resource_of(refusal.scope.kind), refusal.scope.ns)));
+    }
+    return out;
+  }
+
+  int show(std::ostream& out) {
+    world_.policies_served = cluster_.policies_served();
+    const bool forbidden = cluster_.forbidden({"nvidia.com", "v1", "clusterpolicies"}).has_value();
+    if (std::exchange(world_.clusterpolicies_forbidden, forbidden) != forbidden) index_.note_everything_changed();
+    index_.refresh(world_, watch_.settings);
+    std::ostringstream view;
+    const bool trouble = watch_.show(world_, index_, incomplete(), view);
+    if (view.str() != shown_) {
+      if (!shown_.empty()) out << watch_.before_each;
+      shown_ = view.str();
+      out << shown_ << std::flush;
+    }
+    return trouble ? 1 : 0;
+  }
+
+  static constexpr std::string_view kNotShown = "bindrequests";
+
+  FleetWatch watch_;
+  asio::any_io_executor executor_;
+  std::unique_ptr<k8s::Signal> wake_;
+  World world_;
+  FleetIndex index_;
+  TaskGroup tasks_;
+  ClusterWatches cluster_;
+  DynamicWatches dynamic_;
+  std::shared_ptr<ScopedWatch> classes_;
+  ScopeCounts class_counts_;
+  std::map<std::string, k8s::Error> failures_;  // By resource, since its last complete view.
+  std::string shown_;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+asio::awaitable<int> watch_fleet(FleetWatch watch, std::ostream* out, std::ostream* err) {
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  FleetView view(watch, executor);
+  const int code = co_await view.run(out, err);
+  co_return code;
+}
+
+}  // namespace gso

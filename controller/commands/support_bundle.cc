@@ -1,0 +1,231 @@
+// The objects as they are, redacted; what the planners make of them; the operator's own logs.
+#include "controller/commands/support_bundle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/commands/audit.h"
+#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/commands/shared/redaction.h"
+#include "controller/commands/shared/session.h"
+#include "controller/commands/shared/tar_archive.h"
+#include "controller/commands/status.h"
+#include "controller/config/version.h"
+#include "controller/reading/cluster_reader.h"
+#include "controller/watches/dynamic_watches.h"
+#include "controller/writes/event_recorder.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kCommand = "gpu-sharing-operator support-bundle";
+constexpr int kLogLines = 5000;  // Of each pod of the operator.
+
+// What is listed, and where it goes.
+struct Wanted {
+  std::string file;
+  k8s::Gvr gvr;
+  k8s::ListOptions options;
+};
+
+struct Bundle {
+  k8s::ApiClient* client = nullptr;
+  TarArchive archive;
+  std::vector<std::string> incomplete;
+  std::vector<k8s::ObjectKey> operator_pods;
+};
+
+std::vector<Wanted> cluster_wide() {
+  return {{"nodes", {"", "v1", "nodes"}, {}},
+          {"clusterpolicies", {"nvidia.com", "v1", "clusterpolicies"}, {}},
+          {"sharingpolicies", {"gpusharing.dev", "v1alpha1", "sharingpolicies"}, {}},
+          {"sharingrollouts", {"gpusharing.dev", "v1alpha1", "sharingrollouts"}, {}},
+          {"kai-configs", {"kai.scheduler", "v1", "configs"}, {}},
+          {"kai-bindrequests", {"scheduling.run.ai", "v1alpha2", "bindrequests"}, {}}};
+}
+
+// What belongs to the discovered operands, and to the operator itself.
+std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) {
+  std::vector<Wanted> out;
+  std::set<std::string> namespaces;
+  for (const WatchScope& scope : wanted_scopes(world, settings)) {
+    namespaces.insert(scope.ns);
+    k8s::ListOptions options;
+    options.ns = scope.ns;
+    for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
+    if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
+    k8s::Gvr gvr{"", "v1", "pods"};
+    if (scope.kind == WatchScope::Kind::configmaps) gvr.resource = "configmaps";
+    if (scope.kind == WatchScope::Kind::controllerrevisions) gvr = {"apps", "v1", "controllerrevisions"};
+    out.push_back({fmt::format("{}/{}-{}", scope.ns, gvr.resource, out.size()), gvr, options});
+  }
+  namespaces.insert(settings.operator_namespace);
+  for (const std::string& ns : namespaces) {
+    k8s::ListOptions options;
+    options.ns = ns;
+    out.push_back({ns + "/daemonsets", {"apps", "v1", "daemonsets"}, options});
+    out.push_back({ns + "/events", {"events.k8s.io", "v1", "events"}, options});
+  }
+  // Events about Nodes and our own objects, which are in no namespace, are in `default` among everybody else's.
+  k8s::ListOptions by_us;
+  by_us.ns = "default";
+  by_us.field_selector = k8s::FieldSelector::equals("reportingController", std::string(kReportingController));
+  out.push_back({"events-of-the-operator", {"events.k8s.io", "v1", "events"}, by_us});
+  k8s::ListOptions ours;
+  ours.ns = settings.operator_namespace;
+  out.push_back({ours.ns + "/deployments", {"apps", "v1", "deployments"}, ours});
+  out.push_back({ours.ns + "/leases", {"coordination.k8s.io", "v1", "leases"}, ours});
+  out.push_back({ours.ns + "/operator-pods", {"", "v1", "pods"}, ours});
+  return out;
+}
+
+asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
+  Json items = Json::array();
+  k8s::ItemFunction sink([&items](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      items.clear();
+      return {};
+    }
+    Json item = Json::parse(*json, nullptr, false);
+    redact(item);
+    items.push_back(std::move(item));
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await bundle->client->list(wanted.gvr, wanted.options, &sink);
+  if (!listed) {
+    // An API that is not served is no gap.
+    if (listed.error().reason == k8s::Reason::not_found) co_return;
+    add_once(bundle->incomplete, unlisted(listed.error(), wanted.gvr, wanted.options.ns).error().message);
+    co_return;
+  }
+  if (wanted.file.ends_with("/operator-pods")) {
+    for (const Json& pod : items) {
+      const Json meta = pod.value("metadata", Json::object());
+      bundle->operator_pods.push_back({meta.value("namespace", wanted.options.ns), meta.value("name", "")});
+    }
+  }
+  bundle->archive.add("objects/" + wanted.file + ".json",
+                      items.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Attempt log_attempt(const std::string& ns) {
+  return {.verbs = {"get"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = "log"};
+}
+
+asio::awaitable<void> add_logs(Bundle* bundle) {
+  const std::vector<k8s::ObjectKey> pods = bundle->operator_pods;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    const std::string path =
+        fmt::format("/api/v1/namespaces/{}/pods/{}/log?tailLines={}", pods[i].ns, pods[i].name, kLogLines);
+    const k8s::CallOptions call;
+    const k8s::Result<std::string> log = co_await bundle->client->get_path(path, call);
+    if (log) {
+      bundle->archive.add("logs/" + pods[i].name + ".log", redacted(*log));
+    } else {
+      const Attempt attempt = log_attempt(pods[i].ns);
+      add_once(bundle->incomplete, explain_error(log.error(), attempt));
+    }
+  }
+}
+
+// What status, audit and plan would print.
+void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& settings, k8s::WallTime now) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(view.world, settings);
+  std::ostringstream status;
+  (void)print_status({view.world, index, view.incomplete, kai_findings(view.world, index, settings, now)},
+                     OutputForm::wide, 0, status);
+  bundle.archive.add("status.txt", redacted(status.str()));
+  const std::map<std::string, k8s::WallTime> observed;
+  const Snapshot snapshot{view.world, now, observed, view.consumers, settings};
+  std::string plan;
+  for (const Reconciler& reconciler : reconcilers()) {
+    const Plan planned = reconciler.plan(snapshot, index);
+    for (const PlannedAction& action : planned.actions) plan += print(action) + "\n";
+    for (const std::string& condition : planned.conditions) plan += fmt::format("condition {}\n", condition);
+  }
+  bundle.archive.add("plan.txt", redacted(plan));
+  std::ostringstream audit;
+  (void)audit_view(view, settings, now, OutputForm::text, audit);  // Last: it may assume a baseline.
+  bundle.archive.add("audit.txt", redacted(audit.str()));
+}
+
+asio::awaitable<int> write_bundle(Session session, SupportBundleOptions bundle, Options options, std::ostream* out,
+                                  std::ostream* err) {
+  std::vector<std::string> incomplete;
+  const k8s::Result<std::string> bytes = co_await support_bundle(session.client, session.clock, options, &incomplete);
+  if (!bytes) {
+    *err << kCommand << ": " << bytes.error().message << "\n";
+    co_return 2;
+  }
+  for (const std::string& missing : incomplete) *err << "incomplete: " << missing << "\n";
+  if (bundle.file == "-") {
+    *out << *bytes << std::flush;
+    co_return 0;
+  }
+  std::ofstream file(bundle.file, std::ios::binary | std::ios::trunc);
+  file << *bytes << std::flush;
+  if (!file) {
+    *err << fmt::format("{}: {} cannot be written\n", kCommand, bundle.file);
+    co_return 2;
+  }
+  *out << fmt::format("{}: {} bytes\n", bundle.file, bytes->size());
+  co_return 0;
+}
+
+}  // namespace
+
+asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::ApiClient* client, k8s::Clock* clock, Options options,
+                                                         std::vector<std::string>* incomplete) {
+  const PlannerSettings settings = options.planner_settings();
+  ClusterView view;
+  const k8s::Result<void> read = co_await read_cluster(client, clock, settings, &view);
+  // Whoever may not read nodes still has something to send: the operator's namespace, its logs, our objects.
+  const bool judged = read.has_value();
+  if (!judged && read.error().reason != k8s::Reason::forbidden) co_return std::unexpected(read.error());
+  if (!judged) {
+    add_once(view.incomplete, read.error().message);
+    add_once(view.incomplete, "status.txt, plan.txt and audit.txt are left out: they need nodes and daemonsets");
+  }
+  Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}};
+  bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),
+                                                k8s::format_micro_time(clock->now())));
+  const k8s::CallOptions call;
+  const k8s::Result<std::string> server = co_await client->get_path("/version", call);
+  if (server) bundle.archive.add("server-version.json", *server);
+  std::vector<Wanted> wanted = cluster_wide();
+  std::ranges::move(scoped(view.world, settings), std::back_inserter(wanted));
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    co_await add_list(&bundle, wanted[i]);
+  }
+  co_await add_logs(&bundle);
+  if (judged) add_findings(bundle, view, settings, clock->now());
+  std::string missing;
+  for (const std::string& what : bundle.incomplete) missing += what + "\n";
+  bundle.archive.add("incomplete.txt", missing);
+  if (incomplete != nullptr) *incomplete = bundle.incomplete;
+  co_return std::move(bundle.archive).finish();
+}
+
+int run_support_bundle(const SupportBundleOptions& bundle, const Options& options, std::ostream& out,
+                       std::ostream& err) {
+  return run_connected(kCommand, options, err,
+                       [&](const Session& session) { return write_bundle(session, bundle, options, &out, &err); });
+}
+
+}  // namespace gso

@@ -1,0 +1,31 @@
+// `support-bundle`: everything that helps to find a fault, without secrets, in one archive. Reads only.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "controller/config/options.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+
+namespace gso {
+
+struct SupportBundleOptions {
+  std::string file = "gpu-sharing-support.tar";  // "-": stdout.
+};
+
+// Exit status: 0 written (what could not be read is named on stderr and in incomplete.txt), 2 the cluster cannot be
+// read, or the file not written.
+[[nodiscard]] int run_support_bundle(const SupportBundleOptions& bundle, const Options& options, std::ostream& out,
+                                     std::ostream& err);
+
+// The archive's bytes. Without the right to read Nodes or DaemonSets it holds what can be read: no status, plan and
+// audit then. `incomplete` gets what is missing, each with the rule that it takes; it may be null. Errors: the API
+// server does not answer, or knows nobody of that name (401).
+boost::asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::ApiClient* client, k8s::Clock* clock,
+                                                                Options options,
+                                                                std::vector<std::string>* incomplete = nullptr);
+
+}  // namespace gso

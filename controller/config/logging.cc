@@ -1,0 +1,134 @@
+// Formats records and hands finished lines to spdlog.
+#include "controller/config/logging.h"
+
+#include <fmt/format.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+namespace gso {
+namespace {
+
+std::string_view level_name(LogLevel level) {
+  constexpr std::array<std::string_view, 6> kNames{"trace", "debug", "info", "warn", "error", "off"};
+  return kNames[static_cast<std::size_t>(level)];
+}
+
+bool secret(std::string_view key) {
+  std::string lower(key);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr std::array<std::string_view, 5> kSecrets{"token", "password", "secret", "authorization", "privatekey"};
+  return std::any_of(kSecrets.begin(), kSecrets.end(),
+                     [&](std::string_view word) { return lower.find(word) != std::string::npos; });
+}
+
+// A JSON string literal. Bytes that are not UTF-8 come out as U+FFFD, so that a line always parses.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (std::size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const std::size_t length = c < 0x80 ? 1 : (c >> 5) == 6 ? 2 : (c >> 4) == 14 ? 3 : (c >> 3) == 30 ? 4 : 0;
+    bool valid = length != 0 && i + length <= text.size() && c != 0xC0 && c != 0xC1;
+    for (std::size_t k = 1; valid && k < length; ++k) {
+      valid = (static_cast<unsigned char>(text[i + k]) >> 6) == 2;
+    }
+    if (!valid) {
+      out += "\\ufffd";
+      ++i;
+    } else if (length > 1) {
+      out += text.substr(i, length);
+      i += length;
+    } else {
+      if (c == '"' || c == '\\') {
+        out += '\\';
+        out += text[i];
+      } else if (c == '\n') {
+        out += "\\n";
+      } else if (c < 0x20) {
+        out += fmt::format("\\u{:04x}", c);
+      } else {
+        out += text[i];
+      }
+      ++i;
+    }
+  }
+  out += '"';
+  return out;
+}
+
+std::string value_text(const LogField& field, bool always_quote) {
+  if (secret(field.key())) return "\"(hidden)\"";
+  struct Visitor {
+    bool always_quote;
+    std::string operator()(std::string_view text) const {
+      const bool plain = !text.empty() && std::none_of(text.begin(), text.end(), [](unsigned char c) {
+        return c <= ' ' || c == '"' || c == '=' || c == '\\' || c >= 0x7f;
+      });
+      return plain && !always_quote ? std::string(text) : quoted(text);
+    }
+    std::string operator()(std::int64_t number) const { return fmt::format("{}", number); }
+    std::string operator()(double number) const { return fmt::format("{:.6g}", number); }
+    std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+  };
+  return std::visit(Visitor{always_quote}, field.value());
+}
+
+std::string timestamp(k8s::WallTime time) {
+  std::string text = k8s::format_micro_time(time);  // 2026-01-02T03:04:05.678000Z
+  return text.size() > 4 ? text.substr(0, text.size() - 4) + "Z" : text;
+}
+
+}  // namespace
+
+std::string format_record(LogFormat format, LogLevel level, k8s::WallTime time, std::string_view message,
+                          LogFields fields) {
+  if (format == LogFormat::text) {
+    std::string name(level_name(level));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    std::string line = fmt::format("{} {:<5} {}", timestamp(time), name, message);
+    for (const LogField& field : fields) line += fmt::format(" {}={}", field.key(), value_text(field, false));
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    return line;
+  }
+  std::string line =
+      fmt::format(R"({{"time":"{}","level":"{}","msg":{})", timestamp(time), level_name(level), quoted(message));
+  for (const LogField& field : fields) line += fmt::format(",{}:{}", quoted(field.key()), value_text(field, true));
+  line += '}';
+  return line;
+}
+
+Logger::Logger(LogFormat format, LogLevel level, std::function<k8s::WallTime()> now)
+    : format_(format), level_(level), now_(std::move(now)) {
+  sink_ = std::make_shared<spdlog::logger>("gso", std::make_shared<spdlog::sinks::stderr_sink_st>());
+  sink_->set_pattern("%v");
+  sink_->set_level(spdlog::level::trace);
+  write_ = [this](const std::string& line) { sink_->log(spdlog::level::info, line); };
+}
+
+Logger::Logger(LogFormat format, LogLevel level, std::function<k8s::WallTime()> now,
+               std::function<void(const std::string&)> write)
+    : format_(format), level_(level), now_(std::move(now)), write_(std::move(write)) {}
+
+Logger::~Logger() = default;
+
+std::shared_ptr<Logger> Logger::silent() {
+  return std::make_shared<Logger>(
+      LogFormat::text, LogLevel::off, [] { return k8s::WallTime{}; }, [](const std::string&) {});
+}
+
+void Logger::log(LogLevel level, std::string_view message, LogFields fields) {
+  if (!enabled(level)) return;
+  write_(format_record(format_, level, now_(), message, fields));
+}
+
+void Logger::flush() {
+  if (sink_ != nullptr) sink_->flush();
+}
+
+}  // namespace gso

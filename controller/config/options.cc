@@ -1,0 +1,435 @@
+// The table of settings: name, documentation, parser and printer of each.
+#include "controller/config/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "controller/runtime/leader_election.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A reference to one field of an Options.
+template <class T>
+using Field = std::function<T&(Options&)>;
+
+template <class T>
+const T& read(const Field<T>& field, const Options& options) {
+  return field(const_cast<Options&>(options));  // The accessor only forms a reference.
+}
+
+OptionSpec text(std::string name, std::string group, std::string type, std::string doc, Field<std::string> field) {
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = std::move(type),
+          .doc = std::move(doc),
+          .set =
+              [field](Options& o, const std::string& value) {
+                field(o) = value;
+                return std::string();
+              },
+          .get = [field](const Options& o) { return read(field, o); }};
+}
+
+std::set<std::string> split_names(std::string_view text) {
+  std::set<std::string> out;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    if (comma != 0) out.emplace(text.substr(0, comma));
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return out;
+}
+
+bool is_namespace(std::string_view name) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  constexpr std::size_t kLongest = 63;
+  return !name.empty() && name.size() <= kLongest && plain(name.front()) && plain(name.back()) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return plain(c) || c == '-'; });
+}
+
+OptionSpec namespaces(std::string name, std::string group, std::string doc, Field<std::string> field) {
+  OptionSpec out = text(std::move(name), std::move(group), "NAMESPACE,…", std::move(doc), field);
+  out.set = [field](Options& o, const std::string& value) -> std::string {
+    for (const std::string& one : split_names(value)) {
+      if (!is_namespace(one)) return fmt::format("'{}' is no name of a namespace; give them with commas between", one);
+    }
+    field(o) = value;
+    return {};
+  };
+  return out;
+}
+
+OptionSpec boolean(std::string name, std::string group, std::string doc, Field<bool> field) {
+  auto set = [field](Options& o, const std::string& value) -> std::string {
+    std::string lower = value;
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (lower != "true" && lower != "false") return fmt::format("'{}' is neither true nor false", value);
+    field(o) = lower == "true";
+    return {};
+  };
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "BOOL",
+          .doc = std::move(doc),
+          .flag = true,
+          .set = set,
+          .get = [field](const Options& o) { return read(field, o) ? "true" : "false"; }};
+}
+
+// What a duration may be. `or_zero`: 0 too, which switches the thing off.
+struct Range {
+  Duration least;
+  Duration most;
+  bool or_zero = false;
+};
+
+OptionSpec duration(std::string name, std::string group, std::string doc, Field<Duration> field, Range range) {
+  auto set = [field, range](Options& o, const std::string& value) -> std::string {
+    const std::optional<Duration> parsed = k8s::parse_go_duration(value);
+    if (!parsed) return fmt::format("'{}' is not a duration such as 500ms, 10s or 1h30m", value);
+    const bool off = range.or_zero && *parsed == Duration::zero();
+    if (!off && (*parsed < range.least || *parsed > range.most)) {
+      return fmt::format("'{}' must be {}from {} to {}", value, range.or_zero ? "0 or " : "",
+                         k8s::format_go_duration(range.least), k8s::format_go_duration(range.most));
+    }
+    field(o) = *parsed;
+    return {};
+  };
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "DURATION",
+          .doc = fmt::format("{} ({}{} to {})", doc, range.or_zero ? "0 or " : "", k8s::format_go_duration(range.least),
+                             k8s::format_go_duration(range.most)),
+          .set = set,
+          .get = [field](const Options& o) { return k8s::format_go_duration(read(field, o)); }};
+}
+
+OptionSpec integer(std::string name, std::string group, std::string doc, Field<std::int64_t> field, std::int64_t least,
+                   std::int64_t most) {
+  auto set = [field, least, most](Options& o, const std::string& value) -> std::string {
+    std::int64_t number = 0;
+    const char* end = value.data() + value.size();
+    const auto [rest, code] = std::from_chars(value.data(), end, number);
+    if (code != std::errc{} || rest != end || number < least || number > most) {
+      return fmt::format("'{}' is not a whole number from {} to {}", value, least, most);
+    }
+    field(o) = number;
+    return {};
+  };
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "NUMBER",
+          .doc = std::move(doc),
+          .set = set,
+          .get = [field](const Options& o) { return std::to_string(read(field, o)); }};
+}
+
+OptionSpec share(std::string name, std::string group, std::string doc, Field<IntOrPercent> field) {
+  auto set = [field](Options& o, const std::string& value) -> std::string {
+    const std::optional<IntOrPercent> parsed = IntOrPercent::parse(value);
+    if (!parsed || parsed->value < 1) {
+      return fmt::format("'{}' is neither a count of at least 1 nor a percentage from 1% to 100%", value);
+    }
+    field(o) = *parsed;
+    return {};
+  };
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "COUNT|PERCENT",
+          .doc = std::move(doc),
+          .set = set,
+          .get = [field](const Options& o) { return read(field, o).to_string(); }};
+}
+
+template <class E>
+using Names = std::vector<std::pair<std::string, E>>;
+
+template <class E>
+OptionSpec choice(std::string name, std::string group, std::string doc, Names<E> names, Field<E> field) {
+  std::string all;
+  for (const auto& [spelling, value] : names) all += (all.empty() ? "" : "|") + spelling;
+  auto set = [field, names, all](Options& o, const std::string& text) -> std::string {
+    for (const auto& [spelling, value] : names) {
+      if (spelling != text) continue;
+      field(o) = value;
+      return {};
+    }
+    return fmt::format("'{}' is not one of {}", text, all);
+  };
+  auto get = [field, names](const Options& o) {
+    for (const auto& [spelling, value] : names) {
+      if (value == read(field, o)) return spelling;
+    }
+    return std::string();
+  };
+  return {
+      .name = std::move(name), .group = std::move(group), .type = all, .doc = std::move(doc), .set = set, .get = get};
+}
+
+constexpr const char* kConnection = "Connection";
+constexpr const char* kElection = "Leader election";
+constexpr const char* kServing = "Serving and logs";
+constexpr const char* kRunning = "Watching and writing";
+constexpr const char* kPlanning = "Planning, cluster-wide";
+constexpr const char* kKai = "KAI-Scheduler";
+constexpr const char* kPolicy = "Planning, what the SharingPolicy 'default' starts with";
+
+void add_connection(std::vector<OptionSpec>& out) {
+  out.push_back(text("kubeconfig", kConnection, "FILE",
+                     "Path of the kubeconfig. Default: $KUBECONFIG, else in-cluster, else ~/.kube/config",
+                     [](Options& o) -> auto& { return o.kubeconfig; }));
+  out.push_back(text("context", kConnection, "NAME", "Context of the kubeconfig. Default: its current-context",
+                     [](Options& o) -> auto& { return o.context; }));
+  out.push_back(text("namespace", kConnection, "NAME",
+                     "Namespace of the Lease and the state ConfigMap. Default: the pod's, else gpu-sharing-operator",
+                     [](Options& o) -> auto& { return o.namespace_; }));
+}
+
+void add_election(std::vector<OptionSpec>& out) {
+  out.push_back(boolean("leader-elect", kElection, "Write only while holding a Lease, so that replicas can stand by",
+                        [](Options& o) -> auto& { return o.leader_elect; }));
+  out.push_back(
+      text("lease-name", kElection, "NAME", "Name of the Lease", [](Options& o) -> auto& { return o.lease_name; }));
+  out.push_back(text("identity", kElection, "NAME",
+                     "Holder identity, unique per process. Default: pod or host name, then pod uid or a random UUID",
+                     [](Options& o) -> auto& { return o.identity; }));
+  out.push_back(duration("lease-duration", kElection, "How long others wait after a renewal, more than renew-deadline",
+                         [](Options& o) -> auto& { return o.lease_duration; }, {1s, 1h}));
+  out.push_back(duration("renew-deadline", kElection,
+                         "How long we write after our last renewal; more than 1.2 times retry-period",
+                         [](Options& o) -> auto& { return o.renew_deadline; }, {100ms, 1h}));
+  out.push_back(duration("retry-period", kElection, "Time between two attempts to acquire or renew",
+                         [](Options& o) -> auto& { return o.retry_period; }, {100ms, 1h}));
+  out.push_back(boolean("exit-on-lease-loss", kElection, "Exit when the lease is lost, instead of standing by",
+                        [](Options& o) -> auto& { return o.exit_on_lease_loss; }));
+}
+
+void add_serving(std::vector<OptionSpec>& out) {
+  out.push_back(text("metrics-bind-address", kServing, "HOST:PORT", "Address of /metrics; 0 switches it off",
+                     [](Options& o) -> auto& { return o.metrics_bind_address; }));
+  out.push_back(text("health-probe-bind-address", kServing, "HOST:PORT",
+                     "Address of /healthz, /livez and /readyz; 0 switches them off",
+                     [](Options& o) -> auto& { return o.health_probe_bind_address; }));
+  out.push_back(text("debug-bind-address", kServing, "HOST:PORT",
+                     "Address of /debug, on loopback, such as 127.0.0.1:8082; 0 switches it off",
+                     [](Options& o) -> auto& { return o.debug_bind_address; }));
+  out.push_back(choice<LogFormat>("log-format", kServing, "Form of the log lines on stderr",
+                                  {{"json", LogFormat::json}, {"text", LogFormat::text}},
+                                  [](Options& o) -> auto& { return o.log_format; }));
+  out.push_back(choice<LogLevel>("log-level", kServing, "Least severity that is logged",
+                                 {{"trace", LogLevel::trace},
+                                  {"debug", LogLevel::debug},
+                                  {"info", LogLevel::info},
+                                  {"warn", LogLevel::warning},
+                                  {"error", LogLevel::error},
+                                  {"off", LogLevel::off}},
+                                 [](Options& o) -> auto& { return o.log_level; }));
+}
+
+void add_running(std::vector<OptionSpec>& out) {
+  out.push_back(boolean("watch-list", kRunning, "Stream initial lists (WatchList) where the server offers it",
+                        [](Options& o) -> auto& { return o.watch_list; }));
+  out.push_back(integer(
+      "page-size", kRunning, "Objects in one page of a list", [](Options& o) -> auto& { return o.page_size; }, 1,
+      10'000));
+  out.push_back(integer(
+      "max-in-flight", kRunning, "Concurrent writes", [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
+  out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)",
+                        [](Options& o) -> auto& { return o.dry_run; }));
+  out.push_back(duration("batch-window", kRunning, "Events that arrive this close share one planning pass",
+                         [](Options& o) -> auto& { return o.batch_window; }, {0s, 1min}));
+  out.push_back(duration("status-interval", kRunning,
+                         "Least time between two statuses of one object whose phase stays the same",
+                         [](Options& o) -> auto& { return o.status_interval; }, {0s, 1h}));
+  out.push_back(duration("resync-period", kRunning, "A planning pass even when nothing happened, 0 for none",
+                         [](Options& o) -> auto& { return o.resync_period; }, {1s, 24h, true}));
+  out.push_back(duration("discovery-period", kRunning, "How often APIs that were absent are looked for again",
+                         [](Options& o) -> auto& { return o.discovery_period; }, {1s, 24h}));
+  out.push_back(duration("shutdown-timeout", kRunning, "How long a stop waits for writes in flight",
+                         [](Options& o) -> auto& { return o.shutdown_timeout; }, {0s, 10min}));
+  out.push_back(duration("assume-observed-for", kRunning,
+                         "Credit conditions seen at start with having held for this long",
+                         [](Options& o) -> auto& { return o.assume_observed_for; }, {0s, 8760h}));
+}
+
+void add_planning(std::vector<OptionSpec>& out) {
+  out.push_back(duration("settle", kPlanning, "Quiet time of the inputs before the first disruption",
+                         [](Options& o) -> auto& { return o.settle; }, {0s, 24h}));
+  out.push_back(
+      duration("projection", kPlanning,
+               "How long kubelets may take to show a ConfigMap's new key to running pods, before a label names it",
+               [](Options& o) -> auto& { return o.projection; }, {0s, 1h}));
+  out.push_back(duration("status-lag", kPlanning,
+                         "How long a restarted node must show its new state; more than kubelet's 10s",
+                         [](Options& o) -> auto& { return o.status_lag; }, {0s, 10min}));
+  out.push_back(share("cluster-max-unavailable", kPlanning,
+                      "GPU nodes that may be out of service at once, over all policies",
+                      [](Options& o) -> auto& { return o.cluster_max_unavailable; }));
+  out.push_back(integer(
+      "revision-history-limit", kPlanning, "Finished SharingRollouts that are kept per policy",
+      [](Options& o) -> auto& { return o.revision_history_limit; }, 0, 1000));
+  out.push_back(choice<PlannerSettings::LabelMode>(
+      "label-mode", kPlanning, "auto writes sharing labels where nobody owns them and verifies them where NFD does",
+      {{"auto", PlannerSettings::LabelMode::automatic},
+       {"enforce", PlannerSettings::LabelMode::enforce},
+       {"verify", PlannerSettings::LabelMode::verify}},
+      [](Options& o) -> auto& { return o.label_mode; }));
+  out.push_back(choice<PolicyMode>(
+      "rollouts", kPlanning,
+      "Upper limit over every policy's mode; Observe writes no Pod, no ConfigMap, no Node but labels",
+      {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
+      [](Options& o) -> auto& { return o.rollouts; }));
+  out.push_back(
+      namespaces("remove-rejected-pods", kPlanning,
+                 "Remove pods that a node refused (UnexpectedAdmissionError) while it was restarted, in these "
+                 "namespaces; empty: nowhere",
+                 [](Options& o) -> auto& { return o.remove_rejected_pods; }));
+  out.push_back(boolean("adopt-drift", kPlanning, "Roll also nodes whose drift was there before the first start",
+                        [](Options& o) -> auto& { return o.adopt_drift; }));
+}
+
+void add_kai(std::vector<OptionSpec>& out) {
+  out.push_back(
+      choice<KaiGcMode>("kai-reservations", kKai,
+                        "Enforce collects stale reservation pods, Observe says which it would, Off looks at none",
+                        {{"Enforce", KaiGcMode::enforce}, {"Observe", KaiGcMode::observe}, {"Off", KaiGcMode::off}},
+                        [](Options& o) -> auto& { return o.kai_reservations; }));
+  out.push_back(duration("kai-grace", kKai,
+                         "How old a reservation must be, and how long seen orphaned; longer where KAI's timeouts are",
+                         [](Options& o) -> auto& { return o.kai_grace; }, {1min, 168h}));
+  out.push_back(duration("kai-sweep", kKai, "How often orphaned reservations are looked at again",
+                         [](Options& o) -> auto& { return o.kai_sweep; }, {5s, 24h}));
+  out.push_back(choice<MpsReadyMode>(
+      "mps-ready", kKai, "Whether nodes with an MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
+      {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}},
+      [](Options& o) -> auto& { return o.mps_ready; }));
+  out.push_back(boolean("kai-leftovers", kKai, "Look for reservations also where KAI was removed with its CRDs",
+                        [](Options& o) -> auto& { return o.kai_leftovers; }));
+  out.push_back(duration("kai-node-interval", kKai, "Least time between two deletions of reservations on one node",
+                         [](Options& o) -> auto& { return o.kai_node_interval; }, {0s, 24h}));
+}
+
+void add_policy(std::vector<OptionSpec>& out) {
+  out.push_back(choice<PolicyMode>(
+      "mode", kPolicy, "Enforce rolls, Approve asks first, Observe only reports",
+      {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
+      [](Options& o) -> auto& { return o.mode; }));
+  out.push_back(share("max-unavailable", kPolicy, "Nodes of a policy that may be out of service at once",
+                      [](Options& o) -> auto& { return o.rollout.max_unavailable; }));
+  out.push_back(share("max-unavailable-per-group", kPolicy, "The same per group (product and profile)",
+                      [](Options& o) -> auto& { return o.rollout.max_unavailable_per_group; }));
+  out.push_back(integer(
+      "canary-nodes-per-group", kPolicy, "Nodes per group that go first; 0 means no canary",
+      [](Options& o) -> auto& { return o.rollout.canary_nodes_per_group; }, 0, 1000));
+  out.push_back(duration("canary-soak", kPolicy, "Time between a verified canary and the first wave",
+                         [](Options& o) -> auto& { return o.rollout.canary_soak; }, {0s, 168h}));
+  out.push_back(choice<WorkloadMode>("workloads", kPolicy, "What happens to running GPU clients that would break",
+                                     {{"WaitForIdle", WorkloadMode::wait_for_idle},
+                                      {"Evict", WorkloadMode::evict},
+                                      {"Interrupt", WorkloadMode::interrupt}},
+                                     [](Options& o) -> auto& { return o.rollout.workloads; }));
+  out.push_back(duration("idle-timeout", kPolicy, "How long a node may wait for its workloads to end",
+                         [](Options& o) -> auto& { return o.rollout.idle_timeout; }, {1s, 720h}));
+  out.push_back(duration("verify-timeout", kPolicy, "How long a restarted node may take to show the new state",
+                         [](Options& o) -> auto& { return o.rollout.verify_timeout; }, {1s, 24h}));
+  out.push_back(integer(
+      "max-failures", kPolicy, "Failed nodes after the canary that stop a rollout",
+      [](Options& o) -> auto& { return o.rollout.max_failures; }, 1, 10'000));
+  out.push_back(choice<OnFailure>("on-failure", kPolicy, "What a stopped rollout does",
+                                  {{"Pause", OnFailure::pause}, {"Rollback", OnFailure::rollback}},
+                                  [](Options& o) -> auto& { return o.rollout.on_failure; }));
+}
+
+}  // namespace
+
+std::string OptionSpec::environment() const {
+  std::string out = "GSO_" + name;
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
+const std::vector<OptionSpec>& option_specs() {
+  static const std::vector<OptionSpec> kSpecs = [] {
+    std::vector<OptionSpec> out;
+    add_connection(out);
+    add_election(out);
+    add_serving(out);
+    add_running(out);
+    add_planning(out);
+    add_kai(out);
+    add_policy(out);
+    return out;
+  }();
+  return kSpecs;
+}
+
+PlannerSettings Options::planner_settings() const {
+  PlannerSettings out;
+  if (!namespace_.empty()) out.operator_namespace = namespace_;
+  out.cluster_max_unavailable = cluster_max_unavailable;
+  out.settle = settle;
+  out.projection = projection;
+  out.status_lag = status_lag;
+  out.revision_history_limit = revision_history_limit;
+  out.label_mode = label_mode;
+  out.adopt_drift = adopt_drift;
+  out.remove_rejected_pods = split_names(remove_rejected_pods);
+  out.mode = mode;
+  out.rollouts = rollouts;
+  out.rollout = rollout;
+  out.kai.gc_mode = kai_reservations;
+  out.kai.mps_ready = mps_ready;
+  out.kai.grace = kai_grace;
+  out.kai.sweep = kai_sweep;
+  out.kai.look_for_leftovers = kai_leftovers;
+  out.kai.node_interval = kai_node_interval;
+  return out;
+}
+
+namespace {
+
+bool is_loopback_or_off(std::string_view address) {
+  if (address.empty() || address == "0") return true;
+  const std::string_view host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host == "127.0.0.1";
+}
+
+}  // namespace
+
+k8s::Result<void> validate(const Options& options) {
+  if (!is_loopback_or_off(options.debug_bind_address)) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("debug-bind-address '{}' is not on loopback: write 127.0.0.1:PORT, localhost:PORT or "
+                                 "[::1]:PORT (`kubectl port-forward` gets there)",
+                                 options.debug_bind_address));
+  }
+  if (options.rollout.verify_timeout <= options.status_lag) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("verify-timeout {} must be greater than status-lag {}: no node could be verified",
+                                 k8s::format_go_duration(options.rollout.verify_timeout),
+                                 k8s::format_go_duration(options.status_lag)));
+  }
+  if (!options.leader_elect || options.dry_run) return {};
+  LeaderElectionOptions election;
+  election.lease = {"namespace", options.lease_name};
+  election.identity = "identity";
+  election.lease_duration = options.lease_duration;
+  election.renew_deadline = options.renew_deadline;
+  election.retry_period = options.retry_period;
+  return validate(election);
+}
+
+}  // namespace gso

@@ -1,0 +1,114 @@
+// Everything that can be set from outside: one struct, one field per flag. The same names work as `--settle 10s` on the
+// command line, GSO_SETTLE=10s in the environment and `settle: 10s` in the file given by --config.
+// Precedence: flag, then environment, then file, then the default written here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8sclient/value/error.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+using k8s::Duration;
+
+enum class LogFormat { json, text };
+enum class LogLevel { trace, debug, info, warning, error, off };  // "warn" in flags and logs.
+
+struct Options {
+  // --- Connection
+  std::string kubeconfig;  // Path. Empty: $KUBECONFIG, else in-cluster, else ~/.kube/config.
+  std::string context;     // Of the kubeconfig. Empty: its current-context.
+  // Where the Lease and the state ConfigMap live. Empty: the in-cluster namespace, else "gpu-sharing-operator".
+  std::string namespace_;
+  std::string config;  // YAML file with these same names.
+
+  // --- Leader election (coordination.k8s.io/v1 Lease). lease_duration > renew_deadline > 1.2 * retry_period.
+  bool leader_elect = true;
+  std::string lease_name = "gpu-sharing-operator";
+  std::string identity;  // Empty: pod name (or host name) + "_" + pod uid (or a random UUID).
+  Duration lease_duration = std::chrono::seconds(15);
+  Duration renew_deadline = std::chrono::seconds(10);
+  Duration retry_period = std::chrono::seconds(2);
+  bool exit_on_lease_loss = false;  // false: go on as a warm standby.
+
+  // --- Serving. "0" switches the endpoint off; ":8080" listens on all addresses; port 0 takes a free one.
+  std::string metrics_bind_address = ":8080";
+  std::string health_probe_bind_address = ":8081";
+  std::string debug_bind_address = "0";  // Loopback only.
+
+  // --- Logs, to stderr.
+  LogFormat log_format = LogFormat::json;
+  LogLevel log_level = LogLevel::info;
+
+  // --- Watching and writing
+  bool watch_list = true;           // Stream the initial list (WatchList) where the server offers it.
+  std::int64_t page_size = 100;     // Objects per page of a LIST: 1..10000. Bounds memory.
+  std::int64_t max_in_flight = 16;  // Concurrent writes: 1..64.
+  bool dry_run = false;             // Plan and log, write nothing (not even the Lease).
+  Duration status_interval = std::chrono::seconds(1);     // Least time between two statuses of one object in one phase.
+  Duration batch_window = std::chrono::milliseconds(20);  // Events that arrive this close share one planning pass.
+  Duration resync_period = std::chrono::minutes(10);      // A full pass even when nothing happened; 0 switches it off.
+  Duration discovery_period = std::chrono::seconds(30);   // How often absent APIs are looked for again.
+  Duration shutdown_timeout = std::chrono::seconds(15);   // For writes in flight at SIGTERM.
+  // Conditions seen at start count as having held for this long already (a restart otherwise resets every soak).
+  Duration assume_observed_for{0};
+
+  // --- Planning: cluster-wide limits
+  Duration settle = std::chrono::seconds(10);  // Quiet time of inputs before the first disruption.
+  Duration projection =
+      std::chrono::seconds(100);  // Until a new key of a ConfigMap is in running pods: kubelet syncs in 60..90 s.
+  Duration status_lag = std::chrono::seconds(12);  // A node's status may be this old: kubelet publishes every 10 s.
+  IntOrPercent cluster_max_unavailable{10, true};
+  std::int64_t revision_history_limit = 10;
+  PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
+  bool adopt_drift = false;
+  PolicyMode rollouts = PolicyMode::enforce;  // Upper limit over the mode of every policy.
+  // Namespaces, with commas, where pods left in UnexpectedAdmissionError by a restart of ours are removed.
+  std::string remove_rejected_pods;
+
+  // --- KAI-Scheduler's reservation pods
+  KaiGcMode kai_reservations = KaiGcMode::enforce;
+  Duration kai_grace = std::chrono::minutes(5);  // Least age, and least time seen orphaned: 1m or more.
+  Duration kai_sweep = std::chrono::minutes(1);  // How often orphans are looked at again: 5s or more.
+  MpsReadyMode mps_ready = MpsReadyMode::automatic;
+  bool kai_leftovers = false;  // Watch the default reservation namespace even where no API of KAI is served.
+  Duration kai_node_interval = std::chrono::minutes(1);  // Between two deletions on one node.
+
+  // --- Planning: what the SharingPolicy `default` starts with
+  PolicyMode mode = PolicyMode::enforce;
+  RolloutSpec rollout;
+
+  [[nodiscard]] PlannerSettings planner_settings() const;
+};
+
+// One setting, as all three sources see it. The table of these is the only list of settings there is.
+struct OptionSpec {
+  std::string name;   // "lease-duration": the flag without dashes, and the key in the file.
+  std::string group;  // Heading in --help.
+  std::string type;   // "DURATION", "BOOL", "json|text": shown in --help.
+  std::string doc;    // One sentence, with unit and range.
+  bool flag = false;  // A boolean: `--name` alone means true.
+  std::function<std::string(Options&, const std::string&)> set;  // Returns what is wrong, or "".
+  std::function<std::string(const Options&)> get;                // In the spelling that `set` takes.
+  [[nodiscard]] std::string environment() const;                 // "GSO_LEASE_DURATION"
+};
+[[nodiscard]] const std::vector<OptionSpec>& option_specs();
+
+// Sets what `text` (YAML: one mapping of scalars) holds, except the names in `keep` (given by flag or environment).
+// Errors (reason invalid) name the file, the line, the key, and for an unknown key the nearest known one.
+[[nodiscard]] k8s::Result<void> apply_config_file(Options& options, std::string_view file_name, std::string_view text,
+                                                  const std::vector<std::string>& keep);
+
+// One sentence for each variable of `environment` (NAME=value) that looks like a setting and is none, with the nearest
+// one there is. Those that Kubernetes sets for Services (GSO_METRICS_SERVICE_HOST, …_PORT_8080_TCP, …) are left out.
+[[nodiscard]] std::vector<std::string> unknown_variables(const std::vector<std::string>& environment);
+
+// Relations between fields, e.g. lease_duration > renew_deadline. Errors (reason invalid) name both.
+[[nodiscard]] k8s::Result<void> validate(const Options& options);
+
+}  // namespace gso

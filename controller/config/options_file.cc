@@ -1,0 +1,113 @@
+// The --config file: one YAML mapping of the names in option_specs(). And names that are none, there and in the
+// environment.
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "controller/config/options.h"
+
+namespace gso {
+namespace {
+
+// Edits between two words (Levenshtein), for "did you mean".
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+const OptionSpec* find(std::string_view name) {
+  const auto& specs = option_specs();
+  auto it = std::find_if(specs.begin(), specs.end(), [&](const OptionSpec& spec) { return spec.name == name; });
+  return it == specs.end() ? nullptr : &*it;
+}
+
+// The word that is meant, most likely; empty when none is near.
+std::string nearest(std::string_view name, const std::vector<std::string>& words) {
+  std::string found;
+  std::size_t best = 4;  // Further away is no typing error.
+  for (const std::string& word : words) {
+    const std::size_t d = distance(name, word);
+    if (d < best) {
+      best = d;
+      found = word;
+    }
+  }
+  return found.empty() ? "" : fmt::format(", did you mean '{}'?", found);
+}
+
+std::string unknown_key(std::string_view name) {
+  std::vector<std::string> words;
+  for (const OptionSpec& spec : option_specs()) words.push_back(spec.name);
+  return fmt::format("unknown setting '{}'{}", name, nearest(name, words));
+}
+
+bool is_of_a_service(std::string_view variable) {
+  return variable.ends_with("_SERVICE_HOST") || variable.find("_SERVICE_PORT") != std::string_view::npos ||
+         variable.ends_with("_PORT") || variable.find("_PORT_") != std::string_view::npos;
+}
+
+std::string apply_entry(Options& options, const YAML::Node& key, const YAML::Node& value,
+                        const std::vector<std::string>& keep) {
+  if (!key.IsScalar()) return "a setting's name must be a word";
+  const std::string& name = key.Scalar();
+  const OptionSpec* spec = find(name);
+  if (spec == nullptr) return unknown_key(name);
+  if (!value.IsScalar()) return fmt::format("{}: expected a single value ({})", name, spec->type);
+  Options unused;
+  const bool kept = std::find(keep.begin(), keep.end(), name) != keep.end();
+  const std::string wrong = spec->set(kept ? unused : options, value.Scalar());
+  return wrong.empty() ? wrong : fmt::format("{}: {}", name, wrong);
+}
+
+}  // namespace
+
+std::vector<std::string> unknown_variables(const std::vector<std::string>& environment) {
+  std::vector<std::string> known{"GSO_CONFIG"};
+  for (const OptionSpec& spec : option_specs()) known.push_back(spec.environment());
+  std::vector<std::string> out;
+  for (const std::string& entry : environment) {
+    const std::string name = entry.substr(0, entry.find('='));
+    if (!name.starts_with("GSO_") || is_of_a_service(name) || std::ranges::find(known, name) != known.end()) continue;
+    out.push_back(fmt::format("{} in the environment is no setting and is ignored{}", name, nearest(name, known)));
+  }
+  return out;
+}
+
+k8s::Result<void> apply_config_file(Options& options, std::string_view file_name, std::string_view text,
+                                    const std::vector<std::string>& keep) {
+  const auto fail = [&](const YAML::Mark& mark, const std::string& what) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("{}:{}:{}: {}", file_name, std::max(mark.line, -1) + 1,
+                                                       std::max(mark.column, -1) + 1, what));
+  };
+  try {
+    const YAML::Node root = YAML::Load(std::string(text));
+    if (root.IsNull()) return {};
+    if (!root.IsMap()) return fail(root.Mark(), "expected a mapping of settings, such as 'settle: 10s'");
+    std::vector<std::string> seen;
+    for (const auto& entry : root) {
+      std::string wrong = apply_entry(options, entry.first, entry.second, keep);
+      if (wrong.empty() && std::find(seen.begin(), seen.end(), entry.first.Scalar()) != seen.end()) {
+        wrong = fmt::format("'{}' is set twice", entry.first.Scalar());
+      }
+      if (!wrong.empty()) return fail(entry.first.Mark(), wrong);
+      seen.push_back(entry.first.Scalar());
+    }
+  } catch (const YAML::Exception& e) {
+    return fail(e.mark, e.msg);
+  }
+  return {};
+}
+
+}  // namespace gso

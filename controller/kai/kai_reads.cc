@@ -1,0 +1,150 @@
+// Lists and GETs.
+#include "controller/kai/kai_reads.h"
+
+#include <optional>
+#include <utility>
+
+#include "reconcilers/kai/index.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+const k8s::Gvr kPods{"", "v1", "pods"};
+const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
+const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+// One look-up; all reads of one last look together: a deletion that waits longer is judged anew.
+constexpr k8s::Duration kPatience = std::chrono::seconds(10);
+
+k8s::LabelSelector multi_labelled(const std::string& group) {
+  k8s::LabelSelector out;
+  out.match_expressions.push_back({std::string(kai::kGroupPrefix) + group, k8s::LabelOperator::exists, {}});
+  return out;
+}
+
+}  // namespace
+
+k8s::CallOptions KaiChecks::patience() const {
+  k8s::CallOptions out;
+  out.deadline = clock_->monotonic() + kPatience;
+  return out;
+}
+
+// A pod that cannot be read may be a live consumer: it fails the whole list.
+boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiChecks::list_pods(k8s::LabelSelector selector,
+                                                                              k8s::CallOptions limits) {
+  std::vector<KaiPod> found;
+  k8s::ListOptions options;
+  options.label_selector = std::move(selector);
+  options.call = limits;
+  k8s::ItemFunction sink([&found](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      found.clear();
+      return {};
+    }
+    k8s::Result<KaiPod> pod = project_kai_pod(*json);
+    if (!pod) return std::unexpected(pod.error());
+    found.push_back(*std::move(pod));
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await client_->list(kPods, options, &sink);
+  if (!listed) co_return std::unexpected(listed.error());
+  co_return found;
+}
+
+boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiChecks::multi_device_pods(std::string group,
+                                                                                      k8s::CallOptions limits) {
+  const k8s::LabelSelector selector = multi_labelled(group);
+  k8s::Result<std::vector<KaiPod>> found = co_await list_pods(selector, limits);
+  co_return found;
+}
+
+// A list by name: one verb less to grant in every namespace than a GET.
+boost::asio::awaitable<k8s::Result<bool>> KaiChecks::is_pod_alive(k8s::ObjectKey pod, k8s::CallOptions limits) {
+  bool alive = false;
+  k8s::ListOptions options;
+  options.ns = pod.ns;
+  options.field_selector = k8s::FieldSelector::equals("metadata.name", pod.name);
+  options.call = limits;
+  k8s::ItemFunction sink([&alive](std::optional<std::string_view> json) -> k8s::Result<void> {
+    alive = false;
+    if (!json) return {};
+    const k8s::Result<KaiPod> found = project_kai_pod(*json);
+    if (!found) return std::unexpected(found.error());
+    alive = is_alive(*found);
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await client_->list(kPods, options, &sink);
+  if (!listed) co_return std::unexpected(listed.error());
+  co_return alive;
+}
+
+// Forbidden or gone is an answer: there is no evidence.
+boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> KaiChecks::devices_in(k8s::ObjectKey config_map,
+                                                                               k8s::CallOptions limits) {
+  KaiLookups::Devices out;
+  out.at = clock_->now();
+  const k8s::Result<std::string> read = co_await client_->get(kConfigMaps, config_map, limits);
+  if (!read) {
+    const bool none = read.error().reason == k8s::Reason::not_found || read.error().reason == k8s::Reason::forbidden;
+    if (!none) co_return std::unexpected(read.error());
+    co_return out;
+  }
+  const k8s::Result<ConfigMap> found = project_configmap(*read);
+  if (!found) co_return std::unexpected(found.error());
+  auto devices = found->data.find(std::string(kai::kVisibleDevices));
+  if (devices == found->data.end() || !devices->second) co_return out;
+  out.known = true;
+  out.devices = *devices->second;
+  for (const k8s::OwnerReference& owner : found->meta.owners) out.owners.push_back(owner.uid);
+  co_return out;
+}
+
+// From the API server's cache: it decides nothing.
+boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> KaiChecks::waiting_pods(k8s::CallOptions limits) {
+  KaiLookups::Waiting out;
+  out.at = clock_->now();
+  k8s::ListOptions options;
+  options.field_selector = k8s::FieldSelector::equals("spec.nodeName", "");
+  options.resource_version = "0";
+  options.call = limits;
+  const std::string scaling = view_kai(world_->kai, *settings_).scaling;
+  k8s::ItemFunction sink([&out, &scaling](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      out.pods.clear();
+      return {};
+    }
+    k8s::Result<Pod> pod = project_pod(*json);
+    if (!pod) return {};  // Another list's business.
+    const bool fraction =
+        pod->meta.annotations.contains(kai::kFraction) || pod->meta.annotations.contains(kai::kMemory);
+    const bool waits = pod->phase.empty() || pod->phase == "Pending";
+    if (!waits || (!fraction && pod->meta.ns.view() != scaling)) return {};
+    k8s::Result<KaiPod> for_kai = project_kai_pod(*json);
+    if (for_kai) out.pods.push_back({*std::move(pod), std::move(for_kai->tolerations)});
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await client_->list(kPods, options, &sink);
+  if (!listed) co_return std::unexpected(listed.error());
+  co_return out;
+}
+
+// None is an answer: then there is no election, or none that we know of.
+boost::asio::awaitable<k8s::Result<KaiLookups::Lease>> KaiChecks::binder_lease(k8s::CallOptions limits) {
+  KaiLookups::Lease out;
+  out.at = clock_->now();
+  const KaiView view = view_kai(world_->kai, *settings_);
+  const k8s::ObjectKey key{view.ns, std::string(kai::kBinderLease)};
+  const k8s::Result<std::string> read = co_await client_->get(kLeases, key, limits);
+  if (!read && read.error().reason == k8s::Reason::not_found) co_return out;
+  if (!read) co_return std::unexpected(read.error());
+  k8s::Result<Lease> lease = project_lease(*read);
+  if (!lease) co_return std::unexpected(lease.error());
+  out.known = true;
+  out.holder = std::move(lease->holder);
+  out.acquired = lease->acquired;
+  co_return out;
+}
+
+}  // namespace gso

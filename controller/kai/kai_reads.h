@@ -1,0 +1,78 @@
+// What KAI's planners cannot see in watches, read on request; and the last look before a reservation is deleted.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/config/logging.h"
+#include "controller/runtime/task_group.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+class KaiChecks {
+ public:
+  // Everything passed must outlive this object. `world` gets the refusals (KaiLookups::refusals).
+  KaiChecks(k8s::ApiClient* client, k8s::Clock* clock, World* world, const KaiSettings* settings,
+            std::shared_ptr<Logger> log)
+      : client_(client), clock_(clock), world_(world), settings_(settings), log_(std::move(log)), readers_(clock) {}
+
+  // --- Single reads, all of them consistent but waiting_pods().
+  // For one read that begins now.
+  [[nodiscard]] k8s::CallOptions patience() const;
+  // Pods labelled runai-gpu-group/<group>, in all namespaces.
+  boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> multi_device_pods(std::string group,
+                                                                             k8s::CallOptions limits);
+  boost::asio::awaitable<k8s::Result<bool>> is_pod_alive(k8s::ObjectKey pod, k8s::CallOptions limits);
+  boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> devices_in(k8s::ObjectKey config_map,
+                                                                      k8s::CallOptions limits);
+  boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> waiting_pods(k8s::CallOptions limits);
+  boost::asio::awaitable<k8s::Result<KaiLookups::Lease>> binder_lease(k8s::CallOptions limits);
+
+  // The deletions (DeletePod of reservations) that fresh, consistent lists still justify, judged by the same rules as
+  // they were planned by. Reads pods of each group in both label forms, the binder's Lease where it has replicas, then
+  // all BindRequests, then the pods that succeeded BindRequests name; where a duplicate is to go, the pods of its group
+  // and the BindRequests once more at the very end.
+  // An error keeps what it concerns: one group, or all. So does any difference in uid or resourceVersion. Ends within
+  // patience(); after a look that failed or was late the next one takes half as many deletions, those that were refused
+  // longest ago first, and more again once it succeeds.
+  boost::asio::awaitable<std::set<k8s::ObjectKey>> still_due(std::vector<PlannedAction> deletions);
+  // Ends the reads of a last look in progress; it then confirms nothing.
+  void cancel() { readers_.cancel(); }
+
+ private:
+  struct Look;
+  struct Job;
+  using LookPtr = std::shared_ptr<Look>;
+  boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> list_pods(k8s::LabelSelector selector,
+                                                                     k8s::CallOptions limits);
+  boost::asio::awaitable<k8s::Result<void>> confirm_leader(LookPtr look);
+  boost::asio::awaitable<k8s::Result<void>> gather(LookPtr look);
+  boost::asio::awaitable<void> gather_again(LookPtr look);
+  boost::asio::awaitable<k8s::Result<void>> gather_pods(LookPtr look, std::set<std::string> groups);
+  boost::asio::awaitable<k8s::Result<void>> gather_requests(LookPtr look);
+  boost::asio::awaitable<void> gather_details(LookPtr look);
+  boost::asio::awaitable<void> run_jobs(LookPtr look, std::vector<Job> jobs);
+  boost::asio::awaitable<void> work(LookPtr look);
+  boost::asio::awaitable<k8s::Result<void>> perform(LookPtr look, Job job);
+  [[nodiscard]] LookPtr begin(std::vector<PlannedAction> deletions);
+  std::set<k8s::ObjectKey> conclude(const Look& look);
+  void refuse(const DeletePod& action, const std::string& why);
+
+  k8s::ApiClient* client_;
+  k8s::Clock* clock_;
+  World* world_;
+  const KaiSettings* settings_;
+  std::shared_ptr<Logger> log_;
+  TaskGroup readers_;
+  std::size_t batch_ = kLargestBatch;
+  static constexpr std::size_t kLargestBatch = 16;
+};
+
+}  // namespace gso

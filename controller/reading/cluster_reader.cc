@@ -1,0 +1,305 @@
+// Lists into a World, and what follows from a list of all pods.
+#include "controller/reading/cluster_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/this_coro.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/config/logging.h"
+#include "controller/kai/kai_reads.h"
+#include "controller/kai/lookup_queue.h"
+#include "controller/runtime/task_group.h"
+#include "controller/watches/dynamic_watches.h"
+#include "reconcilers/cluster/cluster_pods.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/kai/config_view.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+
+namespace {
+
+const k8s::Gvr kPods{"", "v1", "pods"};
+
+// Lists one scope into a store. `into` keeps what is there; objects that cannot be read are skipped.
+template <class T>
+asio::awaitable<k8s::Result<void>> list_into(k8s::ApiClient* client, k8s::Gvr gvr, k8s::ListOptions options,
+                                             k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
+  k8s::ItemFunction sink([=](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) return {};
+    k8s::Result<T> object = project(*json);
+    if (object) store->apply(*std::move(object));
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await client->list(gvr, options, &sink);
+  if (!listed) co_return unlisted(listed.error(), gvr, options.ns);
+  co_return k8s::Result<void>{};
+}
+
+// The same for a kind that may not be served. True when it is.
+template <class T>
+asio::awaitable<k8s::Result<bool>> list_if_served(k8s::ApiClient* client, k8s::Gvr gvr,
+                                                  k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
+  store->mark_absent();
+  const k8s::Result<bool> served = co_await client->served(gvr);
+  if (!served)
+    co_return std::unexpected(k8s::Error{served.error().reason, served.error().http_status,
+                                         fmt::format("{}: {}", gvr.resource, served.error().message)});
+  if (!*served) co_return false;
+  const k8s::ListOptions everything;
+  const k8s::Result<void> listed = co_await list_into<T>(client, gvr, everything, project, store);
+  if (!listed) co_return std::unexpected(listed.error());
+  co_return true;
+}
+
+asio::awaitable<k8s::Result<void>> list_scope(k8s::ApiClient* client, WatchScope scope, World* world) {
+  k8s::ListOptions options;
+  options.ns = scope.ns;
+  for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
+  if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
+  const k8s::Gvr pods{"", "v1", "pods"};
+  const k8s::Gvr configmaps{"", "v1", "configmaps"};
+  const k8s::Gvr revisions{"apps", "v1", "controllerrevisions"};
+  k8s::Result<void> listed;
+  if (scope.kind == WatchScope::Kind::pods) {
+    listed = co_await list_into<Pod>(client, pods, options, &project_operand_pod, &world->operand_pods);
+  } else if (scope.kind == WatchScope::Kind::configmaps) {
+    listed = co_await list_into<ConfigMap>(client, configmaps, options, &project_configmap, &world->configmaps);
+  } else {
+    listed = co_await list_into<ControllerRevision>(client, revisions, options, &project_controller_revision,
+                                                    &world->revisions);
+  }
+  co_return listed;
+}
+
+// Only pods that say one of these words are of interest: operands, consumers, KAI's and its scaling pods.
+bool speaks_of_gpus(std::string_view json, std::string_view scaling) {
+  static constexpr std::array<std::string_view, 3> kWords{"nvidia", "gpu-", "runai"};
+  const auto has = [&](std::string_view word) { return json.find(word) != std::string_view::npos; };
+  return std::ranges::any_of(kWords, has) || has(scaling);
+}
+
+// `scaling`: the namespace of KAI's scaling pods.
+asio::awaitable<k8s::Result<void>> list_pods(k8s::ApiClient* client, std::string scaling, ClusterPods* pods) {
+  k8s::ItemFunction sink([pods, &scaling](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      pods->clear();
+      return {};
+    }
+    if (!speaks_of_gpus(*json, scaling)) return {};
+    return pods->add(*json);
+  });
+  const k8s::ListOptions everywhere;
+  const k8s::Result<std::string> listed = co_await client->list(kPods, everywhere, &sink);
+  if (!listed) co_return unlisted(listed.error(), kPods);
+  co_return k8s::Result<void>{};
+}
+
+// The binder's Deployment and the schemas of KAI's CRDs: what the collection of reservations rests on. The first thing
+// that cannot be read is said.
+asio::awaitable<k8s::Result<void>> read_binder(k8s::ApiClient* client, KaiSettings settings, KaiWorld* kai) {
+  const KaiView view = view_kai(*kai, settings);
+  const k8s::Gvr deployments{"apps", "v1", "deployments"};
+  const k8s::Gvr crds{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
+  kai->deployments.mark_absent();
+  kai->schemas.mark_absent();
+  k8s::ListOptions binder;
+  binder.ns = view.ns;
+  binder.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kai::kBinder));
+  k8s::Result<void> listed =
+      co_await list_into<Deployment>(client, deployments, binder, &project_deployment, &kai->deployments);
+  if (!listed) co_return listed;
+  static constexpr std::array<std::string_view, 2> kCrds{kai::kConfigCrd, kai::kBindRequestCrd};
+  for (std::size_t i = 0; i < kCrds.size(); ++i) {
+    const std::string_view name = kCrds[i];
+    k8s::ListOptions crd;
+    crd.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(name));
+    listed = co_await list_into<KaiSchema>(client, crds, crd, &project_kai_schema, &kai->schemas);
+    if (!listed) co_return listed;
+  }
+  kai->schemas_known = true;
+  co_return k8s::Result<void>{};
+}
+
+// KAI's kinds beside kai-config. What is missing holds its planners.
+asio::awaitable<k8s::Result<void>> read_kai(k8s::ApiClient* client, KaiSettings settings, KaiWorld* kai) {
+  const k8s::Gvr requests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
+  const k8s::Result<bool> served =
+      co_await list_if_served<BindRequest>(client, requests, &project_bind_request, &kai->bind_requests);
+  if (!served) co_return std::unexpected(served.error());
+  kai->bind_requests_served = *served;
+  if (!kai->configs_served && !kai->bind_requests_served) co_return k8s::Result<void>{};
+  const k8s::Result<void> binder = co_await read_binder(client, settings, kai);
+  co_return binder;
+}
+
+KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, WallTime now) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(view.world, settings);
+  const std::map<std::string, WallTime> observed;
+  const Snapshot snapshot{view.world, now, observed, view.consumers, settings};
+  KaiWants wants;
+  for (const Reconciler& reconciler : reconcilers()) {
+    Plan plan = reconciler.plan(snapshot, index);
+    wants.merge(std::move(plan.kai_wanted));
+  }
+  return wants;
+}
+
+// What KAI's planners want to know besides. What one answer leads to is asked in the next round.
+asio::awaitable<void> look_up(k8s::ApiClient* client, k8s::Clock* clock, PlannerSettings settings, ClusterView* view) {
+  constexpr int kMostRounds = 4;
+  constexpr std::chrono::seconds kPatience(30);
+  KaiChecks checks(client, clock, &view->world, &settings.kai, Logger::silent());
+  TaskGroup tasks(clock);
+  KaiLookUps::Parts parts;
+  parts.reads = &checks;
+  parts.clock = clock;
+  parts.world = &view->world;
+  parts.settings = &settings.kai;
+  parts.log = Logger::silent();
+  parts.tasks = &tasks;
+  parts.executor = co_await asio::this_coro::executor;
+  parts.wake = [](k8s::Duration) {};
+  KaiLookUps lookups(std::move(parts));
+  for (int round = 0; round < kMostRounds; ++round) {
+    const KaiWants wants = wants_of(*view, settings, clock->now());
+    if (wants.empty()) break;
+    lookups.want(wants);
+    const k8s::MonoTime deadline = clock->monotonic() + kPatience;
+    const bool ended = co_await tasks.join_until(deadline);
+    if (!ended) break;
+  }
+  lookups.stop();
+  tasks.cancel();
+  co_await tasks.join();
+}
+
+}  // namespace
+
+asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
+                                              std::vector<std::string>* incomplete, OurKinds* ours) {
+  const k8s::Gvr nodes{"", "v1", "nodes"};
+  const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
+  const k8s::Gvr clusterpolicies{"nvidia.com", "v1", "clusterpolicies"};
+  const k8s::Gvr policies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
+  const k8s::Gvr rollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
+  world->nodes.mark_absent();
+  world->daemonsets.mark_absent();
+  world->operand_pods.mark_absent();
+  world->configmaps.mark_absent();
+  world->revisions.mark_absent();
+  const k8s::ListOptions everything;
+  k8s::Result<void> listed = co_await list_into<Node>(client, nodes, everything, &project_node, &world->nodes);
+  if (!listed) co_return listed;
+  listed = co_await list_into<DaemonSet>(client, daemonsets, everything, &project_daemonset, &world->daemonsets);
+  if (!listed) co_return listed;
+  const auto note = [&](const k8s::Result<bool>& served) {
+    if (!served) add_once(*incomplete, served.error().message);
+    return !served ? Served::unknown : *served ? Served::yes : Served::no;
+  };
+  const k8s::Result<bool> cluster_policies =
+      co_await list_if_served<ClusterPolicy>(client, clusterpolicies, &project_clusterpolicy, &world->clusterpolicies);
+  note(cluster_policies);
+  world->clusterpolicies_forbidden = !cluster_policies;
+  const k8s::Gvr gpuclusters{"nvidia.com", "v1alpha1", "gpuclusters"};
+  const k8s::Result<bool> gpu_clusters =
+      co_await list_if_served<GpuCluster>(client, gpuclusters, &project_gpu_cluster, &world->gpu_clusters);
+  note(gpu_clusters);
+  const k8s::Result<bool> our_policies =
+      co_await list_if_served<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
+  const k8s::Result<bool> our_rollouts =
+      co_await list_if_served<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
+  const OurKinds kinds{note(our_policies), note(our_rollouts)};
+  world->policies_served = kinds.policies == Served::yes && kinds.rollouts == Served::yes;
+  if (ours != nullptr) *ours = kinds;
+  const k8s::Gvr configs{"kai.scheduler", "v1", "configs"};
+  const k8s::Gvr classes{"node.k8s.io", "v1", "runtimeclasses"};
+  const k8s::Result<bool> kai =
+      co_await list_if_served<KaiConfig>(client, configs, &project_kai_config, &world->kai.configs);
+  world->kai.configs_served = note(kai) == Served::yes;
+  if (world->kai.configs_served) {
+    const k8s::Result<bool> runtime_classes =
+        co_await list_if_served<RuntimeClass>(client, classes, &project_runtime_class, &world->kai.runtime_classes);
+    note(runtime_classes);
+  }
+  const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
+  for (const WatchScope& scope : scopes) {
+    listed = co_await list_scope(client, scope, world);
+    if (!listed) {
+      add_once(*incomplete, listed.error().message);
+      world->unsynced_namespaces.insert(scope.ns);
+    }
+  }
+  co_return k8s::Result<void>{};
+}
+
+std::string unjudged(const World& world, const PlannerSettings& settings) {
+  std::set<std::string> namespaces = world.unsynced_namespaces;
+  namespaces.erase(settings.operator_namespace);
+  if (namespaces.empty()) return {};
+  return fmt::format(
+      "This is not the whole picture: ConfigMaps, pods or controller revisions of the device plugin in {} may not be "
+      "read, so what nodes run there was not judged; grant list on them",
+      fmt::join(namespaces, ", "));
+}
+
+asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
+                                                           const World* world, std::string node) {
+  NodeConsumers found;
+  found.listed_at = clock->now();
+  k8s::ListOptions options;
+  options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
+  k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      found.pods.clear();
+      return {};
+    }
+    k8s::Result<Pod> pod = project_pod(*json);
+    if (pod && is_gpu_consumer(*pod, *world)) found.pods.push_back(*std::move(pod));
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await client->list(kPods, options, &sink);
+  if (!listed) co_return unlisted(listed.error(), kPods);
+  co_return found;
+}
+
+asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clock* clock, PlannerSettings settings,
+                                                ClusterView* view) {
+  k8s::Result<void> read = co_await read_world(client, settings, &view->world, &view->incomplete);
+  if (!read) co_return read;
+  KaiWorld& kai = view->world.kai;
+  read = co_await read_kai(client, settings.kai, &kai);
+  if (!read) {
+    kai.incomplete = read.error().message;
+    add_once(view->incomplete, read.error().message);
+  }
+  ClusterPods pods;
+  const std::string scaling = view_kai(kai, settings.kai).scaling;
+  const k8s::Result<void> listed = co_await list_pods(client, scaling, &pods);
+  if (!listed) {
+    kai.incomplete = listed.error().message;
+    kai.use_known = false;
+    add_once(view->incomplete, listed.error().message);
+    co_return k8s::Result<void>{};
+  }
+  pods.place(view->world, view->consumers, clock->now());
+  co_await look_up(client, clock, settings, view);
+  co_return k8s::Result<void>{};
+}
+
+}  // namespace gso

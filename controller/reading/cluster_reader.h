@@ -1,0 +1,50 @@
+// One look at a cluster, by lists: for commands that ask once instead of watching.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+// Of each of our CRDs.
+enum class Served { no, yes, unknown };  // unknown: it may not be read.
+struct OurKinds {
+  Served policies = Served::unknown;
+  Served rollouts = Served::unknown;
+};
+
+// Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that may not
+// be read is named in `incomplete`, once and with the missing rule, and left out. `ours` may be null. Errors: Nodes or
+// DaemonSets cannot be read.
+boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
+                                                     std::vector<std::string>* incomplete, OurKinds* ours = nullptr);
+
+// The GPU consumers of one node, as of now.
+boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
+                                                                  const World* world, std::string node);
+
+// The whole cluster: a World with KAI's objects and look-ups, and who uses the GPUs of each node.
+struct ClusterView {
+  World world;
+  std::map<std::string, NodeConsumers> consumers;
+  std::vector<std::string> incomplete;  // What may not be read, by whom, and which rule is missing; each once.
+};
+
+// Not empty: what device plugins load in these namespaces may not be read, so nothing of it was judged, and "no errors"
+// would be no answer (for people). What the operator has recorded is none of it.
+[[nodiscard]] std::string unjudged(const World& world, const PlannerSettings& settings);
+
+// One list of all pods (those without a word of GPUs are dropped as they come), besides read_world(). Where pods may
+// not be listed across namespaces, nothing is known of consumers and reservations, which `incomplete` says, and no
+// planner concludes anything about them.
+boost::asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clock* clock,
+                                                       PlannerSettings settings, ClusterView* view);
+
+}  // namespace gso

@@ -1,0 +1,61 @@
+// Files to texts to a ClusterView.
+#include "controller/reading/manifests.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <utility>
+
+#include "controller/commands/shared/input_file.h"
+#include "reconcilers/lint/lint.h"
+
+namespace gso {
+
+k8s::Result<std::vector<ManifestFile>> read_files(const std::vector<std::string>& files, std::istream& in) {
+  std::vector<ManifestFile> out;
+  bool nothing = true;
+  for (const std::string& name : files) {
+    k8s::Result<std::string> text = read_written_input(name, in);
+    if (!text) return std::unexpected(text.error());
+    nothing = nothing && says_nothing(*text);
+    out.push_back({name, *std::move(text)});
+  }
+  if (nothing) {
+    return k8s::fail(
+        k8s::Reason::invalid,
+        fmt::format("there is no manifest in {}; give the objects of a cluster, as `kubectl get … -o yaml` "
+                    "prints them",
+                    fmt::join(files, ", ")));
+  }
+  return out;
+}
+
+k8s::Result<ClusterView> view_of(const std::vector<ManifestFile>& files, k8s::WallTime now,
+                                 std::vector<std::string>* ignored) {
+  k8s::Result<LoadedManifests> loaded = load_manifests(files, now);
+  if (!loaded) return std::unexpected(loaded.error());
+  if (ignored != nullptr) *ignored = std::move(loaded->ignored);
+  ClusterView view;
+  view.world = std::move(loaded->world);
+  view.consumers = std::move(loaded->consumers);
+  return view;
+}
+
+std::string pod_in(const std::vector<ManifestFile>& files, const k8s::ObjectKey& pod) {
+  for (const ManifestFile& file : files) {
+    std::vector<ClusterObject> objects;
+    (void)lint_text(file.name, file.text, LintRules(), &objects);
+    for (ClusterObject& object : objects) {
+      const bool here = object.ns.empty() ? pod.ns == "default" : pod.ns == object.ns;
+      if (object.kind == "Pod" && object.name == pod.name && here) return std::move(object.json);
+    }
+  }
+  return {};
+}
+
+k8s::WallTime present() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+}  // namespace gso

@@ -1,0 +1,167 @@
+// Which store keeps which kind, and the comparison with what we wrote.
+#include "controller/runtime/expectations.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "controller/writes/schedule.h"
+#include "k8sclient/watch/watch_machine.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+k8s::ObjectKey key_of(const ObjectRef& object) {
+  return {object.ns, object.name};
+}
+
+// Calls f(store, projector) for the store of a kind; false when no store keeps that kind.
+template <class F>
+bool with_store(World& world, const ObjectRef& object, F f) {
+  const std::string& kind = object.kind;
+  // A reservation pod of KAI is in its own store.
+  const bool reservation = kind == "Pod" && world.operand_pods.find(key_of(object)) == nullptr &&
+                           world.kai.pods.find(key_of(object)) != nullptr;
+  if (reservation) {
+    f(world.kai.pods, &project_kai_pod);
+    return true;
+  }
+  if (kind == "Node") {
+    f(world.nodes, &project_node);
+  } else if (kind == "Pod") {
+    f(world.operand_pods, &project_operand_pod);
+  } else if (kind == "ConfigMap") {
+    f(world.configmaps, &project_configmap);
+  } else if (kind == "SharingPolicy") {
+    f(world.policies, &project_sharing_policy);
+  } else if (kind == "SharingRollout") {
+    f(world.rollouts, &project_sharing_rollout);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+const k8s::ObjectMeta* stored(World& world, const ObjectRef& object) {
+  const k8s::ObjectMeta* meta = nullptr;
+  with_store(world, object, [&](auto& store, auto) {
+    if (const auto* found = store.find(key_of(object))) meta = &found->meta;
+  });
+  return meta;
+}
+
+}  // namespace
+
+Expectations::Expected& Expectations::slot(const ObjectRef& object) {
+  Expected& expected = pending_[Key{object.kind, key_of(object)}];
+  expected.object = object;
+  if (expected.since == MonoTime{}) expected.since = clock_->monotonic();
+  expected.refresh_at = clock_->monotonic() + patience_;
+  return expected;
+}
+
+void Expectations::written(const ObjectRef& object, const std::string& resource_version) {
+  if (!with_store(*world_, object, [](auto&, auto) {})) return;
+  Expected& expected = slot(object);
+  expected.resource_version = resource_version;
+  expected.gone_uid.clear();
+}
+
+void Expectations::deleted(const ObjectRef& object, const std::string& uid) {
+  if (stored(*world_, object) == nullptr) return;  // Consumers are in no store.
+  slot(object).gone_uid = uid;
+}
+
+void Expectations::unknown(const ObjectRef& object) {
+  if (!with_store(*world_, object, [](auto&, auto) {})) return;
+  Expected& expected = slot(object);
+  expected.resource_version.clear();
+  expected.gone_uid.clear();
+  expected.refresh_at = clock_->monotonic();
+}
+
+bool Expectations::met(const Expected& expected) const {
+  const k8s::ObjectMeta* now = stored(*world_, expected.object);
+  if (!expected.gone_uid.empty()) {
+    return now == nullptr || now->uid != expected.gone_uid || now->deletion_timestamp.has_value();
+  }
+  if (expected.resource_version.empty()) return false;
+  if (now == nullptr) {
+    // A Node that is not there was deleted meanwhile; anything else may not have arrived yet.
+    return expected.object.kind == "Node";
+  }
+  return now->resource_version == expected.resource_version ||
+         k8s::older(expected.resource_version, now->resource_version);
+}
+
+bool Expectations::current() {
+  std::erase_if(pending_, [this](const auto& entry) { return met(entry.second); });
+  return pending_.empty();
+}
+
+MonoTime Expectations::next_refresh() const {
+  MonoTime next = MonoTime::never();
+  for (const auto& [key, expected] : pending_) next = std::min(next, expected.refresh_at);
+  return next;
+}
+
+Duration Expectations::lag() const {
+  Duration oldest{0};
+  for (const auto& [key, expected] : pending_) oldest = std::max(oldest, clock_->monotonic() - expected.since);
+  return oldest;
+}
+
+boost::asio::awaitable<std::optional<k8s::Error>> Expectations::refresh() {
+  std::vector<std::pair<Key, ObjectRef>> due;
+  for (const auto& [key, expected] : pending_) {
+    if (expected.refresh_at <= clock_->monotonic() && !met(expected)) due.emplace_back(key, expected.object);
+  }
+  std::optional<k8s::Error> given_up;
+  for (const auto& [key, object] : due) {
+    const k8s::Result<void> read = co_await refresh_one(object);
+    auto it = pending_.find(key);
+    if (it == pending_.end()) continue;
+    if (read || !k8s::retryable(read.error())) {
+      if (!read) given_up = read.error();
+      pending_.erase(it);
+    } else {
+      it->second.refresh_at = clock_->monotonic() + patience_;
+    }
+  }
+  co_return given_up;
+}
+
+boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef object) {
+  k8s::CallOptions call;
+  call.deadline = clock_->monotonic() + std::chrono::seconds(10);
+  const k8s::Gvr resource = resource_of(object);
+  const k8s::ObjectKey name = key_of(object);
+  std::string known_before;
+  with_store(*world_, object, [&](auto& store, auto) {
+    if (const auto* now = store.find(name)) known_before = now->meta.resource_version;
+  });
+  k8s::Result<std::string> answer = co_await client_->get(resource, name, call);
+  if (!answer && answer.error().reason != k8s::Reason::not_found) co_return std::unexpected(answer.error());
+  k8s::Result<void> outcome;
+  with_store(*world_, object, [&](auto& store, auto project) {
+    if (!answer) {
+      // The watch may have brought a new object of this name meanwhile.
+      const auto* now = store.find(name);
+      if (now != nullptr && now->meta.resource_version == known_before) store.erase(name);
+      return;
+    }
+    auto live = project(*answer);
+    if (!live) {
+      outcome = std::unexpected(live.error());
+      return;
+    }
+    // The watch may have overtaken this GET.
+    const auto* now = store.find(name);
+    if (now != nullptr && k8s::older(live->meta.resource_version, now->meta.resource_version)) return;
+    store.apply(*std::move(live));
+  });
+  co_return outcome;
+}
+
+}  // namespace gso

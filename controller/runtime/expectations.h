@@ -1,0 +1,75 @@
+// Read-your-writes: what our own writes must still make visible in the watched stores before anybody plans again.
+// Source of the idea: KEP-5647 (stale controller handling), after client-go's ControllerExpectations.
+//
+// Guarantee: while current() is false, the stores lag behind a write of ours, so a plan over them could act twice or
+// overstep a budget. An expectation that is not met in time is settled by a live GET, whose answer is put into the
+// store (it is newer than what the store has); a stalled watch thus cannot block the fleet.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <compare>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+using k8s::Duration;
+using k8s::MonoTime;
+
+class Expectations {
+ public:
+  // `patience`: how long a watch may take to bring our write before a live GET.
+  Expectations(k8s::ApiClient* client, k8s::Clock* clock, World* world, Duration patience = std::chrono::seconds(5))
+      : client_(client), clock_(clock), world_(world), patience_(patience) {}
+
+  // The object was written and now has this resourceVersion. Kinds that no store keeps are ignored.
+  void written(const ObjectRef& object, const std::string& resource_version);
+  // The object of this uid was deleted: gone, being deleted, or of another uid.
+  void deleted(const ObjectRef& object, const std::string& uid);
+  // A write may or may not have happened: only a live GET can tell.
+  void unknown(const ObjectRef& object);
+
+  // True when the stores show all of it. Forgets what is met.
+  [[nodiscard]] bool current();
+  // When the next one needs a live GET; never() when none is outstanding.
+  [[nodiscard]] MonoTime next_refresh() const;
+  // Age of the oldest one; zero when none is outstanding.
+  [[nodiscard]] Duration lag() const;
+  [[nodiscard]] std::size_t size() const { return pending_.size(); }
+
+  // Settles by live GETs what is overdue. An object that is gone leaves the store; one that may not be read any more
+  // (forbidden) is given up, with its error returned so that it can be told.
+  boost::asio::awaitable<std::optional<k8s::Error>> refresh();
+  // GETs one object into its store now, whatever is expected of it. Errors: as ApiClient::get.
+  boost::asio::awaitable<k8s::Result<void>> refresh_one(ObjectRef object);
+
+ private:
+  struct Key {
+    std::string kind;
+    k8s::ObjectKey key;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  struct Expected {
+    ObjectRef object;
+    std::string resource_version;  // Empty: not known.
+    std::string gone_uid;          // Not empty: a deletion.
+    MonoTime since;
+    MonoTime refresh_at;
+  };
+  [[nodiscard]] bool met(const Expected& expected) const;
+  Expected& slot(const ObjectRef& object);
+
+  k8s::ApiClient* client_;
+  k8s::Clock* clock_;
+  World* world_;
+  Duration patience_;
+  std::map<Key, Expected> pending_;
+};
+
+}  // namespace gso

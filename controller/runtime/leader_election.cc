@@ -1,0 +1,288 @@
+// The elector's loop and the Lease's JSON.
+#include "controller/runtime/leader_election.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace gso {
+namespace {
+
+using Json = nlohmann::json;
+
+const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+constexpr double kJitterFactor = 1.2;  // client-go's JitterFactor.
+
+std::string text_at(const Json& object, const char* key) {
+  auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+std::int64_t number_at(const Json& object, const char* key) {
+  auto it = object.find(key);
+  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
+}
+
+LeaseRecord record_of(const Json& lease) {
+  LeaseRecord record;
+  auto spec = lease.find("spec");
+  if (spec == lease.end() || !spec->is_object()) return record;
+  record.holder = text_at(*spec, "holderIdentity");
+  record.duration_seconds = number_at(*spec, "leaseDurationSeconds");
+  record.acquire_time = text_at(*spec, "acquireTime");
+  record.renew_time = text_at(*spec, "renewTime");
+  record.transitions = number_at(*spec, "leaseTransitions");
+  return record;
+}
+
+// A create that finds nothing: what is not there is the namespace.
+k8s::Error without_namespace(const k8s::ObjectKey& lease, k8s::Error error) {
+  error.message = fmt::format(
+      "Lease {}/{} cannot be created, so nothing is planned or written: namespace {} does not exist; create it, or "
+      "name "
+      "the operator's own with --namespace ({})",
+      lease.ns, lease.name, lease.ns, error.message);
+  return error;
+}
+
+}  // namespace
+
+k8s::Result<void> validate(const LeaderElectionOptions& options) {
+  const auto text = [](Duration d) { return k8s::format_go_duration(d); };
+  if (options.identity.empty()) return k8s::fail(k8s::Reason::invalid, "leader election: the identity is empty");
+  if (options.lease.ns.empty() || options.lease.name.empty()) {
+    return k8s::fail(k8s::Reason::invalid, "leader election: the lease needs a namespace and a name");
+  }
+  if (options.retry_period <= Duration::zero()) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("retry-period {} must be greater than 0", text(options.retry_period)));
+  }
+  if (options.lease_duration < std::chrono::seconds(1)) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("lease-duration {} must be at least 1s", text(options.lease_duration)));
+  }
+  // The Lease says it in whole seconds: a standby that read less than we hold would lead beside us.
+  if (options.lease_duration % std::chrono::seconds(1) != Duration::zero()) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("lease-duration {} must be whole seconds", text(options.lease_duration)));
+  }
+  if (options.lease_duration <= options.renew_deadline) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("lease-duration {} must be greater than renew-deadline {}",
+                                                       text(options.lease_duration), text(options.renew_deadline)));
+  }
+  const auto least = std::chrono::duration_cast<Duration>(options.retry_period * kJitterFactor);
+  if (options.renew_deadline <= least) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("renew-deadline {} must be greater than retry-period {} times {}",
+                                 text(options.renew_deadline), text(options.retry_period), kJitterFactor));
+  }
+  return {};
+}
+
+LeaderElector::LeaderElector(k8s::ApiClient* client, k8s::Clock* clock, LeaderElectionOptions options,
+                             LeaderElectionEvents events)
+    : client_(client),
+      clock_(clock),
+      options_(std::move(options)),
+      events_(std::move(events)),
+      random_(options_.seed),
+      wake_(clock->make_signal()),
+      ended_(clock->make_signal()) {}
+
+bool LeaderElector::may_write() const {
+  return leading_ && clock_->monotonic() < last_renew_ + options_.renew_deadline;
+}
+
+void LeaderElector::stop() {
+  stopping_ = true;
+  wake_->notify();
+}
+
+void LeaderElector::set_leading(bool leading) {
+  if (leading_ == leading) return;
+  leading_ = leading;
+  if (leading) {
+    events_.started_leading();
+  } else {
+    events_.stopped_leading();
+  }
+}
+
+void LeaderElector::note_failure(k8s::Error error) {
+  problem_ = std::move(error);
+  events_.failed(*problem_);
+}
+
+void LeaderElector::note_success() {
+  if (!problem_) return;
+  problem_.reset();
+  events_.recovered();
+}
+
+Duration LeaderElector::jittered_retry() {
+  std::uniform_real_distribution<double> extra(0.0, kJitterFactor);
+  return std::chrono::duration_cast<Duration>(options_.retry_period * (1.0 + extra(random_)));
+}
+
+boost::asio::awaitable<void> LeaderElector::run() {
+  running_ = true;
+  while (!stopping_) {
+    const bool held = co_await try_acquire_or_renew();
+    if (stopping_) break;
+    if (held) {
+      set_leading(true);
+    } else if (leading_ && (!record_is_ours() || !may_write())) {
+      // Somebody else took it, or the deadline passed: never wait for a better answer.
+      set_leading(false);
+      continue;
+    }
+    MonoTime next = clock_->monotonic() + (leading_ ? options_.retry_period : jittered_retry());
+    if (leading_) next = std::min(next, last_renew_ + options_.renew_deadline);
+    co_await wake_->wait_until(next);
+  }
+  running_ = false;
+  ended_->notify();
+}
+
+MonoTime LeaderElector::attempt_deadline() const {
+  const MonoTime soon = clock_->monotonic() + options_.renew_deadline / 2;
+  return leading_ ? std::min(soon, last_renew_ + options_.renew_deadline) : soon;
+}
+
+bool LeaderElector::record_expired() const {
+  const Duration duration =
+      observed_.duration_seconds > 0 ? std::chrono::seconds(observed_.duration_seconds) : options_.lease_duration;
+  return clock_->monotonic() >= observed_at_ + duration;
+}
+
+boost::asio::awaitable<bool> LeaderElector::try_acquire_or_renew() {
+  const MonoTime begun = clock_->monotonic();
+  if (leading_ && fresh_ && record_is_ours()) {
+    const bool renewed = co_await write(begun, false);
+    if (renewed || fresh_) co_return renewed;  // Still fresh: no answer, the next attempt may send the same.
+  }
+  k8s::Result<void> known = co_await read();
+  if (!known) {
+    if (known.error().reason != k8s::Reason::not_found) {
+      note_failure(known.error());
+      co_return false;
+    }
+    exists_ = false;
+    const MonoTime sent = clock_->monotonic();
+    co_return co_await write(sent, true);
+  }
+  if (!observed_.holder.empty() && !record_is_ours() && !record_expired()) {
+    note_success();
+    co_return false;
+  }
+  const MonoTime sent = clock_->monotonic();
+  co_return co_await write(sent, false);
+}
+
+boost::asio::awaitable<k8s::Result<void>> LeaderElector::read() {
+  k8s::CallOptions call;
+  call.deadline = attempt_deadline();
+  call.channel = k8s::Channel::lease;
+  k8s::Result<std::string> answer = co_await client_->get(kLeases, options_.lease, call);
+  if (!answer) co_return std::unexpected(answer.error());
+  observe(*answer);
+  co_return k8s::Result<void>{};
+}
+
+void LeaderElector::observe(const std::string& json) {
+  const Json lease = Json::parse(json, nullptr, false);
+  if (!lease.is_object()) return;  // The client has checked the answer; an unreadable one changes nothing.
+  observed_json_ = json;
+  exists_ = true;
+  fresh_ = true;
+  LeaseRecord record = record_of(lease);
+  if (record != observed_ || observed_at_ == MonoTime{}) {
+    observed_ = std::move(record);
+    observed_at_ = clock_->monotonic();
+  }
+  if (!observed_.holder.empty() && observed_.holder != reported_leader_) {
+    reported_leader_ = observed_.holder;
+    events_.new_leader(reported_leader_);
+  }
+}
+
+std::string LeaderElector::next_record() const {
+  Json lease = exists_ ? Json::parse(observed_json_, nullptr, false) : Json::object();
+  if (!lease.is_object()) lease = Json::object();
+  lease["apiVersion"] = "coordination.k8s.io/v1";
+  lease["kind"] = "Lease";
+  lease["metadata"]["name"] = options_.lease.name;
+  lease["metadata"]["namespace"] = options_.lease.ns;
+  lease["metadata"].erase("managedFields");
+  Json& spec = lease["spec"];
+  const std::string now = k8s::format_micro_time(clock_->now());
+  const bool ours = exists_ && record_is_ours();
+  spec["holderIdentity"] = options_.identity;
+  spec["leaseDurationSeconds"] = std::chrono::duration_cast<std::chrono::seconds>(options_.lease_duration).count();
+  spec["renewTime"] = now;
+  if (!ours || observed_.acquire_time.empty()) spec["acquireTime"] = now;
+  spec["leaseTransitions"] = exists_ && !ours ? observed_.transitions + 1 : observed_.transitions;
+  return lease.dump();
+}
+
+boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
+  const std::string body = next_record();
+  k8s::WriteOptions options;
+  options.deadline = attempt_deadline();
+  options.channel = k8s::Channel::lease;
+  k8s::Result<std::string> answer = k8s::fail(k8s::Reason::cancelled, "");
+  if (create) {
+    answer = co_await client_->create(kLeases, options_.lease.ns, body, options);
+  } else {
+    answer = co_await client_->update(kLeases, options_.lease, body, options);
+  }
+  if (answer) {
+    observe(*answer);
+    last_renew_ = begun;
+    note_success();
+    events_.written();
+    co_return true;
+  }
+  const k8s::Reason reason = answer.error().reason;
+  // A conflict says that the record is not what we think; so may a write whose answer was lost.
+  if (reason != k8s::Reason::unavailable && reason != k8s::Reason::too_many_requests) fresh_ = false;
+  // Losing the race for a free lease is how elections go, not a failure.
+  if (reason != k8s::Reason::conflict && reason != k8s::Reason::already_exists) {
+    note_failure(create && reason == k8s::Reason::not_found ? without_namespace(options_.lease, answer.error())
+                                                            : answer.error());
+  }
+  co_return false;
+}
+
+boost::asio::awaitable<void> LeaderElector::release() {
+  // A renewal on its way and the release would carry the same resourceVersion.
+  const MonoTime patience = clock_->monotonic() + options_.renew_deadline / 2;
+  while (running_ && clock_->monotonic() < patience) co_await ended_->wait_until(patience);
+  if (!leading_ || !record_is_ours() || !may_write()) {
+    set_leading(false);
+    co_return;
+  }
+  Json lease = Json::parse(observed_json_, nullptr, false);
+  Json& spec = lease["spec"];
+  const std::string now = k8s::format_micro_time(clock_->now());
+  spec["holderIdentity"] = "";
+  spec["leaseDurationSeconds"] = 1;
+  spec["renewTime"] = now;
+  spec["acquireTime"] = now;
+  lease["metadata"].erase("managedFields");
+  set_leading(false);
+  const std::string body = lease.dump();
+  k8s::WriteOptions options;
+  options.deadline = clock_->monotonic() + options_.renew_deadline / 2;
+  options.channel = k8s::Channel::lease;
+  k8s::Result<std::string> answer = co_await client_->update(kLeases, options_.lease, body, options);
+  if (answer) {
+    events_.written();
+  } else {
+    events_.failed(answer.error());
+  }
+}
+
+}  // namespace gso

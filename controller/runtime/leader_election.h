@@ -1,0 +1,121 @@
+// Leader election over a coordination.k8s.io/v1 Lease, after client-go's tools/leaderelection.
+//
+// Guarantees
+//  - may_write() is true only while we hold the lease and less than renew_deadline has passed since the last renewal
+//    that succeeded *was sent*, by the local clock since boot (suspend included). The server's and other candidates'
+//    clocks are never compared with ours: a foreign record counts from the moment when we first saw it change.
+//  - Another candidate waits lease_duration after it saw our last renewal, so a write that is sent while may_write()
+//    and ends before takeover_after() cannot overlap with another leader's.
+//  - The lease is released at a clean stop (empty holder, one second), so the successor need not wait.
+// Caveats: no fencing token. Tolerates clocks that run at different *rates* up to lease_duration / renew_deadline.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/object.h"
+
+namespace gso {
+
+using k8s::Duration;
+using k8s::MonoTime;
+
+struct LeaderElectionOptions {
+  k8s::ObjectKey lease;  // Namespace and name.
+  std::string identity;  // Unique per process.
+  Duration lease_duration = std::chrono::seconds(15);
+  Duration renew_deadline = std::chrono::seconds(10);
+  Duration retry_period = std::chrono::seconds(2);
+  std::uint64_t seed = 0;  // Of the jitter.
+};
+
+// client-go's relations: lease_duration > renew_deadline > 1.2 * retry_period, all positive, lease_duration at least
+// one second (the Lease counts in seconds); identity and lease named. Errors: `invalid`, naming both sides.
+[[nodiscard]] k8s::Result<void> validate(const LeaderElectionOptions& options);
+
+// What the Lease says. Compared as a whole to notice a renewal.
+struct LeaseRecord {
+  std::string holder;
+  std::int64_t duration_seconds = 0;
+  std::string acquire_time;
+  std::string renew_time;
+  std::int64_t transitions = 0;
+  friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
+};
+
+struct LeaderElectionEvents {
+  std::function<void()> started_leading = [] {};
+  std::function<void()> stopped_leading = [] {};
+  std::function<void(const std::string& identity)> new_leader = [](const std::string&) {};
+  // An attempt failed; it is retried by itself. `forbidden` needs somebody's RBAC change.
+  std::function<void(const k8s::Error&)> failed = [](const k8s::Error&) {};
+  std::function<void()> recovered = [] {};  // The first attempt that succeeds after one that failed.
+  std::function<void()> written = [] {};    // The Lease was created or updated.
+};
+
+class LeaderElector {
+ public:
+  LeaderElector(k8s::ApiClient* client, k8s::Clock* clock, LeaderElectionOptions options, LeaderElectionEvents events);
+  LeaderElector(const LeaderElector&) = delete;
+  LeaderElector& operator=(const LeaderElector&) = delete;
+
+  // Acquires, renews, and after a loss acquires again, until stop(). Call once.
+  boost::asio::awaitable<void> run();
+  // Ends run() without releasing. Idempotent.
+  void stop();
+  // After stop(), once no write is in flight: waits for run() to end, then gives the lease away if we still hold it.
+  // Best effort, bounded by renew_deadline; nothing is lost when it fails but lease_duration of waiting.
+  boost::asio::awaitable<void> release();
+
+  [[nodiscard]] bool leading() const { return leading_; }
+  [[nodiscard]] bool may_write() const;
+  // The earliest moment at which another candidate may act: writes in flight must have ended by then.
+  [[nodiscard]] MonoTime takeover_after() const { return last_renew_ + options_.lease_duration; }
+  // Why the last attempt failed, until one succeeds.
+  [[nodiscard]] const std::optional<k8s::Error>& problem() const { return problem_; }
+  [[nodiscard]] const LeaseRecord& observed() const { return observed_; }
+
+ private:
+  boost::asio::awaitable<bool> try_acquire_or_renew();
+  boost::asio::awaitable<k8s::Result<void>> read();
+  boost::asio::awaitable<bool> write(MonoTime begun, bool create);
+  void observe(const std::string& json);
+  void set_leading(bool leading);
+  void note_failure(k8s::Error error);
+  void note_success();
+  [[nodiscard]] bool record_is_ours() const { return observed_.holder == options_.identity; }
+  [[nodiscard]] bool record_expired() const;
+  [[nodiscard]] MonoTime attempt_deadline() const;
+  [[nodiscard]] std::string next_record() const;
+  Duration jittered_retry();
+
+  k8s::ApiClient* client_;
+  k8s::Clock* clock_;
+  LeaderElectionOptions options_;
+  LeaderElectionEvents events_;
+  std::mt19937_64 random_;
+  std::unique_ptr<k8s::Signal> wake_;
+  std::unique_ptr<k8s::Signal> ended_;
+  bool running_ = false;
+  bool stopping_ = false;
+  bool leading_ = false;
+  bool exists_ = false;  // The Lease has been read or written; observed_json_ is its last known text.
+  bool fresh_ = false;   // observed_json_ carries a resourceVersion that may still be current.
+  std::string observed_json_;
+  LeaseRecord observed_;
+  MonoTime observed_at_;  // When observed_ last changed, as we saw it.
+  MonoTime last_renew_;   // When the last successful renewal was sent.
+  std::string reported_leader_;
+  std::optional<k8s::Error> problem_;
+};
+
+}  // namespace gso

@@ -1,0 +1,374 @@
+// Wiring: stores to the queue, election to the gate, everything to logs and metrics; start and end.
+#include "controller/runtime/manager.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "reconcilers/cluster/killed_daemons.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+namespace {
+
+const std::string kWatchFailed = "Watch failed";
+const std::string kLeaseFailed = "Lease could not be acquired or renewed";
+constexpr std::size_t kLongList = 200;
+
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
+// The HTTP method of a client verb, as client-go's rest_client_requests_total has it.
+std::string method_of(std::string_view verb) {
+  if (verb == "LIST" || verb == "WATCH" || verb == "GET") return "GET";
+  if (verb == "APPLY") return "PATCH";
+  return std::string(verb);
+}
+
+k8s::ClientOptions client_options(const Runtime& runtime, const Options& options, OutageLog* outages) {
+  k8s::ClientOptions out;
+  out.field_manager = std::string(kFieldManager);
+  out.page_limit = static_cast<int>(options.page_size);
+  out.seed = runtime.seed;
+  out.on_request = [metrics = runtime.metrics, host = runtime.host, outages](const k8s::RequestRecord& record) {
+    const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
+    metrics->add("rest_client_requests_total", {{"code", code}, {"method", method_of(record.verb)}, {"host", host}});
+    metrics->observe("rest_client_request_duration_seconds", {{"verb", std::string(record.verb)}, {"host", host}},
+                     seconds(record.took));
+    if (record.retry) {
+      metrics->add("rest_client_request_retries_total",
+                   {{"code", code}, {"verb", std::string(record.verb)}, {"host", host}});
+    }
+    outages->answered(record.status);
+    if (record.status == 429) metrics->add("gpusharing_throttled_total");
+  };
+  return out;
+}
+
+k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& options) {
+  k8s::WatcherOptions out;
+  out.watch_list = options.watch_list;
+  out.seed = runtime.seed;
+  return out;
+}
+
+// Trying again will not mend it.
+bool needs_somebody(k8s::Reason reason) {
+  return reason == k8s::Reason::not_found || reason == k8s::Reason::forbidden || reason == k8s::Reason::unauthorized ||
+         reason == k8s::Reason::invalid;
+}
+
+WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
+  const Metrics::Labels name{{"name", kFleet}, {"controller", kFleet}};
+  const Metrics::Labels depth_of{{"name", kFleet}, {"controller", kFleet}, {"priority", ""}};
+  WorkqueueHooks hooks;
+  hooks.depth = [=](std::size_t depth) { metrics->set("workqueue_depth", depth_of, static_cast<double>(depth)); };
+  hooks.added = [=] { metrics->add("workqueue_adds_total", name); };
+  hooks.retried = [=] { metrics->add("workqueue_retries_total", name); };
+  hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, seconds(d)); };
+  hooks.finished = [=](Duration d) { metrics->observe("workqueue_work_duration_seconds", name, seconds(d)); };
+  return hooks;
+}
+
+}  // namespace
+
+Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor executor)
+    : runtime_(std::move(runtime)),
+      options_(std::move(options)),
+      executor_(std::move(executor)),
+      clock_(runtime_.clock),
+      log_(runtime_.log),
+      metrics_(runtime_.metrics),
+      view_(runtime_.view),
+      settings_(options_.planner_settings()),
+      outages_(clock_, log_),
+      client_(runtime_.transport, clock_, client_options(runtime_, options_, &outages_)),
+      queue_(clock_, RateLimiter(), queue_hooks(metrics_)),
+      expectations_(&client_, clock_, &world_),
+      cluster_(
+          &client_, clock_, &world_, watcher_options(runtime_, options_),
+          {.complete = [this](const std::string& resource, std::size_t objects) { view_complete(resource, objects); },
+           .failed = [this](const std::string& resource, const k8s::Error& error) { watch_failed(resource, error); }}),
+      services_(clock_),
+      workers_(clock_),
+      dynamic_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
+               {.changed = [this] { scopes_changed(); },
+                .failed = [this](const WatchScope& scope,
+                                 const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      kai_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
+                   {.complete = [this] { wake(options_.batch_window); },
+                    .failed = [this](const KaiScope& scope,
+                                     const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      kai_checks_(&client_, clock_, &world_, &settings_.kai, log_),
+      kai_lookups_({.reads = &kai_checks_,
+                    .clock = clock_,
+                    .world = &world_,
+                    .settings = &settings_.kai,
+                    .log = log_,
+                    .tasks = &services_,
+                    .executor = executor_,
+                    .wake = [this](Duration after) { wake(after); }}),
+      conditions_(options_.assume_observed_for),
+      timer_(clock_->make_signal()) {
+  const auto failed = [this](const std::string& what) {
+    become_fatal({k8s::Reason::unavailable, 0, "internal error: " + what});
+  };
+  services_.on_failure(failed);
+  workers_.on_failure(failed);
+  wire_stores();
+  wire_election();
+  wire_execution();
+  // What counts from nothing is there from the start: an increase from no series to 1 is seen by no query.
+  for (const Reconciler& reconciler : reconcilers()) {
+    const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
+    metrics_->add("controller_runtime_reconcile_panics_total", name, 0);
+    metrics_->add("controller_runtime_terminal_reconcile_errors_total", name, 0);
+  }
+  metrics_->add("gpusharing_throttled_total", {}, 0);
+  for (const char* decision : {"deleted", "kept", "failed"}) {
+    metrics_->add("gpusharing_reservation_gc_total", {{"decision", decision}}, 0);
+  }
+  metrics_->add("gpusharing_node_changes_total", {{"reason", std::string(kLoadedUngated)}}, 0);
+  metrics_->on_render([this](Metrics& metrics) { fill_metrics(metrics); });
+}
+
+Manager::~Manager() {
+  metrics_->forget_fills();
+}
+
+void Manager::wire_stores() {
+  follow_killed_daemons(world_);
+  index_.attach(world_);  // Before anything is in the stores, and before the listeners that start a pass.
+  const auto listen = [this](auto& store, bool scopes) {
+    store.add_listener([this, scopes](const auto&, const auto&, const auto&) {
+      scopes_dirty_ = scopes_dirty_ || scopes;
+      wake(options_.batch_window);
+    });
+  };
+  listen(world_.nodes, false);
+  listen(world_.daemonsets, true);
+  listen(world_.clusterpolicies, true);
+  listen(world_.gpu_clusters, false);
+  listen(world_.configmaps, false);
+  listen(world_.operand_pods, false);
+  listen(world_.revisions, false);
+  listen(world_.policies, false);
+  listen(world_.rollouts, false);
+  listen(world_.kai.configs, false);
+  listen(world_.kai.bind_requests, false);
+  listen(world_.kai.pods, false);
+  listen(world_.kai.deployments, false);
+  listen(world_.kai.runtime_classes, false);
+  listen(world_.kai.schemas, false);
+}
+
+void Manager::wire_election() {
+  if (!options_.leader_elect || options_.dry_run) return;
+  LeaderElectionOptions election;
+  election.lease = {settings_.operator_namespace, options_.lease_name};
+  election.identity = options_.identity;
+  election.lease_duration = options_.lease_duration;
+  election.renew_deadline = options_.renew_deadline;
+  election.retry_period = options_.retry_period;
+  election.seed = runtime_.seed;
+  LeaderElectionEvents events;
+  events.started_leading = [this] {
+    log_->info("Became leader", {{"identity", options_.identity}});
+    view_->leading = true;
+    wake(Duration::zero());
+  };
+  events.stopped_leading = [this] {
+    if (stopping_) {
+      log_->info("Stopped leading, the Lease is given away", {{"identity", options_.identity}});
+    } else {
+      log_->warning("Stopped leading", {{"identity", options_.identity}});
+    }
+    view_->leading = false;
+    conditions_.reset();
+    if (options_.exit_on_lease_loss && !stopping_) {
+      become_fatal({k8s::Reason::unavailable, 0, "the lease was lost and exit-on-lease-loss is set"});
+    }
+  };
+  events.new_leader = [this](const std::string& identity) {
+    if (identity != options_.identity) log_->info("Saw another leader", {{"identity", identity}});
+  };
+  const std::string subject = fmt::format("Lease {}/{}", election.lease.ns, election.lease.name);
+  events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kLeaseFailed, subject, error); };
+  events.recovered = [this, subject] { outages_.worked(kLeaseFailed, subject); };
+  events.written = [this] { ++view_->lease_writes; };
+  elector_ = std::make_unique<LeaderElector>(&client_, clock_, std::move(election), std::move(events));
+}
+
+void Manager::wire_execution() {
+  WriteGate gate;
+  gate.check = [this]() -> k8s::Result<void> {
+    if (crashed_ || stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
+    if (elector_ != nullptr && !elector_->may_write())
+      return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
+    return {};
+  };
+  gate.end_by = [this] { return elector_ != nullptr ? elector_->takeover_after() : MonoTime::never(); };
+
+  EventRecorderHooks hooks;
+  hooks.counted = [this](const char* result) {
+    metrics_->add("gpusharing_events_total", {{"result", result}});
+    if (std::string_view(result) == "sent") ++view_->event_writes;
+  };
+  hooks.failed = [this](const k8s::Error& error) { outages_.failed("Event was not sent", "events", error); };
+  hooks.before_send = gate.check;
+  EventRecorderOptions recording;
+  recording.reporting_instance = runtime_.instance;
+  recording.seed = runtime_.seed;
+  recorder_ = std::make_unique<EventRecorder>(&client_, clock_, std::move(recording), std::move(hooks));
+
+  ExecutorOptions execution;
+  execution.max_in_flight = options_.max_in_flight;
+  execution.status_interval = options_.status_interval;
+  execution.dry_run = options_.dry_run;
+  execution.state_config_map = {settings_.operator_namespace, settings_.state_config_map};
+  execution.state_in_memory = settings_.rollouts == PolicyMode::observe;
+  Executor::Parts parts;
+  parts.client = &client_;
+  parts.clock = clock_;
+  parts.world = &world_;
+  parts.expectations = &expectations_;
+  parts.log = log_;
+  parts.metrics = metrics_;
+  parts.gate = std::move(gate);
+  parts.still_due = [this](std::vector<PlannedAction> deletions) {
+    return kai_checks_.still_due(std::move(deletions));
+  };
+  parts.hooks = runtime_.hooks;
+  parts.view = view_;
+  plan_executor_ = std::make_unique<Executor>(std::move(parts), std::move(execution));
+}
+
+void Manager::start() {
+  view_->started = true;
+  view_->leading = elector_ == nullptr;
+  cluster_.start(&services_, executor_);
+  services_.spawn(executor_, cluster_.rediscover(options_.discovery_period));
+  services_.spawn(executor_, recorder_->run());
+  services_.spawn(executor_, resync());
+  if (elector_ != nullptr) services_.spawn(executor_, elector_->run());
+  workers_.spawn(executor_, work());
+}
+
+void Manager::stop_planning() {
+  stopping_ = true;
+  kai_lookups_.stop();
+  queue_.shut_down();
+  timer_->notify();
+}
+
+boost::asio::awaitable<void> Manager::finish_writes(MonoTime deadline) {
+  const bool ended = co_await workers_.join_until(deadline);
+  if (ended) co_return;
+  log_->warning("Writes in flight did not end in time", {{"inFlight", plan_executor_->in_flight()}});
+  plan_executor_->cancel();
+  kai_checks_.cancel();
+  workers_.cancel();
+  co_await workers_.join();
+}
+
+boost::asio::awaitable<void> Manager::release_lease() {
+  if (elector_ == nullptr) co_return;
+  elector_->stop();
+  co_await elector_->release();
+}
+
+boost::asio::awaitable<void> Manager::end(bool crash) {
+  crashed_ = crash;
+  stop_planning();
+  if (crash) plan_executor_->crash();
+  if (elector_ != nullptr) elector_->stop();
+  recorder_->stop();
+  cluster_.stop();
+  dynamic_.stop();
+  kai_watches_.stop();
+  kai_checks_.cancel();
+  workers_.cancel();
+  services_.cancel();
+  co_await workers_.join();
+  co_await services_.join();
+}
+
+void Manager::become_fatal(k8s::Error error) {
+  if (fatal_) return;
+  log_->error("Ending", {{"error", error.message}});
+  fatal_ = std::move(error);
+  if (notify_fatal_) notify_fatal_();
+}
+
+bool Manager::leading() const {
+  return elector_ == nullptr || elector_->leading();
+}
+
+bool Manager::synced() const {
+  const auto statuses = cluster_.status();
+  return std::all_of(statuses.begin(), statuses.end(),
+                     [](const auto& status) { return status.synced || status.forgone; }) &&
+         !scopes_dirty_ && dynamic_.loading().empty();
+}
+
+ProbeAnswer Manager::live() const {
+  return fatal_ ? ProbeAnswer{false, fatal_->message} : ProbeAnswer{};
+}
+
+ProbeAnswer Manager::ready() const {
+  std::string missing;
+  std::string without;
+  for (const auto& status : cluster_.status()) {
+    if (status.forgone) {
+      without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
+      continue;
+    }
+    if (status.synced) continue;
+    missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
+                           status.error ? status.error->message : "");
+  }
+  for (const WatchScope& scope : dynamic_.loading()) missing += to_string(scope) + " not synced\n";
+  if (elector_ != nullptr && elector_->problem() && needs_somebody(elector_->problem()->reason)) {
+    missing += elector_->problem()->message + "\n";
+  }
+  if (!missing.empty()) return {false, missing};
+  return {true, (leading() ? "ok, leading" : "ok, standing by") + without};
+}
+
+void Manager::view_complete(const std::string& resource, std::size_t objects) {
+  // An API that is absent is found so again every minute: worth telling once.
+  const LogLevel level = told_synced_.insert(resource).second ? LogLevel::info : LogLevel::debug;
+  outages_.worked(kWatchFailed, resource);
+  log_->log(level, "Synced", {{"resource", resource}, {"objects", objects}});
+  // A long list leaves freed buffers behind; give them back, the next one is far away.
+  if (objects >= kLongList) malloc_trim(0);
+  wake(options_.batch_window);
+}
+
+void Manager::watch_failed(const std::string& resource, const k8s::Error& error) {
+  const std::string kind = resource.substr(0, resource.find(' '));
+  metrics_->add("gpusharing_watch_failures_total",
+                {{"resource", kind}, {"reason", std::string(k8s::to_string(error.reason))}});
+  outages_.failed(kWatchFailed, resource, error);
+  wake(options_.batch_window);
+}
+
+void Manager::scopes_changed() {
+  // Whatever was assessed without the objects of a namespace, or with them, is to be assessed again.
+  index_.note_everything_changed();
+  wake(options_.batch_window);
+}
+
+void Manager::wake(Duration after) {
+  if (after <= Duration::zero()) {
+    queue_.add(kFleet);
+  } else {
+    queue_.add_after(kFleet, after);
+  }
+}
+
+}  // namespace gso

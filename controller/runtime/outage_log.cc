@@ -1,0 +1,81 @@
+// See outage_log.h.
+#include "controller/runtime/outage_log.h"
+
+#include <utility>
+
+namespace gso {
+namespace {
+
+const std::string kServer = "server";
+const std::string kCredentials = "credentials";
+
+// No answer, a request that cannot be sent as the connection is configured (`invalid`), or the answer of something
+// before the server that cannot reach it either.
+bool concerns_server(const k8s::Error& error) {
+  const bool no_answer =
+      error.http_status == 0 && (error.reason == k8s::Reason::transport || error.reason == k8s::Reason::timeout ||
+                                 error.reason == k8s::Reason::invalid);
+  return no_answer || (error.http_status >= 502 && error.http_status <= 504);
+}
+
+}  // namespace
+
+OutageLog::OutageLog(k8s::Clock* clock, std::shared_ptr<Logger> log) : clock_(clock), log_(std::move(log)) {}
+
+void OutageLog::failed(const std::string& message, const std::string& subject, const k8s::Error& error) {
+  if (concerns_server(error)) {
+    note(kServer, "API server cannot be reached", subject, error);
+  } else if (error.reason == k8s::Reason::unauthorized) {
+    // Without an answer it is the credential's source that failed, a plugin for example.
+    const char* headline =
+        error.http_status == 0 ? "No credential for the API server" : "API server refuses our credentials";
+    note(kCredentials, headline, subject, error);
+  } else {
+    note(message + "/" + subject, message, subject, error);
+  }
+}
+
+void OutageLog::worked(const std::string& message, const std::string& subject) {
+  end(message + "/" + subject);
+}
+
+void OutageLog::answered(int status) {
+  if (outages_.empty() || status == 0 || status >= 500) return;
+  end(kServer);
+  if (status != 401) end(kCredentials);
+}
+
+// A failure soon after a recovery is more of the same: what comes and goes every few seconds must not be a line each.
+void OutageLog::note(const std::string& key, const std::string& message, const std::string& subject,
+                     const k8s::Error& error) {
+  const k8s::MonoTime now = clock_->monotonic();
+  const auto [place, fresh] = outages_.try_emplace(key);
+  Outage& outage = place->second;
+  if (fresh || (outage.over && now - outage.told_at >= kReminder)) {
+    outage = {.message = message, .subject = subject, .since = now, .told_at = now, .failures = 1, .told = true};
+    log_->warning(message, {{"subject", subject}, {"error", error.message}});
+    return;
+  }
+  outage.over = false;
+  ++outage.failures;
+  if (now - outage.told_at < kReminder) return;
+  outage.told_at = now;
+  outage.told = true;
+  log_->warning(message + ", still", {{"subject", subject},
+                                      {"error", error.message},
+                                      {"failures", outage.failures},
+                                      {"for", k8s::format_go_duration(now - outage.since)}});
+}
+
+void OutageLog::end(const std::string& key) {
+  const auto place = outages_.find(key);
+  if (place == outages_.end() || place->second.over) return;
+  Outage& outage = place->second;
+  outage.over = true;
+  if (!std::exchange(outage.told, false)) return;
+  log_->info("Over: " + outage.message, {{"subject", outage.subject},
+                                         {"failures", outage.failures},
+                                         {"after", k8s::format_go_duration(clock_->monotonic() - outage.since)}});
+}
+
+}  // namespace gso

@@ -1,0 +1,48 @@
+// What fails again and again is logged once: a line at first, a reminder a minute with the number of failures, and a
+// line when it is over. What concerns the whole server (no answer, credentials refused) is one outage, whoever met it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "controller/config/logging.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
+
+namespace gso {
+
+class OutageLog {
+ public:
+  static constexpr k8s::Duration kReminder = std::chrono::minutes(1);
+
+  // `clock` must outlive the log.
+  OutageLog(k8s::Clock* clock, std::shared_ptr<Logger> log);
+
+  // `message` is what did not work ("Watch failed"), `subject` what it concerns ("nodes", "Lease ops/operator").
+  void failed(const std::string& message, const std::string& subject, const k8s::Error& error);
+  // The same works.
+  void worked(const std::string& message, const std::string& subject);
+  // A request ended, with this HTTP status (0: no answer).
+  void answered(int status);
+
+ private:
+  struct Outage {
+    std::string message;
+    std::string subject;
+    k8s::MonoTime since;
+    k8s::MonoTime told_at;
+    std::uint64_t failures = 0;
+    bool over = false;
+    bool told = false;  // Since it was over last.
+  };
+  void note(const std::string& key, const std::string& message, const std::string& subject, const k8s::Error& error);
+  void end(const std::string& key);
+
+  k8s::Clock* clock_;
+  std::shared_ptr<Logger> log_;
+  std::map<std::string, Outage> outages_;
+};
+
+}  // namespace gso

@@ -1,0 +1,90 @@
+// Spawning with a cancellation slot each, and counting down.
+#include "controller/runtime/task_group.h"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/system/system_error.hpp>
+#include <exception>
+#include <list>
+#include <utility>
+#include <vector>
+
+namespace gso {
+
+namespace asio = boost::asio;
+
+struct TaskGroup::State {
+  struct Task {
+    asio::cancellation_signal cancel;
+    bool ended = false;
+  };
+  // Shared, because a task may end inside the emit() that cancels it.
+  std::list<std::shared_ptr<Task>> running;
+  std::unique_ptr<k8s::Signal> ended;
+  std::function<void(const std::string&)> told;
+  std::string failure;
+
+  void note(const std::exception_ptr& error) {
+    if (error == nullptr) return;
+    try {
+      std::rethrow_exception(error);
+    } catch (const boost::system::system_error& e) {
+      if (e.code() == asio::error::operation_aborted) return;
+      if (failure.empty()) failure = e.what();
+    } catch (const std::exception& e) {
+      if (failure.empty()) failure = e.what();
+    }
+    if (told && !failure.empty()) told(failure);
+  }
+};
+
+TaskGroup::TaskGroup(k8s::Clock* clock) : clock_(clock), state_(std::make_shared<State>()) {
+  state_->ended = clock->make_signal();
+}
+TaskGroup::~TaskGroup() = default;
+
+void TaskGroup::spawn(asio::any_io_executor executor, asio::awaitable<void> task) {
+  auto entry = std::make_shared<State::Task>();
+  auto place = state_->running.insert(state_->running.end(), entry);
+  auto ended = [state = state_, place](const std::exception_ptr& error) {
+    (*place)->ended = true;
+    state->running.erase(place);
+    state->note(error);
+    state->ended->notify();
+  };
+  asio::co_spawn(executor, std::move(task), asio::bind_cancellation_slot(entry->cancel.slot(), std::move(ended)));
+}
+
+void TaskGroup::cancel() {
+  const std::vector<std::shared_ptr<State::Task>> tasks(state_->running.begin(), state_->running.end());
+  for (const auto& task : tasks) {
+    if (!task->ended) task->cancel.emit(asio::cancellation_type::terminal);
+  }
+}
+
+asio::awaitable<void> TaskGroup::join() {
+  co_await join_until(k8s::MonoTime::never());
+}
+
+asio::awaitable<bool> TaskGroup::join_until(k8s::MonoTime deadline) {
+  const bool throws = co_await asio::this_coro::throw_if_cancelled();
+  co_await asio::this_coro::throw_if_cancelled(false);
+  while (!state_->running.empty() && clock_->monotonic() < deadline) co_await state_->ended->wait_until(deadline);
+  co_await asio::this_coro::throw_if_cancelled(throws);
+  co_return state_->running.empty();
+}
+
+std::size_t TaskGroup::size() const {
+  return state_->running.size();
+}
+const std::string& TaskGroup::failure() const {
+  return state_->failure;
+}
+void TaskGroup::on_failure(std::function<void(const std::string& what)> told) {
+  state_->told = std::move(told);
+}
+
+}  // namespace gso

@@ -1,0 +1,169 @@
+// The registry and its two text forms.
+// Sources: Prometheus exposition format 0.0.4; OpenMetrics 1.0.0 (counter families lose _total, "# EOF" at the end).
+#include "controller/serving/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+
+namespace gso {
+namespace {
+
+[[noreturn]] void programming_error(std::string_view what, std::string_view name) {
+  fmt::print(stderr, "metrics: {} {}\n", what, name);
+  std::abort();
+}
+
+// Both formats escape backslash and line feed; label values the double quote too.
+std::string escape(std::string_view text, bool quotes) {
+  std::string out;
+  out.reserve(text.size());
+  for (char c : text) {
+    if (c == '\\') {
+      out += "\\\\";
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '"' && quotes) {
+      out += "\\\"";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return fmt::format("{}", value);
+}
+
+// {a="1",le="5"}, or nothing without labels.
+std::string label_text(const std::vector<std::string>& names, const std::vector<std::string>& values,
+                       std::string_view le = {}) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    out += fmt::format("{}{}=\"{}\"", out.empty() ? "" : ",", names[i], escape(values[i], true));
+  }
+  if (!le.empty()) out += fmt::format("{}le=\"{}\"", out.empty() ? "" : ",", le);
+  return out.empty() ? out : "{" + out + "}";
+}
+
+}  // namespace
+
+std::string_view Metrics::type_name(Type type) {
+  switch (type) {
+    case Type::counter:
+      return "counter";
+    case Type::gauge:
+      return "gauge";
+    case Type::histogram:
+      return "histogram";
+  }
+  return "untyped";
+}
+
+Metrics::Metrics() {
+  for (Family& family : metrics_catalog()) declare(std::move(family));
+}
+
+void Metrics::declare(Family family) {
+  std::string name = family.name;
+  entries_[std::move(name)].family = std::move(family);
+}
+
+Metrics::Entry& Metrics::entry(std::string_view name, Type type) {
+  auto it = entries_.find(name);
+  if (it == entries_.end()) programming_error("no such family:", name);
+  if (it->second.family.type != type) programming_error("family used as another type:", name);
+  return it->second;
+}
+
+Metrics::Series& Metrics::series(std::string_view name, Type type, const Labels& labels) {
+  Entry& found = entry(name, type);
+  const auto& names = found.family.labels;
+  const bool fits = std::equal(labels.begin(), labels.end(), names.begin(), names.end(),
+                               [](const auto& label, const std::string& key) { return label.first == key; });
+  if (!fits) programming_error("labels differ from the catalog:", name);
+  std::vector<std::string> values;
+  values.reserve(labels.size());
+  for (const auto& [key, value] : labels) values.push_back(value);
+  auto [it, fresh] = found.series.try_emplace(std::move(values));
+  if (fresh && type == Type::histogram) it->second.buckets.resize(found.family.buckets.size() + 1);
+  return it->second;
+}
+
+void Metrics::add(std::string_view name, const Labels& labels, double amount) {
+  series(name, Type::counter, labels).value += std::max(amount, 0.0);
+}
+
+void Metrics::set(std::string_view name, const Labels& labels, double value) {
+  series(name, Type::gauge, labels).value = value;
+}
+
+void Metrics::observe(std::string_view name, const Labels& labels, double value) {
+  Series& target = series(name, Type::histogram, labels);
+  const auto& bounds = entries_.find(name)->second.family.buckets;
+  const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), value) - bounds.begin();
+  ++target.buckets[static_cast<std::size_t>(bucket)];
+  target.value += value;
+}
+
+void Metrics::clear(std::string_view name) {
+  entry(name, Type::gauge).series.clear();
+}
+
+double Metrics::value(std::string_view name, const Labels& labels) const {
+  auto found = entries_.find(name);
+  if (found == entries_.end()) return 0;
+  std::vector<std::string> values;
+  for (const auto& [key, text] : labels) values.push_back(text);
+  auto it = found->second.series.find(values);
+  if (it == found->second.series.end()) return 0;
+  if (found->second.family.type != Type::histogram) return it->second.value;
+  std::uint64_t count = 0;
+  for (std::uint64_t n : it->second.buckets) count += n;
+  return static_cast<double>(count);
+}
+
+std::string_view Metrics::content_type(Format format) {
+  return format == Format::openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                       : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+std::string Metrics::render(Format format) {
+  for (auto& fill : fills_) fill(*this);
+  std::string out;
+  for (const auto& [name, found] : entries_) {
+    if (found.series.empty()) continue;
+    const Family& family = found.family;
+    std::string_view title = family.name;
+    if (format == Format::openmetrics && family.type == Type::counter && title.ends_with("_total")) {
+      title.remove_suffix(6);
+    }
+    out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", title, escape(family.help, format == Format::openmetrics), title,
+                       type_name(family.type));
+    for (const auto& [values, one] : found.series) {
+      if (family.type != Type::histogram) {
+        out += fmt::format("{}{} {}\n", family.name, label_text(family.labels, values), number(one.value));
+        continue;
+      }
+      std::uint64_t count = 0;
+      for (std::size_t i = 0; i < one.buckets.size(); ++i) {
+        count += one.buckets[i];
+        const std::string le = i < family.buckets.size() ? number(family.buckets[i]) : "+Inf";
+        out += fmt::format("{}_bucket{} {}\n", family.name, label_text(family.labels, values, le), count);
+      }
+      const std::string labels = label_text(family.labels, values);
+      out += fmt::format("{}_sum{} {}\n{}_count{} {}\n", family.name, labels, number(one.value), family.name, labels,
+                         count);
+    }
+  }
+  if (format == Format::openmetrics) out += "# EOF\n";
+  return out;
+}
+
+}  // namespace gso

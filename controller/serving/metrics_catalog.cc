@@ -1,0 +1,223 @@
+// Every metric family of the operator: name, type, help, labels, buckets. Also the values read from /proc.
+// Sources of names, labels and buckets: controller-runtime pkg/internal/controller/metrics and pkg/metrics (v0.22),
+// client-go tools/metrics; process_* as the Prometheus client libraries spell them.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "controller/serving/metrics.h"
+
+namespace gso {
+namespace {
+
+std::vector<double> reconcile_buckets() {
+  return {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+          1.75,  2.0,  2.5,   3.0,  3.5, 4.0,  4.5, 5,    6,   7,    8,   9,    10,  15,  20,  25,  30,  40,  50,   60};
+}
+std::vector<double> queue_buckets() {
+  return {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000};
+}
+std::vector<double> request_buckets() {
+  return {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
+}
+// From one watch event to a whole fleet.
+std::vector<double> convergence_buckets() {
+  return {1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400};
+}
+
+}  // namespace
+
+std::vector<Metrics::Family> metrics_catalog() {
+  using enum Metrics::Type;
+  return {
+      // controller-runtime
+      {"controller_runtime_reconcile_total",
+       counter,
+       "Total number of reconciliations per controller.",
+       {"controller", "result"}},
+      {"controller_runtime_reconcile_errors_total",
+       counter,
+       "Total number of reconciliation errors per controller.",
+       {"controller"}},
+      {"controller_runtime_terminal_reconcile_errors_total",
+       counter,
+       "Total number of terminal reconciliation errors per controller.",
+       {"controller"}},
+      {"controller_runtime_reconcile_panics_total",
+       counter,
+       "Total number of reconciliation panics per controller.",
+       {"controller"}},
+      {"controller_runtime_reconcile_time_seconds",
+       histogram,
+       "Length of time per reconciliation per controller.",
+       {"controller"},
+       reconcile_buckets()},
+      {"controller_runtime_active_workers", gauge, "Number of currently used workers per controller.", {"controller"}},
+      {"controller_runtime_max_concurrent_reconciles",
+       gauge,
+       "Maximum number of concurrent reconciles per controller.",
+       {"controller"}},
+      // client-go's workqueue
+      {"workqueue_depth",
+       gauge,
+       "Current depth of workqueue by workqueue and priority.",
+       {"name", "controller", "priority"}},
+      {"workqueue_adds_total", counter, "Total number of adds handled by workqueue.", {"name", "controller"}},
+      {"workqueue_retries_total", counter, "Total number of retries handled by workqueue.", {"name", "controller"}},
+      {"workqueue_queue_duration_seconds",
+       histogram,
+       "How long in seconds an item stays in workqueue before being requested.",
+       {"name", "controller"},
+       queue_buckets()},
+      {"workqueue_work_duration_seconds",
+       histogram,
+       "How long in seconds processing an item from workqueue takes.",
+       {"name", "controller"},
+       queue_buckets()},
+      {"workqueue_unfinished_work_seconds",
+       gauge,
+       "How many seconds of work has been done that is in progress and hasn't been observed by work_duration.",
+       {"name", "controller"}},
+      {"workqueue_longest_running_processor_seconds",
+       gauge,
+       "How many seconds has the longest running processor for workqueue been running.",
+       {"name", "controller"}},
+      // client-go's client and election
+      {"rest_client_requests_total",
+       counter,
+       "Number of HTTP requests, partitioned by status code, method, and host.",
+       {"code", "method", "host"}},
+      {"rest_client_request_duration_seconds",
+       histogram,
+       "Request latency in seconds. Broken down by verb, and host.",
+       {"verb", "host"},
+       request_buckets()},
+      {"rest_client_request_retries_total",
+       counter,
+       "Number of request retries, partitioned by status code, verb, and host.",
+       {"code", "verb", "host"}},
+      {"leader_election_master_status",
+       gauge,
+       "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
+       {"name"}},
+      // ours
+      {"gpusharing_build_info", gauge, "Always 1; the operator's version is in the labels.", {"version", "compiler"}},
+      {"gpusharing_nodes",
+       gauge,
+       "GPU nodes by state of the sharing configuration (UpToDate, Drift, Pending and others).",
+       {"state"}},
+      {"gpusharing_nodes_by_profile",
+       gauge,
+       "GPU nodes by the profile that they should run and their state; beyond 100 profiles the profile is other.",
+       {"profile", "state"}},
+      {"gpusharing_nodes_drifting",
+       gauge,
+       "GPU nodes that should be up to date and do not show what their profile must produce.",
+       {}},
+      {"gpusharing_nodes_blocked", gauge, "GPU nodes that cannot be moved now, by reason.", {"reason"}},
+      {"gpusharing_nodes_allocatable_zero", gauge, "GPU nodes that are Ready and have no GPU allocatable.", {}},
+      {"gpusharing_nodes_cordoned", gauge, "GPU nodes that the operator has cordoned.", {}},
+      {"gpusharing_nodes_cordoned_longest_seconds",
+       gauge,
+       "How long the node that the operator cordoned first has been seen so by this process; 0 without one.",
+       {}},
+      {"gpusharing_node_changes_total",
+       counter,
+       "Changes written to nodes, by reason (Update, Recorded, LoadedUngated, Failed and others).",
+       {"reason"}},
+      {"gpusharing_rollouts_waiting",
+       gauge,
+       "SharingRollouts that have not ended and start no node now, by reason (MaxFailures, Paused, AwaitingApproval "
+       "and others).",
+       {"reason"}},
+      {"gpusharing_rollouts", gauge, "SharingRollouts by phase.", {"phase"}},
+      {"gpusharing_rollout_nodes", gauge, "Nodes of a rollout that has not ended, by state.", {"rollout", "state"}},
+      {"gpusharing_convergence_seconds",
+       histogram,
+       "Time from the first change of the inputs to the moment when nothing was left to do.",
+       {},
+       convergence_buckets()},
+      {"gpusharing_plan_seconds",
+       histogram,
+       "Time that one planning pass took, without its writes.",
+       {},
+       request_buckets()},
+      {"gpusharing_kai_reservations",
+       gauge,
+       "KAI's reservation pods, Sound or by the reason of their finding.",
+       {"state"}},
+      {"gpusharing_kai_mismatched_nodes",
+       gauge,
+       "Nodes where reservations and their consumers do not agree; findings and Events name them.",
+       {}},
+      {"gpusharing_reservation_gc_total",
+       counter,
+       "Stale reservations of KAI that were due, by what became of them: deleted, kept (by the last look), failed.",
+       {"decision"}},
+      {"gpusharing_findings", gauge, "Findings of the last planning pass.", {"severity", "reason"}},
+      {"gpusharing_writes_total",
+       counter,
+       "Write requests by verb, kind and result (ok, or the error's reason).",
+       {"verb", "kind", "result"}},
+      {"gpusharing_writes_in_flight", gauge, "Write requests that are not answered yet.", {}},
+      {"gpusharing_writes_deferred_total",
+       counter,
+       "Planned writes that were put off, by cause (backoff, terminal, stale-view, held, status-rate, lease).",
+       {"cause"}},
+      {"gpusharing_throttled_total", counter, "Answers 429 from the API server.", {}},
+      {"gpusharing_events_total",
+       counter,
+       "Events by what became of them (sent, merged, dropped, failed).",
+       {"result"}},
+      {"gpusharing_watches", gauge, "Open watches by resource.", {"resource"}},
+      {"gpusharing_watch_synced", gauge, "1 when the store of this resource has synced.", {"resource"}},
+      {"gpusharing_watch_failures_total",
+       counter,
+       "Failed lists and watches by resource and reason.",
+       {"resource", "reason"}},
+      {"gpusharing_watch_lag_seconds",
+       gauge,
+       "How long the oldest write of ours has been waiting to appear in the watched view; 0 when none is.",
+       {}},
+      {"gpusharing_store_objects", gauge, "Objects kept in memory by resource.", {"resource"}},
+      {"gpusharing_store_bytes", gauge, "Bytes of the objects kept in memory by resource, estimated.", {"resource"}},
+      {"gpusharing_interned_bytes", gauge, "Bytes of label and annotation texts shared between objects.", {}},
+      // process
+      {"process_resident_memory_bytes", gauge, "Resident memory size in bytes.", {}},
+      {"process_cpu_seconds_total", counter, "Total user and system CPU time spent in seconds.", {}},
+      {"process_start_time_seconds", gauge, "Start time of the process since unix epoch in seconds.", {}},
+      {"process_open_fds", gauge, "Number of open file descriptors.", {}},
+  };
+}
+
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t total = 0;
+  std::size_t resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+void fill_process_metrics(Metrics& metrics) {
+  static const double start = static_cast<double>(std::time(nullptr));
+  metrics.set("process_resident_memory_bytes", {}, static_cast<double>(resident_bytes()));
+  metrics.set("process_start_time_seconds", {}, start);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  const double cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  metrics.add("process_cpu_seconds_total", {}, cpu - metrics.value("process_cpu_seconds_total"));
+  std::error_code ec;
+  std::size_t open = 0;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", ec), end; !ec && it != end; it.increment(ec)) ++open;
+  metrics.set("process_open_fds", {}, static_cast<double>(open));
+}
+
+}  // namespace gso

@@ -1,0 +1,135 @@
+// One StoreSink and one Watcher per kind.
+#include "controller/watches/cluster_watches.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/watches/reporting_sink.h"
+#include "k8sclient/watch/store_sink.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+
+struct ClusterWatches::Watch {
+  k8s::Gvr gvr;
+  std::unique_ptr<k8s::WatchSink> objects;
+  std::unique_ptr<ReportingSink> sink;
+  std::unique_ptr<k8s::Watcher> watcher;
+  std::function<Status()> status;
+};
+
+template <class T>
+void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view)) {
+  auto watch = std::make_unique<Watch>();
+  watch->gvr = gvr;
+  auto objects = std::make_unique<k8s::StoreSink<T>>(store, project);
+  watch->status = [gvr, store, sink = objects.get()] {
+    return Status{gvr, store->synced(), sink->api_absent(), store->size(), sink->last_error(), false};
+  };
+  watch->objects = std::move(objects);
+  ReportingSink::Reports reports;
+  Watch* raw = watch.get();  // Owns the sink that holds these functions.
+  reports.complete = [this, raw, store] { reports_.complete(raw->gvr.resource, store->size()); };
+  reports.failed = [this, raw](const k8s::Error& error) { reports_.failed(raw->gvr.resource, error); };
+  watch->sink = std::make_unique<ReportingSink>(watch->objects.get(), std::move(reports));
+  k8s::WatcherOptions options = defaults_;
+  options.seed += std::hash<std::string>{}(gvr.resource);
+  if (gvr.resource == "bindrequests") options.renew_after = kKaiRenewal;
+  watch->watcher = std::make_unique<k8s::Watcher>(client_, std::move(gvr), options, watch->sink.get());
+  watches_.push_back(std::move(watch));
+}
+
+ClusterWatches::ClusterWatches(k8s::ApiClient* client, k8s::Clock* clock, World* world, k8s::WatcherOptions defaults,
+                               Reports reports)
+    : client_(client),
+      clock_(clock),
+      defaults_(std::move(defaults)),
+      reports_(std::move(reports)),
+      wake_(clock->make_signal()) {
+  add({"", "v1", "nodes"}, &world->nodes, &project_node);
+  add({"apps", "v1", "daemonsets"}, &world->daemonsets, &project_daemonset);
+  add({"nvidia.com", "v1", "clusterpolicies"}, &world->clusterpolicies, &project_clusterpolicy);
+  add({"nvidia.com", "v1alpha1", "gpuclusters"}, &world->gpu_clusters, &project_gpu_cluster);
+  add({"kai.scheduler", "v1", "configs"}, &world->kai.configs, &project_kai_config);
+  add({"scheduling.run.ai", "v1alpha2", "bindrequests"}, &world->kai.bind_requests, &project_bind_request);
+  add({"gpusharing.dev", "v1alpha1", "sharingpolicies"}, &world->policies, &project_sharing_policy);
+  add({"gpusharing.dev", "v1alpha1", "sharingrollouts"}, &world->rollouts, &project_sharing_rollout);
+}
+
+ClusterWatches::~ClusterWatches() = default;
+
+void ClusterWatches::start(TaskGroup* tasks, boost::asio::any_io_executor executor) {
+  for (const auto& watch : watches_) tasks->spawn(executor, watch->watcher->run());
+}
+
+void ClusterWatches::stop() {
+  stopping_ = true;
+  wake_->notify();
+  for (const auto& watch : watches_) watch->watcher->stop();
+}
+
+boost::asio::awaitable<void> ClusterWatches::rediscover(k8s::Duration period) {
+  while (!stopping_) {
+    co_await wake_->wait_until(clock_->monotonic() + period);
+    for (const auto& watch : watches_) {
+      if (stopping_) co_return;
+      const Status status = watch->status();
+      if (!status.absent) continue;
+      const k8s::Result<bool> served = co_await client_->served(watch->gvr);
+      if (served && *served) watch->watcher->retry_now();
+    }
+  }
+}
+
+std::vector<ClusterWatches::Status> ClusterWatches::status() const {
+  std::vector<Status> out;
+  for (const auto& watch : watches_) {
+    Status status = watch->status();
+    // Nodes, DaemonSets and our own kinds are what everything rests on. ClusterPolicies only announce; KAI's kinds are
+    // for its own reconcilers, which wait for them.
+    const bool needed = status.gvr.group.empty() || status.gvr.group == "apps" || status.gvr.group == "gpusharing.dev";
+    status.forgone = !needed && forbidden(status.gvr).has_value();
+    out.push_back(std::move(status));
+  }
+  return out;
+}
+
+const ClusterWatches::Watch* ClusterWatches::find(const k8s::Gvr& gvr) const {
+  auto it = std::find_if(watches_.begin(), watches_.end(), [&](const auto& watch) {
+    return watch->gvr.group == gvr.group && watch->gvr.resource == gvr.resource;
+  });
+  return it == watches_.end() ? nullptr : it->get();
+}
+
+bool ClusterWatches::synced(const k8s::Gvr& gvr) const {
+  const Watch* watch = find(gvr);
+  return watch == nullptr || watch->status().synced;
+}
+
+bool ClusterWatches::failing(const k8s::Gvr& gvr) const {
+  const Watch* watch = find(gvr);
+  return watch != nullptr && watch->watcher->failing();
+}
+
+std::optional<k8s::Error> ClusterWatches::forbidden(const k8s::Gvr& gvr) const {
+  if (!failing(gvr)) return std::nullopt;
+  std::optional<k8s::Error> error = find(gvr)->status().error;
+  if (error && error->reason != k8s::Reason::forbidden) error.reset();
+  return error;
+}
+
+bool ClusterWatches::served(const k8s::Gvr& gvr) const {
+  const Watch* watch = find(gvr);
+  if (watch == nullptr) return false;
+  const Status status = watch->status();
+  return status.synced && !status.absent;
+}
+
+bool ClusterWatches::policies_served() const {
+  return std::all_of(watches_.begin(), watches_.end(), [](const auto& watch) {
+    const Status status = watch->status();
+    return status.gvr.group != "gpusharing.dev" || (status.synced && !status.absent);
+  });
+}
+
+}  // namespace gso

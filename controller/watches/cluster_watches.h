@@ -1,0 +1,81 @@
+// The watches that are always there: Nodes, DaemonSets, ClusterPolicies, GPUClusters, KAI's Config and BindRequests,
+// and our own two kinds. An API that discovery says is absent counts as synced and empty, and is looked for again; one
+// that is refused or fails does not.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/runtime/task_group.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/watch/watcher.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+// How often what the collection of KAI's reservations rests on is listed anew: a deletion that a watch has missed would
+// keep a stale reservation until then (it never costs a live one: the last look lists, too). A watch lives for up to
+// ten minutes more.
+inline constexpr k8s::Duration kKaiRenewal = std::chrono::hours(1);
+
+class ClusterWatches {
+ public:
+  struct Reports {
+    std::function<void(const std::string& resource, std::size_t objects)> complete;  // Each complete view.
+    std::function<void(const std::string& resource, const k8s::Error&)> failed;
+  };
+  // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
+  ClusterWatches(k8s::ApiClient* client, k8s::Clock* clock, World* world, k8s::WatcherOptions defaults,
+                 Reports reports);
+  ~ClusterWatches();
+  ClusterWatches(const ClusterWatches&) = delete;
+  ClusterWatches& operator=(const ClusterWatches&) = delete;
+
+  void start(TaskGroup* tasks, boost::asio::any_io_executor executor);
+  void stop();
+  // Looks for absent APIs every `period`, and lets their watches start when they have appeared.
+  boost::asio::awaitable<void> rediscover(k8s::Duration period);
+
+  struct Status {
+    k8s::Gvr gvr;
+    bool synced = false;
+    bool absent = false;  // Not served here.
+    std::size_t objects = 0;
+    std::optional<k8s::Error> error;  // The last failure since the last complete view.
+    bool forgone = false;             // Forbidden, and the operator goes on without it.
+  };
+  [[nodiscard]] std::vector<Status> status() const;
+  // Whether the store behind a resource has synced; true for resources that are not watched here.
+  [[nodiscard]] bool synced(const k8s::Gvr& gvr) const;
+  // The watch of a resource has failed, and no stream has been opened since: its store may be behind.
+  [[nodiscard]] bool failing(const k8s::Gvr& gvr) const;
+  // Why the server forbids the resource, while it does.
+  [[nodiscard]] std::optional<k8s::Error> forbidden(const k8s::Gvr& gvr) const;
+  // Synced, and not because the API is absent.
+  [[nodiscard]] bool served(const k8s::Gvr& gvr) const;
+  // Both of our kinds are served.
+  [[nodiscard]] bool policies_served() const;
+
+ private:
+  struct Watch;
+  [[nodiscard]] const Watch* find(const k8s::Gvr& gvr) const;
+  template <class T>
+  void add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view));
+
+  k8s::ApiClient* client_;
+  k8s::Clock* clock_;
+  k8s::WatcherOptions defaults_;
+  Reports reports_;
+  std::unique_ptr<k8s::Signal> wake_;
+  bool stopping_ = false;
+  std::vector<std::unique_ptr<Watch>> watches_;
+};
+
+}  // namespace gso

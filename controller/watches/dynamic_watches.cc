@@ -1,0 +1,105 @@
+// Scopes by difference, and their sinks.
+#include "controller/watches/dynamic_watches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "reconcilers/model/project.h"
+
+namespace gso {
+
+k8s::Gvr resource_of(WatchScope::Kind kind) {
+  switch (kind) {
+    case WatchScope::Kind::pods:
+      return {"", "v1", "pods"};
+    case WatchScope::Kind::configmaps:
+      return {"", "v1", "configmaps"};
+    case WatchScope::Kind::controllerrevisions:
+      return {"apps", "v1", "controllerrevisions"};
+  }
+  return {};
+}
+
+std::string to_string(const WatchScope& scope) {
+  std::string selector = scope.name;
+  for (const auto& [key, value] : scope.labels) {
+    selector += fmt::format("{}{}={}", selector.empty() ? "" : ",", key, value);
+  }
+  const std::string resource = resource_of(scope.kind).resource;
+  return fmt::format("{} of {}{}", resource, scope.ns, selector.empty() ? "" : " (" + selector + ")");
+}
+
+DynamicWatches::DynamicWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
+                               boost::asio::any_io_executor executor, Reports reports)
+    : client_(client),
+      world_(world),
+      defaults_(std::move(defaults)),
+      tasks_(tasks),
+      executor_(std::move(executor)),
+      reports_(std::move(reports)) {}
+
+std::shared_ptr<ScopedWatch> DynamicWatches::start(const WatchScope& scope) {
+  auto watch = std::make_shared<ScopedWatch>();
+  switch (scope.kind) {
+    case WatchScope::Kind::pods:
+      watch->fill(&world_->operand_pods, &pod_counts_, &project_operand_pod);
+      break;
+    case WatchScope::Kind::configmaps:
+      watch->fill(&world_->configmaps, &configmap_counts_, &project_configmap);
+      break;
+    case WatchScope::Kind::controllerrevisions:
+      watch->fill(&world_->revisions, &revision_counts_, &project_controller_revision);
+      break;
+  }
+  k8s::WatcherOptions options = defaults_;
+  options.ns = scope.ns;
+  options.seed += std::hash<std::string>{}(to_string(scope));
+  for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.insert_or_assign(key, value);
+  if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
+  ScopedWatch::Reports reports{
+      .complete = [this] { update(); },
+      .failed = [this, scope](const k8s::Error& error) { reports_.failed(scope, error); },
+  };
+  ScopedWatch::start(watch, client_, resource_of(scope.kind), std::move(options), tasks_, executor_,
+                     std::move(reports));
+  return watch;
+}
+
+void DynamicWatches::want(const std::vector<WatchScope>& scopes) {
+  if (std::exchange(first_, false)) {
+    world_->operand_pods.mark_synced();
+    world_->configmaps.mark_synced();
+    world_->revisions.mark_synced();
+  }
+  watches_.want(scopes, [this](const WatchScope& scope) { return start(scope); });
+  update();
+}
+
+void DynamicWatches::update() {
+  std::set<std::string> unsynced;
+  for (const auto& [scope, watch] : watches_.all()) {
+    if (!watch->synced()) unsynced.insert(scope.ns);
+  }
+  const bool changed = world_->unsynced_namespaces != unsynced;
+  world_->unsynced_namespaces = std::move(unsynced);
+  if (watches_.synced()) watches_.release_retired();
+  if (changed) reports_.changed();
+}
+
+std::vector<WatchScope> DynamicWatches::loading() const {
+  std::vector<WatchScope> out;
+  for (const auto& [scope, watch] : watches_.all()) {
+    if (!watch->synced() && !watch->refusal()) out.push_back(scope);
+  }
+  return out;
+}
+
+std::size_t DynamicWatches::open(WatchScope::Kind kind) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(watches_.all(), [&](const auto& entry) { return entry.first.kind == kind; }));
+}
+
+}  // namespace gso

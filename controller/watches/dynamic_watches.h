@@ -1,0 +1,69 @@
+// The watches that follow from what was discovered: operand pods, ControllerRevisions and ConfigMaps of the namespaces
+// where operands live. Opened and closed by difference when the wanted scopes change; many scopes fill one store.
+//
+// Guarantees
+//  - Those of scoped_watch.h; the objects of a scope that is no longer wanted stay until every scope that is wanted now
+//    has synced.
+//  - World::unsynced_namespaces names every namespace with a wanted scope that has not synced (refused ones too).
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/watches/scoped_watch.h"
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+class DynamicWatches {
+ public:
+  struct Reports {
+    std::function<void()> changed;  // World::unsynced_namespaces changed.
+    std::function<void(const WatchScope&, const k8s::Error&)> failed;
+  };
+  // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
+  DynamicWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
+                 boost::asio::any_io_executor executor, Reports reports);
+  DynamicWatches(const DynamicWatches&) = delete;
+  DynamicWatches& operator=(const DynamicWatches&) = delete;
+
+  // Opens what is new, closes what is not wanted. The first call marks the three stores as synced: from then on
+  // unsynced_namespaces says what is missing.
+  void want(const std::vector<WatchScope>& scopes);
+  // Ends all of them.
+  void stop() { watches_.stop(); }
+
+  using Refusal = ScopedWatches<WatchScope>::Refusal;
+  [[nodiscard]] std::vector<Refusal> refused() const { return watches_.refused(); }
+  // Wanted scopes that have neither synced nor been refused.
+  [[nodiscard]] std::vector<WatchScope> loading() const;
+  [[nodiscard]] std::size_t open() const { return watches_.size(); }
+  // Open watches of one kind, for metrics.
+  [[nodiscard]] std::size_t open(WatchScope::Kind kind) const;
+
+ private:
+  std::shared_ptr<ScopedWatch> start(const WatchScope& scope);
+  void update();
+
+  k8s::ApiClient* client_;
+  World* world_;
+  k8s::WatcherOptions defaults_;
+  TaskGroup* tasks_;
+  boost::asio::any_io_executor executor_;
+  Reports reports_;
+  ScopeCounts pod_counts_;
+  ScopeCounts configmap_counts_;
+  ScopeCounts revision_counts_;
+  ScopedWatches<WatchScope> watches_;
+  bool first_ = true;
+};
+
+[[nodiscard]] k8s::Gvr resource_of(WatchScope::Kind kind);
+// "pods of gpu-operator (app=nvidia-device-plugin-daemonset)"
+[[nodiscard]] std::string to_string(const WatchScope& scope);
+
+}  // namespace gso

@@ -1,0 +1,166 @@
+// Which scopes, their sinks, and what is missing.
+#include "controller/watches/kai_watches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "reconcilers/kai/config_view.h"
+#include "reconcilers/model/kai_names.h"
+
+namespace gso {
+namespace {
+
+const k8s::Gvr kConfigs{"kai.scheduler", "v1", "configs"};
+const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
+
+k8s::Gvr resource_of(KaiScope::Kind kind) {
+  switch (kind) {
+    case KaiScope::Kind::grouped_pods:
+    case KaiScope::Kind::reservations:
+      return {"", "v1", "pods"};
+    case KaiScope::Kind::binder:
+      return {"apps", "v1", "deployments"};
+    case KaiScope::Kind::runtime_classes:
+      return {"node.k8s.io", "v1", "runtimeclasses"};
+    case KaiScope::Kind::schema:
+      return {"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string to_string(const KaiScope& scope) {
+  switch (scope.kind) {
+    case KaiScope::Kind::grouped_pods:
+      return fmt::format("pods ({})", kai::kGroupLabel);
+    case KaiScope::Kind::reservations:
+      return fmt::format("pods of {} ({}={})", scope.ns, kai::kAppLabel, scope.value);
+    case KaiScope::Kind::binder:
+      return fmt::format("deployments of {} ({})", scope.ns, scope.value);
+    case KaiScope::Kind::runtime_classes:
+      return "runtimeclasses";
+    case KaiScope::Kind::schema:
+      return fmt::format("customresourcedefinitions ({})", scope.value);
+  }
+  return {};
+}
+
+KaiWatches::KaiWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
+                       boost::asio::any_io_executor executor, Reports reports)
+    : client_(client),
+      world_(world),
+      defaults_(std::move(defaults)),
+      tasks_(tasks),
+      executor_(std::move(executor)),
+      reports_(std::move(reports)) {
+  world_->kai.pods.mark_synced();
+  world_->kai.deployments.mark_synced();
+  world_->kai.schemas.mark_synced();
+  world_->kai.use_known = false;
+  world_->kai.incomplete = "KAI has not been looked for yet";
+}
+
+std::shared_ptr<ScopedWatch> KaiWatches::start(const KaiScope& scope) {
+  auto watch = std::make_shared<ScopedWatch>();
+  KaiWorld& kai = world_->kai;
+  k8s::WatcherOptions options = defaults_;
+  options.seed += std::hash<std::string>{}(to_string(scope));
+  options.ns = scope.ns;
+  options.renew_after = kKaiRenewal;
+  switch (scope.kind) {
+    case KaiScope::Kind::grouped_pods:
+      options.label_selector.match_expressions.push_back(
+          {std::string(kai::kGroupLabel), k8s::LabelOperator::exists, {}});
+      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod);
+      break;
+    case KaiScope::Kind::reservations:
+      options.label_selector.match_labels[std::string(kai::kAppLabel)] = scope.value;
+      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod);
+      break;
+    case KaiScope::Kind::binder:
+      options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.value);
+      watch->fill(&kai.deployments, &deployment_counts_, &project_deployment);
+      break;
+    case KaiScope::Kind::runtime_classes:
+      watch->fill(&kai.runtime_classes, &class_counts_, &project_runtime_class);
+      break;
+    case KaiScope::Kind::schema:
+      options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.value);
+      watch->fill(&kai.schemas, &schema_counts_, &project_kai_schema);
+      break;
+  }
+  ScopedWatch::Reports reports{
+      .complete =
+          [this, scope] {
+            if (scope.kind == KaiScope::Kind::runtime_classes) world_->kai.runtime_classes.mark_synced();
+            reports_.complete();
+          },
+      .failed = [this, scope](const k8s::Error& error) { reports_.failed(scope, error); },
+  };
+  ScopedWatch::start(watch, client_, resource_of(scope.kind), std::move(options), tasks_, executor_,
+                     std::move(reports));
+  return watch;
+}
+
+std::vector<KaiScope> KaiWatches::wanted(const KaiSettings& settings) const {
+  using Kind = KaiScope::Kind;
+  const KaiWorld& kai = world_->kai;
+  const KaiView view = view_kai(kai, settings);
+  const bool leftovers = settings.look_for_leftovers && settings.gc_mode != KaiGcMode::off;
+  if (!view.served && !leftovers) return {};
+  std::vector<KaiScope> out{{Kind::reservations, view.reservations, view.app_label}};
+  if (view.served || kai.pods.size() > 0) out.push_back({Kind::grouped_pods, "", ""});
+  if (view.served) {
+    out.push_back({Kind::runtime_classes, "", ""});
+    out.push_back({Kind::schema, "", std::string(kai::kConfigCrd)});
+    out.push_back({Kind::schema, "", std::string(kai::kBindRequestCrd)});
+  }
+  if (view.configured) out.push_back({Kind::binder, view.ns, std::string(kai::kBinder)});
+  return out;
+}
+
+// What the collection needs and does not have; empty when the view is complete.
+std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
+  for (const k8s::Gvr& gvr : {kConfigs, kBindRequests}) {
+    if (!cluster.synced(gvr)) return gvr.resource + " have not synced";
+    if (cluster.failing(gvr)) return "the watch of " + gvr.resource + " has failed and is being opened again";
+  }
+  for (const auto& [scope, watch] : watches_.all()) {
+    if (scope.kind == KaiScope::Kind::runtime_classes) continue;  // Nothing is deleted on their account.
+    if (watch->refusal() && !watch->synced()) {
+      return fmt::format("{} may not be watched: {}", to_string(scope), watch->refusal()->message);
+    }
+    if (!watch->synced()) return to_string(scope) + " have not synced";
+    if (watch->failing()) return fmt::format("the watch of {} has failed and is being opened again", to_string(scope));
+  }
+  return watches_.has_retired() ? "what KAI watches has just changed" : std::string();
+}
+
+void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settings) {
+  KaiWorld& kai = world_->kai;
+  kai.configs_served = cluster.served(kConfigs);
+  kai.bind_requests_served = cluster.served(kBindRequests);
+  watches_.want(wanted(settings), [this](const KaiScope& scope) { return start(scope); });
+  if (watches_.synced()) watches_.release_retired();
+  const auto schemas = std::ranges::count_if(watches_.all(), [](const auto& entry) {
+    return entry.first.kind == KaiScope::Kind::schema && entry.second->synced();
+  });
+  kai.schemas_known = schemas == 2;
+  // A watch that fails may be behind by any time: what it does not show may be on a node all the same.
+  const bool pods_known = std::ranges::all_of(watches_.all(), [](const auto& entry) {
+    const bool pods =
+        entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;
+    return !pods || (entry.second->synced() && !entry.second->failing());
+  });
+  const bool apis_known = std::ranges::all_of(std::array{kConfigs, kBindRequests}, [&](const k8s::Gvr& gvr) {
+    return cluster.synced(gvr) && !cluster.failing(gvr);
+  });
+  kai.use_known = apis_known && pods_known;
+  kai.incomplete = find_gap(cluster);
+}
+
+}  // namespace gso

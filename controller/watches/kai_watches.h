@@ -1,0 +1,74 @@
+// The watches that follow from KAI: pods with a GPU group, reservation pods, the binder's Deployment, RuntimeClasses
+// and the schemas of KAI's two CRDs. (kai-config and BindRequests are always watched, by cluster_watches.) Opened where
+// KAI's APIs are served; where they are not, one watch of the default reservation namespace finds what a removed KAI
+// left.
+//
+// Guarantee: KaiWorld::incomplete is empty only while every watch that the collection rests on is open, has a complete
+// view and no failure since; so a planner never concludes from a view that may be behind.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <compare>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/runtime/task_group.h"
+#include "controller/watches/cluster_watches.h"
+#include "controller/watches/scoped_watch.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/watch/watcher.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+struct KaiScope {
+  enum class Kind { grouped_pods, reservations, binder, runtime_classes, schema } kind = Kind::grouped_pods;
+  std::string ns;
+  std::string value;  // The app label's value; the name of the Deployment or CRD.
+  friend auto operator<=>(const KaiScope&, const KaiScope&) = default;
+};
+// "pods of kai-resource-reservation (app=kai-resource-reservation)"
+[[nodiscard]] std::string to_string(const KaiScope& scope);
+
+class KaiWatches {
+ public:
+  struct Reports {
+    std::function<void()> complete;  // A view has become complete.
+    std::function<void(const KaiScope&, const k8s::Error&)> failed;
+  };
+  // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
+  KaiWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
+             boost::asio::any_io_executor executor, Reports reports);
+  KaiWatches(const KaiWatches&) = delete;
+  KaiWatches& operator=(const KaiWatches&) = delete;
+
+  // Opens what is wanted now, closes what is not, and says in KaiWorld what is served and what is missing. Before each
+  // pass. `off`: nothing is watched.
+  void update(const ClusterWatches& cluster, const KaiSettings& settings);
+  void stop() { watches_.stop(); }
+
+  using Refusal = ScopedWatches<KaiScope>::Refusal;
+  [[nodiscard]] std::vector<Refusal> refused() const { return watches_.refused(); }
+  [[nodiscard]] std::size_t open() const { return watches_.size(); }
+
+ private:
+  std::vector<KaiScope> wanted(const KaiSettings& settings) const;
+  std::shared_ptr<ScopedWatch> start(const KaiScope& scope);
+  [[nodiscard]] std::string find_gap(const ClusterWatches& cluster) const;
+
+  k8s::ApiClient* client_;
+  World* world_;
+  k8s::WatcherOptions defaults_;
+  TaskGroup* tasks_;
+  boost::asio::any_io_executor executor_;
+  Reports reports_;
+  ScopeCounts pod_counts_;
+  ScopeCounts deployment_counts_;
+  ScopeCounts schema_counts_;
+  ScopeCounts class_counts_;
+  ScopedWatches<KaiScope> watches_;
+};
+
+}  // namespace gso

@@ -1,0 +1,258 @@
+// Watches that fill a shared store by scope: how the store's objects are counted, one such watch, and the set of those
+// that are wanted, opened and closed by difference.
+//
+// Guarantees
+//  - An object leaves the store only when a synced scope no longer has it.
+//  - When a scope is no longer wanted, its watch is stopped and its objects stay until release_retired().
+#pragma once
+
+#include <algorithm>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "controller/runtime/task_group.h"
+#include "controller/watches/reporting_sink.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/watch/store.h"
+#include "k8sclient/watch/watcher.h"
+
+namespace gso {
+
+// A name in 16 bytes: scopes name every pod of a fleet, which as text would be as large as half of its store. Two names
+// of one store have the same print with a probability of about 2^-90 at 100,000 pods.
+struct KeyPrint {
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  KeyPrint() = default;
+  explicit KeyPrint(const k8s::ObjectKey& key);
+  friend bool operator==(const KeyPrint&, const KeyPrint&) = default;
+};
+struct KeyPrintHash {
+  std::size_t operator()(const KeyPrint& print) const noexcept { return print.first; }
+};
+
+// How many scopes hold each object of one store. By print, never by pointers into the store: objects leave that by
+// other ways too (Expectations drops what a GET finds gone).
+using ScopeCounts = std::unordered_map<KeyPrint, int, KeyPrintHash>;
+
+inline KeyPrint::KeyPrint(const k8s::ObjectKey& key)
+    : first(std::hash<std::string>{}(key.ns + '/' + key.name)),
+      second(std::hash<std::string>{}(key.name + ' ' + key.ns)) {}
+
+// Writes one scope's objects into a store that it shares with other scopes.
+template <class T>
+class ScopeSink final : public k8s::WatchSink {
+ public:
+  using Projector = k8s::Result<T> (*)(std::string_view json);
+  ScopeSink(k8s::Store<T>* store, ScopeCounts* counts, Projector project)
+      : store_(store), counts_(counts), project_(project) {}
+
+  // What an abandoned list brought stays until the next one is complete.
+  void init() override {
+    given_up_.merge(fresh_);
+    release(std::exchange(fresh_, {}));  // What was given up before already.
+  }
+  k8s::Result<void> init_apply(std::string_view json) override { return take(json, &fresh_); }
+  void init_done() override {
+    Prints before = std::exchange(held_, std::exchange(fresh_, {}));
+    before.merge(given_up_);
+    release(std::exchange(given_up_, {}));
+    release(before);
+  }
+  k8s::Result<void> apply(std::string_view json) override { return take(json, &held_); }
+  k8s::Result<void> remove(std::string_view json) override {
+    const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
+    if (!key) return std::unexpected(key.error());
+    const KeyPrint print(*key);
+    if (held_.erase(print) == 0) return {};
+    // How it ended stands in its last state alone: listeners see that before the object goes.
+    if (store_->find(*key) != nullptr) {
+      if (k8s::Result<T> last = project_(json); last && last->meta.deletion_timestamp) store_->apply(*std::move(last));
+    }
+    if (drop(print)) store_->erase(*key);
+    return {};
+  }
+  void absent() override {
+    init();
+    init_done();
+  }
+  // The scope is gone for good.
+  void release_all() {
+    init();
+    init_done();
+  }
+
+ private:
+  using Prints = std::unordered_set<KeyPrint, KeyPrintHash>;  // Each counted once for each set that holds it.
+
+  // A malformed object stays as the store has it, and counts as being there.
+  k8s::Result<void> take(std::string_view json, Prints* into) {
+    k8s::Result<T> object = project_(json);
+    if (!object) {
+      const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
+      if (key && store_->find(*key) != nullptr) hold(*key, into);
+      return std::unexpected(object.error());
+    }
+    const k8s::ObjectKey key = object->meta.key();
+    // Two scopes may hold the same object, one of them a moment behind.
+    const T* now = store_->find(key);
+    if (now == nullptr || !k8s::older(object->meta.resource_version, now->meta.resource_version)) {
+      store_->apply(*std::move(object));
+    }
+    hold(key, into);
+    return {};
+  }
+  void hold(const k8s::ObjectKey& key, Prints* into) {
+    const KeyPrint print(key);
+    if (into->insert(print).second) ++(*counts_)[print];
+  }
+  // True when that was the last scope that held it.
+  bool drop(const KeyPrint& print) {
+    const auto it = counts_->find(print);
+    if (it == counts_->end() || --it->second > 0) return false;
+    counts_->erase(it);
+    return true;
+  }
+  // Their names are found in the store, by one walk.
+  void release(const Prints& prints) {
+    Prints last;
+    for (const KeyPrint& print : prints) {
+      if (drop(print)) last.insert(print);
+    }
+    if (last.empty()) return;
+    std::vector<k8s::ObjectKey> gone;
+    for (const auto& [key, object] : store_->all()) {
+      if (last.contains(KeyPrint(key))) gone.push_back(key);
+    }
+    for (const k8s::ObjectKey& key : gone) store_->erase(key);
+  }
+
+  k8s::Store<T>* store_;
+  ScopeCounts* counts_;
+  Projector project_;
+  Prints held_;
+  Prints fresh_;
+  Prints given_up_;  // Of lists that broke off.
+};
+
+// One open watch of one scope.
+class ScopedWatch {
+ public:
+  struct Reports {
+    std::function<void()> complete;                 // The view became complete, the first time and after each relist.
+    std::function<void(const k8s::Error&)> failed;  // Any error; the watch goes on by itself.
+  };
+
+  // Where its objects go. Before start().
+  template <class T>
+  void fill(k8s::Store<T>* store, ScopeCounts* counts, k8s::Result<T> (*project)(std::string_view)) {
+    auto sink = std::make_unique<ScopeSink<T>>(store, counts, project);
+    release_ = [raw = sink.get()] { raw->release_all(); };
+    objects_ = std::move(sink);
+  }
+  // Runs in `tasks`, which keeps `self` alive until the watch has ended. All that is passed must outlive it.
+  static void start(std::shared_ptr<ScopedWatch> self, k8s::ApiClient* client, k8s::Gvr resource,
+                    k8s::WatcherOptions options, TaskGroup* tasks, boost::asio::any_io_executor executor,
+                    Reports reports) {
+    ReportingSink::Reports inner;  // Held by the sink, which `self` owns.
+    inner.complete = [raw = self.get(), complete = std::move(reports.complete)] {
+      raw->synced_ = true;
+      raw->refusal_.reset();
+      complete();
+    };
+    inner.failed = [raw = self.get(), failed = std::move(reports.failed)](const k8s::Error& error) {
+      if (error.reason == k8s::Reason::forbidden) raw->refusal_ = error;
+      failed(error);
+    };
+    self->sink_ = std::make_unique<ReportingSink>(self->objects_.get(), std::move(inner));
+    self->watcher_ = std::make_unique<k8s::Watcher>(client, std::move(resource), std::move(options), self->sink_.get());
+    tasks->spawn(std::move(executor), run(self));
+  }
+
+  // Had a complete view once.
+  [[nodiscard]] bool synced() const { return synced_; }
+  // The server forbade it since, whatever else has gone wrong.
+  [[nodiscard]] const std::optional<k8s::Error>& refusal() const { return refusal_; }
+  [[nodiscard]] bool failing() const { return watcher_->failing(); }
+  void stop() { watcher_->stop(); }
+  // Takes this scope's objects out of the store.
+  void release() { release_(); }
+
+ private:
+  static boost::asio::awaitable<void> run(std::shared_ptr<ScopedWatch> self) { co_await self->watcher_->run(); }
+
+  std::unique_ptr<k8s::WatchSink> objects_;
+  std::function<void()> release_;
+  std::unique_ptr<ReportingSink> sink_;
+  std::unique_ptr<k8s::Watcher> watcher_;
+  bool synced_ = false;
+  std::optional<k8s::Error> refusal_;
+};
+
+// The wanted scopes and their watches, in the order of Scope.
+template <class Scope>
+class ScopedWatches {
+ public:
+  using Watches = std::map<Scope, std::shared_ptr<ScopedWatch>>;  // Shared with the watch's coroutine.
+
+  // Stops what is not in `scopes`, and opens what is new by start(scope).
+  template <class Start>
+  void want(const std::vector<Scope>& scopes, Start start) {
+    for (auto it = watches_.begin(); it != watches_.end();) {
+      if (std::ranges::find(scopes, it->first) != scopes.end()) {
+        ++it;
+        continue;
+      }
+      it->second->stop();
+      retired_.push_back(std::move(it->second));
+      it = watches_.erase(it);
+    }
+    for (const Scope& scope : scopes) {
+      if (!watches_.contains(scope)) watches_.emplace(scope, start(scope));
+    }
+  }
+  // Every wanted scope has had a complete view.
+  [[nodiscard]] bool synced() const {
+    return std::ranges::all_of(watches_, [](const auto& entry) { return entry.second->synced(); });
+  }
+  // Takes out of the stores what only scopes of before hold.
+  void release_retired() {
+    for (const auto& watch : std::exchange(retired_, {})) watch->release();
+  }
+  [[nodiscard]] bool has_retired() const { return !retired_.empty(); }
+  void stop() {
+    for (auto& [scope, watch] : watches_) watch->stop();
+  }
+
+  struct Refusal {
+    Scope scope;
+    k8s::Error error;
+  };
+  // Wanted scopes that the server forbids.
+  [[nodiscard]] std::vector<Refusal> refused() const {
+    std::vector<Refusal> out;
+    for (const auto& [scope, watch] : watches_) {
+      if (const auto refusal = watch->refusal()) out.push_back({scope, *refusal});
+    }
+    return out;
+  }
+  [[nodiscard]] const Watches& all() const { return watches_; }
+  [[nodiscard]] std::size_t size() const { return watches_.size(); }
+
+ private:
+  Watches watches_;
+  std::vector<std::shared_ptr<ScopedWatch>> retired_;
+};
+
+}  // namespace gso

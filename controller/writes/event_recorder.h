@@ -1,0 +1,113 @@
+// Events (events.k8s.io/v1): what we did or refused, on the object it concerns. Never blocks planning: record() only
+// queues; run() sends.
+//
+// Planners are level-based, so they repeat an Event in every pass for as long as its cause holds. The recorder makes
+// that into one Event per change: an Event that was in the previous pass too is the same occurrence, and silent. One
+// that comes back after it was gone becomes the next occurrence of a series (one PATCH a minute at most).
+// Source of the rules: events.k8s.io/v1 and the community's event style guide.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
+#include "reconcilers/model/plan.h"
+
+namespace gso {
+
+using k8s::Duration;
+using k8s::MonoTime;
+
+// Who reports our Events.
+inline constexpr std::string_view kReportingController = "gpusharing.dev/gpu-sharing-operator";
+
+struct EventRecorderOptions {
+  std::string reporting_controller = std::string(kReportingController);
+  std::string reporting_instance;                    // The pod's name; at most 128 characters.
+  Duration series_window = std::chrono::minutes(6);  // Coming back within this continues the series.
+  Duration series_update = std::chrono::minutes(1);  // Between two PATCHes of one series.
+  std::size_t queue_limit = 1024;                    // Events waiting to be sent; more are dropped and counted.
+  double refill_per_second = 10;                     // Of all Events together,
+  double burst = 100;                                // after this many at once.
+  std::uint64_t seed = 0;                            // Of the names' random part.
+};
+
+struct EventRecorderHooks {
+  // "sent", "merged", "dropped" or "failed".
+  std::function<void(const char* result)> counted = [](const char*) {};
+  std::function<void(const k8s::Error&)> failed = [](const k8s::Error&) {};
+  // Consulted just before sending (the lease check); its error drops the Event.
+  std::function<k8s::Result<void>()> before_send = [] { return k8s::Result<void>{}; };
+};
+
+class EventRecorder {
+ public:
+  EventRecorder(k8s::ApiClient* client, k8s::Clock* clock, EventRecorderOptions options, EventRecorderHooks hooks = {});
+  EventRecorder(const EventRecorder&) = delete;
+  EventRecorder& operator=(const EventRecorder&) = delete;
+
+  // Everything that one planning pass reported. Queues what is new.
+  void record_pass(const std::vector<RecordEvent>& events);
+  // One Event of the runtime itself: every call is an occurrence.
+  void record(const RecordEvent& event);
+
+  // Sends what is queued until stop(); a failed Event is tried three times, then dropped.
+  boost::asio::awaitable<void> run();
+  void stop();
+
+  [[nodiscard]] std::size_t queued() const { return queue_.size(); }
+
+ private:
+  // (regarding, reason, note): what makes two Events the same.
+  using Key = std::tuple<ObjectRef, std::string, std::string>;
+  struct Known {
+    RecordEvent event;
+    std::string name;  // Of the Event object.
+    bool created = false;
+    std::uint64_t pass = 0;  // Last pass it was in.
+    MonoTime last_seen;
+    k8s::WallTime first_time{};
+    k8s::WallTime last_time{};
+    std::int64_t count = 1;
+    MonoTime series_sent;
+    bool queued = false;
+  };
+
+  static Key key_of(const RecordEvent& event);
+  void occurrence(const RecordEvent& event, std::uint64_t pass);
+  bool enqueue(const Key& key, Known& known);  // False when the queue is full.
+  void forget_old();
+  std::string new_name(const RecordEvent& event);
+  [[nodiscard]] std::string event_json(const Known& known) const;
+  [[nodiscard]] std::string series_json(const Known& known) const;
+  boost::asio::awaitable<void> send(Key key);
+  boost::asio::awaitable<k8s::Result<std::string>> send_once(std::string ns, Known known);
+  MonoTime take_token();
+
+  k8s::ApiClient* client_;
+  k8s::Clock* clock_;
+  EventRecorderOptions options_;
+  EventRecorderHooks hooks_;
+  std::map<Key, Known> known_;
+  std::deque<Key> queue_;
+  std::unique_ptr<k8s::Signal> wake_;
+  std::uint64_t pass_ = 0;
+  std::uint64_t name_counter_;
+  double tokens_;
+  MonoTime refilled_at_;
+  bool stopping_ = false;
+};
+
+// The note, cut to the API's 1024 bytes at a character boundary, with "…" where something was cut.
+[[nodiscard]] std::string cut_note(const std::string& note);
+
+}  // namespace gso

@@ -1,0 +1,299 @@
+// The order of execution: chains, workers, the live check, and what may be sent when.
+#include "controller/writes/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+namespace {
+
+void earlier(std::optional<Duration>& slot, std::optional<Duration> wait) {
+  if (wait) slot = slot ? std::min(*slot, *wait) : *wait;
+}
+
+// After a last look that confirmed no deletion, and after one that confirmed some of them.
+constexpr Duration kLookAgain = std::chrono::seconds(10);
+constexpr Duration kLookOn = std::chrono::seconds(1);
+
+// The live read before a disruption, as what backs off when it fails.
+std::string read_of_node(const std::string& node) {
+  return "get nodes " + node;
+}
+
+RateLimiter::Settings backoff_settings() {
+  // A failing object must not be hammered, nor slow the others: no common bucket.
+  return {.base = std::chrono::milliseconds(250),
+          .longest = std::chrono::minutes(5),
+          .refill_per_second = 1e9,
+          .burst = 1e9};
+}
+
+}  // namespace
+
+bool is_reservation_deletion(const PlannedAction& planned) {
+  return std::holds_alternative<DeletePod>(planned.action) && planned.reconciler == kReservationGc;
+}
+
+std::string subject_of(const PlannedAction& planned) {
+  const Verb verb = verb_of(planned.action);
+  const ObjectRef target = target_of(planned.action);
+  return fmt::format("{} {} {}", verb.verb, verb.resource, k8s::to_string(ObjectKey{target.ns, target.name}));
+}
+
+Executor::Executor(Parts parts, ExecutorOptions options)
+    : parts_(std::move(parts)), options_(std::move(options)), backoff_(backoff_settings()), workers_(parts_.clock) {}
+
+boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
+  auto run = std::make_shared<Run>();
+  if (options_.state_in_memory) keep_state_in_memory(plan);
+  run->schedule = arrange(plan);
+  run->result.findings = run->schedule.findings;
+  forget_what_is_over(plan);
+  report_remembered(run);
+  if (options_.dry_run) {
+    note_dry_run(plan);
+    co_return std::move(run->result);
+  }
+  for (const Chain& chain : run->schedule.subjects) {
+    if (chain.disruptive()) run->planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
+  }
+  co_await run_chains(run, &run->schedule.records);
+  co_await collect_reservations(run);
+  co_await run_chains(run, &run->schedule.subjects);
+  co_await run_chains(run, &run->schedule.statuses);
+  run->result.crashed = crashed_;
+  co_return std::move(run->result);
+}
+
+// Takes writes of the state ConfigMap out of the plan, and into the view: planners then read it as if it were there.
+// Its versions are lower than any that a server gives, so that a real one always wins.
+void Executor::keep_state_in_memory(Plan& plan) {
+  std::erase_if(plan.actions, [&](const PlannedAction& planned) {
+    const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+    if (write == nullptr || write->config_map != options_.state_config_map) return false;
+    const ConfigMap* now = parts_.world->configmaps.find(write->config_map);
+    ConfigMap next = now == nullptr ? ConfigMap() : *now;
+    next.meta.ns = k8s::Interned(write->config_map.ns);
+    next.meta.name = write->config_map.name;
+    next.meta.resource_version = fmt::format("0{}", ++remembered_);
+    for (const auto& [key, text] : write->set) next.data[key] = std::make_shared<const std::string>(text);
+    for (const std::string& key : write->remove) next.data.erase(key);
+    parts_.world->configmaps.apply(std::move(next));
+    return true;
+  });
+}
+
+// Takes the deletions of reservations out of the schedule, and sends those that a last look confirms.
+boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run) {
+  std::vector<Chain>& all = run->schedule.subjects;
+  const auto rest = std::stable_partition(all.begin(), all.end(), [](const Chain& chain) {
+    return !std::any_of(chain.steps.begin(), chain.steps.end(), is_reservation_deletion);
+  });
+  run->reservations.assign(std::make_move_iterator(rest), std::make_move_iterator(all.end()));
+  all.erase(rest, all.end());
+  std::vector<PlannedAction> deletions;
+  for (const Chain& chain : run->reservations)
+    deletions.insert(deletions.end(), chain.steps.begin(), chain.steps.end());
+  if (deletions.empty()) co_return;
+  std::set<ObjectKey> due;
+  if (parts_.still_due) due = co_await parts_.still_due(deletions);
+  const std::size_t kept = std::erase_if(run->reservations, [&](const Chain& chain) {
+    return !std::all_of(chain.steps.begin(), chain.steps.end(), [&](const PlannedAction& step) {
+      return is_reservation_deletion(step) && due.contains(std::get<DeletePod>(step.action).pod);
+    });
+  });
+  if (kept > 0) {
+    defer(run, "last-look", kept, due.empty() ? kLookAgain : kLookOn);
+    parts_.metrics->add("gpusharing_reservation_gc_total", {{"decision", "kept"}}, static_cast<double>(kept));
+  }
+  co_await run_chains(run, &run->reservations);
+}
+
+boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>* chains) {
+  run->chains = chains;
+  run->next = 0;
+  const auto executor = co_await boost::asio::this_coro::executor;
+  const std::size_t workers = std::min(static_cast<std::size_t>(options_.max_in_flight), chains->size());
+  for (std::size_t i = 0; i < workers; ++i) workers_.spawn(executor, work(run));
+  co_await workers_.join();
+  if (!workers_.failure().empty()) throw std::runtime_error(workers_.failure());  // A bug: not to be passed over.
+}
+
+boost::asio::awaitable<void> Executor::work(RunPtr run) {
+  while (run->next < run->chains->size() && !crashed_) {
+    Chain chain = std::move((*run->chains)[run->next++]);
+    co_await run_chain(run, std::move(chain));
+  }
+}
+
+boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
+  const std::size_t total = chain.steps.size();
+  if (chain.disruptive() && run->records_ok && !chain.node.empty()) {
+    const bool holds = co_await view_of_node_holds(run, chain.node);
+    if (!holds) {
+      defer(run, "stale-view", total, std::nullopt);
+      co_return;
+    }
+  }
+  bool refused = false;
+  for (std::size_t i = 0; i < total; ++i) {
+    const PlannedAction& planned = chain.steps[i];
+    const bool eviction = std::holds_alternative<EvictPod>(planned.action);
+    if (planned.disruptive && !run->records_ok) {
+      defer(run, "record", total - i, std::nullopt);
+      co_return;
+    }
+    if (refused && !eviction) {
+      defer(run, "earlier-failure", total - i, std::nullopt);
+      co_return;
+    }
+    const Outcome outcome = co_await perform(run, planned);
+    if (outcome == Outcome::stopped && eviction) {
+      refused = true;  // Its budget holds that pod; the others of the node may have none.
+      continue;
+    }
+    if (outcome == Outcome::stopped) {
+      if (i + 1 < total) defer(run, "earlier-failure", total - i - 1, std::nullopt);
+      const bool record = std::holds_alternative<CreateObject>(planned.action) ||
+                          std::holds_alternative<WriteConfigMap>(planned.action) ||
+                          std::holds_alternative<PatchFinalizers>(planned.action);
+      if (record) run->records_ok = false;
+      co_return;
+    }
+  }
+}
+
+// Reads the Node live before it is disrupted: `hold`, a cordon or a label may have arrived a moment ago.
+boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::string node) {
+  const std::shared_ptr<const Node> planned_from = run->planned_from[node];
+  const ObjectRef target{"v1", "Node", "", node, ""};
+  const k8s::Result<void> read = co_await parts_.expectations->refresh_one(target);
+  if (!read) {
+    parts_.log->warning("Could not read the node before disrupting it",
+                        {{"node", node}, {"error", read.error().message}});
+    const MonoTime now = parts_.clock->monotonic();
+    const Duration wait = backoff_.when(read_of_node(node), now);
+    retry_at_[read_of_node(node)] = now + wait;
+    earlier(run->result.requeue_after, wait);
+    co_return false;
+  }
+  forget(read_of_node(node));  // Also where it is gone.
+  const std::shared_ptr<const Node> live = parts_.world->nodes.get(ObjectKey{"", node});
+  bool same = live != nullptr && planned_from != nullptr;
+  if (same && live != planned_from) {
+    Node copy = *live;
+    copy.meta.resource_version = planned_from->meta.resource_version;
+    same = copy == *planned_from;
+  }
+  const bool held = live != nullptr && live->meta.annotations.get(kHoldAnnotation) == "true";
+  if (!same) {
+    parts_.log->info("The node changed since it was planned for", {{"node", node}, {"held", held}});
+    run->result.replan = true;
+  }
+  co_return same;
+}
+
+std::optional<Duration> Executor::not_before(const PlannedAction& planned) {
+  const std::string subject = subject_of(planned);
+  const MonoTime now = parts_.clock->monotonic();
+  if (auto it = terminal_.find(subject); it != terminal_.end()) {
+    if (it->second.action.action == planned.action && now < it->second.retry_at) return it->second.retry_at - now;
+    if (it->second.action.action != planned.action) terminal_.erase(it);
+  }
+  if (auto it = retry_at_.find(subject); it != retry_at_.end()) {
+    if (now < it->second) return it->second - now;
+  }
+  return status_wait(planned);
+}
+
+std::optional<Duration> Executor::status_wait(const PlannedAction& planned) const {
+  const auto* patch = std::get_if<PatchStatus>(&planned.action);
+  if (patch == nullptr) return std::nullopt;
+  auto it = statuses_.find(subject_of(planned));
+  if (it == statuses_.end() || it->second.phase != phase_of_status(patch->status_json)) return std::nullopt;
+  const Duration passed = parts_.clock->monotonic() - it->second.at;
+  return passed < options_.status_interval ? std::optional(options_.status_interval - passed) : std::nullopt;
+}
+
+boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, PlannedAction planned) {
+  const std::optional<Duration> wait = not_before(planned);
+  if (wait) {
+    defer(run, std::holds_alternative<PatchStatus>(planned.action) ? "status-rate" : "backoff", 1, wait);
+    co_return Outcome::stopped;
+  }
+  const k8s::Result<void> allowed = parts_.gate.check();
+  if (crashed_ || !allowed) {
+    defer(run, "lease", 1, std::nullopt);
+    co_return Outcome::stopped;
+  }
+  parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(++in_flight_));
+  const k8s::Result<std::string> answer = co_await send(planned);
+  parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(--in_flight_));
+  if (answer || answer.error().http_status != 0) {
+    ++run->result.sent;
+    ++writes_;
+    if (parts_.view) parts_.view->writes = writes_;
+    if (parts_.hooks.crash_after_write && parts_.hooks.crash_after_write(writes_, planned)) crashed_ = true;
+  }
+  if (crashed_) co_return Outcome::stopped;
+  co_return answer ? succeed(run, planned, *answer) : fail(run, planned, answer.error());
+}
+
+void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait) {
+  run->result.deferred += count;
+  earlier(run->result.requeue_after, wait);
+  parts_.metrics->add("gpusharing_writes_deferred_total", {{"cause", cause}}, static_cast<double>(count));
+}
+
+// Names of pods do not come back: what is over and not wanted any more would be remembered for ever.
+void Executor::forget_what_is_over(const Plan& plan) {
+  if (remembered() == 0) return;
+  const MonoTime now = parts_.clock->monotonic();
+  std::erase_if(statuses_, [&](const auto& entry) { return now - entry.second.at >= options_.status_interval; });
+  std::set<std::string> planned;
+  for (const PlannedAction& action : plan.actions) {
+    planned.insert(subject_of(action));
+    if (!action.node.empty()) planned.insert(read_of_node(action.node));
+  }
+  std::erase_if(terminal_, [&](const auto& entry) { return !planned.contains(entry.first); });
+  std::erase_if(retry_at_, [&](const auto& entry) {
+    const bool over = now >= entry.second && !planned.contains(entry.first);
+    if (over) backoff_.forget(entry.first);
+    return over;
+  });
+}
+
+void Executor::forget(const std::string& subject) {
+  backoff_.forget(subject);
+  retry_at_.erase(subject);
+  terminal_.erase(subject);
+}
+
+// Findings and Events of refusals that still stand, so that they do not vanish while nothing is sent.
+void Executor::report_remembered(const RunPtr& run) {
+  for (const auto& [subject, refused] : terminal_) {
+    if (parts_.clock->monotonic() < refused.retry_at) tell(run, refused.action, refused.error);
+  }
+}
+
+void Executor::note_dry_run(const Plan& plan) {
+  std::set<std::string> lines;
+  for (const PlannedAction& planned : plan.actions) {
+    if (std::holds_alternative<RecordEvent>(planned.action)) continue;
+    std::string line = print(planned);
+    if (!dry_run_logged_.contains(line)) parts_.log->info("Would act (dry run)", {{"action", line}});
+    lines.insert(std::move(line));
+  }
+  dry_run_logged_ = std::move(lines);
+}
+
+}  // namespace gso

@@ -1,0 +1,190 @@
+// Executor: sends a plan's actions to the API server, each with its precondition, and says what became of them.
+//
+// Guarantees
+//  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (at
+//    most max_in_flight requests); statuses last. A disruptive action is sent only after every earlier action of its
+//    node and every creation and ConfigMap write of the plan has succeeded.
+//  - Every write passes the gate (lease and renew deadline) just before it is handed to the transport, and has ended
+//    before another leader may act.
+//  - Before the first disruptive action of a node it reads the Node live. When that differs from the view that the
+//    plan was made from, nothing disruptive is sent; the store gets the live object and the pass is asked for again.
+//  - Reservation pods of KAI are deleted right after a last look at fresh lists has confirmed them, with uid and
+//    resourceVersion as preconditions; such a request is sent once, and again only after another look.
+//  - After a write, view_is_current() is false until the stores show it.
+//  - Failures stay with their object: it backs off (or, when forbidden or invalid, waits long and is reported), the
+//    others go on.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/config/logging.h"
+#include "controller/runtime/expectations.h"
+#include "controller/runtime/run_operator.h"
+#include "controller/runtime/task_group.h"
+#include "controller/runtime/workqueue.h"
+#include "controller/serving/metrics.h"
+#include "controller/writes/schedule.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+struct ExecutorOptions {
+  std::int64_t max_in_flight = 16;
+  bool dry_run = false;
+  Duration write_timeout = std::chrono::seconds(10);   // Of one write, all its attempts together.
+  Duration status_interval = std::chrono::seconds(1);  // Between two statuses of one object in one phase.
+  Duration terminal_retry = std::chrono::minutes(2);   // After forbidden or invalid.
+  Duration eviction_retry = std::chrono::seconds(10);  // After a PodDisruptionBudget refused.
+  ObjectKey state_config_map;                          // Ours as a whole: applied with force, all its keys.
+  bool state_in_memory = false;  // The state ConfigMap is kept in the view only, and gone with the process.
+};
+
+// Decides, at the last moment, whether a write may be sent.
+struct WriteGate {
+  std::function<k8s::Result<void>()> check = [] { return k8s::Result<void>{}; };
+  // When writes in flight must have ended; never() without leader election.
+  std::function<MonoTime()> end_by = [] { return MonoTime::never(); };
+};
+
+struct Execution {
+  std::size_t sent = 0;       // Answered by the server, whatever the answer.
+  std::size_t succeeded = 0;  // Including those that had nothing left to do.
+  std::size_t failed = 0;
+  std::size_t deferred = 0;               // Not sent: backoff, gate, held, stale view, status rate.
+  bool replan = false;                    // The view was refreshed, or a conflict was seen: plan again at once.
+  bool crashed = false;                   // The crash hook said so.
+  std::optional<Duration> requeue_after;  // When the first deferred or failed one may be tried again.
+  // What was answered to an eviction, by node and pod uid.
+  struct EvictionAnswer {
+    std::string text;        // Empty: the pod was let go.
+    bool forbidden = false;  // The account may not ask for it; else a PodDisruptionBudget keeps the pod.
+  };
+  std::map<std::string, std::map<std::string, EvictionAnswer>> evictions;
+  std::vector<Finding> findings;    // Terminal errors, refused evictions, clashes.
+  std::vector<RecordEvent> events;  // The same for `kubectl describe`.
+};
+
+class Executor {
+ public:
+  struct Parts {
+    k8s::ApiClient* client = nullptr;
+    k8s::Clock* clock = nullptr;
+    World* world = nullptr;
+    Expectations* expectations = nullptr;
+    std::shared_ptr<Logger> log;
+    std::shared_ptr<Metrics> metrics;
+    WriteGate gate;
+    // The last look before reservations of KAI are deleted: which of them still may be. None is deleted without it.
+    std::function<boost::asio::awaitable<std::set<ObjectKey>>(std::vector<PlannedAction> deletions)> still_due;
+    RuntimeHooks hooks;
+    std::shared_ptr<RuntimeView> view;
+  };
+  Executor(Parts parts, ExecutorOptions options);
+
+  // Executes the plan; returns when every request has been answered. Not to be called again before. Events of the
+  // plan are not sent here: they are in `plan` for the recorder.
+  boost::asio::awaitable<Execution> execute(Plan plan);
+
+  [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
+  [[nodiscard]] bool crashed() const { return crashed_; }
+  // Writes for a node's change that are planned still and were answered by 403: by node, with the missing right.
+  [[nodiscard]] std::map<std::string, std::string> refused_writes() const;
+  // How many things are remembered from pass to pass: what backs off, what was refused, statuses just sent, lines of a
+  // dry run. What is over and not planned any more is forgotten at the next pass.
+  [[nodiscard]] std::size_t remembered() const {
+    return backoff_.size() + retry_at_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
+  }
+  // Cancels the requests in flight; execute() returns soon.
+  void cancel() { workers_.cancel(); }
+  // As if the process had died: nothing more is sent.
+  void crash() {
+    crashed_ = true;
+    cancel();
+  }
+
+ private:
+  enum class Outcome {
+    done,
+    skipped,  // Nothing left to do: the object is gone or exists already.
+    stopped,  // This chain goes no further in this pass.
+  };
+  struct Run {
+    Schedule schedule;
+    Execution result;
+    bool records_ok = true;
+    std::vector<Chain> reservations;       // Deletions of KAI's reservation pods.
+    std::vector<Chain>* chains = nullptr;  // Those being worked on.
+    std::size_t next = 0;
+    std::map<std::string, std::shared_ptr<const Node>> planned_from;  // Nodes to disrupt, as the plan saw them.
+  };
+  using RunPtr = std::shared_ptr<Run>;
+
+  boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain>* chains);
+  boost::asio::awaitable<void> work(RunPtr run);
+  boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
+  boost::asio::awaitable<void> collect_reservations(RunPtr run);
+  boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
+  boost::asio::awaitable<Outcome> perform(RunPtr run, PlannedAction planned);
+  boost::asio::awaitable<k8s::Result<std::string>> send(PlannedAction planned);
+  boost::asio::awaitable<k8s::Result<std::string>> send_object(Action action, k8s::WriteOptions options);
+  boost::asio::awaitable<k8s::Result<std::string>> send_pod(Action action, k8s::WriteOptions options);
+
+  [[nodiscard]] std::optional<Duration> not_before(const PlannedAction& planned);
+  [[nodiscard]] std::optional<Duration> status_wait(const PlannedAction& planned) const;
+  Outcome succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer);
+  Outcome fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
+  void back_off(const RunPtr& run, const PlannedAction& planned, std::optional<Duration> wait);
+  void give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
+  void tell(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
+  void report_remembered(const RunPtr& run);
+  void forget_what_is_over(const Plan& plan);
+  void forget(const std::string& subject);
+  void defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait);
+  void note_dry_run(const Plan& plan);
+  void keep_state_in_memory(Plan& plan);
+  [[nodiscard]] std::string apply_body(const WriteConfigMap& write) const;
+  [[nodiscard]] std::string status_body(const PatchStatus& patch) const;
+  void count(const PlannedAction& planned, const std::string& result);
+
+  Parts parts_;
+  ExecutorOptions options_;
+  RateLimiter backoff_;
+  std::map<std::string, MonoTime> retry_at_;  // By subject of one action, or "get nodes n"; a key of each backoff.
+  struct Terminal {
+    PlannedAction action;
+    k8s::Error error;
+    MonoTime retry_at;
+  };
+  std::map<std::string, Terminal> terminal_;  // By subject of one action.
+  struct SentStatus {
+    std::string phase;
+    MonoTime at;
+  };
+  std::map<std::string, SentStatus> statuses_;  // Of the last status_interval.
+  std::set<std::string> dry_run_logged_;
+  std::int64_t in_flight_ = 0;
+  std::uint64_t writes_ = 0;
+  std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
+  bool crashed_ = false;
+  TaskGroup workers_;
+};
+
+// `phase` of a status text; empty without one.
+[[nodiscard]] std::string phase_of_status(const std::string& status_json);
+// Of a reservation pod of KAI: sent only after a last look, and once.
+[[nodiscard]] bool is_reservation_deletion(const PlannedAction& planned);
+// Names one object and verb ("patch nodes n1"): what backs off when it fails, and how logs call it.
+[[nodiscard]] std::string subject_of(const PlannedAction& planned);
+
+}  // namespace gso

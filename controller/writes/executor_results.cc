@@ -1,0 +1,327 @@
+// Sending one action, and what its answer means.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "controller/writes/executor.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+namespace {
+
+using Json = nlohmann::json;
+
+// metadata.resourceVersion of a written object; empty when it cannot be read.
+std::string resource_version_of(const std::string& kind, const std::string& json) {
+  const auto version = [](const auto& object) { return object ? object->meta.resource_version : std::string(); };
+  if (kind == "Node") return version(project_node(json));
+  if (kind == "ConfigMap") return version(project_configmap(json));
+  if (kind == "SharingPolicy") return version(project_sharing_policy(json));
+  if (kind == "SharingRollout") return version(project_sharing_rollout(json));
+  if (kind == "DaemonSet") return version(project_daemonset(json));
+  return {};
+}
+
+ObjectKey key_of(const ObjectRef& object) {
+  return {object.ns, object.name};
+}
+
+std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
+  if (error.reason != k8s::Reason::forbidden) return "the request itself must change";
+  const Verb verb = verb_of(planned.action);
+  const ObjectRef target = target_of(planned.action);
+  std::string text = fmt::format("grant the verb {} on {}", verb.verb, verb.resource);
+  const bool evicts = std::holds_alternative<EvictPod>(planned.action);
+  if (!target.ns.empty()) text += fmt::format(" in namespace {}", target.ns);
+  const bool reservation = planned.reconciler == kReservationGc;
+  const bool restarts = std::holds_alternative<RestartDaemonSet>(planned.action);
+  const char* value = evicts                           ? "eviction.enabled"
+                      : restarts                       ? "daemonSetRestart.enabled"
+                      : planned.reason == kRejectedPod ? "rejectedPods.namespaces"
+                      : reservation                    ? "kai.reservationNamespaces"
+                                                       : "operandNamespaces";
+  if (evicts || !target.ns.empty()) text += fmt::format(" (chart value {})", value);
+  return text;
+}
+
+std::string restart_body(const RestartDaemonSet& restart) {
+  const Json annotations{{kRestartedForAnnotation, restart.restarted_for}};
+  Json body{{"metadata", {{"resourceVersion", restart.resource_version}}}};
+  body["spec"]["template"]["metadata"]["annotations"] = annotations;
+  return body.dump();
+}
+
+// A budget that has nothing to spare (429), or several of them for one pod, which the API server refuses (500). A 429
+// without that word is its own overload.
+bool is_budget(const k8s::Error& error) {
+  return error.message.find("disruption budget") != std::string::npos ||
+         error.message.find("PodDisruptionBudget") != std::string::npos;
+}
+
+// The write may have happened although no answer says so.
+bool ambiguous(k8s::Reason reason) {
+  return reason == k8s::Reason::timeout || reason == k8s::Reason::transport || reason == k8s::Reason::decode ||
+         reason == k8s::Reason::unavailable;
+}
+
+}  // namespace
+
+std::string phase_of_status(const std::string& status_json) {
+  const Json status = Json::parse(status_json, nullptr, false);
+  if (!status.is_object()) return {};
+  auto phase = status.find("phase");
+  return phase != status.end() && phase->is_string() ? phase->get<std::string>() : std::string();
+}
+
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send(PlannedAction planned) {
+  k8s::WriteOptions options;
+  options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
+  const bool once = is_reservation_deletion(planned);
+  int attempts = 0;
+  options.before_send = [this, &planned, once, attempts]() mutable -> k8s::Result<void> {
+    if (once && attempts++ > 0)
+      return k8s::fail(k8s::Reason::unavailable, "not deleted yet: before another attempt it is looked at again");
+    if (crashed_) return k8s::fail(k8s::Reason::cancelled, "stopped");
+    k8s::Result<void> allowed = parts_.gate.check();
+    if (allowed && parts_.hooks.before_write) parts_.hooks.before_write(planned);
+    return allowed;
+  };
+  const bool pod =
+      std::holds_alternative<DeletePod>(planned.action) || std::holds_alternative<EvictPod>(planned.action);
+  k8s::Result<std::string> answer = k8s::fail(k8s::Reason::cancelled, "");
+  if (pod) {
+    answer = co_await send_pod(planned.action, options);
+  } else {
+    answer = co_await send_object(planned.action, options);
+  }
+  co_return answer;
+}
+
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Action action, k8s::WriteOptions options) {
+  const k8s::Gvr pods{"", "v1", "pods"};
+  k8s::DeleteOptions preconditions;
+  k8s::Result<void> answer;
+  if (const auto* remove = std::get_if<DeletePod>(&action)) {
+    preconditions.uid = remove->uid;
+    preconditions.resource_version = remove->resource_version.value_or("");
+    preconditions.grace_period_seconds = remove->grace_period_seconds;
+    answer = co_await parts_.client->remove(pods, remove->pod, preconditions, options);
+  } else {
+    const auto& evict = std::get<EvictPod>(action);
+    preconditions.uid = evict.uid;
+    answer = co_await parts_.client->evict(evict.pod, preconditions, options);
+  }
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return std::string();
+}
+
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action action, k8s::WriteOptions options) {
+  k8s::ApiClient* client = parts_.client;
+  const ObjectRef target = target_of(action);
+  const k8s::Gvr resource = resource_of(target);
+  const ObjectKey key = key_of(target);
+  k8s::Result<std::string> answer = k8s::fail(k8s::Reason::invalid, "no request for this action");
+  if (const auto* node = std::get_if<PatchNode>(&action)) {
+    const std::string body = merge_patch_of(*node);
+    answer = co_await client->merge_patch(resource, key, body, options);
+  } else if (const auto* write = std::get_if<WriteConfigMap>(&action)) {
+    const std::string body = apply_body(*write);
+    // Every key that is sent is ours: in the state ConfigMap all of them, in the plugin's those that we named.
+    options.force = true;
+    answer = co_await client->apply(resource, key, body, options);
+  } else if (const auto* create = std::get_if<CreateObject>(&action)) {
+    answer = co_await client->create(resource, target.ns, create->json, options);
+  } else if (const auto* status = std::get_if<PatchStatus>(&action)) {
+    const std::string body = status_body(*status);
+    options.subresource = "status";
+    answer = co_await client->merge_patch(resource, key, body, options);
+  } else if (const auto* finalizers = std::get_if<PatchFinalizers>(&action)) {
+    const Json body{
+        {"metadata", {{"resourceVersion", finalizers->resource_version}, {"finalizers", finalizers->finalizers}}}};
+    const std::string text = body.dump();
+    answer = co_await client->merge_patch(resource, key, text, options);
+  } else if (const auto* restart = std::get_if<RestartDaemonSet>(&action)) {
+    const std::string text = restart_body(*restart);
+    answer = co_await client->merge_patch(resource, key, text, options);
+  } else if (const auto* remove = std::get_if<DeleteObject>(&action)) {
+    k8s::DeleteOptions preconditions;
+    preconditions.uid = remove->object.uid;
+    preconditions.propagation_policy = "Background";
+    const k8s::Result<void> removed = co_await client->remove(resource, key, preconditions, options);
+    answer = std::string();
+    if (!removed) answer = std::unexpected(removed.error());
+  }
+  co_return answer;
+}
+
+std::string Executor::apply_body(const WriteConfigMap& write) const {
+  // What an apply leaves out, it removes: keys of ours that are to stay are part of every apply. Ours are all keys of
+  // the state ConfigMap, and in the plugin's ConfigMap those that our field manager owns ("gso-…").
+  Json data = Json::object();
+  if (const ConfigMap* now = parts_.world->configmaps.find(write.config_map)) {
+    const bool state = write.config_map == options_.state_config_map;
+    for (const auto& [key, text] : now->data) {
+      if ((state || now->our_keys.contains(key)) && !write.remove.contains(key)) data[key] = *text;
+    }
+  }
+  for (const auto& [key, text] : write.set) data[key] = text;
+  const Json body{{"apiVersion", "v1"},
+                  {"kind", "ConfigMap"},
+                  {"metadata", {{"name", write.config_map.name}, {"namespace", write.config_map.ns}}},
+                  {"data", std::move(data)}};
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string Executor::status_body(const PatchStatus& patch) const {
+  std::string before;
+  const ObjectKey key = key_of(patch.object);
+  if (const SharingPolicy* policy = parts_.world->policies.find(key); policy && patch.object.kind == "SharingPolicy") {
+    before = policy->status_json;
+  }
+  if (const SharingRollout* found = parts_.world->rollouts.find(key); found && patch.object.kind == "SharingRollout") {
+    before = found->status_json;
+  }
+  return R"({"status":)" + merge_patch_between(before, patch.status_json) + "}";
+}
+
+void Executor::count(const PlannedAction& planned, const std::string& result) {
+  const Verb verb = verb_of(planned.action);
+  parts_.metrics->add("gpusharing_writes_total",
+                      {{"verb", verb.verb}, {"kind", target_of(planned.action).kind}, {"result", result}});
+  if (planned.reconciler == kReservationGc && std::holds_alternative<DeletePod>(planned.action)) {
+    parts_.metrics->add("gpusharing_reservation_gc_total", {{"decision", result == "ok" ? "deleted" : "failed"}});
+  }
+}
+
+Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer) {
+  const std::string subject = subject_of(planned);
+  const ObjectRef target = target_of(planned.action);
+  ++run->result.succeeded;
+  count(planned, "ok");
+  forget(subject);
+  if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
+    run->result.evictions[planned.node][evicted->uid] = {};
+  }
+  if (std::holds_alternative<PatchNode>(planned.action)) {
+    parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.reason}});
+  }
+  if (const auto* status = std::get_if<PatchStatus>(&planned.action)) {
+    statuses_[subject] = {phase_of_status(status->status_json), parts_.clock->monotonic()};
+  }
+  if (std::holds_alternative<DeletePod>(planned.action) || std::holds_alternative<EvictPod>(planned.action) ||
+      std::holds_alternative<DeleteObject>(planned.action)) {
+    parts_.expectations->deleted(target, target.uid);
+  } else if (const std::string version = resource_version_of(target.kind, answer); !version.empty()) {
+    parts_.expectations->written(target, version);
+  } else {
+    parts_.expectations->unknown(target);
+  }
+  const bool status = std::holds_alternative<PatchStatus>(planned.action) || planned.reason == kStatusChanged;
+  const LogLevel level = status ? LogLevel::debug : LogLevel::info;
+  parts_.log->log(level, "Wrote",
+                  {{"action", subject},
+                   {"reconciler", planned.reconciler},
+                   {"reason", planned.reason},
+                   {"detail", planned.message}});
+  return Outcome::done;
+}
+
+Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
+  const ObjectRef target = target_of(planned.action);
+  const auto* remove = std::get_if<DeletePod>(&planned.action);
+  const bool deletion = remove != nullptr || std::holds_alternative<EvictPod>(planned.action) ||
+                        std::holds_alternative<DeleteObject>(planned.action);
+  // Another uid means that the pod we meant is gone. A resourceVersion precondition may be what failed instead.
+  const bool gone =
+      error.reason == k8s::Reason::not_found || (deletion && error.reason == k8s::Reason::conflict &&
+                                                 (remove == nullptr || !remove->resource_version.has_value()));
+  if ((gone && deletion) ||
+      (error.reason == k8s::Reason::already_exists && std::holds_alternative<CreateObject>(planned.action))) {
+    ++run->result.succeeded;
+    count(planned, "ok");
+    forget(subject_of(planned));
+    return Outcome::skipped;
+  }
+  count(planned, std::string(k8s::to_string(error.reason)));
+  if (error.reason == k8s::Reason::cancelled) {
+    defer(run, "lease", 1, std::nullopt);
+    return Outcome::stopped;
+  }
+  ++run->result.failed;
+  if (is_reservation_deletion(planned)) {
+    KaiLookups::Refusal& refusal = parts_.world->kai.lookups.refusals[remove->uid];
+    refusal.at = parts_.clock->now();
+    ++refusal.count;
+  }
+  if (gone) {
+    // The Node (or our object) was deleted meanwhile; its watch will say so.
+    parts_.log->info("The object to write is gone", {{"action", subject_of(planned)}});
+    back_off(run, planned, std::nullopt);
+  } else if (error.reason == k8s::Reason::forbidden || error.reason == k8s::Reason::invalid) {
+    give_up(run, planned, error);
+  } else {
+    parts_.log->warning("Write failed", {{"action", subject_of(planned)}, {"error", error.message}});
+    std::optional<Duration> wait = error.retry_after;
+    if (std::holds_alternative<EvictPod>(planned.action) && is_budget(error)) {
+      wait = std::max<Duration>(wait.value_or(Duration::zero()), options_.eviction_retry);
+      run->result.findings.push_back({Severity::warning, target, std::string(kPdbRefuses), error.message});
+      run->result.evictions[planned.node][target.uid] = {error.message, false};
+    }
+    back_off(run, planned, wait);
+    if (error.reason == k8s::Reason::conflict || ambiguous(error.reason)) parts_.expectations->unknown(target);
+  }
+  return Outcome::stopped;
+}
+
+void Executor::back_off(const RunPtr& run, const PlannedAction& planned, std::optional<Duration> wait) {
+  const std::string subject = subject_of(planned);
+  const MonoTime now = parts_.clock->monotonic();
+  const Duration grown = backoff_.when(subject, now);
+  const Duration chosen = std::max(grown, wait.value_or(Duration::zero()));
+  retry_at_[subject] = now + chosen;
+  run->result.requeue_after = std::min(run->result.requeue_after.value_or(chosen), chosen);
+}
+
+void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
+  const std::string subject = subject_of(planned);
+  forget(subject);            // It waits for its own time now, and would start anew after it.
+  run->result.replan = true;  // So that statuses say it.
+  terminal_.insert_or_assign(subject, Terminal{planned, error, parts_.clock->monotonic() + options_.terminal_retry});
+  const Duration wait = options_.terminal_retry;
+  run->result.requeue_after = std::min(run->result.requeue_after.value_or(wait), wait);
+  parts_.metrics->add("controller_runtime_terminal_reconcile_errors_total", {{"controller", planned.reconciler}});
+  parts_.log->error("Write was refused",
+                    {{"action", subject}, {"error", error.message}, {"remedy", remedy(planned, error)}});
+  tell(run, planned, error);
+}
+
+std::map<std::string, std::string> Executor::refused_writes() const {
+  std::map<std::string, std::string> out;
+  for (const auto& [subject, refused] : terminal_) {
+    const PlannedAction& planned = refused.action;
+    const bool of_change = !planned.node.empty() && !std::holds_alternative<EvictPod>(planned.action);
+    if (!of_change || refused.error.reason != k8s::Reason::forbidden) continue;
+    out.emplace(planned.node, fmt::format("{}; {}", refused.error.message, remedy(planned, refused.error)));
+  }
+  return out;
+}
+
+void Executor::tell(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
+  const ObjectRef target = target_of(planned.action);
+  const bool forbidden = error.reason == k8s::Reason::forbidden;
+  const std::string text = fmt::format("{}; {}", error.message, remedy(planned, error));
+  if (const auto* evict = std::get_if<EvictPod>(&planned.action); evict != nullptr && forbidden)
+    run->result.evictions[planned.node][evict->uid] = {text, true};
+  run->result.findings.push_back({Severity::error, target, std::string(forbidden ? kForbidden : "Invalid"), text});
+  run->result.events.push_back({.regarding = target,
+                                .warning = true,
+                                .reason = std::string(forbidden ? kForbidden : "Invalid"),
+                                .action = planned.reason.empty() ? "Write" : planned.reason,
+                                .note = text});
+}
+
+}  // namespace gso

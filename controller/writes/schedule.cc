@@ -1,0 +1,233 @@
+// Arranging and merging the actions of one pass.
+#include "controller/writes/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+namespace gso {
+namespace {
+
+using Json = nlohmann::json;
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+std::string subject_of(const PlannedAction& planned) {
+  if (!planned.node.empty()) return "node/" + planned.node;
+  if (const auto* patch = std::get_if<PatchNode>(&planned.action)) return "node/" + patch->name;
+  const ObjectRef target = target_of(planned.action);
+  return fmt::format("{}/{}/{}", target.kind, target.ns, target.name);
+}
+
+Chain& chain_for(std::vector<Chain>& chains, std::unordered_map<std::string, std::size_t>& index,
+                 const PlannedAction& planned) {
+  const std::string subject = subject_of(planned);
+  auto [it, fresh] = index.try_emplace(subject, chains.size());
+  if (fresh) {
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    chains.push_back({subject, patch != nullptr ? patch->name : planned.node, {}});
+  }
+  return chains[it->second];
+}
+
+// Adds one map's entries to another's; names the keys whose value differs.
+void merge_values(std::map<std::string, std::string>& into, std::set<std::string>& removed,
+                  const std::map<std::string, std::string>& from, std::vector<std::string>& clashes) {
+  for (const auto& [key, value] : from) {
+    auto it = into.find(key);
+    if ((it != into.end() && it->second != value) || removed.erase(key) > 0) clashes.push_back(key);
+    into[key] = value;
+  }
+}
+
+void merge_removals(std::set<std::string>& into, std::map<std::string, std::string>& set,
+                    const std::set<std::string>& from, std::vector<std::string>& clashes) {
+  for (const std::string& key : from) {
+    if (set.erase(key) > 0) clashes.push_back(key);
+    into.insert(key);
+  }
+}
+
+// Folds `part` into `whole`; returns the keys on which they disagree.
+std::vector<std::string> merge(PatchNode& whole, const PatchNode& part) {
+  std::vector<std::string> clashes;
+  merge_values(whole.set, whole.remove, part.set, clashes);
+  merge_removals(whole.remove, whole.set, part.remove, clashes);
+  merge_values(whole.set_annotations, whole.remove_annotations, part.set_annotations, clashes);
+  merge_removals(whole.remove_annotations, whole.set_annotations, part.remove_annotations, clashes);
+  if (part.unschedulable) {
+    if (whole.unschedulable && whole.unschedulable != part.unschedulable) clashes.emplace_back("spec.unschedulable");
+    whole.unschedulable = part.unschedulable;
+  }
+  // Parts of one pass come from one view, so a second resourceVersion can only be the same one.
+  if (part.resource_version) whole.resource_version = part.resource_version;
+  return clashes;
+}
+
+void add_patch(Chain& chain, const PlannedAction& planned, std::vector<Finding>& findings) {
+  const auto& part = std::get<PatchNode>(planned.action);
+  auto it = std::find_if(chain.steps.begin(), chain.steps.end(),
+                         [](const PlannedAction& step) { return std::holds_alternative<PatchNode>(step.action); });
+  if (it == chain.steps.end()) {
+    chain.steps.push_back(planned);
+    chain.steps.back().node = part.name;
+    return;
+  }
+  const std::vector<std::string> clashes = merge(std::get<PatchNode>(it->action), part);
+  it->disruptive = it->disruptive || planned.disruptive;
+  for (const std::string& key : clashes) {
+    findings.push_back({Severity::error,
+                        {"v1", "Node", "", part.name, ""},
+                        "ConflictingWrites",
+                        fmt::format("{} and {} want different values for {}; {} wins", it->reconciler,
+                                    planned.reconciler, key, planned.reconciler)});
+  }
+  if (it->reconciler != planned.reconciler) it->reconciler += "+" + planned.reconciler;
+  if (it->reason != planned.reason) it->reason += "+" + planned.reason;
+  if (!planned.message.empty() && it->message != planned.message) {
+    it->message += (it->message.empty() ? "" : "; ") + planned.message;
+  }
+}
+
+Json diff(const Json& before, const Json& after) {
+  Json patch = Json::object();
+  for (const auto& [key, value] : after.items()) {
+    auto it = before.find(key);
+    if (it != before.end() && it->is_object() && value.is_object()) {
+      Json inner = diff(*it, value);
+      if (!inner.empty()) patch[key] = std::move(inner);
+    } else if (it == before.end() || *it != value) {
+      patch[key] = value;
+    }
+  }
+  for (const auto& [key, value] : before.items()) {
+    if (!after.contains(key)) patch[key] = nullptr;
+  }
+  return patch;
+}
+
+Json values_json(const std::map<std::string, std::string>& set, const std::set<std::string>& remove) {
+  Json out = Json::object();
+  for (const auto& [key, value] : set) out[key] = value;
+  for (const std::string& key : remove) out[key] = nullptr;
+  return out;
+}
+
+}  // namespace
+
+bool Chain::disruptive() const {
+  return std::any_of(steps.begin(), steps.end(), [](const PlannedAction& step) { return step.disruptive; });
+}
+
+Schedule arrange(const Plan& plan) {
+  Schedule out;
+  std::unordered_map<std::string, std::size_t> records;
+  std::unordered_map<std::string, std::size_t> subjects;
+  std::unordered_map<std::string, std::size_t> statuses;
+  for (const PlannedAction& planned : plan.actions) {
+    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) {
+      out.events.push_back(*event);
+    } else if (std::holds_alternative<PatchNode>(planned.action)) {
+      add_patch(chain_for(out.subjects, subjects, planned), planned, out.findings);
+    } else if (std::holds_alternative<CreateObject>(planned.action) ||
+               std::holds_alternative<WriteConfigMap>(planned.action) ||
+               std::holds_alternative<PatchFinalizers>(planned.action)) {
+      chain_for(out.records, records, planned).steps.push_back(planned);
+    } else if (std::holds_alternative<PatchStatus>(planned.action) ||
+               std::holds_alternative<DeleteObject>(planned.action)) {
+      chain_for(out.statuses, statuses, planned).steps.push_back(planned);
+    } else {
+      chain_for(out.subjects, subjects, planned).steps.push_back(planned);
+    }
+  }
+  return out;
+}
+
+ObjectRef target_of(const Action& action) {
+  const auto pod = [](const k8s::ObjectKey& key, const std::string& uid) {
+    return ObjectRef{"v1", "Pod", key.ns, key.name, uid};
+  };
+  return std::visit(
+      Overloaded{
+          [](const PatchNode& a) { return ObjectRef{"v1", "Node", "", a.name, ""}; },
+          [&](const DeletePod& a) { return pod(a.pod, a.uid); },
+          [&](const EvictPod& a) { return pod(a.pod, a.uid); },
+          [](const WriteConfigMap& a) { return ObjectRef{"v1", "ConfigMap", a.config_map.ns, a.config_map.name, ""}; },
+          [](const CreateObject& a) { return a.object; },
+          [](const PatchStatus& a) { return a.object; },
+          [](const DeleteObject& a) { return a.object; },
+          [](const PatchFinalizers& a) { return a.object; },
+          [](const RestartDaemonSet& a) {
+            return ObjectRef{"apps/v1", "DaemonSet", a.daemonset.ns, a.daemonset.name, ""};
+          },
+          [](const RecordEvent& a) { return a.regarding; },
+      },
+      action);
+}
+
+Verb verb_of(const Action& action) {
+  const std::string resource = resource_of(target_of(action)).resource;
+  return std::visit(Overloaded{
+                        [&](const PatchNode&) { return Verb{"patch", resource}; },
+                        [&](const DeletePod&) { return Verb{"delete", resource}; },
+                        [&](const EvictPod&) { return Verb{"create", resource + "/eviction"}; },
+                        [&](const WriteConfigMap&) { return Verb{"patch", resource}; },
+                        [&](const CreateObject&) { return Verb{"create", resource}; },
+                        [&](const PatchStatus&) { return Verb{"patch", resource + "/status"}; },
+                        [&](const DeleteObject&) { return Verb{"delete", resource}; },
+                        [&](const PatchFinalizers&) { return Verb{"patch", resource}; },
+                        [&](const RestartDaemonSet&) { return Verb{"patch", resource}; },
+                        [&](const RecordEvent&) { return Verb{"create", "events"}; },
+                    },
+                    action);
+}
+
+k8s::Gvr resource_of(const ObjectRef& object) {
+  k8s::Gvr out;
+  const std::size_t slash = object.api_version.find('/');
+  if (slash == std::string::npos) {
+    out.version = object.api_version;
+  } else {
+    out.group = object.api_version.substr(0, slash);
+    out.version = object.api_version.substr(slash + 1);
+  }
+  out.resource = object.kind;
+  std::transform(out.resource.begin(), out.resource.end(), out.resource.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (out.resource.ends_with('y')) {
+    out.resource.replace(out.resource.size() - 1, 1, "ies");
+  } else {
+    out.resource += out.resource.ends_with('s') ? "es" : "s";
+  }
+  return out;
+}
+
+std::string merge_patch_of(const PatchNode& patch) {
+  Json out = Json::object();
+  Json labels = values_json(patch.set, patch.remove);
+  Json annotations = values_json(patch.set_annotations, patch.remove_annotations);
+  if (!labels.empty()) out["metadata"]["labels"] = std::move(labels);
+  if (!annotations.empty()) out["metadata"]["annotations"] = std::move(annotations);
+  if (patch.resource_version) out["metadata"]["resourceVersion"] = *patch.resource_version;
+  // As kubectl uncordon does: the field goes away instead of becoming false.
+  if (patch.unschedulable) out["spec"]["unschedulable"] = *patch.unschedulable ? Json(true) : Json(nullptr);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string merge_patch_between(const std::string& before, const std::string& after) {
+  Json from = Json::parse(before, nullptr, false);
+  if (!from.is_object()) from = Json::object();
+  const Json to = Json::parse(after, nullptr, false);
+  if (!to.is_object()) return "{}";
+  return diff(from, to).dump();
+}
+
+}  // namespace gso

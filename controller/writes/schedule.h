@@ -1,0 +1,54 @@
+// A plan put into the order in which it is executed. Pure: no I/O, no clock.
+//
+//   records   creations and ConfigMap writes: they precede every disruption (a rollout is written before it acts)
+//   subjects  one chain per node (or per object where no node is concerned), each in the plan's order
+//   statuses  status patches and deletions of our own objects: last
+//
+// All PatchNode parts of one node become one merge patch, at the place of the first: one writer per Node.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "k8sclient/value/object.h"
+#include "reconcilers/model/plan.h"
+
+namespace gso {
+
+struct Chain {
+  std::string subject;  // "node/<name>" or "<Kind>/<ns>/<name>": chains of one subject never run side by side.
+  std::string node;     // Empty when no node is concerned.
+  std::vector<PlannedAction> steps;
+  [[nodiscard]] bool disruptive() const;
+};
+
+struct Schedule {
+  std::vector<Chain> records;
+  std::vector<Chain> subjects;
+  std::vector<Chain> statuses;
+  std::vector<RecordEvent> events;
+  // Two reconcilers want different values for one key of a node: a bug in them. The later one wins.
+  std::vector<Finding> findings;
+};
+
+[[nodiscard]] Schedule arrange(const Plan& plan);
+
+// What is written to: {"v1", "Node", "", "n1"}.
+[[nodiscard]] ObjectRef target_of(const Action& action);
+// "patch", "delete", "evict", "apply", "create", "patch" (status): the RBAC verb, and its resource ("nodes",
+// "pods/eviction", "sharingrollouts/status").
+struct Verb {
+  std::string verb;
+  std::string resource;
+};
+[[nodiscard]] Verb verb_of(const Action& action);
+// {"gpusharing.dev", "v1alpha1", "sharingrollouts"}. Plural by Kubernetes' rules (policy -> policies).
+[[nodiscard]] k8s::Gvr resource_of(const ObjectRef& object);
+
+// The JSON merge patch of a PatchNode.
+[[nodiscard]] std::string merge_patch_of(const PatchNode& patch);
+// The JSON merge patch (RFC 7386) that turns `before` into `after`; both are JSON texts, an unreadable or empty
+// `before` counts as {}. "{}" when nothing changes.
+[[nodiscard]] std::string merge_patch_between(const std::string& before, const std::string& after);
+
+}  // namespace gso

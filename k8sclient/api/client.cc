@@ -1,0 +1,215 @@
+#include "k8sclient/api/client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/system/system_error.hpp>
+#include <utility>
+
+#include "k8sclient/api/list_page.h"
+#include "k8sclient/api/status.h"
+#include "k8sclient/value/paths.h"
+
+namespace k8s {
+namespace {
+
+namespace asio = boost::asio;
+
+std::string what_of(std::string_view verb, const Gvr& gvr, const ObjectKey& key) {
+  return fmt::format("{} {} {}", verb, gvr.resource, to_string(key));
+}
+std::string what_of(std::string_view verb, const Gvr& gvr, std::string_view ns) {
+  return ns.empty() ? fmt::format("{} {}", verb, gvr.resource) : fmt::format("{} {} in {}", verb, gvr.resource, ns);
+}
+
+std::chrono::milliseconds attempt_timeout(std::chrono::milliseconds most, MonoTime now, MonoTime deadline) {
+  if (deadline == MonoTime::never()) return most;
+  // Rounded up: a rest below a millisecond must not become "no timeout".
+  return std::min(most, std::chrono::ceil<std::chrono::milliseconds>(deadline - now));
+}
+
+}  // namespace
+
+ApiClient::ApiClient(Transport* transport, Clock* clock, ClientOptions options)
+    : transport_(transport), clock_(clock), options_(std::move(options)), random_(options_.seed) {}
+
+Duration ApiClient::backoff(int attempt) {
+  Duration delay = options_.first_backoff;
+  for (int i = 0; i < attempt && delay < options_.last_backoff; ++i) delay *= 2;
+  delay = std::min(delay, options_.last_backoff);
+  std::uniform_real_distribution<double> jitter(1.0, 1.5);
+  return std::chrono::duration_cast<Duration>(delay * jitter(random_));
+}
+
+void ApiClient::record(const Call& call, int status, MonoTime begun, bool retry) {
+  if (!options_.on_request) return;
+  options_.on_request({call.verb, call.resource, status, clock_->monotonic() - begun, retry});
+}
+
+// Whether the same call may be sent again after `error`.
+bool ApiClient::may_retry(const Call& call, const Error& error) {
+  if (error.reason == Reason::too_many_requests) return call.retry_429;
+  if (call.write) return error.http_status == 503 && error.retry_after.has_value();
+  return error.reason == Reason::transport || error.reason == Reason::timeout || error.http_status >= 500;
+}
+
+asio::awaitable<Result<void>> ApiClient::wait_before_retry(Duration delay) {
+  bool cancelled = false;
+  try {
+    co_await clock_->sleep_for(delay);
+  } catch (const boost::system::system_error&) {
+    cancelled = true;
+  }
+  if (cancelled) co_return fail(Reason::cancelled, "cancelled while waiting to retry");
+  co_return Result<void>{};
+}
+
+asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call call) {
+  Duration waited{0};
+  std::string last_failure;
+  for (int attempt = 0;; ++attempt) {
+    const MonoTime begun = clock_->monotonic();
+    if (begun >= call.deadline) {
+      co_return fail(Reason::timeout, fmt::format("{}: the deadline passed before it was sent{}", call.what,
+                                                  last_failure.empty() ? "" : "; before that: " + last_failure));
+    }
+    if (call.before_send) {
+      if (Result<void> allowed = call.before_send(); !allowed) co_return std::unexpected(allowed.error());
+    }
+    HttpRequest request = call.request;
+    request.timeout = attempt_timeout(options_.request_timeout, begun, call.deadline);
+    Result<HttpResponse> answer = co_await transport_->send(std::move(request));
+    record(call, answer ? answer->status : 0, begun, attempt > 0);
+    if (answer && answer->status < 300) co_return answer;
+
+    Error error;
+    if (answer) {
+      error = error_from_answer(answer->status, answer->body, answer->header("retry-after"), call.what);
+    } else {
+      error = answer.error();
+      error.message = fmt::format("{}: {}", call.what, error.message);
+    }
+    if (!may_retry(call, error) || attempt >= options_.max_retries) co_return std::unexpected(std::move(error));
+    const Duration asked = error.retry_after.value_or(std::chrono::milliseconds(0));
+    const Duration delay = std::max(backoff(attempt), asked);
+    const bool too_late = call.deadline != MonoTime::never() && clock_->monotonic() + delay >= call.deadline;
+    if (too_late || waited + delay > options_.max_retry_wait) co_return std::unexpected(std::move(error));
+    waited += delay;
+    last_failure = std::move(error.message);
+    Result<void> slept = co_await wait_before_retry(delay);
+    if (!slept) co_return std::unexpected(slept.error());
+  }
+}
+
+asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std::string resource, std::string path,
+                                                      std::string what, std::string accept, CallOptions options) {
+  Call call;
+  call.request.path = std::move(path);
+  call.request.accept = std::move(accept);
+  call.request.channel = options.channel;
+  call.verb = verb;
+  call.resource = std::move(resource);
+  call.what = std::move(what);
+  call.deadline = options.deadline;
+  Result<HttpResponse> answer = co_await execute(std::move(call));
+  co_return answer;
+}
+
+asio::awaitable<Result<std::string>> ApiClient::get(Gvr gvr, ObjectKey key, CallOptions options) {
+  Result<HttpResponse> answer =
+      co_await read("GET", gvr.resource, object_path(gvr, key), what_of("get", gvr, key), "application/json", options);
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return std::move(answer->body);
+}
+
+asio::awaitable<Result<std::string>> ApiClient::get_path(std::string path, CallOptions options) {
+  std::string what = "get " + path;
+  Result<HttpResponse> answer =
+      co_await read("GET", path.substr(0, path.find('?')), path, std::move(what), "application/json", options);
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return std::move(answer->body);
+}
+
+asio::awaitable<Result<ListPage>> ApiClient::list_page(Gvr gvr, ListOptions options, std::string continue_token,
+                                                       ItemSink* sink) {
+  const int limit = options.page_limit > 0 ? options.page_limit : options_.page_limit;
+  Query query;
+  query.add("labelSelector", options.label_selector.to_string())
+      .add("fieldSelector", options.field_selector.to_string())
+      .add("limit", std::int64_t{limit});
+  if (continue_token.empty()) {
+    query.add("resourceVersion", options.resource_version);
+    query.add("resourceVersionMatch", options.resource_version_match);
+  } else {
+    query.add("continue", continue_token);  // The token carries the resourceVersion; naming one beside it is refused.
+  }
+  const std::string what = what_of("list", gvr, options.ns);
+  Result<HttpResponse> answer = co_await read("LIST", gvr.resource, collection_path(gvr, options.ns) + query.str(),
+                                              what, "application/json", options.call);
+  if (!answer) co_return std::unexpected(answer.error());
+  Result<ListPage> page = decode_list_page(std::move(answer->body), sink);
+  if (!page) {
+    Error error = page.error();
+    error.message = fmt::format("{}: {}", what, error.message);
+    co_return std::unexpected(std::move(error));
+  }
+  co_return page;
+}
+
+asio::awaitable<Result<std::string>> ApiClient::list(Gvr gvr, ListOptions options, ItemSink* sink) {
+  std::string token;
+  bool restarted = false;
+  while (true) {
+    Result<ListPage> page = co_await list_page(gvr, options, token, sink);
+    if (!page) {
+      if (page.error().reason != Reason::expired || token.empty() || restarted) {
+        co_return std::unexpected(page.error());
+      }
+      restarted = true;
+      token.clear();
+      sink->restart();
+      continue;
+    }
+    if (page->continue_token.empty()) co_return std::move(page->resource_version);
+    token = std::move(page->continue_token);
+  }
+}
+
+asio::awaitable<Result<std::unique_ptr<ByteStream>>> ApiClient::open_watch(Gvr gvr, WatchOptions options) {
+  Query query;
+  query.add("watch", "true")
+      .add("labelSelector", options.label_selector.to_string())
+      .add("fieldSelector", options.field_selector.to_string())
+      .add("resourceVersion", options.resource_version)
+      .add("allowWatchBookmarks", "true")
+      .add("timeoutSeconds", std::int64_t{options.timeout.count()});
+  if (options.send_initial_events) {
+    query.add("sendInitialEvents", "true").add("resourceVersionMatch", "NotOlderThan");
+  }
+  Call call;
+  call.verb = "WATCH";
+  call.resource = gvr.resource;
+  call.what = what_of("watch", gvr, options.ns);
+  call.request.path = collection_path(gvr, options.ns) + query.str();
+  call.request.timeout = options_.request_timeout;
+  const MonoTime begun = clock_->monotonic();
+  Result<std::unique_ptr<ByteStream>> stream = co_await transport_->open(call.request);
+  record(call, stream ? (*stream)->status() : 0, begun, false);
+  if (!stream) {
+    Error error = stream.error();
+    error.message = fmt::format("{}: {}", call.what, error.message);
+    co_return std::unexpected(std::move(error));
+  }
+  if ((*stream)->status() < 300) co_return stream;
+
+  constexpr std::size_t kMostOfAnError = 64U * 1024;
+  std::string body;
+  while (body.size() < kMostOfAnError) {
+    Result<std::string> chunk = co_await (*stream)->read(options_.request_timeout);
+    if (!chunk || chunk->empty()) break;
+    body += *chunk;
+  }
+  co_return std::unexpected(error_from_answer((*stream)->status(), body, (*stream)->header("retry-after"), call.what));
+}
+
+}  // namespace k8s

@@ -1,0 +1,207 @@
+// ApiClient: the Kubernetes verbs over a Transport. Builds paths and bodies, retries what is safe to retry, decodes
+// metav1.Status into Error. Objects go in and out as JSON text; nothing here knows a kind's fields.
+//
+//   auto node = co_await client.get(nodes, {"", "n1"});
+//   if (!node) co_return std::unexpected(node.error());
+//
+// Retries (waiting on Clock, jittered, Retry-After honoured, bounded by ClientOptions and by the call's deadline):
+//   reads   429, 5xx, no answer
+//   writes  429 (never executed), 503 with Retry-After; nothing else, since the write may have happened
+// One-thread only. The Transport and the Clock must outlive the client, the client its calls.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "k8sclient/api/discovery.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/transport/transport.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/object.h"
+#include "k8sclient/value/selectors.h"
+
+namespace k8s {
+
+// One finished exchange, for metrics; the views live for the call only. `status` is 0 when there was no HTTP answer.
+struct RequestRecord {
+  std::string_view verb;  // "GET", "LIST", "WATCH", "POST", "PUT", "PATCH", "APPLY", "DELETE"
+  std::string_view resource;
+  int status = 0;
+  Duration took{0};
+  bool retry = false;  // Not the first attempt of its call.
+};
+
+struct ClientOptions {
+  std::string field_manager = "k8sclient";  // Of every write; at most 128 characters.
+  int page_limit = 100;                     // Objects in one LIST page: bounds memory, not the size of the list.
+  std::chrono::milliseconds request_timeout{30'000};        // One attempt; a nearer deadline shortens it.
+  int max_retries = 5;                                      // After the first attempt.
+  Duration max_retry_wait = std::chrono::seconds(60);       // Waited in all between the attempts of one call.
+  Duration first_backoff = std::chrono::milliseconds(200);  // Doubled each time, up to last_backoff, times 1..1.5.
+  Duration last_backoff = std::chrono::seconds(10);
+  std::uint64_t seed = 0;                                // Of the jitter.
+  std::function<void(const RequestRecord&)> on_request;  // Metrics hook, after each exchange.
+};
+
+struct CallOptions {
+  CallOptions() = default;                // No aggregate: see object.h.
+  MonoTime deadline = MonoTime::never();  // No attempt starts after it, and none outlives it (`timeout`).
+  Channel channel = Channel::unary;
+};
+
+struct WriteOptions {
+  WriteOptions() = default;  // No aggregate: see object.h.
+  MonoTime deadline = MonoTime::never();
+  Channel channel = Channel::unary;
+  std::string subresource;  // "status", "scale", …; empty for the object itself.
+  // Consulted just before each attempt is handed to the transport: the lease check happens then. Its error ends the
+  // call unsent.
+  std::function<Result<void>()> before_send;
+  std::string field_manager;  // Empty: ClientOptions::field_manager.
+  bool force = false;         // apply() only: take over fields that another manager owns.
+  bool dry_run = false;
+};
+
+struct DeleteOptions {
+  DeleteOptions() = default;     // No aggregate: see object.h.
+  std::string uid;               // Preconditions; empty for none.
+  std::string resource_version;  // A mismatch is `conflict`.
+  std::optional<std::int64_t> grace_period_seconds;
+  std::string propagation_policy;  // "Background", "Foreground", "Orphan"; empty: the kind's default.
+};
+
+struct ListOptions {
+  ListOptions() = default;  // No aggregate: see object.h.
+  std::string ns;           // Empty: all namespaces, or a cluster-scoped kind.
+  LabelSelector label_selector;
+  FieldSelector field_selector;
+  std::string resource_version;        // Empty: most recent (a consistent read).
+  std::string resource_version_match;  // "NotOlderThan", "Exact" or empty.
+  int page_limit = 0;                  // 0: ClientOptions::page_limit.
+  CallOptions call;
+};
+
+// Receives a list's items one by one, each as the raw JSON of the object (without apiVersion and kind, as the API
+// server sends items). kJsonPadding bytes past its end are readable.
+class ItemSink {
+ public:
+  virtual ~ItemSink() = default;
+  // The list starts over (its continue token expired): forget what was delivered.
+  virtual void restart() = 0;
+  // An error ends the list with that error.
+  virtual Result<void> item(std::string_view json) = 0;
+};
+
+// ItemSink over a function, which must also forget everything when called with nullopt.
+class ItemFunction final : public ItemSink {
+ public:
+  explicit ItemFunction(std::function<Result<void>(std::optional<std::string_view>)> f) : f_(std::move(f)) {}
+  void restart() override { (void)f_(std::nullopt).has_value(); }
+  Result<void> item(std::string_view json) override { return f_(json); }
+
+ private:
+  std::function<Result<void>(std::optional<std::string_view>)> f_;
+};
+
+struct ListPage {
+  std::string resource_version;
+  std::string continue_token;  // Empty on the last page.
+};
+
+struct WatchOptions {
+  WatchOptions() = default;  // No aggregate: see object.h.
+  std::string ns;
+  LabelSelector label_selector;
+  FieldSelector field_selector;
+  std::string resource_version;
+  bool send_initial_events = false;   // WatchList: resourceVersionMatch=NotOlderThan is added.
+  std::chrono::seconds timeout{290};  // `timeoutSeconds`: the server ends the watch then.
+};
+
+class ApiClient {
+ public:
+  ApiClient(Transport* transport, Clock* clock, ClientOptions options);
+
+  // The object's JSON. Errors: not_found, …
+  boost::asio::awaitable<Result<std::string>> get(Gvr gvr, ObjectKey key, CallOptions options = {});
+  // GET of any path ("/version", "/openapi/v3"), body as it came.
+  boost::asio::awaitable<Result<std::string>> get_path(std::string path, CallOptions options = {});
+  // All pages; memory is bounded by one page. Returns the list's resourceVersion. A continue token that expired
+  // (410) restarts the list once.
+  boost::asio::awaitable<Result<std::string>> list(Gvr gvr, ListOptions options, ItemSink* sink);
+  // One page.
+  boost::asio::awaitable<Result<ListPage>> list_page(Gvr gvr, ListOptions options, std::string continue_token,
+                                                     ItemSink* sink);
+  // Opens a watch with bookmarks. An HTTP status >= 300 is returned as its Error. Not retried: the watcher's business.
+  boost::asio::awaitable<Result<std::unique_ptr<ByteStream>>> open_watch(Gvr gvr, WatchOptions options);
+
+  // Writes return the object as the server stored it.
+  boost::asio::awaitable<Result<std::string>> create(Gvr gvr, std::string ns, std::string json,
+                                                     WriteOptions options = {});
+  boost::asio::awaitable<Result<std::string>> update(Gvr gvr, ObjectKey key, std::string json,
+                                                     WriteOptions options = {});
+  boost::asio::awaitable<Result<std::string>> merge_patch(Gvr gvr, ObjectKey key, std::string json,
+                                                          WriteOptions options = {});
+  boost::asio::awaitable<Result<std::string>> json_patch(Gvr gvr, ObjectKey key, std::string json,
+                                                         WriteOptions options = {});
+  // Server-side apply under the field manager; `json` carries apiVersion, kind and metadata.name.
+  boost::asio::awaitable<Result<std::string>> apply(Gvr gvr, ObjectKey key, std::string json,
+                                                    WriteOptions options = {});
+  boost::asio::awaitable<Result<void>> remove(Gvr gvr, ObjectKey key, DeleteOptions preconditions = {},
+                                              WriteOptions options = {});
+  // policy/v1 Eviction of a pod. `too_many_requests` when a PodDisruptionBudget refuses; that answer is never retried
+  // here (the planner decides when to ask again).
+  boost::asio::awaitable<Result<void>> evict(ObjectKey pod, DeleteOptions preconditions = {},
+                                             WriteOptions options = {});
+
+  // Everything the server serves. Fails only when not even the group list could be read; a group that failed is in
+  // Discovery::failed.
+  boost::asio::awaitable<Result<Discovery>> discover(CallOptions options = {});
+  // Whether one resource is served: false only when well-formed discovery documents say so (404 of the group version
+  // that the group list does not name either), an error when they could not be read.
+  boost::asio::awaitable<Result<bool>> served(Gvr gvr, CallOptions options = {});
+
+  [[nodiscard]] const ClientOptions& options() const { return options_; }
+  [[nodiscard]] Clock* clock() const { return clock_; }
+
+ private:
+  // One call: what is sent and how its attempts are retried.
+  struct Call {
+    Call() = default;
+    HttpRequest request;
+    std::string_view verb;  // A literal.
+    std::string resource;   // For metrics.
+    std::string what;       // "patch nodes n1", leads error messages.
+    MonoTime deadline = MonoTime::never();
+    bool write = false;
+    bool retry_429 = true;
+    std::function<Result<void>()> before_send;
+  };
+  boost::asio::awaitable<Result<HttpResponse>> execute(Call call);
+  boost::asio::awaitable<Result<HttpResponse>> read(std::string_view verb, std::string resource, std::string path,
+                                                    std::string what, std::string accept, CallOptions options);
+  // A write to one object; `word` leads error messages.
+  [[nodiscard]] Call object_call(Method method, std::string_view verb, std::string_view word, const Gvr& gvr,
+                                 const ObjectKey& key, const WriteOptions& options) const;
+  boost::asio::awaitable<Result<std::string>> send_write(Call call, WriteOptions options);
+  boost::asio::awaitable<Result<void>> wait_before_retry(Duration delay);
+  boost::asio::awaitable<Result<void>> discover_root(std::string path, Discovery* found, CallOptions options);
+  boost::asio::awaitable<void> discover_version(std::string name, Discovery* found, CallOptions options);
+  static bool may_retry(const Call& call, const Error& error);
+  Duration backoff(int attempt);
+  void record(const Call& call, int status, MonoTime begun, bool retry);
+
+  Transport* transport_;
+  Clock* clock_;
+  ClientOptions options_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace k8s

@@ -1,0 +1,141 @@
+// The writing verbs of ApiClient.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "k8sclient/api/client.h"
+#include "k8sclient/value/paths.h"
+
+namespace k8s {
+namespace {
+
+namespace asio = boost::asio;
+using Json = nlohmann::json;
+
+std::string what_of(std::string_view verb, const Gvr& gvr, const ObjectKey& key, std::string_view subresource) {
+  return fmt::format("{} {}{}{} {}", verb, gvr.resource, subresource.empty() ? "" : "/", subresource, to_string(key));
+}
+
+// metav1.DeleteOptions.
+Json delete_options_json(const DeleteOptions& options, bool dry_run) {
+  Json out{{"apiVersion", "v1"}, {"kind", "DeleteOptions"}};
+  if (!options.uid.empty()) out["preconditions"]["uid"] = options.uid;
+  if (!options.resource_version.empty()) out["preconditions"]["resourceVersion"] = options.resource_version;
+  if (options.grace_period_seconds) out["gracePeriodSeconds"] = *options.grace_period_seconds;
+  if (!options.propagation_policy.empty()) out["propagationPolicy"] = options.propagation_policy;
+  if (dry_run) out["dryRun"] = {"All"};
+  return out;
+}
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+asio::awaitable<Result<std::string>> ApiClient::send_write(Call call, WriteOptions options) {
+  call.write = true;
+  call.deadline = options.deadline;
+  call.before_send = std::move(options.before_send);
+  call.request.channel = options.channel;
+  Result<HttpResponse> answer = co_await execute(std::move(call));
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return std::move(answer->body);
+}
+
+ApiClient::Call ApiClient::object_call(Method method, std::string_view verb, std::string_view word, const Gvr& gvr,
+                                       const ObjectKey& key, const WriteOptions& options) const {
+  const bool post = method == Method::post;
+  Query query;
+  query.add("fieldManager", options.field_manager.empty() ? options_.field_manager : options.field_manager)
+      .add("dryRun", options.dry_run ? std::string_view("All") : std::string_view())
+      .add_flag("force", options.force && verb == "APPLY");
+  Call call;
+  call.verb = verb;
+  call.resource = gvr.resource;
+  call.what = what_of(word, gvr, key, options.subresource);
+  call.request.method = method;
+  call.request.path = (post ? collection_path(gvr, key.ns) : object_path(gvr, key, options.subresource)) + query.str();
+  call.request.content_type = "application/json";
+  return call;
+}
+
+asio::awaitable<Result<std::string>> ApiClient::create(Gvr gvr, std::string ns, std::string json,
+                                                       WriteOptions options) {
+  Call call = object_call(Method::post, "POST", "create", gvr, ObjectKey{ns, ""}, options);
+  call.what = ns.empty() ? "create " + gvr.resource : fmt::format("create {} in {}", gvr.resource, ns);
+  call.request.body = std::move(json);
+  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
+  co_return stored;
+}
+
+asio::awaitable<Result<std::string>> ApiClient::update(Gvr gvr, ObjectKey key, std::string json, WriteOptions options) {
+  Call call = object_call(Method::put, "PUT", "update", gvr, key, options);
+  call.request.body = std::move(json);
+  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
+  co_return stored;
+}
+
+asio::awaitable<Result<std::string>> ApiClient::merge_patch(Gvr gvr, ObjectKey key, std::string json,
+                                                            WriteOptions options) {
+  Call call = object_call(Method::patch, "PATCH", "patch", gvr, key, options);
+  call.request.content_type = "application/merge-patch+json";
+  call.request.body = std::move(json);
+  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
+  co_return stored;
+}
+
+asio::awaitable<Result<std::string>> ApiClient::json_patch(Gvr gvr, ObjectKey key, std::string json,
+                                                           WriteOptions options) {
+  Call call = object_call(Method::patch, "PATCH", "patch", gvr, key, options);
+  call.request.content_type = "application/json-patch+json";
+  call.request.body = std::move(json);
+  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
+  co_return stored;
+}
+
+asio::awaitable<Result<std::string>> ApiClient::apply(Gvr gvr, ObjectKey key, std::string json, WriteOptions options) {
+  Call call = object_call(Method::patch, "APPLY", "apply", gvr, key, options);
+  // JSON is YAML; the JSON type is newer than some servers.
+  call.request.content_type = "application/apply-patch+yaml";
+  call.request.body = std::move(json);
+  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
+  co_return stored;
+}
+
+asio::awaitable<Result<void>> ApiClient::remove(Gvr gvr, ObjectKey key, DeleteOptions preconditions,
+                                                WriteOptions options) {
+  Call call;
+  call.verb = "DELETE";
+  call.resource = gvr.resource;
+  call.what = what_of("delete", gvr, key, options.subresource);
+  call.request.method = Method::del;
+  call.request.path = object_path(gvr, key, options.subresource);
+  call.request.content_type = "application/json";
+  call.request.body = dump(delete_options_json(preconditions, options.dry_run));
+  Result<std::string> answer = co_await send_write(std::move(call), std::move(options));
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return Result<void>{};
+}
+
+asio::awaitable<Result<void>> ApiClient::evict(ObjectKey pod, DeleteOptions preconditions, WriteOptions options) {
+  const Gvr pods{"", "v1", "pods"};
+  Json body{{"apiVersion", "policy/v1"}, {"kind", "Eviction"}};
+  body["metadata"] = {{"name", pod.name}, {"namespace", pod.ns}};
+  body["deleteOptions"] = delete_options_json(preconditions, options.dry_run);
+  Call call;
+  call.verb = "POST";
+  call.resource = pods.resource;
+  call.what = what_of("evict", pods, pod, "");
+  call.retry_429 = false;
+  call.request.method = Method::post;
+  call.request.path = object_path(pods, pod, "eviction");
+  call.request.content_type = "application/json";
+  call.request.body = dump(body);
+  Result<std::string> answer = co_await send_write(std::move(call), std::move(options));
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return Result<void>{};
+}
+
+}  // namespace k8s

@@ -1,0 +1,52 @@
+#include "k8sclient/api/object_json.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+namespace k8s {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+simdjson::error_code read_metadata(ondemand::object metadata, ObjectKey* key) {
+  for (auto field : metadata) {
+    std::string_view name;
+    ondemand::value value;
+    if (auto error = field.unescaped_key().get(name)) return error;
+    if (auto error = field.value().get(value)) return error;
+    if (name != "name" && name != "namespace") continue;
+    std::string_view text;
+    if (auto error = value.get_string().get(text)) return error;
+    (name == "name" ? key->name : key->ns) = std::string(text);
+  }
+  return simdjson::SUCCESS;
+}
+
+simdjson::error_code read_object(ondemand::document& document, ObjectKey* key) {
+  ondemand::object root;
+  if (auto error = document.get_object().get(root)) return error;
+  ondemand::value metadata;
+  if (auto error = root.find_field("metadata").get(metadata)) return error;
+  ondemand::object fields;
+  if (auto error = metadata.get_object().get(fields)) return error;
+  return read_metadata(fields, key);
+}
+
+}  // namespace
+
+Result<ObjectKey> read_object_key(std::string_view json) {
+  // One parser for the thread: its buffers grow to the largest object once.
+  thread_local ondemand::parser parser;
+  ondemand::document document;
+  ObjectKey key;
+  auto error =
+      parser.iterate(simdjson::padded_string_view(json.data(), json.size(), json.size() + kJsonPadding)).get(document);
+  if (error == simdjson::SUCCESS) error = read_object(document, &key);
+  if (error != simdjson::SUCCESS) {
+    return fail(Reason::decode, fmt::format("object metadata is not readable: {}", simdjson::error_message(error)));
+  }
+  if (key.name.empty()) return fail(Reason::decode, "object has no metadata.name");
+  return key;
+}
+
+}  // namespace k8s

@@ -1,0 +1,20 @@
+// The few fields that the client itself reads from an object's JSON, without projecting or materialising the rest.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/object.h"
+
+namespace k8s {
+
+// Every JSON view that the client hands out (list items, watch events) may be read this many bytes past its end: what
+// simdjson's on-demand parser needs, so that projecting an object copies nothing.
+inline constexpr std::size_t kJsonPadding = 64;
+
+// metadata.namespace and metadata.name. `json` must be followed by kJsonPadding readable bytes. Errors: `decode`.
+[[nodiscard]] Result<ObjectKey> read_object_key(std::string_view json);
+
+}  // namespace k8s

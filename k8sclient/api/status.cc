@@ -1,0 +1,148 @@
+#include "k8sclient/api/status.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+namespace k8s {
+namespace {
+
+using Json = nlohmann::json;
+
+// metav1.StatusReason. ServerTimeout means "busy, ask again" (code 500), Timeout that the request itself ran out (504).
+constexpr std::array<std::pair<std::string_view, Reason>, 20> kStatusReasons{{
+    {"NotFound", Reason::not_found},
+    {"AlreadyExists", Reason::already_exists},
+    {"Conflict", Reason::conflict},
+    {"Gone", Reason::expired},
+    {"Expired", Reason::expired},
+    {"Invalid", Reason::invalid},
+    {"BadRequest", Reason::invalid},
+    {"MethodNotAllowed", Reason::invalid},
+    {"NotAcceptable", Reason::invalid},
+    {"UnsupportedMediaType", Reason::invalid},
+    {"RequestEntityTooLarge", Reason::invalid},
+    {"Forbidden", Reason::forbidden},
+    {"Unauthorized", Reason::unauthorized},
+    {"TooManyRequests", Reason::too_many_requests},
+    {"Timeout", Reason::timeout},
+    {"ServerTimeout", Reason::unavailable},
+    {"InternalError", Reason::unavailable},
+    {"ServiceUnavailable", Reason::unavailable},
+    {"StorageReadError", Reason::unavailable},
+    {"StoreReadError", Reason::unavailable},
+}};
+
+Reason reason_of_code(int http_status) {
+  switch (http_status) {
+    case 401:
+      return Reason::unauthorized;
+    case 403:
+      return Reason::forbidden;
+    case 404:
+      return Reason::not_found;
+    case 408:
+    case 504:
+      return Reason::timeout;
+    case 409:
+      return Reason::conflict;
+    case 410:
+      return Reason::expired;
+    case 429:
+      return Reason::too_many_requests;
+    default:
+      return http_status >= 500 ? Reason::unavailable : Reason::invalid;
+  }
+}
+
+std::string text_at(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+std::optional<std::chrono::milliseconds> seconds_text(std::string_view text) {
+  std::int64_t seconds = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  // An HTTP date is also allowed there; API servers send seconds only. A day is more than any server means.
+  if (ec != std::errc() || end != text.data() + text.size() || seconds < 0 || seconds > 86'400) return std::nullopt;
+  return std::chrono::seconds(seconds);
+}
+
+// A body that is no Status, on one line and at most 200 bytes.
+std::string excerpt(std::string_view body) {
+  std::string out;
+  for (const char c : body) {
+    if (out.size() >= 200) return out + "…";
+    const bool space = static_cast<unsigned char>(c) <= ' ';
+    if (space && (out.empty() || out.back() == ' ')) continue;
+    out += space ? ' ' : c;
+  }
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+// Causes that the message does not already tell, as "field: message".
+std::string causes_text(const Json& details, std::string_view message) {
+  const auto causes = details.find("causes");
+  if (causes == details.end() || !causes->is_array()) return {};
+  std::string out;
+  for (const Json& cause : *causes) {
+    if (!cause.is_object()) continue;
+    const std::string text = text_at(cause, "message");
+    if (text.empty() || message.find(text) != std::string_view::npos) continue;
+    const std::string field = text_at(cause, "field");
+    out += fmt::format("{}{}{}{}", out.empty() ? "" : "; ", field, field.empty() ? "" : ": ", text);
+  }
+  return out;
+}
+
+}  // namespace
+
+Reason reason_of(int http_status, std::string_view status_reason) {
+  for (const auto& [name, reason] : kStatusReasons) {
+    if (name == status_reason) return reason;
+  }
+  return reason_of_code(http_status);
+}
+
+Error error_from_answer(int http_status, std::string_view body, std::string_view retry_after_header,
+                        std::string_view what) {
+  Error error;
+  error.http_status = http_status;
+  error.retry_after = seconds_text(retry_after_header);
+  const Json status = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (!status.is_object() || text_at(status, "kind") != "Status") {
+    error.reason = reason_of_code(http_status);
+    const std::string quoted = excerpt(body);
+    error.message = quoted.empty() ? fmt::format("{}: HTTP {}", what, http_status)
+                                   : fmt::format("{}: HTTP {}: {}", what, http_status, quoted);
+    return error;
+  }
+  if (http_status == 0) {
+    const auto code = status.find("code");
+    if (code != status.end() && code->is_number_integer()) error.http_status = code->get<int>();
+  }
+  const std::string reason = text_at(status, "reason");
+  error.reason = reason_of(error.http_status, reason);
+  std::string message = text_at(status, "message");
+  const auto details = status.find("details");
+  if (details != status.end() && details->is_object()) {
+    const std::string causes = causes_text(*details, message);
+    if (!causes.empty()) message += fmt::format(" ({})", causes);
+    const auto seconds = details->find("retryAfterSeconds");
+    if (!error.retry_after && seconds != details->end() && seconds->is_number_unsigned() &&
+        seconds->get<std::uint64_t>() > 0) {
+      error.retry_after = seconds_text(std::to_string(seconds->get<std::uint64_t>()));
+    }
+  }
+  if (message.empty()) message = reason.empty() ? "no message" : reason;
+  error.message = fmt::format("{}: {} (HTTP {})", what, message, error.http_status);
+  return error;
+}
+
+}  // namespace k8s

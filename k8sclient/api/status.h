@@ -1,0 +1,22 @@
+// metav1.Status and HTTP answers -> Error. Asio-free.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "k8sclient/value/error.h"
+
+namespace k8s {
+
+// The reason that a caller acts on, from metav1.Status.reason where known, else from the HTTP code. A status reason
+// that contradicts nothing wins: 409 is `already_exists` or `conflict` by its reason.
+[[nodiscard]] Reason reason_of(int http_status, std::string_view status_reason);
+
+// The error in a body of an answer >= 300, or in the object of a watch's ERROR event (`http_status` 0: taken from
+// Status.code). `what` names the attempt ("patch nodes n1") and leads the message. `retry_after_header` is the
+// Retry-After value in seconds or empty; Status.details.retryAfterSeconds is the fallback. A body that is no Status
+// (a proxy's HTML page) is quoted, shortened. Never fails.
+[[nodiscard]] Error error_from_answer(int http_status, std::string_view body, std::string_view retry_after_header,
+                                      std::string_view what);
+
+}  // namespace k8s

@@ -1,0 +1,26 @@
+// Bearer tokens: a fixed one, and one in a file that is re-read while it is used. Exec plugins: exec_credential.h.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "k8sclient/auth/connection.h"
+#include "k8sclient/clock.h"
+
+namespace k8s {
+
+// A token that never changes.
+[[nodiscard]] std::shared_ptr<CredentialSource> make_static_token(std::string token);
+
+// How long a token read from a file is used: client-go's period.
+inline constexpr Duration kTokenFilePeriod = std::chrono::minutes(1);
+
+// A token in a file (a ServiceAccount's projected token, kubeconfig's tokenFile), read at the first use, then once a
+// minute and after every 401. When the file cannot be read the last token is used on, until the server refuses it;
+// `fallback` is the token before the first successful read, empty for none. `clock` must outlive the source.
+[[nodiscard]] std::shared_ptr<CredentialSource> make_token_file(std::string path, Clock* clock,
+                                                                std::string fallback = {});
+
+}  // namespace k8s

@@ -1,0 +1,215 @@
+#include "k8sclient/auth/exec_credential.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstdint>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "k8sclient/auth/child_process.h"
+
+namespace k8s {
+namespace {
+
+namespace asio = boost::asio;
+using Json = nlohmann::json;
+
+// A credential is renewed this long before it expires, so that a request on its way does not arrive too late.
+constexpr std::chrono::seconds kExpiryMargin{10};
+
+std::string text_at(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+// KUBERNETES_EXEC_INFO: the ExecCredential that the plugin answers.
+std::string exec_info(const ExecConfig& config) {
+  Json info{{"apiVersion", config.api_version}, {"kind", "ExecCredential"}, {"spec", {{"interactive", false}}}};
+  if (!config.cluster_json.empty()) info["spec"]["cluster"] = Json::parse(config.cluster_json, nullptr, false);
+  return info.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The end of what it wrote to stderr, where programs put the reason.
+std::string shown(std::string_view err) {
+  constexpr std::size_t kMost = 1000;
+  while (!err.empty() && static_cast<unsigned char>(err.back()) <= ' ') err.remove_suffix(1);
+  if (err.empty()) return "it wrote nothing to stderr";
+  const bool cut = err.size() > kMost;
+  if (cut) err.remove_prefix(err.size() - kMost);
+  return fmt::format("stderr: {}{}", cut ? "…" : "", err);
+}
+
+// Judges how the plugin ended.
+Result<ExecStatus> judge(const ExecConfig& config, const Result<ProcessResult>& ended) {
+  const std::string who = fmt::format("credential plugin {}", config.command);
+  if (!ended) {
+    const bool hint = ended.error().reason == Reason::not_found && !config.install_hint.empty();
+    return fail(Reason::unauthorized,
+                fmt::format("{}: {}{}", who, ended.error().message, hint ? ". " + config.install_hint : ""));
+  }
+  if (ended->timed_out) {
+    return fail(Reason::unauthorized, fmt::format("{} was killed: it did not end within {}; {}", who,
+                                                  format_go_duration(config.time_limit), shown(ended->err)));
+  }
+  if (ended->exit_code != 0) {
+    const std::string how = ended->signal != 0 ? fmt::format("was ended by signal {}", ended->signal)
+                                               : fmt::format("failed with exit code {}", ended->exit_code);
+    return fail(Reason::unauthorized, fmt::format("{} {}; {}", who, how, shown(ended->err)));
+  }
+  if (ended->cut) return fail(Reason::unauthorized, who + " printed too much to be a credential");
+  Result<ExecStatus> status = decode_exec_credential(ended->out, config.api_version);
+  if (!status) {
+    return fail(Reason::unauthorized, fmt::format("{}: {}; {}", who, status.error().message, shown(ended->err)));
+  }
+  return status;
+}
+
+// What the source and a run of its plugin share: a run goes on when the caller that began it has given up.
+struct ExecState {
+  ExecState(ExecConfig c, Clock* k) : config(std::move(c)), clock(k), finished(k->make_signal()) {}
+
+  // Good for a request that is sent now.
+  [[nodiscard]] bool usable() const {
+    return current && !refused && (!current->expires || clock->now() + kExpiryMargin < *current->expires);
+  }
+  // Usable, but the next run should begin now so that a slow plugin is done before it is needed.
+  [[nodiscard]] bool due() const {
+    if (!current->expires) return false;
+    const auto early = std::min<Duration>(config.time_limit, (*current->expires - obtained) / 4);
+    return clock->now() + kExpiryMargin + std::chrono::ceil<std::chrono::milliseconds>(early) >= *current->expires;
+  }
+
+  ExecConfig config;
+  Clock* clock;
+  std::unique_ptr<Signal> finished;  // A run has ended.
+  std::shared_ptr<Signal> stop;      // Of the run in progress: kills the plugin.
+  bool running = false;
+  bool refused = false;
+  std::uint64_t runs = 0;  // That have ended.
+  std::optional<ExecStatus> current;
+  WallTime obtained{};
+  std::optional<Error> last_error;  // Of the last run, for the calls that waited for it.
+};
+
+asio::awaitable<void> run_plugin(std::shared_ptr<ExecState> state) {
+  co_await asio::post(asio::use_awaitable);
+  ProcessSpec spec;
+  spec.program = state->config.command;
+  spec.args = state->config.args;
+  spec.env = state->config.env;
+  spec.env.emplace_back("KUBERNETES_EXEC_INFO", exec_info(state->config));
+  spec.time_limit = state->config.time_limit;
+  spec.stop = state->stop;
+  const Result<ProcessResult> ended = co_await run_process(spec, state->clock);
+  Result<ExecStatus> status = judge(state->config, ended);
+  state->last_error.reset();
+  if (!status) {
+    state->last_error = status.error();
+    co_return;
+  }
+  state->current = *std::move(status);
+  state->obtained = state->clock->now();
+  state->refused = false;
+}
+
+void begin_run(const std::shared_ptr<ExecState>& state, const asio::any_io_executor& executor) {
+  state->running = true;
+  state->stop = state->clock->make_signal();
+  auto ended = [state](const std::exception_ptr& thrown) {
+    if (thrown != nullptr) state->last_error = Error{Reason::cancelled, 0, "the credential plugin cannot be run"};
+    state->running = false;
+    ++state->runs;
+    state->finished->notify();
+  };
+  asio::co_spawn(executor, run_plugin(state), std::move(ended));
+}
+
+asio::awaitable<Result<std::string>> exec_token(std::shared_ptr<ExecState> state, MonoTime deadline) {
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  if (state->usable()) {
+    if (state->due() && !state->running) begin_run(state, executor);
+    co_return state->current->token;
+  }
+  if (!state->running) begin_run(state, executor);
+  const std::uint64_t before = state->runs;
+  while (state->runs == before) {
+    const bool notified = co_await state->finished->wait_until(deadline);
+    if (notified || state->runs != before) continue;
+    if (state->clock->monotonic() < deadline) {
+      co_return fail(Reason::cancelled, "cancelled while the credential plugin runs");
+    }
+    co_return fail(Reason::timeout, fmt::format("credential plugin {} is still running", state->config.command));
+  }
+  if (state->last_error) co_return std::unexpected(*state->last_error);
+  co_return state->current->token;
+}
+
+class ExecCredential final : public CredentialSource {
+ public:
+  ExecCredential(ExecConfig config, Clock* clock) : state_(std::make_shared<ExecState>(std::move(config), clock)) {}
+  ~ExecCredential() override {
+    if (state_->running) state_->stop->notify();
+  }
+  ExecCredential(const ExecCredential&) = delete;
+  ExecCredential& operator=(const ExecCredential&) = delete;
+
+  asio::awaitable<Result<std::string>> token(MonoTime deadline) override { return exec_token(state_, deadline); }
+  std::string client_cert_pem() const override {
+    return state_->current ? state_->current->client_cert_pem : std::string();
+  }
+  std::string client_key_pem() const override {
+    return state_->current ? state_->current->client_key_pem : std::string();
+  }
+  void invalidate() override { state_->refused = true; }
+
+ private:
+  std::shared_ptr<ExecState> state_;
+};
+
+}  // namespace
+
+Result<ExecStatus> decode_exec_credential(std::string_view json, std::string_view api_version) {
+  const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object()) return fail(Reason::decode, "its output is not a JSON object");
+  if (const std::string kind = text_at(root, "kind"); kind != "ExecCredential") {
+    return fail(Reason::decode, fmt::format("its output has kind \"{}\", expected ExecCredential", kind));
+  }
+  if (text_at(root, "apiVersion") != api_version) {
+    return fail(Reason::decode, fmt::format("its output has apiVersion \"{}\", the kubeconfig says {}",
+                                            text_at(root, "apiVersion"), api_version));
+  }
+  const auto status = root.find("status");
+  if (status == root.end() || !status->is_object()) return fail(Reason::decode, "its output has no status");
+  ExecStatus out{text_at(*status, "token"), text_at(*status, "clientCertificateData"),
+                 text_at(*status, "clientKeyData"), std::nullopt};
+  if (out.client_cert_pem.empty() != out.client_key_pem.empty()) {
+    return fail(Reason::decode, "its output must have both clientCertificateData and clientKeyData, or none");
+  }
+  if (out.token.empty() && out.client_cert_pem.empty()) {
+    return fail(Reason::decode, "its output has neither token nor clientCertificateData");
+  }
+  if (out.token.find_first_of(" \t\r\n") != std::string::npos) {
+    return fail(Reason::decode, "its token has white space in it");
+  }
+  const std::string expires = text_at(*status, "expirationTimestamp");
+  if (!expires.empty()) {
+    out.expires = parse_rfc3339(expires);
+    if (!out.expires) {
+      return fail(Reason::decode, fmt::format("its expirationTimestamp \"{}\" is not an RFC 3339 time", expires));
+    }
+  }
+  return out;
+}
+
+std::shared_ptr<CredentialSource> make_exec_credential(ExecConfig config, Clock* clock) {
+  return std::make_shared<ExecCredential>(std::move(config), clock);
+}
+
+}  // namespace k8s

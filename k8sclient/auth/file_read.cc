@@ -1,0 +1,36 @@
+#include "k8sclient/auth/file_read.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace k8s {
+
+Result<std::string> read_file(const std::string& path) {
+  const auto problem = [&](int error) {
+    return fail(error == ENOENT ? Reason::not_found : Reason::invalid,
+                fmt::format("cannot read {}: {}", path, std::strerror(error)));
+  };
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rbe"));
+  if (file == nullptr) return problem(errno);
+  std::string out;
+  char chunk[16384];
+  while (true) {
+    const std::size_t got = std::fread(chunk, 1, sizeof chunk, file.get());
+    out.append(chunk, got);
+    if (got < sizeof chunk) break;
+    if (out.size() > kLargestConfigFile) {
+      return fail(Reason::invalid, fmt::format("cannot read {}: larger than {} bytes", path, kLargestConfigFile));
+    }
+  }
+  if (std::ferror(file.get()) != 0) return problem(errno);
+  return out;
+}
+
+}  // namespace k8s

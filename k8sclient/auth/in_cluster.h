@@ -1,0 +1,26 @@
+// The connection of a program that runs in a pod: the ServiceAccount's files and two environment variables.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "k8sclient/auth/connection.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
+
+namespace k8s {
+
+// A variable's value, or nullopt when it is not set. process_environment() is the real one.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+[[nodiscard]] Environment process_environment();
+
+// True when KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are set.
+[[nodiscard]] bool runs_in_cluster(const Environment& environment);
+
+// The token is re-read every minute and on 401; CA and namespace are read now. `root` stands before
+// /var/run/secrets/kubernetes.io/serviceaccount (tests). Errors: `invalid`, naming the variable or file.
+[[nodiscard]] Result<Connection> in_cluster_connection(const Environment& environment, Clock* clock,
+                                                       const std::string& root = {});
+
+}  // namespace k8s

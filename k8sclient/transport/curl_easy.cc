@@ -1,0 +1,347 @@
+// See curl_easy.h. libcurl's callbacks here only store what arrived and notify a Signal: no coroutine runs inside
+// them, and none of them ever pauses a transfer (a pause is no back-pressure in HTTP/2: libcurl buffers on).
+#include "k8sclient/transport/curl_easy.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <iterator>
+
+#include "k8sclient/transport/curl_error.h"
+
+namespace k8s {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+bool has_control_character(std::string_view text) {
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+}  // namespace
+
+Result<std::shared_ptr<CurlExchange>> CurlExchange::create(std::shared_ptr<const CurlTarget> target,
+                                                           const HttpRequest& request, const std::string& token,
+                                                           std::shared_ptr<const TlsTexts> tls, Kind kind,
+                                                           std::unique_ptr<Signal> signal) {
+  std::shared_ptr<CurlExchange> self(new CurlExchange(std::move(target), kind, std::move(signal)));
+  self->tls_ = std::move(tls);
+  self->method_ = request.method;
+  self->path_ = request.path;
+  if (!request.path.starts_with('/') || request.path.find(' ') != std::string::npos ||
+      has_control_character(request.path)) {
+    return k8s::fail(Reason::invalid, self->describe("the path must begin with / and be percent-encoded"));
+  }
+  if (has_control_character(token)) {
+    return k8s::fail(
+        Reason::invalid,
+        self->describe("the bearer token contains a line break or another control character; a token file or "
+                       "exec plugin must yield one line"));
+  }
+  self->set_request(request, token);
+  self->set_connection();
+  // Where the request's own deadline is shorter it comes first, and is told as such.
+  self->set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(self->target_->options.connect_timeout.count()));
+  if (self->target_->tls) self->set_tls();
+  self->set_callbacks();
+  if (self->first_refusal_ != CURLE_OK) {
+    return k8s::fail(Reason::invalid, self->describe(fmt::format("libcurl refuses an option: {}",
+                                                                 curl_easy_strerror(self->first_refusal_))));
+  }
+  return self;
+}
+
+CurlExchange::CurlExchange(std::shared_ptr<const CurlTarget> target, Kind kind, std::unique_ptr<Signal> signal)
+    : target_(std::move(target)), kind_(kind), signal_(std::move(signal)), easy_(curl_easy_init()) {
+  if (easy_ == nullptr) throw std::bad_alloc();
+}
+
+CurlExchange::~CurlExchange() {
+  curl_easy_cleanup(easy_);
+  curl_slist_free_all(headers_);
+  curl_slist_free_all(connect_to_);
+}
+
+template <class T>
+void CurlExchange::set(CURLoption option, T value) {
+  const CURLcode result = curl_easy_setopt(easy_, option, value);
+  if (result != CURLE_OK && first_refusal_ == CURLE_OK) first_refusal_ = result;
+}
+
+// Without a copy: the texts live as long as this exchange.
+void CurlExchange::set_blob(CURLoption option, const std::string& pem) {
+  curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_NOCOPY};
+  set(option, &blob);
+}
+
+void CurlExchange::add_header(const std::string& line) {
+  curl_slist* const longer = curl_slist_append(headers_, line.c_str());
+  if (longer == nullptr) throw std::bad_alloc();
+  headers_ = longer;
+}
+
+void CurlExchange::set_request(const HttpRequest& request, const std::string& token) {
+  set(CURLOPT_URL, (target_->url_base + request.path).c_str());
+  set(CURLOPT_PATH_AS_IS, 1L);
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  if (request.method == Method::get) {
+    set(CURLOPT_HTTPGET, 1L);
+  } else {
+    if (!request.body.empty() || request.method == Method::post) {
+      body_size_ = static_cast<curl_off_t>(request.body.size());
+      set(CURLOPT_POSTFIELDSIZE_LARGE, body_size_);
+      set(CURLOPT_COPYPOSTFIELDS, request.body.c_str());  // A copy, so that a refused stream can be sent again.
+      add_header("Content-Type: " + (request.content_type.empty() ? "application/json" : request.content_type));
+    }
+    set(CURLOPT_CUSTOMREQUEST, std::string(to_string(request.method)).c_str());
+  }
+  add_header("Accept: " + request.accept);
+  add_header("Expect:");  // No 100-continue: it costs a round trip, and a second on servers that ignore it.
+  if (!token.empty()) add_header("Authorization: Bearer " + token);
+  if (!target_->connect_to.empty()) add_header("Host: " + target_->authority);
+  set(CURLOPT_HTTPHEADER, headers_);
+  if (!target_->connection.user_agent.empty()) set(CURLOPT_USERAGENT, target_->connection.user_agent.c_str());
+  // An unary answer may be large and is read at once; a watch's events are small and the server never packs them.
+  if (kind_ != Kind::stream) set(CURLOPT_ACCEPT_ENCODING, "gzip");
+}
+
+void CurlExchange::set_connection() {
+  const Connection& connection = target_->connection;
+  const CurlTransportOptions& options = target_->options;
+  set(CURLOPT_NOSIGNAL, 1L);
+  // A lookup that hangs in getaddrinfo must not hold up the one thread when its request is given up.
+  set(CURLOPT_QUICK_EXIT, 1L);
+  const bool http2 = target_->tls && kind_ != Kind::unary_http1;
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+  if (kind_ != Kind::unary) {
+    // libcurl 7.88 neither tells every stream of a connection about its end nor returns a cancelled stream's flow
+    // control window: a watch's connection lives and dies with it. So does one that is only there for an old protocol.
+    set(CURLOPT_FRESH_CONNECT, 1L);
+    set(CURLOPT_FORBID_REUSE, 1L);
+  } else if (target_->tls) {
+    set(CURLOPT_PIPEWAIT, 1L);  // Rather wait for the shared connection than open one per request.
+  }
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(options.tcp_keepalive_idle.count()));
+  set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(options.tcp_keepalive_interval.count()));
+  if (!connection.proxy_url.empty()) {
+    // As Go does, the proxy resolves the name.
+    const bool socks = connection.proxy_url.starts_with("socks5://");
+    set(CURLOPT_PROXY, (socks ? "socks5h" + connection.proxy_url.substr(6) : connection.proxy_url).c_str());
+    set(CURLOPT_NOPROXY, "");  // An explicit proxy is used for every host, whatever NO_PROXY says.
+  } else if (target_->bypass_proxies) {
+    set(CURLOPT_PROXY, "");
+  }
+  set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  if (!target_->connect_to.empty()) {
+    connect_to_ = curl_slist_append(nullptr, target_->connect_to.c_str());
+    set(CURLOPT_CONNECT_TO, connect_to_);
+  }
+}
+
+void CurlExchange::set_tls() {
+  const Connection& connection = target_->connection;
+  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (!tls_->ca_pem.empty()) {
+    // Only this CA: Debian's libcurl would go on trusting its folder of public roots beside it.
+    set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
+    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
+    set_blob(CURLOPT_CAINFO_BLOB, tls_->ca_pem);
+  }
+  if (connection.insecure_skip_tls_verify) {
+    set(CURLOPT_SSL_VERIFYPEER, 0L);
+    set(CURLOPT_SSL_VERIFYHOST, 0L);
+  }
+  if (!tls_->client_cert_pem.empty()) {
+    set_blob(CURLOPT_SSLCERT_BLOB, tls_->client_cert_pem);
+    set_blob(CURLOPT_SSLKEY_BLOB, tls_->client_key_pem);
+  }
+}
+
+void CurlExchange::set_callbacks() {
+  set(CURLOPT_ERRORBUFFER, error_text_.data());
+  set(CURLOPT_HEADERFUNCTION, &CurlExchange::header_callback);
+  set(CURLOPT_HEADERDATA, static_cast<void*>(this));
+  set(CURLOPT_WRITEFUNCTION, &CurlExchange::body_callback);
+  set(CURLOPT_WRITEDATA, static_cast<void*>(this));
+  set(CURLOPT_SOCKOPTFUNCTION, &CurlExchange::socket_options_callback);
+  set(CURLOPT_SOCKOPTDATA, static_cast<void*>(this));
+  set(CURLOPT_PREREQFUNCTION, &CurlExchange::before_request_callback);
+  set(CURLOPT_PREREQDATA, static_cast<void*>(this));
+}
+
+int CurlExchange::socket_options_callback(void* self, curl_socket_t fd, curlsocktype /*purpose*/) {
+  const CurlTarget& target = *static_cast<CurlExchange*>(self)->target_;
+  const auto timeout = static_cast<unsigned>(target.options.tcp_user_timeout.count());
+  // Best effort: without it a dead peer is still found by keepalive and by our own deadlines.
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+  // libcurl 7.88 does not; an exec credential plugin must not inherit connections to the API server.
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  ++target.stats->connections_opened;
+  return CURL_SOCKOPT_OK;
+}
+
+// libcurl sends a request again, without asking, when a kept-alive connection broke before the answer's first byte.
+// The server may have acted on it by then: only reads may travel twice.
+int CurlExchange::before_request_callback(void* self, char* /*remote_ip*/, char* /*local_ip*/, int /*remote_port*/,
+                                          int /*local_port*/) {
+  auto& exchange = *static_cast<CurlExchange*>(self);
+  if (++exchange.times_sent_ == 1 || exchange.method_ == Method::get) return CURL_PREREQFUNC_OK;
+  exchange.fail(Reason::transport,
+                "the connection ended before an answer came; whether the server did it is unknown, so it is not sent "
+                "again unasked");
+  return CURL_PREREQFUNC_ABORT;
+}
+
+std::size_t CurlExchange::header_callback(char* data, std::size_t size, std::size_t count, void* self) {
+  const std::string_view line(data, size * count);
+  return static_cast<CurlExchange*>(self)->on_header(line) ? line.size() : 0;
+}
+
+bool CurlExchange::on_header(std::string_view line) {
+  header_bytes_ += line.size();
+  if (header_bytes_ > target_->options.max_header_bytes) {
+    fail(Reason::decode, fmt::format("the answer's headers are larger than {} bytes; is this a Kubernetes API server?",
+                                     target_->options.max_header_bytes));
+    return false;
+  }
+  if (headers_complete_) return true;  // Trailers: nothing of Kubernetes uses them.
+  if (line.starts_with("HTTP/")) {     // Also after an interim answer (1xx), whose headers are forgotten.
+    response_.headers.clear();
+    response_.status = 0;
+    const auto space = line.find(' ');
+    if (space != std::string_view::npos) {
+      std::from_chars(line.data() + space + 1, line.data() + line.size(), response_.status);
+    }
+    return true;
+  }
+  if (trim(line).empty()) {
+    headers_complete_ = response_.status >= 200;
+    if (headers_complete_ && kind_ == Kind::stream) signal_->notify();
+    return true;
+  }
+  if (const auto colon = line.find(':'); colon != std::string_view::npos) {
+    response_.headers.emplace_back(lower(line.substr(0, colon)), trim(line.substr(colon + 1)));
+  }
+  return true;
+}
+
+std::size_t CurlExchange::body_callback(char* data, std::size_t size, std::size_t count, void* self) {
+  const std::string_view bytes(data, size * count);
+  return static_cast<CurlExchange*>(self)->on_body(bytes) ? bytes.size() : bytes.size() + 1;
+}
+
+// What TLS servers say to plain HTTP: those written in Go, and nginx.
+bool CurlExchange::wants_tls(std::string_view body) const {
+  constexpr std::string_view kWords[] = {"HTTP request to an HTTPS server", "HTTP request was sent to HTTPS port"};
+  if (target_->tls || response_.status != 400) return false;
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](std::string_view words) { return body.find(words) != std::string_view::npos; });
+}
+
+bool CurlExchange::on_body(std::string_view bytes) {
+  if (!std::exchange(body_begun_, true) && wants_tls(bytes)) {
+    headers_complete_ = false;
+    fail(Reason::invalid, fmt::format("the server speaks TLS, and was asked in plain HTTP; its address must be "
+                                      "https://{}, not http://{}",
+                                      target_->authority, target_->authority));
+    return false;
+  }
+  const bool stream = kind_ == Kind::stream;
+  const std::size_t cap = stream ? target_->options.max_unread_stream_bytes : target_->options.max_body_bytes;
+  if (response_.body.size() + bytes.size() > cap) {
+    fail(Reason::decode, stream ? fmt::format("too much unread data: its reader is {} bytes behind", cap)
+                                : fmt::format("the answer is larger than {} bytes; ask for it in pages", cap));
+    return false;
+  }
+  response_.body += bytes;
+  if (stream) signal_->notify();
+  return true;
+}
+
+// A server that does not want the rest of a request's body answers, and then resets the stream: such an answer is not
+// to be discarded (RFC 9113, 8.1).
+bool CurlExchange::answer_is_whole() const {
+  if (kind_ == Kind::stream || !headers_complete_ || error_) return false;
+  return response_.header("content-length") == std::to_string(response_.body.size());
+}
+
+// libcurl 7.88 throws away what it has just read of an answer when the reset came with it (mended in 8.0).
+bool CurlExchange::lost_a_refusal() const {
+  if (kind_ == Kind::stream || headers_complete_ || error_) return false;
+  curl_off_t uploaded = 0;
+  curl_easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+  return uploaded < body_size_;
+}
+
+void CurlExchange::on_done(CURLcode code) {
+  if (done_) return;
+  done_ = true;
+  if (code == CURLE_HTTP2_STREAM && answer_is_whole()) code = CURLE_OK;
+  if (code != CURLE_OK) {
+    // A stream of its own within HTTP/2 says nothing about the others; a connection that never was needs no distrust.
+    connection_suspect_ = times_sent_ > 0 && code != CURLE_HTTP2_STREAM;
+  }
+  worth_http1_ = code == CURLE_HTTP2_STREAM && lost_a_refusal();
+  if (code != CURLE_OK && !error_) {
+    long new_connections = 0;
+    curl_easy_getinfo(easy_, CURLINFO_NUM_CONNECTS, &new_connections);
+    worth_a_new_connection_ =
+        method_ == Method::get && connection_suspect_ && header_bytes_ == 0 && new_connections == 0;
+    CurlFailure failure{.code = code, .text = error_text_.data()};
+    curl_easy_getinfo(easy_, CURLINFO_SSL_VERIFYRESULT, &failure.tls_verify_result);
+    curl_easy_getinfo(easy_, CURLINFO_OS_ERRNO, &failure.os_errno);
+    curl_easy_getinfo(easy_, CURLINFO_HTTP_CONNECTCODE, &failure.proxy_status);
+    error_ = explain_curl_failure(*target_, failure);
+    error_->message = describe(error_->message);
+  }
+  signal_->notify();
+}
+
+void CurlExchange::on_abandoned(Error error) {
+  if (done_) return;
+  done_ = true;
+  error.message = describe(error.message);
+  if (!error_) error_ = std::move(error);
+  signal_->notify();
+}
+
+void CurlExchange::fail(Reason reason, std::string what) {
+  if (!error_) error_ = Error{reason, 0, describe(what)};
+}
+
+void CurlExchange::fail_overdue(std::chrono::milliseconds allowed) {
+  // libcurl does not tell the two halves of connecting apart while it is at it.
+  std::string_view waited_for = target_->tls ? "no connection (TCP and TLS)" : "no connection";
+  if (headers_complete_) {
+    waited_for = "the answer began but did not end";
+  } else if (times_sent_ > 0) {
+    waited_for = "no answer";
+  }
+  connection_suspect_ = true;
+  done_ = true;
+  fail(Reason::timeout, fmt::format("{} within {}", waited_for, allowed));
+}
+
+std::string CurlExchange::describe(std::string_view what) const {
+  return fmt::format("{} {} on {}: {}", to_string(method_), path_, target_->authority, what);
+}
+
+}  // namespace k8s

@@ -1,0 +1,138 @@
+// One HTTP exchange as a libcurl easy handle: its options (TLS from memory, HTTP/2, keepalive, limits, headers), and
+// what has arrived so far. Not for use above curl_transport.h.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "k8sclient/transport/curl_multi.h"
+#include "k8sclient/transport/curl_transport.h"
+#include "k8sclient/transport/tls_files.h"
+
+namespace k8s {
+
+// One API server, checked and split up once. Shared by all its exchanges.
+struct CurlTarget {
+  Connection connection;
+  CurlTransportOptions options;
+  std::shared_ptr<TransportStats> stats;  // Never null.
+  bool tls = true;
+  bool bypass_proxies = false;  // A loopback server is never reached through a proxy of the environment.
+  std::string authority;        // "host:port", as messages and the Host header show it.
+  std::string url_base;         // Scheme, authority (of tls_server_name where given) and prefix.
+  std::string connect_to;       // libcurl's "name:port:host:port" when the URL's host is not the server's.
+};
+
+// Fails with `invalid` when the server's address cannot be used.
+[[nodiscard]] Result<std::shared_ptr<const CurlTarget>> make_curl_target(Connection connection,
+                                                                         CurlTransportOptions options);
+
+class CurlExchange final : public CurlTransfer {
+ public:
+  enum class Kind {
+    unary,
+    unary_http1,  // On a connection of its own, where the server would speak HTTP/2 too.
+    stream,
+  };
+
+  // `tls` is what the connection uses, whatever the target's connection says. `signal` is notified when a unary
+  // exchange has ended, and for a stream also when headers or bytes have arrived. Fails with `invalid` when libcurl
+  // refuses an option (a path with a blank in it, a token with a line break).
+  [[nodiscard]] static Result<std::shared_ptr<CurlExchange>> create(std::shared_ptr<const CurlTarget> target,
+                                                                    const HttpRequest& request,
+                                                                    const std::string& token,
+                                                                    std::shared_ptr<const TlsTexts> tls, Kind kind,
+                                                                    std::unique_ptr<Signal> signal);
+  ~CurlExchange() override;
+  CurlExchange(const CurlExchange&) = delete;
+  CurlExchange& operator=(const CurlExchange&) = delete;
+
+  [[nodiscard]] CURL* easy() const override { return easy_; }
+  void on_done(CURLcode code) override;
+  void on_abandoned(Error error) override;
+
+  [[nodiscard]] Signal& signal() { return *signal_; }
+  [[nodiscard]] bool done() const { return done_; }
+  // An answer's status and headers are there. Of a 400 to plain HTTP, its first bytes too: they may be a TLS server's,
+  // which is no answer (see error()).
+  [[nodiscard]] bool headers_complete() const {
+    return headers_complete_ && (body_begun_ || done_ || target_->tls || response_.status != 400);
+  }
+  [[nodiscard]] int status() const { return response_.status; }
+  [[nodiscard]] const HttpResponse& response() const { return response_; }
+  // Meaningful once done: why there is no complete answer.
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  // The request's connection carried it (or may have): it is not to be trusted after an error.
+  [[nodiscard]] bool connection_suspect() const { return connection_suspect_; }
+  // Nothing of the request has left this machine.
+  [[nodiscard]] bool never_sent() const { return times_sent_ == 0; }
+  // A read that got nothing because the kept connection it was put on had come to its end (GOAWAY, reset).
+  [[nodiscard]] bool worth_a_new_connection() const { return worth_a_new_connection_; }
+  // The server ended the HTTP/2 stream before it had the whole body, so it did nothing, and libcurl has lost what it
+  // said (too large, not authorised, not now). Asked again in HTTP/1.1 its answer can be read.
+  [[nodiscard]] bool worth_http1() const { return worth_http1_; }
+  // Ends the exchange from our side with this error. The caller removes it from its multi.
+  void fail(Reason reason, std::string what);
+  // The deadline passed: as fail(), with what was being waited for.
+  void fail_overdue(std::chrono::milliseconds allowed);
+  // "GET /path on host:port: " and the text.
+  [[nodiscard]] std::string describe(std::string_view what) const;
+
+  [[nodiscard]] HttpResponse take_response() { return std::move(response_); }
+  [[nodiscard]] bool has_unread() const { return !response_.body.empty(); }
+  [[nodiscard]] std::string take_unread() { return std::exchange(response_.body, {}); }
+
+ private:
+  [[nodiscard]] bool answer_is_whole() const;
+  [[nodiscard]] bool lost_a_refusal() const;
+  [[nodiscard]] bool wants_tls(std::string_view body) const;
+  CurlExchange(std::shared_ptr<const CurlTarget> target, Kind kind, std::unique_ptr<Signal> signal);
+
+  template <class T>
+  void set(CURLoption option, T value);
+  void set_blob(CURLoption option, const std::string& pem);
+  void set_request(const HttpRequest& request, const std::string& token);
+  void add_header(const std::string& line);
+  void set_connection();
+  void set_tls();
+  void set_callbacks();
+
+  static std::size_t header_callback(char* data, std::size_t size, std::size_t count, void* self);
+  static std::size_t body_callback(char* data, std::size_t size, std::size_t count, void* self);
+  static int socket_options_callback(void* self, curl_socket_t fd, curlsocktype purpose);
+  static int before_request_callback(void* self, char* remote_ip, char* local_ip, int remote_port, int local_port);
+  bool on_header(std::string_view line);
+  bool on_body(std::string_view bytes);
+
+  std::shared_ptr<const CurlTarget> target_;
+  Kind kind_;
+  std::unique_ptr<Signal> signal_;
+  std::shared_ptr<const TlsTexts> tls_;
+  Method method_ = Method::get;
+  std::string path_;
+  CURL* easy_ = nullptr;
+  curl_slist* headers_ = nullptr;
+  curl_slist* connect_to_ = nullptr;
+  CURLcode first_refusal_ = CURLE_OK;  // Of curl_easy_setopt.
+  std::array<char, CURL_ERROR_SIZE> error_text_{};
+
+  HttpResponse response_;  // Of a stream, `body` is what has not been read yet.
+  std::size_t header_bytes_ = 0;
+  curl_off_t body_size_ = 0;  // Of the request.
+  int times_sent_ = 0;
+  bool headers_complete_ = false;
+  bool body_begun_ = false;
+  bool done_ = false;
+  bool connection_suspect_ = false;
+  bool worth_a_new_connection_ = false;
+  bool worth_http1_ = false;
+  std::optional<Error> error_;
+};
+
+}  // namespace k8s

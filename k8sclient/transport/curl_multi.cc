@@ -1,0 +1,308 @@
+// See curl_multi.h. The rules behind this file, each learnt from somebody's crash:
+//  1. libcurl owns the file descriptors: on CURL_POLL_REMOVE they are released, never closed. The same number may come
+//     back at once, so handlers hold their Socket and test `gone`; nothing is looked up by number.
+//  2. An Asio wait fires once, libcurl wants to be told continuously: after each action the wanted waits are armed
+//     again, reading and writing apart.
+//  3. Sockets are learnt from the socket callback alone (it also brings the resolver's), and that callback may run
+//     inside curl_multi_cleanup.
+//  4. The timer callback only notes a deadline; libcurl is never entered from one of its callbacks.
+//  5. After every action ended transfers are read until there are none, the result before the handle is removed;
+//     their owners are told when libcurl is left.
+//  6. An error of curl_multi_socket_action leaves all transfers undefined: all are failed, the CURLM is replaced.
+#include "k8sclient/transport/curl_multi.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <csignal>
+#include <utility>
+#include <vector>
+
+namespace k8s {
+namespace asio = boost::asio;
+
+namespace {
+
+// Once per process. With CURLOPT_NOSIGNAL libcurl leaves SIGPIPE to us: a write to a closed connection must be an
+// error and not the end of the process. A handler that somebody installed stays.
+void initialise_libcurl() {
+  static const bool done = [] {
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    struct sigaction current{};
+    if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) {
+      std::signal(SIGPIPE, SIG_IGN);
+    }
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+}  // namespace
+
+struct CurlMulti::Socket {
+  Socket(const asio::any_io_executor& executor, curl_socket_t number) : descriptor(executor), fd(number) {}
+  asio::posix::stream_descriptor descriptor;
+  curl_socket_t fd;
+  int wanted = 0;        // CURL_POLL_IN | CURL_POLL_OUT
+  bool reading = false;  // A wait for reading is under way.
+  bool writing = false;
+  bool gone = false;  // libcurl has taken the descriptor back.
+};
+
+// Shared between the multi and the coroutine that waits, so that either may go first.
+struct CurlMulti::Timer {
+  Clock* clock = nullptr;
+  std::unique_ptr<Signal> signal;
+  MonoTime deadline = MonoTime::never();
+  bool stopped = false;
+
+  void set(MonoTime when) {
+    const bool earlier = when < deadline;
+    deadline = when;
+    if (earlier) signal->notify();  // A later deadline needs no wake-up: the loop looks again when the old one passes.
+  }
+};
+
+struct CurlMulti::InsideLibcurl {
+  explicit InsideLibcurl(int& depth) : depth_(depth) { ++depth_; }
+  ~InsideLibcurl() { --depth_; }
+  InsideLibcurl(const InsideLibcurl&) = delete;
+  InsideLibcurl& operator=(const InsideLibcurl&) = delete;
+
+ private:
+  int& depth_;
+};
+
+std::shared_ptr<CurlMulti> CurlMulti::create(asio::any_io_executor executor, Clock* clock, Sharing sharing) {
+  initialise_libcurl();
+  std::shared_ptr<CurlMulti> self(new CurlMulti(executor, clock, sharing));
+  self->start();
+  asio::co_spawn(executor, run_timer(self->timer_, self, executor), asio::detached);
+  return self;
+}
+
+CurlMulti::CurlMulti(asio::any_io_executor executor, Clock* clock, Sharing sharing)
+    : executor_(std::move(executor)), sharing_(sharing), timer_(std::make_shared<Timer>()) {
+  timer_->clock = clock;
+  timer_->signal = clock->make_signal();
+}
+
+CurlMulti::~CurlMulti() {
+  stopped_ = true;
+  const Transfers dropped = take_transfers();
+  close_multi();
+  timer_->stopped = true;
+  timer_->signal->notify();
+}
+
+void CurlMulti::start() {
+  multi_ = curl_multi_init();
+  if (multi_ == nullptr) throw std::bad_alloc();
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &CurlMulti::socket_callback);
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &CurlMulti::timer_callback);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  const long pipelining = sharing_ == Sharing::multiplexed ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING;
+  curl_multi_setopt(multi_, CURLMOPT_PIPELINING, pipelining);
+}
+
+void CurlMulti::close_multi() {
+  if (multi_ == nullptr) return;
+  {
+    const InsideLibcurl inside(inside_libcurl_);
+    curl_multi_cleanup(multi_);
+  }
+  multi_ = nullptr;
+  // libcurl has removed them all; a descriptor it forgot must still not be closed by us.
+  for (auto& [raw, socket] : sockets_) {
+    if (socket->gone) continue;
+    socket->gone = true;
+    socket->descriptor.release();
+  }
+  sockets_.clear();
+  timer_->deadline = MonoTime::never();
+}
+
+CurlMulti::Transfers CurlMulti::take_transfers() {
+  Transfers transfers = std::exchange(transfers_, {});
+  const InsideLibcurl inside(inside_libcurl_);
+  for (const auto& [easy, transfer] : transfers) curl_multi_remove_handle(multi_, easy);
+  return transfers;
+}
+
+void CurlMulti::add(std::shared_ptr<CurlTransfer> transfer) {
+  if (inside_libcurl_ > 0) {
+    asio::post(executor_, [self = shared_from_this(), transfer = std::move(transfer)] { self->add(transfer); });
+    return;
+  }
+  if (stopped_) {
+    transfer->on_abandoned({Reason::cancelled, 0, "the transport is closed"});
+    return;
+  }
+  CURL* easy = transfer->easy();
+  CURLMcode result = CURLM_OK;
+  {
+    const InsideLibcurl inside(inside_libcurl_);
+    result = curl_multi_add_handle(multi_, easy);
+  }
+  if (result != CURLM_OK) {
+    transfer->on_abandoned(
+        {Reason::transport, 0, fmt::format("libcurl does not take the request: {}", curl_multi_strerror(result))});
+    return;
+  }
+  transfers_.emplace(easy, std::move(transfer));
+}
+
+void CurlMulti::remove(const std::shared_ptr<CurlTransfer>& transfer) {
+  if (inside_libcurl_ > 0) {
+    asio::post(executor_, [self = shared_from_this(), transfer] { self->remove(transfer); });
+    return;
+  }
+  const auto found = transfers_.find(transfer->easy());
+  if (found == transfers_.end()) return;
+  const std::shared_ptr<CurlTransfer> keep = std::move(found->second);
+  transfers_.erase(found);
+  const InsideLibcurl inside(inside_libcurl_);
+  curl_multi_remove_handle(multi_, keep->easy());
+}
+
+void CurlMulti::stop() {
+  if (std::exchange(stopped_, true)) return;
+  const Transfers transfers = take_transfers();
+  close_multi();
+  const Error error{Reason::cancelled, 0, "the transport is closed"};
+  for (const auto& [easy, transfer] : transfers) transfer->on_abandoned(error);
+}
+
+void CurlMulti::rebuild(CURLMcode why) {
+  if (stopped_) return;
+  const Transfers transfers = take_transfers();
+  close_multi();
+  start();
+  const Error error{
+      Reason::transport, 0,
+      fmt::format("libcurl lost track of its connections ({}); they are opened anew", curl_multi_strerror(why))};
+  for (const auto& [easy, transfer] : transfers) transfer->on_abandoned(error);
+}
+
+void CurlMulti::act(curl_socket_t fd, int bits) {
+  if (multi_ == nullptr) return;
+  CURLMcode result = CURLM_OK;
+  {
+    const InsideLibcurl inside(inside_libcurl_);
+    int running = 0;
+    result = curl_multi_socket_action(multi_, fd, bits, &running);
+  }
+  if (result != CURLM_OK) {
+    rebuild(result);
+    return;
+  }
+  report_ended();
+}
+
+void CurlMulti::report_ended() {
+  std::vector<std::pair<std::shared_ptr<CurlTransfer>, CURLcode>> ended;
+  {
+    const InsideLibcurl inside(inside_libcurl_);
+    int left = 0;
+    while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+      if (message->msg != CURLMSG_DONE) continue;
+      CURL* const easy = message->easy_handle;  // Both before the removal, which frees the message.
+      const CURLcode code = message->data.result;
+      curl_multi_remove_handle(multi_, easy);
+      if (const auto found = transfers_.find(easy); found != transfers_.end()) {
+        ended.emplace_back(std::move(found->second), code);
+        transfers_.erase(found);
+      }
+    }
+  }
+  for (const auto& [transfer, code] : ended) transfer->on_done(code);
+}
+
+int CurlMulti::socket_callback(CURL* /*easy*/, curl_socket_t fd, int what, void* self, void* known) {
+  return static_cast<CurlMulti*>(self)->update_socket(fd, what, static_cast<Socket*>(known));
+}
+
+int CurlMulti::update_socket(curl_socket_t fd, int what, Socket* known) {
+  if (what == CURL_POLL_REMOVE) {
+    const auto found = sockets_.find(known);
+    if (found == sockets_.end()) return 0;
+    const std::shared_ptr<Socket> socket = std::move(found->second);
+    sockets_.erase(found);
+    socket->gone = true;
+    socket->descriptor.release();
+    curl_multi_assign(multi_, fd, nullptr);
+    return 0;
+  }
+  std::shared_ptr<Socket> socket;
+  if (const auto found = sockets_.find(known); known != nullptr && found != sockets_.end()) {
+    socket = found->second;
+  } else {
+    socket = std::make_shared<Socket>(executor_, fd);
+    boost::system::error_code error;
+    socket->descriptor.assign(fd, error);
+    if (error) return -1;  // Nobody would ever wait for it: the action fails, and everything is rebuilt.
+    sockets_.emplace(socket.get(), socket);
+    curl_multi_assign(multi_, fd, socket.get());
+  }
+  socket->wanted = what & (CURL_POLL_IN | CURL_POLL_OUT);
+  arm(socket);
+  return 0;
+}
+
+void CurlMulti::arm(const std::shared_ptr<Socket>& socket) {
+  if (socket->gone || stopped_) return;
+  using Wait = asio::posix::stream_descriptor;
+  if ((socket->wanted & CURL_POLL_IN) != 0 && !socket->reading) {
+    socket->reading = true;
+    socket->descriptor.async_wait(Wait::wait_read, [weak = weak_from_this(), socket](boost::system::error_code ec) {
+      socket->reading = false;
+      if (const auto self = weak.lock()) self->on_ready(socket, CURL_POLL_IN, ec.failed());
+    });
+  }
+  if ((socket->wanted & CURL_POLL_OUT) != 0 && !socket->writing) {
+    socket->writing = true;
+    socket->descriptor.async_wait(Wait::wait_write, [weak = weak_from_this(), socket](boost::system::error_code ec) {
+      socket->writing = false;
+      if (const auto self = weak.lock()) self->on_ready(socket, CURL_POLL_OUT, ec.failed());
+    });
+  }
+}
+
+void CurlMulti::on_ready(const std::shared_ptr<Socket>& socket, int bit, bool failed) {
+  if (socket->gone || (socket->wanted & bit) == 0) return;
+  const int ready = bit == CURL_POLL_IN ? CURL_CSELECT_IN : CURL_CSELECT_OUT;
+  act(socket->fd, failed ? CURL_CSELECT_ERR : ready);
+  arm(socket);
+}
+
+int CurlMulti::timer_callback(CURLM* /*multi*/, long timeout_ms, void* self) {
+  Timer& timer = *static_cast<CurlMulti*>(self)->timer_;
+  if (timeout_ms < 0) {
+    timer.set(MonoTime::never());
+  } else {
+    timer.set(timer.clock->monotonic() + std::chrono::milliseconds(timeout_ms));
+  }
+  return 0;
+}
+
+asio::awaitable<void> CurlMulti::run_timer(std::shared_ptr<Timer> timer, std::weak_ptr<CurlMulti> multi,
+                                           asio::any_io_executor executor) {
+  while (!timer->stopped) {
+    const bool notified = co_await timer->signal->wait_until(timer->deadline);
+    static_cast<void>(notified);  // Either way: look at the deadline.
+    if (timer->stopped || timer->clock->monotonic() < timer->deadline) continue;
+    timer->deadline = MonoTime::never();
+    // libcurl may ask for "at once" again and again: let the others have their turn.
+    co_await asio::post(executor, asio::use_awaitable);
+    if (const auto self = multi.lock()) self->act(CURL_SOCKET_TIMEOUT, 0);
+  }
+}
+
+}  // namespace k8s

@@ -1,0 +1,301 @@
+// See curl_transport.h. Coroutines here hold the shared core and their exchange by shared_ptr, so that the transport,
+// a stream or a waiting coroutine may be destroyed at any suspension point; guards take exchanges out of libcurl.
+#include "k8sclient/transport/curl_transport.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "k8sclient/transport/curl_core.h"
+#include "k8sclient/transport/curl_easy.h"
+
+namespace k8s {
+namespace asio = boost::asio;
+
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+using CorePtr = std::shared_ptr<CurlCore>;
+
+struct Credential {
+  std::string token;
+  std::shared_ptr<const TlsTexts> files;  // Of the connection.
+  std::shared_ptr<const TlsTexts> tls;    // The same, with the credential's own certificate where it supplies one.
+  std::uint64_t generation = 0;
+};
+
+asio::awaitable<Result<Credential>> fetch_credential(CorePtr core, MonoTime deadline) {
+  Credential credential;
+  credential.generation = core->credential_generation;
+  credential.files = core->tls();
+  credential.tls = credential.files;
+  const std::shared_ptr<CredentialSource> source = core->target()->connection.credentials;
+  if (source == nullptr) co_return credential;
+  auto token = co_await source->token(deadline);
+  if (!token) co_return std::unexpected(token.error());
+  credential.token = *std::move(token);
+  std::string own_cert = source->client_cert_pem();
+  if (!own_cert.empty()) {
+    credential.tls = std::make_shared<const TlsTexts>(
+        TlsTexts{credential.files->ca_pem, std::move(own_cert), source->client_key_pem()});
+  }
+  co_return credential;
+}
+
+// After a 401. False when there is nothing to try again with.
+bool refresh_credential(CurlCore& core, const Credential& refused) {
+  const auto& source = core.target()->connection.credentials;
+  const bool new_certificate = core.tls_changed(refused.files);
+  if (core.stopped()) return false;
+  if (source == nullptr) return new_certificate;
+  if (core.credential_generation == refused.generation) {
+    ++core.credential_generation;
+    source->invalidate();
+  }
+  return true;
+}
+
+// Waits until the exchange has what `ready` asks for, or the deadline passes; then it is out of libcurl, with an error.
+using Ready = bool (*)(const CurlExchange&);
+bool has_headers(const CurlExchange& exchange) {
+  return exchange.headers_complete();
+}
+bool has_ended(const CurlExchange& exchange) {
+  return exchange.done();
+}
+
+asio::awaitable<void> wait_for(CorePtr core, std::shared_ptr<ExchangeGuard> guard, MonoTime deadline,
+                               Milliseconds allowed, Ready ready) {
+  CurlExchange& exchange = guard->exchange();
+  while (!ready(exchange) && !exchange.done()) {
+    const bool notified = co_await exchange.signal().wait_until(deadline);
+    if (notified || exchange.done() || ready(exchange)) continue;
+    if (core->clock().monotonic() >= deadline) {
+      exchange.fail_overdue(allowed);
+    } else {
+      exchange.on_abandoned({Reason::cancelled, 0, "the caller has given up"});
+    }
+    guard->remove();
+  }
+}
+
+// One request on the wire, once: to its end, or a stream's to its headers. The exchange may carry an error.
+asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr core, CurlRoute* route,
+                                                                      std::shared_ptr<const HttpRequest> request,
+                                                                      Credential credential, CurlExchange::Kind kind,
+                                                                      MonoTime deadline) {
+  auto exchange = CurlExchange::create(core->target(), *request, credential.token, credential.tls, kind,
+                                       core->clock().make_signal());
+  if (!exchange) co_return std::unexpected(exchange.error());
+  const auto guard = std::make_shared<ExchangeGuard>(route->multi, *exchange);
+  const bool stream = kind == CurlExchange::Kind::stream;
+  co_await wait_for(core, guard, deadline, request->timeout, stream ? has_headers : has_ended);
+  if (guard->exchange().connection_suspect()) core->retire(*route, guard->multi());
+  co_return guard;
+}
+
+// As exchange_once, with a credential; again with a fresh one after a 401, again on a new connection when a read met
+// the end of a kept one, or when certificates that did not serve have been replaced in their files, and again in
+// HTTP/1.1 when a refusal was lost. An error only if there is no answer (for a stream: no headers).
+asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, CurlRoute* route,
+                                                                            std::shared_ptr<const HttpRequest> request,
+                                                                            CurlExchange::Kind kind,
+                                                                            MonoTime deadline) {
+  bool refreshed = false;
+  bool reconnected = false;
+  while (true) {
+    if (core->stopped()) {
+      co_return fail(Reason::cancelled, fmt::format("{} {} on {}: the transport is closed", to_string(request->method),
+                                                    request->path, core->target()->authority));
+    }
+    auto credential = co_await fetch_credential(core, deadline);
+    if (core->clock().monotonic() >= deadline) {
+      co_return fail(Reason::timeout,
+                     fmt::format("{} {} on {}: no credential within {}{}{}", to_string(request->method), request->path,
+                                 core->target()->authority, request->timeout, credential ? "" : ": ",
+                                 credential ? "" : credential.error().message));
+    }
+    if (!credential) co_return std::unexpected(credential.error());
+    auto guard = co_await exchange_once(core, route, request, *credential, kind, deadline);
+    if (!guard) co_return guard;
+    const CurlExchange& exchange = (*guard)->exchange();
+    const bool answered = !exchange.error() || (kind == CurlExchange::Kind::stream && exchange.headers_complete());
+    if (answered) {
+      if (exchange.status() != 401 || refreshed || !refresh_credential(*core, *credential)) co_return guard;
+      refreshed = true;
+    } else {
+      const bool new_certificate = core->tls_changed(credential->files) && exchange.never_sent();
+      if (exchange.worth_http1() && kind == CurlExchange::Kind::unary) {
+        kind = CurlExchange::Kind::unary_http1;
+      } else if (!reconnected && (new_certificate || exchange.worth_a_new_connection())) {
+        reconnected = true;
+      } else {
+        co_return std::unexpected(*exchange.error());
+      }
+    }
+    ++core->stats().retries;
+  }
+}
+
+// Waits in line until the request may go.
+asio::awaitable<Result<void>> wait_for_slot(CorePtr core, std::shared_ptr<SlotGuard> slot,
+                                            std::shared_ptr<const HttpRequest> request, MonoTime deadline) {
+  if (slot->enter()) co_return Result<void>{};
+  CurlWaiter& waiter = slot->waiter();
+  bool notified = true;
+  while (!waiter.granted && !core->stopped() && notified) {
+    notified = co_await waiter.signal->wait_until(deadline);
+  }
+  if (waiter.granted) co_return Result<void>{};
+  const bool overdue = !core->stopped() && core->clock().monotonic() >= deadline;
+  co_return fail(
+      overdue ? Reason::timeout : Reason::cancelled,
+      fmt::format("{} {} on {}: it was not sent; {} requests were in flight and {} waited", to_string(request->method),
+                  request->path, core->target()->authority, core->stats().unary_in_flight, core->stats().unary_queued));
+}
+
+asio::awaitable<Result<HttpResponse>> send_in_turn(CorePtr core, std::shared_ptr<const HttpRequest> request,
+                                                   MonoTime deadline) {
+  std::shared_ptr<SlotGuard> slot;
+  CurlRoute* const route = request->channel == Channel::lease ? &core->lease : &core->unary;
+  if (request->channel == Channel::unary) {
+    slot = std::make_shared<SlotGuard>(core);
+    auto entered = co_await wait_for_slot(core, slot, request, deadline);
+    if (!entered) co_return std::unexpected(entered.error());
+  }
+  auto guard = co_await exchange_authorised(core, route, request, CurlExchange::Kind::unary, deadline);
+  if (!guard) co_return std::unexpected(guard.error());
+  co_return (*guard)->exchange().take_response();
+}
+
+asio::awaitable<Result<HttpResponse>> send_request(CorePtr core, HttpRequest request) {
+  const MonoTime started = core->clock().monotonic();
+  const MonoTime deadline = started + request.timeout;
+  const auto shared = std::make_shared<const HttpRequest>(std::move(request));
+  auto response = co_await send_in_turn(core, shared, deadline);
+  core->record(shared->method, response ? response->status : 0, core->clock().monotonic() - started);
+  co_return response;
+}
+
+// What a stream and its pending read share.
+struct StreamState {
+  StreamState(CorePtr owner, std::shared_ptr<ExchangeGuard> opened) : core(std::move(owner)), guard(std::move(opened)) {
+    ++core->stats().streams_open;
+  }
+  ~StreamState() { --core->stats().streams_open; }
+  StreamState(const StreamState&) = delete;
+  StreamState& operator=(const StreamState&) = delete;
+
+  CorePtr core;
+  std::shared_ptr<ExchangeGuard> guard;
+  bool ended = false;  // The end or the error has been handed out.
+};
+
+// The stream's last word, once all its bytes are read.
+Result<std::string> finish_stream(StreamState& state) {
+  const CurlExchange& exchange = state.guard->exchange();
+  if (std::exchange(state.ended, true)) {
+    return fail(Reason::transport, exchange.describe("the stream has ended; open a new one"));
+  }
+  if (exchange.error()) return std::unexpected(*exchange.error());
+  return std::string();
+}
+
+asio::awaitable<Result<std::string>> read_stream(std::shared_ptr<StreamState> state, Milliseconds idle) {
+  CurlExchange& exchange = state->guard->exchange();
+  Clock& clock = state->core->clock();
+  const MonoTime deadline = clock.monotonic() + idle;
+  while (!exchange.has_unread() && !exchange.done()) {
+    const bool notified = co_await exchange.signal().wait_until(deadline);
+    if (notified || exchange.has_unread() || exchange.done()) continue;
+    if (clock.monotonic() < deadline) {
+      co_return fail(Reason::cancelled, exchange.describe("the reader has given up"));
+    }
+    state->guard->remove();
+    exchange.on_abandoned({Reason::timeout, 0, fmt::format("no bytes for {}", idle)});
+  }
+  if (exchange.has_unread()) co_return exchange.take_unread();
+  co_return finish_stream(*state);
+}
+
+class CurlStream final : public ByteStream {
+ public:
+  explicit CurlStream(std::shared_ptr<StreamState> state) : state_(std::move(state)) {}
+  ~CurlStream() override {
+    // A read in progress elsewhere ends with `cancelled`.
+    state_->guard->remove();
+    exchange().on_abandoned({Reason::cancelled, 0, "the stream was closed"});
+  }
+  CurlStream(const CurlStream&) = delete;
+  CurlStream& operator=(const CurlStream&) = delete;
+
+  int status() const override { return exchange().status(); }
+  std::string_view header(std::string_view name) const override { return exchange().response().header(name); }
+  asio::awaitable<Result<std::string>> read(Milliseconds idle) override { return read_stream(state_, idle); }
+
+ private:
+  [[nodiscard]] CurlExchange& exchange() const { return state_->guard->exchange(); }
+  std::shared_ptr<StreamState> state_;
+};
+
+asio::awaitable<Result<std::unique_ptr<ByteStream>>> open_stream(CorePtr core, HttpRequest request) {
+  const MonoTime started = core->clock().monotonic();
+  const MonoTime deadline = started + request.timeout;
+  const auto shared = std::make_shared<const HttpRequest>(std::move(request));
+  auto guard = co_await exchange_authorised(core, &core->streams, shared, CurlExchange::Kind::stream, deadline);
+  const int status = guard ? (*guard)->exchange().status() : 0;
+  core->record(shared->method, status, core->clock().monotonic() - started);
+  if (!guard) co_return std::unexpected(guard.error());
+  co_return std::make_unique<CurlStream>(std::make_shared<StreamState>(core, *std::move(guard)));
+}
+
+// What an unusable address or proxy leaves of a transport: every request says so.
+asio::awaitable<Result<HttpResponse>> refuse_request(Error error) {
+  co_return std::unexpected(std::move(error));
+}
+asio::awaitable<Result<std::unique_ptr<ByteStream>>> refuse_stream(Error error) {
+  co_return std::unexpected(std::move(error));
+}
+
+class UnusableTransport final : public Transport {
+ public:
+  explicit UnusableTransport(Error error) : error_(std::move(error)) {}
+  asio::awaitable<Result<HttpResponse>> send(HttpRequest /*request*/) override { return refuse_request(error_); }
+  asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest /*request*/) override {
+    return refuse_stream(error_);
+  }
+
+ private:
+  Error error_;
+};
+
+class CurlTransport final : public Transport {
+ public:
+  explicit CurlTransport(CorePtr core) : core_(std::move(core)) {}
+  ~CurlTransport() override { core_->stop(); }
+  CurlTransport(const CurlTransport&) = delete;
+  CurlTransport& operator=(const CurlTransport&) = delete;
+
+  asio::awaitable<Result<HttpResponse>> send(HttpRequest request) override {
+    return send_request(core_, std::move(request));
+  }
+  asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest request) override {
+    return open_stream(core_, std::move(request));
+  }
+
+ private:
+  CorePtr core_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_curl_transport(asio::any_io_executor executor, Connection connection, Clock* clock,
+                                               CurlTransportOptions options) {
+  auto target = make_curl_target(std::move(connection), std::move(options));
+  if (!target) return std::make_unique<UnusableTransport>(target.error());
+  return std::make_unique<CurlTransport>(std::make_shared<CurlCore>(std::move(executor), clock, *std::move(target)));
+}
+
+}  // namespace k8s

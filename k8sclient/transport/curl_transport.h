@@ -1,0 +1,69 @@
+// The transport over libcurl: HTTP/2 with TLS against an API server (HTTP/1.1 on http:// addresses), driven by Asio.
+//
+// Unary requests share one multiplexed connection, every stream (watch) has one of its own, and so has the lease
+// channel: a flood of writes or one broken connection never delays the others.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "k8sclient/auth/connection.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/transport/transport.h"
+
+namespace k8s {
+
+// Sees every request that ended, for rest_client_requests_total and its histogram. Called on the transport's thread.
+class RequestObserver {
+ public:
+  virtual ~RequestObserver() = default;
+  // `host` is the server's "host:port". `status` is the HTTP status, 0 when there was no answer. For a stream this is
+  // its opening. `took` includes waiting for a free slot.
+  virtual void on_request(Method method, std::string_view host, int status, Duration took) = 0;
+};
+
+// What the transport has done so far; plain counters, read on the transport's thread.
+struct TransportStats {
+  std::map<std::pair<Method, int>, std::uint64_t>
+      requests;                           // By method and status (0: no answer); streams' openings too.
+  std::uint64_t retries = 0;              // Sent again by us: after a 401, or a read whose kept connection had ended.
+  std::uint64_t connections_opened = 0;   // TCP connections, over the transport's life.
+  std::uint64_t connections_retired = 0;  // Shared connections given up after a timeout or a break.
+  std::size_t unary_in_flight = 0;
+  std::size_t unary_queued = 0;  // Waiting for one of `max_unary_in_flight`.
+  std::size_t streams_open = 0;
+};
+
+struct CurlTransportOptions {
+  // Unary requests on the wire at once (the rest wait in order). Far below the API server's 100 streams a connection.
+  std::size_t max_unary_in_flight = 16;
+  std::chrono::milliseconds connect_timeout{10'000};   // DNS, TCP and TLS together.
+  std::chrono::seconds tcp_keepalive_idle{30};         // A silent connection is probed after this long…
+  std::chrono::seconds tcp_keepalive_interval{10};     // …and then this often.
+  std::chrono::milliseconds tcp_user_timeout{30'000};  // Sent bytes unacknowledged for this long: broken.
+  std::size_t max_header_bytes = 128U << 10U;          // Of one answer.
+  std::size_t max_body_bytes = 256U << 20U;            // Of one unary answer, unpacked.
+  std::size_t max_unread_stream_bytes = 64U << 20U;    // A consumer this far behind loses its stream.
+  std::shared_ptr<RequestObserver> observer = nullptr;
+  std::shared_ptr<TransportStats> stats = nullptr;  // Filled when given.
+};
+
+// `clock` must outlive the transport and every coroutine that came from it. Destroying the transport ends requests
+// and streams in flight with Reason::cancelled. Guarantees beyond Transport's:
+//  * A request is on the wire at most once, except: reads (GET) are sent again when a kept-alive connection turned out
+//    dead or refused them, and everything is sent once more after a 401 with a re-read token.
+//  * Certificates from files are looked at again every minute and after every refusal; a new one is used from the next
+//    request on, by new connections.
+//  * A request that timed out or broke never leaves its connection to the next one.
+//  * Redirects are not followed. Messages name host and port, never a token or a proxy's password.
+[[nodiscard]] std::unique_ptr<Transport> make_curl_transport(boost::asio::any_io_executor executor,
+                                                             Connection connection, Clock* clock,
+                                                             CurlTransportOptions options = {});
+
+}  // namespace k8s

@@ -1,0 +1,58 @@
+#include "k8sclient/value/error.h"
+
+namespace k8s {
+
+bool retryable(Reason reason) {
+  switch (reason) {
+    case Reason::conflict:
+    case Reason::expired:
+    case Reason::unauthorized:
+    case Reason::too_many_requests:
+    case Reason::timeout:
+    case Reason::unavailable:
+    case Reason::transport:
+    case Reason::decode:
+      return true;
+    case Reason::not_found:
+    case Reason::already_exists:
+    case Reason::invalid:
+    case Reason::forbidden:
+    case Reason::cancelled:
+      return false;
+  }
+  return false;
+}
+
+std::string_view to_string(Reason reason) {
+  switch (reason) {
+    case Reason::not_found:
+      return "not_found";
+    case Reason::already_exists:
+      return "already_exists";
+    case Reason::conflict:
+      return "conflict";
+    case Reason::expired:
+      return "expired";
+    case Reason::invalid:
+      return "invalid";
+    case Reason::forbidden:
+      return "forbidden";
+    case Reason::unauthorized:
+      return "unauthorized";
+    case Reason::too_many_requests:
+      return "too_many_requests";
+    case Reason::timeout:
+      return "timeout";
+    case Reason::unavailable:
+      return "unavailable";
+    case Reason::transport:
+      return "transport";
+    case Reason::decode:
+      return "decode";
+    case Reason::cancelled:
+      return "cancelled";
+  }
+  return "unknown";
+}
+
+}  // namespace k8s

@@ -1,0 +1,47 @@
+#include "k8sclient/value/object.h"
+
+#include <algorithm>
+
+namespace k8s {
+
+std::string to_string(const ObjectKey& key) {
+  return key.ns.empty() ? key.name : key.ns + "/" + key.name;
+}
+
+StringMap::StringMap(std::initializer_list<std::pair<std::string_view, std::string_view>> entries) {
+  for (const auto& [key, value] : entries) set(key, value);
+}
+
+namespace {
+auto position(auto& entries, std::string_view key) {
+  return std::lower_bound(entries.begin(), entries.end(), key,
+                          [](const StringMap::Entry& entry, std::string_view k) { return entry.key.view() < k; });
+}
+}  // namespace
+
+void StringMap::set(std::string_view key, std::string_view value) {
+  auto it = position(entries_, key);
+  if (it != entries_.end() && it->key == key) {
+    it->value = Interned(value);
+  } else {
+    entries_.insert(it, Entry{Interned(key), Interned(value)});
+  }
+}
+
+void StringMap::erase(std::string_view key) {
+  auto it = position(entries_, key);
+  if (it != entries_.end() && it->key == key) entries_.erase(it);
+}
+
+std::optional<std::string_view> StringMap::get(std::string_view key) const {
+  auto it = position(entries_, key);
+  if (it == entries_.end() || it->key != key) return std::nullopt;
+  return it->value.view();
+}
+
+const OwnerReference* ObjectMeta::controller() const {
+  auto it = std::find_if(owners.begin(), owners.end(), [](const OwnerReference& owner) { return owner.controller; });
+  return it == owners.end() ? nullptr : &*it;
+}
+
+}  // namespace k8s

@@ -1,0 +1,355 @@
+#include "k8sclient/value/selectors.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace k8s {
+namespace {
+
+bool alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+// [A-Za-z0-9] ends, [A-Za-z0-9._-] between.
+bool name_characters(std::string_view text) {
+  return !text.empty() && alphanumeric(text.front()) && alphanumeric(text.back()) &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+bool dns_subdomain(std::string_view text) {
+  if (text.empty() || text.size() > 253) return false;
+  while (true) {
+    const std::string_view label = text.substr(0, text.find('.'));
+    const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+    if (label.empty() || label.front() == '-' || label.back() == '-') return false;
+    if (!std::all_of(label.begin(), label.end(), good)) return false;
+    if (label.size() == text.size()) return true;
+    text.remove_prefix(label.size() + 1);
+  }
+}
+
+std::string term_text(const LabelRequirement& requirement) {
+  std::vector<std::string> values = requirement.values;
+  std::sort(values.begin(), values.end());
+  switch (requirement.op) {
+    case LabelOperator::in:
+      return fmt::format("{} in ({})", requirement.key, fmt::join(values, ","));
+    case LabelOperator::not_in:
+      return fmt::format("{} notin ({})", requirement.key, fmt::join(values, ","));
+    case LabelOperator::exists:
+      return requirement.key;
+    case LabelOperator::does_not_exist:
+      return "!" + requirement.key;
+  }
+  return requirement.key;
+}
+
+// Reads the query form of a label selector; the grammar is apimachinery's labels.Parse.
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Result<LabelSelector> run() {
+    LabelSelector selector;
+    skip_space();
+    while (at_ < text_.size()) {
+      Result<LabelRequirement> requirement = term();
+      if (!requirement) return std::unexpected(requirement.error());
+      add(selector, *std::move(requirement));
+      skip_space();
+      if (at_ == text_.size()) break;
+      if (!take(',')) return wrong("expected ',' between requirements");
+      skip_space();
+      if (at_ == text_.size()) return wrong("expected a requirement after ','");
+    }
+    if (Result<void> valid = selector.validate(); !valid) return std::unexpected(valid.error());
+    return selector;
+  }
+
+ private:
+  Result<LabelRequirement> term() {
+    LabelRequirement requirement;
+    const bool negated = take('!');
+    skip_space();
+    requirement.key = word();
+    if (requirement.key.empty()) return wrong("expected a label key");
+    skip_space();
+    if (negated) {
+      requirement.op = LabelOperator::does_not_exist;
+      return requirement;
+    }
+    if (at_ == text_.size() || text_[at_] == ',') return requirement;
+    if (take('=')) {
+      take('=');
+      equality_ = true;
+      return single(std::move(requirement), LabelOperator::in);
+    }
+    if (take('!')) {
+      if (!take('=')) return wrong("expected '!='");
+      return single(std::move(requirement), LabelOperator::not_in);
+    }
+    if (text_[at_] == '<' || text_[at_] == '>') return wrong("'<' and '>' are not supported in a label selector");
+    const std::string op = word();
+    if (op != "in" && op != "notin") return wrong("expected one of =, ==, !=, in, notin");
+    requirement.op = op == "in" ? LabelOperator::in : LabelOperator::not_in;
+    return values(std::move(requirement));
+  }
+
+  Result<LabelRequirement> single(LabelRequirement requirement, LabelOperator op) {
+    skip_space();
+    requirement.op = op;
+    requirement.values = {word()};
+    return requirement;
+  }
+
+  Result<LabelRequirement> values(LabelRequirement requirement) {
+    skip_space();
+    if (!take('(')) return wrong("expected '(' after in or notin");
+    do {
+      skip_space();
+      requirement.values.push_back(word());
+      skip_space();
+    } while (take(','));
+    if (!take(')')) return wrong("expected ')'");
+    return requirement;
+  }
+
+  void add(LabelSelector& selector, LabelRequirement requirement) {
+    if (std::exchange(equality_, false)) {
+      auto [it, fresh] = selector.match_labels.try_emplace(requirement.key, requirement.values.front());
+      if (fresh || it->second == requirement.values.front()) return;
+    }
+    std::sort(requirement.values.begin(), requirement.values.end());
+    selector.match_expressions.push_back(std::move(requirement));
+  }
+
+  std::string word() {
+    static constexpr std::string_view kSpecial = "=!(),<> \t";
+    const std::size_t end = std::min(text_.find_first_of(kSpecial, at_), text_.size());
+    std::string out(text_.substr(at_, end - at_));
+    at_ = end;
+    return out;
+  }
+  bool take(char c) {
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void skip_space() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+  }
+  std::unexpected<Error> wrong(std::string_view what) const {
+    return fail(Reason::invalid, fmt::format("label selector \"{}\", position {}: {}", text_, at_ + 1, what));
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool equality_ = false;  // The last term was `a=b`.
+};
+
+}  // namespace
+
+std::string_view to_string(LabelOperator op) {
+  switch (op) {
+    case LabelOperator::in:
+      return "In";
+    case LabelOperator::not_in:
+      return "NotIn";
+    case LabelOperator::exists:
+      return "Exists";
+    case LabelOperator::does_not_exist:
+      return "DoesNotExist";
+  }
+  return "";
+}
+
+std::optional<LabelOperator> parse_label_operator(std::string_view text) {
+  using enum LabelOperator;
+  for (const LabelOperator op : {in, not_in, exists, does_not_exist}) {
+    if (to_string(op) == text) return op;
+  }
+  return std::nullopt;
+}
+
+bool LabelRequirement::matches(const StringMap& labels) const {
+  const auto value = labels.get(key);
+  const bool listed = value && std::find(values.begin(), values.end(), *value) != values.end();
+  switch (op) {
+    case LabelOperator::in:
+      return listed;
+    case LabelOperator::not_in:
+      return !listed;
+    case LabelOperator::exists:
+      return value.has_value();
+    case LabelOperator::does_not_exist:
+      return !value.has_value();
+  }
+  return false;
+}
+
+bool LabelSelector::matches(const StringMap& labels) const {
+  return std::all_of(match_labels.begin(), match_labels.end(),
+                     [&](const auto& entry) { return labels.get(entry.first) == std::string_view(entry.second); }) &&
+         std::all_of(match_expressions.begin(), match_expressions.end(),
+                     [&](const LabelRequirement& requirement) { return requirement.matches(labels); });
+}
+
+std::string LabelSelector::to_string() const {
+  // Sorted by key and then by text, whatever order the expressions came in.
+  std::set<std::pair<std::string, std::string>> terms;
+  for (const auto& [key, value] : match_labels) terms.emplace(key, fmt::format("{}={}", key, value));
+  for (const LabelRequirement& requirement : match_expressions) terms.emplace(requirement.key, term_text(requirement));
+  std::string out;
+  for (const auto& [key, text] : terms) out += (out.empty() ? "" : ",") + text;
+  return out;
+}
+
+Result<LabelSelector> LabelSelector::parse(std::string_view text) {
+  return Parser(text).run();
+}
+
+namespace {
+
+Result<void> check_requirement(const LabelRequirement& requirement) {
+  if (auto problem = label_key_problem(requirement.key)) return fail(Reason::invalid, *std::move(problem));
+  const bool wants_values = requirement.op == LabelOperator::in || requirement.op == LabelOperator::not_in;
+  if (wants_values && requirement.values.empty()) {
+    return fail(Reason::invalid, fmt::format("label selector: {} {} needs at least one value", requirement.key,
+                                             to_string(requirement.op)));
+  }
+  if (!wants_values && !requirement.values.empty()) {
+    return fail(Reason::invalid,
+                fmt::format("label selector: {} {} takes no values", requirement.key, to_string(requirement.op)));
+  }
+  for (const std::string& value : requirement.values) {
+    if (auto problem = label_value_problem(value)) {
+      return fail(Reason::invalid, fmt::format("label selector, key {}: {}", requirement.key, *problem));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> LabelSelector::validate() const {
+  for (const auto& [key, value] : match_labels) {
+    Result<void> checked = check_requirement({key, LabelOperator::in, {value}});
+    if (!checked) return checked;
+  }
+  for (const LabelRequirement& requirement : match_expressions) {
+    Result<void> checked = check_requirement(requirement);
+    if (!checked) return checked;
+  }
+  return {};
+}
+
+std::optional<std::string> label_key_problem(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  const std::string_view name = slash == std::string_view::npos ? key : key.substr(slash + 1);
+  if (slash != std::string_view::npos && !dns_subdomain(key.substr(0, slash))) {
+    return fmt::format("label key \"{}\": the part before '/' must be a lower case DNS name of at most 253 characters",
+                       key);
+  }
+  if (name.size() > 63) {
+    return fmt::format("label key \"{}\": the name has {} characters, at most 63 are allowed", key, name.size());
+  }
+  if (!name_characters(name)) {
+    return fmt::format(
+        "label key \"{}\": the name must be letters, digits, '-', '_' or '.', and begin and end with a "
+        "letter or digit",
+        key);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> label_value_problem(std::string_view value) {
+  if (value.empty()) return std::nullopt;
+  if (value.size() > 63) {
+    return fmt::format("label value \"{}\" has {} characters, at most 63 are allowed", value, value.size());
+  }
+  if (!name_characters(value)) {
+    return fmt::format(
+        "label value \"{}\" must be letters, digits, '-', '_' or '.', and begin and end with a letter "
+        "or digit",
+        value);
+  }
+  return std::nullopt;
+}
+
+FieldSelector FieldSelector::equals(std::string path, std::string value) {
+  return {FieldTerm{std::move(path), std::move(value), false}};
+}
+
+bool FieldSelector::matches(const std::function<std::optional<std::string>(std::string_view)>& field) const {
+  return std::all_of(terms.begin(), terms.end(), [&](const FieldTerm& term) {
+    const auto value = field(term.path);
+    return value && (*value == term.value) != term.negated;
+  });
+}
+
+std::string FieldSelector::to_string() const {
+  std::string out;
+  for (const FieldTerm& term : terms) {
+    if (!out.empty()) out += ',';
+    out += term.path;
+    out += term.negated ? "!=" : "=";
+    for (const char c : term.value) {
+      if (c == '\\' || c == ',' || c == '=') out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
+namespace {
+
+// "path=value", "path==value" or "path!=value", with `\` escapes still in place.
+std::optional<FieldTerm> parse_field_term(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) return std::nullopt;
+  FieldTerm term;
+  term.negated = text[equals - 1] == '!';
+  term.path = std::string(text.substr(0, equals - (term.negated ? 1 : 0)));
+  std::string_view value = text.substr(equals + 1);
+  if (!term.negated && !value.empty() && value.front() == '=') value.remove_prefix(1);
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (value[i] == '=') return std::nullopt;
+    if (value[i] == '\\') {
+      ++i;
+      if (i == value.size() || (value[i] != '\\' && value[i] != ',' && value[i] != '=')) return std::nullopt;
+    }
+    term.value += value[i];
+  }
+  if (term.path.empty()) return std::nullopt;
+  return term;
+}
+
+}  // namespace
+
+Result<FieldSelector> FieldSelector::parse(std::string_view text) {
+  FieldSelector out;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const bool escape = i + 1 < text.size() && text[i] == '\\';
+    if (escape) ++i;  // The escaped character, whatever it is.
+    if (escape || (i < text.size() && text[i] != ',')) continue;
+    const std::string_view part = text.substr(begin, i - begin);
+    begin = i + 1;
+    if (part.empty()) continue;
+    auto term = parse_field_term(part);
+    if (!term) {
+      return fail(Reason::invalid, fmt::format("field selector \"{}\": \"{}\" is not path=value or path!=value (a "
+                                               "',', '=' or '\\' in the value is escaped by '\\')",
+                                               text, part));
+    }
+    out.terms.push_back(*std::move(term));
+  }
+  return out;
+}
+
+}  // namespace k8s

@@ -1,0 +1,183 @@
+#include "k8sclient/watch/watch_decoder.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <array>
+#include <utility>
+
+namespace k8s {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+static_assert(kJsonPadding >= simdjson::SIMDJSON_PADDING);
+
+constexpr std::array<std::pair<std::string_view, WatchEventType>, 5> kTypes{{
+    {"ADDED", WatchEventType::added},
+    {"MODIFIED", WatchEventType::modified},
+    {"DELETED", WatchEventType::deleted},
+    {"BOOKMARK", WatchEventType::bookmark},
+    {"ERROR", WatchEventType::error},
+}};
+
+// Capacity that a buffer may keep between lines.
+constexpr std::size_t kKeptBuffer = 256U * 1024;
+
+// What one line holds; `type` and `resource_version` may point into the parser's string buffer.
+struct Line {
+  std::string_view type;
+  std::string_view object_json;
+  std::string_view resource_version;
+  bool initial_events_end = false;
+};
+
+simdjson::error_code read_annotations(ondemand::value value, Line* line) {
+  ondemand::object annotations;
+  if (auto error = value.get_object().get(annotations)) return error;
+  for (auto field : annotations) {
+    std::string_view key;
+    std::string_view text;
+    if (auto error = field.unescaped_key().get(key)) return error;
+    if (key != "k8s.io/initial-events-end") continue;
+    if (auto error = field.value().get_string().get(text)) return error;
+    line->initial_events_end = text == "true";
+  }
+  return simdjson::SUCCESS;
+}
+
+simdjson::error_code read_metadata(ondemand::value value, bool bookmark, Line* line) {
+  ondemand::object metadata;
+  if (auto error = value.get_object().get(metadata)) return error;
+  for (auto field : metadata) {
+    std::string_view key;
+    if (auto error = field.unescaped_key().get(key)) return error;
+    if (key == "resourceVersion") {
+      if (auto error = field.value().get_string().get(line->resource_version)) return error;
+    } else if (bookmark && key == "annotations") {
+      ondemand::value annotations;
+      if (auto error = field.value().get(annotations)) return error;
+      if (auto error = read_annotations(annotations, line)) return error;
+    }
+  }
+  return simdjson::SUCCESS;
+}
+
+simdjson::error_code read_object(ondemand::value value, Line* line) {
+  ondemand::object object;
+  if (auto error = value.get_object().get(object)) return error;
+  if (auto error = object.raw_json().get(line->object_json)) return error;
+  if (auto error = object.reset().error()) return error;
+  if (line->type == "ERROR") return simdjson::SUCCESS;
+  for (auto field : object) {
+    std::string_view key;
+    if (auto error = field.unescaped_key().get(key)) return error;
+    if (key != "metadata") continue;
+    ondemand::value metadata;
+    if (auto error = field.value().get(metadata)) return error;
+    // The annotation counts on bookmarks only; on a line that names the object before the type it is read always.
+    if (auto error = read_metadata(metadata, line->type.empty() || line->type == "BOOKMARK", line)) return error;
+  }
+  return simdjson::SUCCESS;
+}
+
+simdjson::error_code read_line(ondemand::document& document, Line* line) {
+  ondemand::object root;
+  if (auto error = document.get_object().get(root)) return error;
+  for (auto field : root) {
+    std::string_view key;
+    ondemand::value value;
+    if (auto error = field.unescaped_key().get(key)) return error;
+    if (auto error = field.value().get(value)) return error;
+    if (key == "type") {
+      if (auto error = value.get_string().get(line->type)) return error;
+    } else if (key == "object") {
+      if (auto error = read_object(value, line)) return error;
+    }
+  }
+  const bool at_end = document.current_location().error() == simdjson::OUT_OF_BOUNDS;
+  return at_end ? simdjson::SUCCESS : simdjson::TRAILING_CONTENT;
+}
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kShown = 60;
+  return fmt::format("\"{}{}\"", text.substr(0, kShown), text.size() > kShown ? "…" : "");
+}
+
+// `line` is followed by kJsonPadding readable bytes. The message of a failure, or the event.
+std::expected<WatchEvent, std::string> decode(std::string_view line) {
+  // Shared by all watches of the thread; nothing that it lends out leaves this function.
+  thread_local ondemand::parser parser;
+  ondemand::document document;
+  Line read;
+  auto error =
+      parser.iterate(simdjson::padded_string_view(line.data(), line.size(), line.size() + kJsonPadding)).get(document);
+  if (error == simdjson::SUCCESS) error = read_line(document, &read);
+  if (error != simdjson::SUCCESS) {
+    return std::unexpected(
+        fmt::format("a line is not a watch event ({}): {}", simdjson::error_message(error), quoted(line)));
+  }
+  for (const auto& [name, type] : kTypes) {
+    if (name != read.type) continue;
+    if (read.object_json.empty()) return std::unexpected("a watch event has no object: " + quoted(line));
+    if (type != WatchEventType::error && read.resource_version.empty()) {
+      return std::unexpected("a watch event has no metadata.resourceVersion: " + quoted(line));
+    }
+    return WatchEvent{type, read.object_json, std::string(read.resource_version),
+                      read.initial_events_end && type == WatchEventType::bookmark};
+  }
+  return std::unexpected(fmt::format("a watch event has the unknown type {}: {}", quoted(read.type), quoted(line)));
+}
+
+}  // namespace
+
+std::string_view to_string(WatchEventType type) {
+  for (const auto& [name, value] : kTypes) {
+    if (value == type) return name;
+  }
+  return "";
+}
+
+void WatchDecoder::feed(std::string_view chunk) {
+  if (broken_) return;
+  buffer_.erase(0, begin_);
+  scanned_ -= begin_;
+  begin_ = 0;
+  buffer_.reserve(buffer_.size() + chunk.size() + kJsonPadding);
+  buffer_.append(chunk);
+}
+
+std::optional<Result<WatchEvent>> WatchDecoder::next() {
+  while (!broken_) {
+    const std::size_t newline = buffer_.find('\n', scanned_);
+    const bool complete = newline != std::string::npos;
+    const std::size_t end = complete ? newline : buffer_.size();
+    if (end - begin_ > max_line_) {
+      return fail_for_good(fmt::format("a watch event is longer than {} bytes, the most that is accepted", max_line_));
+    }
+    if (!complete) {
+      scanned_ = end;
+      if (begin_ == end && buffer_.capacity() > kKeptBuffer) {
+        std::string().swap(buffer_);
+        begin_ = scanned_ = 0;
+      }
+      return std::nullopt;
+    }
+    const std::string_view line(buffer_.data() + begin_, end - begin_);
+    begin_ = scanned_ = end + 1;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    auto event = decode(line);
+    if (!event) return fail_for_good(std::move(event.error()));
+    return Result<WatchEvent>(*std::move(event));
+  }
+  return Result<WatchEvent>(std::unexpected(*broken_));
+}
+
+std::optional<Result<WatchEvent>> WatchDecoder::fail_for_good(std::string message) {
+  broken_ = Error{Reason::decode, 0, std::move(message)};
+  std::string().swap(buffer_);
+  begin_ = scanned_ = 0;
+  return Result<WatchEvent>(std::unexpected(*broken_));
+}
+
+}  // namespace k8s

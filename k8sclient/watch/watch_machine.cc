@@ -1,0 +1,239 @@
+#include "k8sclient/watch/watch_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace k8s {
+namespace {
+
+template <class... Arms>
+struct Overloaded : Arms... {
+  using Arms::operator()...;
+};
+
+WatchStep stay(WatchState state) {
+  return {.next = std::move(state)};
+}
+
+// A failure that leaves the watcher in `next`: what it is told, and how long it waits.
+WatchStep failed(WatchState next, Error error) {
+  WatchStep out{.next = std::move(next)};
+  out.pause = error.reason == Reason::forbidden   ? WatchPause::refused
+              : error.reason == Reason::not_found ? WatchPause::absent
+                                                  : WatchPause::backoff;
+  out.maybe_absent = error.reason == Reason::not_found;
+  out.report = std::move(error);
+  return out;
+}
+
+WatchStep relist(std::string seen, Error error) {
+  WatchStep out = failed(Empty{std::move(seen)}, std::move(error));
+  out.relist = true;
+  return out;
+}
+
+// A complete view as of `resource_version`. A server that is behind what it said before (a restored etcd) is believed,
+// but not silently.
+WatchStep complete(WatchState next, const std::string& resource_version, const std::string& seen) {
+  WatchStep out{.next = std::move(next), .emit = WatchEmit::init_done};
+  if (older(resource_version, seen)) {
+    out.report = Error{Reason::expired, 0,
+                       fmt::format("the server went back in time: its list is at resourceVersion {}, {} was seen "
+                                   "before (a restored etcd?); the list is taken as the truth",
+                                   resource_version, seen)};
+  }
+  return out;
+}
+
+// A watch from `resource_version` failed or brought nothing.
+WatchStep strike(const std::string& resource_version, int strikes, std::optional<Error> error) {
+  if (strikes + 1 >= kMaxStrikes) {
+    return relist(resource_version, error.value_or(Error{Reason::timeout, 0,
+                                                         fmt::format("{} watches in a row brought neither event nor "
+                                                                     "bookmark",
+                                                                     kMaxStrikes)}));
+  }
+  WatchStep out{.next = InitListed{resource_version, strikes + 1}, .pause = WatchPause::backoff};
+  out.report = std::move(error);
+  return out;
+}
+
+// --- Empty ---
+
+WatchStep on(Empty state, const Started&) {
+  return {.next = Listing{"", std::move(state.seen)}, .emit = WatchEmit::init};
+}
+WatchStep on(Empty state, const Opened&) {
+  return {.next = InitialWatch{std::move(state.seen)}, .emit = WatchEmit::init};
+}
+// Only opening a WatchList can fail here. A server without it says 400, 422 or the like: no news for anybody.
+WatchStep on(Empty state, const Failed& input) {
+  if (input.error.reason == Reason::invalid) {
+    return {.next = std::move(state), .watch_list = WatchListVerdict::never};
+  }
+  return failed(std::move(state), input.error);
+}
+
+// --- Listing ---
+
+WatchStep on(Listing state, const PageRead& input) {
+  if (!input.continue_token.empty()) return stay(Listing{input.continue_token, std::move(state.seen)});
+  return complete(InitListed{input.resource_version}, input.resource_version, state.seen);
+}
+WatchStep on(Listing state, const Failed& input) {
+  switch (input.error.reason) {
+    case Reason::expired:  // The continue token is older than etcd's compaction.
+    case Reason::decode:   // Nobody knows what was missed.
+    case Reason::invalid:
+    case Reason::forbidden:
+    case Reason::not_found:
+      return failed(Empty{std::move(state.seen)}, input.error);
+    default:
+      return failed(std::move(state), input.error);  // The same page again.
+  }
+}
+
+// --- InitialWatch ---
+
+// A stream that fails before its end marker is worth nothing; LIST is the way that always works.
+WatchStep start_over(InitialWatch state, std::optional<Error> error, WatchListVerdict verdict) {
+  WatchStep out{.next = Empty{std::move(state.seen)}, .pause = WatchPause::backoff};
+  if (error) out = failed(Empty{std::move(std::get<Empty>(out.next).seen)}, *std::move(error));
+  out.watch_list = verdict;
+  return out;
+}
+
+WatchStep on(InitialWatch state, const EventRead& input) {
+  switch (input.type) {
+    case WatchEventType::added:
+    case WatchEventType::modified:
+      return {.next = std::move(state), .emit = WatchEmit::init_apply};
+    case WatchEventType::deleted:
+      return {.next = std::move(state), .emit = WatchEmit::init_remove};
+    case WatchEventType::bookmark:
+      if (input.initial_events_end) {
+        return complete(Watching{input.resource_version, 0, true}, input.resource_version, state.seen);
+      }
+      // A server that ignores sendInitialEvents sends plain bookmarks and never the mark.
+      return {.next = Empty{std::move(state.seen)}, .watch_list = WatchListVerdict::never};
+    case WatchEventType::error: {
+      const bool refused = input.error && input.error->reason == Reason::invalid;
+      return start_over(std::move(state), input.error, refused ? WatchListVerdict::never : WatchListVerdict::not_now);
+    }
+  }
+  return stay(std::move(state));
+}
+WatchStep on(InitialWatch state, const Ended& input) {
+  return start_over(std::move(state), std::nullopt, input.idle ? WatchListVerdict::never : WatchListVerdict::not_now);
+}
+WatchStep on(InitialWatch state, const Failed& input) {
+  return start_over(std::move(state), input.error, WatchListVerdict::not_now);
+}
+
+// --- InitListed ---
+
+WatchStep on(InitListed state, const Opened&) {
+  return stay(Watching{std::move(state.resource_version), state.strikes, false});
+}
+WatchStep on(InitListed state, const Failed& input) {
+  switch (input.error.reason) {
+    case Reason::expired:
+    case Reason::not_found:
+      return relist(std::move(state.resource_version), input.error);
+    case Reason::forbidden:
+    case Reason::unauthorized:
+    case Reason::too_many_requests:
+    case Reason::transport:
+      return failed(std::move(state), input.error);  // Says nothing about our resourceVersion.
+    default:
+      // "Too large resource version" among others: a relist finds out.
+      return strike(state.resource_version, state.strikes, input.error);
+  }
+}
+
+// --- Watching ---
+
+WatchStep on(Watching state, const EventRead& input) {
+  if (input.type == WatchEventType::error) {
+    const Error error = input.error.value_or(Error{Reason::unavailable, 0, "the watch ended with an error"});
+    if (error.reason == Reason::expired) return relist(std::move(state.resource_version), error);
+    return strike(state.resource_version, state.strikes, error);
+  }
+  if (older(input.resource_version, state.resource_version)) {
+    return relist(state.resource_version,
+                  Error{Reason::expired, 0,
+                        fmt::format("the watch went back in time, from resourceVersion {} to {}",
+                                    state.resource_version, input.resource_version)});
+  }
+  WatchStep out{.next = Watching{input.resource_version, 0, true}};
+  if (input.type == WatchEventType::deleted) out.emit = WatchEmit::remove;
+  if (input.type == WatchEventType::added || input.type == WatchEventType::modified) out.emit = WatchEmit::apply;
+  return out;
+}
+WatchStep on(Watching state, const Ended& input) {
+  if (input.stale) return stay(Empty{std::move(state.resource_version)});
+  if (state.progress) {
+    WatchStep out = stay(InitListed{std::move(state.resource_version), 0});
+    // Short watches with a bookmark each would otherwise spin.
+    if (input.lived < kShortWatch) out.pause = WatchPause::backoff;
+    return out;
+  }
+  return strike(state.resource_version, state.strikes, std::nullopt);
+}
+WatchStep on(Watching state, const Failed& input) {
+  if (input.error.reason == Reason::decode || input.error.reason == Reason::expired) {
+    return relist(std::move(state.resource_version), input.error);
+  }
+  return failed(InitListed{std::move(state.resource_version), state.strikes}, input.error);
+}
+
+}  // namespace
+
+WatchAsk next_ask(const WatchState& state, const WatchRules& rules) {
+  return std::visit(
+      Overloaded{
+          [&](const Empty&) { return rules.watch_list ? WatchAsk::open_watch_list : WatchAsk::start_list; },
+          [](const Listing&) { return WatchAsk::list_page; },
+          [](const InitialWatch&) { return WatchAsk::read; },
+          [](const InitListed&) { return WatchAsk::open_watch; },
+          [](const Watching&) { return WatchAsk::read; },
+      },
+      state);
+}
+
+WatchStep step(WatchState state, const WatchInput& input) {
+  return std::visit(
+      []<class S, class I>(S&& from, const I& in) -> WatchStep {
+        if constexpr (requires { on(std::forward<S>(from), in); }) {
+          return on(std::forward<S>(from), in);
+        } else {
+          return stay(std::forward<S>(from));
+        }
+      },
+      std::move(state), input);
+}
+
+std::string_view state_name(const WatchState& state) {
+  return std::visit(Overloaded{
+                        [](const Empty&) { return "Empty"; },
+                        [](const Listing&) { return "Listing"; },
+                        [](const InitialWatch&) { return "InitialWatch"; },
+                        [](const InitListed&) { return "InitListed"; },
+                        [](const Watching&) { return "Watching"; },
+                    },
+                    state);
+}
+
+bool older(std::string_view a, std::string_view b) {
+  const auto number = [](std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (!number(a) || !number(b)) return false;
+  a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
+  b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
+}  // namespace k8s

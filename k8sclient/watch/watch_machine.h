@@ -1,0 +1,122 @@
+// The watch protocol as a value-to-value step: (state, input) -> (state, what to emit). No I/O, no clock; the driver
+// is watcher.h. One arm per protocol rule.
+//
+//   Empty --WatchList opened--> InitialWatch --initial-events-end--> Watching <--opened--+
+//     |                              | refused                          | ended, failed   |
+//     +--started a LIST--> Listing <-+ (Empty, without WatchList)       +---> InitListed -+
+//                            +--last page------------------------------------->  ^
+//   any state --410 Gone, undecodable, back in time--> Empty (relist)
+//   Watching --ended, and the view is to be renewed--> Empty (what is known stays trusted meanwhile)
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/time.h"
+#include "k8sclient/watch/watch_decoder.h"
+
+namespace k8s {
+
+// `seen` is the newest resourceVersion ever reached, kept over a relist to notice a server that went back in time.
+struct Empty {
+  std::string seen;
+  friend bool operator==(const Empty&, const Empty&) = default;
+};
+struct Listing {
+  std::string continue_token;  // Empty: the first page.
+  std::string seen;
+  friend bool operator==(const Listing&, const Listing&) = default;
+};
+struct InitialWatch {
+  std::string seen;
+  friend bool operator==(const InitialWatch&, const InitialWatch&) = default;
+};
+struct InitListed {
+  std::string resource_version;
+  int strikes = 0;  // Watches in a row that brought nothing.
+  friend bool operator==(const InitListed&, const InitListed&) = default;
+};
+struct Watching {
+  std::string resource_version;
+  int strikes = 0;        // Of InitListed; zero after the first event or bookmark.
+  bool progress = false;  // This watch brought an event or a bookmark.
+  friend bool operator==(const Watching&, const Watching&) = default;
+};
+using WatchState = std::variant<Empty, Listing, InitialWatch, InitListed, Watching>;
+
+// What the driver does next in a state.
+enum class WatchAsk { open_watch_list, start_list, list_page, open_watch, read };
+
+struct Started {};  // Answers start_list.
+struct PageRead {
+  std::string resource_version;
+  std::string continue_token;
+};
+struct Opened {};  // A watch is open, its status was 200.
+struct EventRead {
+  WatchEventType type = WatchEventType::added;
+  std::string resource_version;
+  bool initial_events_end = false;
+  std::optional<Error> error = std::nullopt;  // Of an ERROR event.
+};
+// The stream ended, or was silent for longer than its idle deadline (`idle`). `lived`: since it was opened. `stale`:
+// the last complete view is older than the driver wants one to be.
+struct Ended {
+  Duration lived{0};
+  bool idle = false;
+  bool stale = false;
+};
+struct Failed {  // Listing, opening or reading failed.
+  Error error;
+};
+using WatchInput = std::variant<Started, PageRead, Opened, EventRead, Ended, Failed>;
+
+struct WatchRules {
+  bool watch_list = true;  // Try sendInitialEvents. The driver changes it as WatchStep::watch_list says.
+  friend bool operator==(const WatchRules&, const WatchRules&) = default;
+};
+
+enum class WatchEmit { nothing, init, init_apply, init_remove, init_done, apply, remove };
+// What a step learnt about WatchList.
+enum class WatchListVerdict {
+  unchanged,
+  not_now,  // It broke on the way: LIST this time.
+  never,    // The server refuses or ignores it.
+};
+enum class WatchPause {
+  none,
+  backoff,  // Jittered exponential.
+  refused,  // 403. Somebody may be granting the right just now, and the server is up: some 10 to 30 seconds.
+  absent,   // 404. Only a CRD will help, and discovery finds that: about a minute.
+};
+
+struct WatchStep {
+  WatchState next;
+  WatchEmit emit = WatchEmit::nothing;
+  WatchPause pause = WatchPause::none;
+  std::optional<Error> report = std::nullopt;  // For WatchSink::on_error.
+  bool relist = false;        // A complete view was reached before: what was known is no longer trusted.
+  bool maybe_absent = false;  // 404: ask discovery whether the API exists; if so, `report` is not for anybody.
+  WatchListVerdict watch_list = WatchListVerdict::unchanged;
+  friend bool operator==(const WatchStep&, const WatchStep&) = default;
+};
+
+// Watches in a row that may bring neither event nor bookmark (or fail with an HTTP error) before the watcher relists:
+// after a restore of etcd, a watch from a future resourceVersion is silent for good.
+inline constexpr int kMaxStrikes = 4;
+// A watch shorter than this that brought nothing backs off.
+inline constexpr Duration kShortWatch = std::chrono::seconds(1);
+
+[[nodiscard]] WatchAsk next_ask(const WatchState& state, const WatchRules& rules);
+// An input that does not belong to the state leaves it unchanged.
+[[nodiscard]] WatchStep step(WatchState state, const WatchInput& input);
+// "InitialWatch", …, for logs.
+[[nodiscard]] std::string_view state_name(const WatchState& state);
+// True when both are numbers and a < b. Since Kubernetes 1.35 resourceVersions are comparable by promise, before that
+// by implementation; anything else is never "older".
+[[nodiscard]] bool older(std::string_view a, std::string_view b);
+
+}  // namespace k8s

@@ -1,0 +1,290 @@
+#include "k8sclient/watch/watcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+#include <utility>
+
+#include "k8sclient/api/status.h"
+
+namespace k8s {
+
+namespace asio = boost::asio;
+
+// Hands a page's items on as init_apply; after stop() it ends the page.
+class Watcher::PageSink final : public ItemSink {
+ public:
+  explicit PageSink(Watcher* watcher) : watcher_(watcher) {}
+  void restart() override {}
+  Result<void> item(std::string_view json) override {
+    if (watcher_->stopping_) return fail(Reason::cancelled, "the watcher was stopped");
+    watcher_->deliver(watcher_->sink_->init_apply(json));
+    return {};
+  }
+
+ private:
+  Watcher* watcher_;
+};
+
+Watcher::Watcher(ApiClient* client, Gvr gvr, WatcherOptions options, WatchSink* sink)
+    : client_(client),
+      clock_(client->clock()),
+      gvr_(std::move(gvr)),
+      options_(std::move(options)),
+      sink_(sink),
+      rules_{options_.watch_list},
+      random_(options_.seed),
+      wake_(clock_->make_signal()) {}
+
+asio::awaitable<void> Watcher::run() {
+  if (stopping_) co_return;
+  running_ = true;
+  // The loop has a cancellation slot of its own, so that stop() reaches whatever it waits for. Cancelling the
+  // coroutine that awaits run() comes to the same.
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  asio::cancellation_state outer = co_await asio::this_coro::cancellation_state;
+  if (outer.slot().is_connected()) outer.slot().assign([this](asio::cancellation_type) { stop(); });
+  try {
+    co_await asio::co_spawn(executor, loop(), asio::bind_cancellation_slot(cancel_.slot(), asio::use_awaitable));
+  } catch (const boost::system::system_error&) {
+    if (!stopping_) throw;  // Cancellation is how stop() arrives; anything else is a fault of the program.
+  }
+  if (outer.slot().is_connected()) outer.slot().clear();
+  stream_.reset();
+  running_ = false;
+}
+
+void Watcher::stop() {
+  if (std::exchange(stopping_, true)) return;
+  cancel_.emit(asio::cancellation_type::terminal);
+}
+
+void Watcher::retry_now() {
+  if (paused_) wake_->notify();
+}
+
+asio::awaitable<void> Watcher::loop() {
+  // Asio 1.26: a co_spawned coroutine that is cancelled and ends before its first suspension throws out of the
+  // io_context. A sink may call stop() that early.
+  co_await asio::post(asio::use_awaitable);
+  while (!stopping_) {
+    std::optional<WatchInput> input = buffered_event();
+    if (!input) input = co_await perform(next_ask(state_, rules_));
+    if (stopping_) co_return;
+    count(*input);
+    WatchStep outcome = step(std::move(state_), *input);
+    take(outcome);
+    if (stopping_) co_return;
+    const WatchPause kind = outcome.pause;
+    const std::optional<Error> error = outcome.report;
+    if (error) co_await report(std::move(outcome));
+    if (stopping_) co_return;
+    if (kind != WatchPause::none) co_await pause(kind, error);
+  }
+}
+
+// Everything of a step that needs no waiting: the new state, the rules, the sink's calls, the stream's end.
+void Watcher::take(const WatchStep& outcome) {
+  state_ = outcome.next;
+  if (outcome.watch_list != WatchListVerdict::unchanged) rules_.watch_list = false;
+  if (outcome.watch_list == WatchListVerdict::never) options_.watch_list = false;
+  if (outcome.emit == WatchEmit::init_done) rules_.watch_list = options_.watch_list;
+  if (outcome.relist) {
+    ++stats_.relists;
+    sink_->on_relist();
+  }
+  if (!stopping_) emit(outcome.emit);
+  const bool streaming = std::holds_alternative<InitialWatch>(state_) || std::holds_alternative<Watching>(state_);
+  if (streaming) return;
+  stream_.reset();
+  decoder_ = WatchDecoder(options_.max_line);
+}
+
+void Watcher::emit(WatchEmit what) {
+  switch (what) {
+    case WatchEmit::nothing:
+      return;
+    case WatchEmit::init:
+      return sink_->init();
+    case WatchEmit::init_apply:
+      return deliver(sink_->init_apply(current_object_));
+    case WatchEmit::init_remove:
+      return deliver(sink_->init_remove(current_object_));
+    case WatchEmit::init_done:
+      ++stats_.lists;
+      listed_at_ = clock_->monotonic();
+      failed_at_.reset();
+      return sink_->init_done();
+    case WatchEmit::apply:
+      return deliver(sink_->apply(current_object_));
+    case WatchEmit::remove:
+      return deliver(sink_->remove(current_object_));
+  }
+}
+
+void Watcher::deliver(const Result<void>& result) {
+  if (result) return;
+  ++stats_.malformed;
+  if (stopping_) return;
+  Error error = result.error();
+  error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
+  tell(error);
+}
+
+void Watcher::tell(const Error& error) {
+  failed_at_ = opened();
+  sink_->on_error(error);
+}
+
+// A 404 is an absent API only when discovery says so; a proxy's 404 must not empty a store.
+asio::awaitable<void> Watcher::report(WatchStep outcome) {
+  ++stats_.errors;
+  if (outcome.maybe_absent) {
+    const Result<bool> served = co_await client_->served(gvr_);
+    if (stopping_) co_return;
+    if (served && !*served) {
+      failed_at_.reset();
+      sink_->absent();
+      co_return;
+    }
+  }
+  tell(*outcome.report);
+}
+
+asio::awaitable<WatchInput> Watcher::perform(WatchAsk ask) {
+  WatchInput input = Started{};
+  switch (ask) {
+    case WatchAsk::start_list:
+      break;
+    case WatchAsk::list_page:
+      input = co_await list_page();
+      break;
+    case WatchAsk::open_watch_list:
+      input = co_await open(true);
+      break;
+    case WatchAsk::open_watch:
+      input = co_await open(false);
+      break;
+    case WatchAsk::read:
+      input = co_await read();
+      break;
+  }
+  co_return input;
+}
+
+asio::awaitable<WatchInput> Watcher::list_page() {
+  ListOptions options;
+  options.ns = options_.ns;
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  PageSink items(this);
+  Result<ListPage> page =
+      co_await client_->list_page(gvr_, std::move(options), std::get<Listing>(state_).continue_token, &items);
+  if (!page) co_return Failed{page.error()};
+  co_return PageRead{std::move(page->resource_version), std::move(page->continue_token)};
+}
+
+asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
+  std::uniform_int_distribution<std::int64_t> timeouts(options_.min_timeout.count(),
+                                                       std::max(options_.min_timeout, options_.max_timeout).count());
+  WatchOptions options;
+  options.ns = options_.ns;
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  options.send_initial_events = initial_events;
+  options.timeout = std::chrono::seconds(timeouts(random_));
+  if (!initial_events) options.resource_version = std::get<InitListed>(state_).resource_version;
+  const std::chrono::seconds life = options.timeout + options_.timeout_margin;
+  Result<std::unique_ptr<ByteStream>> stream = co_await client_->open_watch(gvr_, std::move(options));
+  if (!stream) co_return Failed{stream.error()};
+  ++stats_.watches;
+  stream_ = *std::move(stream);
+  decoder_ = WatchDecoder(options_.max_line);
+  opened_at_ = clock_->monotonic();
+  stream_deadline_ = opened_at_ + life;
+  co_return Opened{};
+}
+
+// The next event that is already here, without waiting.
+std::optional<WatchInput> Watcher::buffered_event() {
+  if (stream_ == nullptr) return std::nullopt;
+  std::optional<Result<WatchEvent>> event = decoder_.next();
+  if (!event) return std::nullopt;
+  if (!*event) {
+    Error error = event->error();
+    error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
+    return Failed{std::move(error)};
+  }
+  WatchEvent& read = **event;
+  current_object_ = read.object_json;
+  EventRead input{read.type, std::move(read.resource_version), read.initial_events_end};
+  if (read.type == WatchEventType::error) {
+    input.error = error_from_answer(0, read.object_json, "", "watch " + gvr_.resource);
+  }
+  return input;
+}
+
+asio::awaitable<WatchInput> Watcher::read() {
+  const bool initial = std::holds_alternative<InitialWatch>(state_);
+  const Duration gap = initial ? options_.initial_gap : options_.bookmark_gap;
+  while (true) {
+    const MonoTime now = clock_->monotonic();
+    const Duration left = stream_deadline_ - now;
+    if (left <= Duration::zero()) co_return Ended{now - opened_at_, true, is_stale()};
+    const auto idle = std::chrono::ceil<std::chrono::milliseconds>(std::min(gap, left));
+    Result<std::string> chunk = co_await stream_->read(idle);
+    const Duration lived = clock_->monotonic() - opened_at_;
+    if (!chunk && chunk.error().reason == Reason::timeout) co_return Ended{lived, true, is_stale()};
+    if (!chunk) {
+      Error error = chunk.error();
+      error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
+      co_return Failed{std::move(error)};
+    }
+    if (chunk->empty()) co_return Ended{lived, false, is_stale()};
+    decoder_.feed(*chunk);
+    std::optional<WatchInput> event = buffered_event();
+    if (event) co_return *std::move(event);
+  }
+}
+
+bool Watcher::is_stale() const {
+  return options_.renew_after > Duration::zero() && clock_->monotonic() - listed_at_ >= options_.renew_after;
+}
+
+void Watcher::count(const WatchInput& input) {
+  const auto* event = std::get_if<EventRead>(&input);
+  if (event == nullptr || event->type == WatchEventType::error) return;
+  ++(event->type == WatchEventType::bookmark ? stats_.bookmarks : stats_.events);
+}
+
+asio::awaitable<void> Watcher::pause(WatchPause kind, std::optional<Error> error) {
+  Duration delay = kind == WatchPause::refused  ? jittered(options_.refused_retry, 3.0)
+                   : kind == WatchPause::absent ? jittered(options_.absent_retry, 1.5)
+                                                : next_backoff();
+  if (error && error->retry_after) delay = std::max<Duration>(delay, *error->retry_after);
+  paused_ = true;
+  const bool woken = co_await wake_->wait_until(clock_->monotonic() + delay);
+  paused_ = false;
+  (void)woken;
+}
+
+Duration Watcher::jittered(Duration base, double most) {
+  std::uniform_real_distribution<double> factor(1.0, most);
+  return std::chrono::duration_cast<Duration>(base * factor(random_));
+}
+
+Duration Watcher::next_backoff() {
+  const MonoTime now = clock_->monotonic();
+  const bool fresh = backoff_ == Duration::zero() || now - last_failure_ > options_.backoff_reset;
+  backoff_ = fresh ? options_.first_backoff : std::min(backoff_ * 2, options_.last_backoff);
+  last_failure_ = now;
+  return std::min(jittered(backoff_, 2.0), options_.last_backoff);
+}
+
+}  // namespace k8s

@@ -1,0 +1,151 @@
+// Watcher: keeps a sink in step with one resource (one scope of it: namespace, selectors) for as long as it runs.
+// LIST by pages or WatchList, then WATCH with bookmarks; relists when it must. The protocol's rules are in
+// watch_machine.h, this is the driver: requests, idle deadlines, backoff.
+//
+// Guarantees: the sink sees init, (init_apply|init_remove)*, init_done before anything else, and again at every
+// relist; between an init and its init_done no other change (on_error may come at any time). After stop(), no call.
+// Errors never end it. Several watchers of one resource with different scopes may coexist.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/transport/transport.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/object.h"
+#include "k8sclient/value/selectors.h"
+#include "k8sclient/watch/watch_decoder.h"
+#include "k8sclient/watch/watch_machine.h"
+
+namespace k8s {
+
+// Each `json` is one object (list items lack apiVersion and kind), readable for kJsonPadding bytes past its end, and
+// lives for the call only. An error that a sink returns is reported through on_error and changes nothing else.
+class WatchSink {
+ public:
+  virtual ~WatchSink() = default;
+  virtual void init() = 0;  // A complete view begins: start a fresh buffer.
+  virtual Result<void> init_apply(std::string_view json) = 0;
+  // Deleted while the view was still being sent. A sink that buffers between init and init_done overrides it.
+  virtual Result<void> init_remove(std::string_view json) { return remove(json); }
+  virtual void init_done() = 0;  // The buffer is complete: swap it in. What is not in it is gone.
+  virtual Result<void> apply(std::string_view json) = 0;
+  virtual Result<void> remove(std::string_view json) = 0;
+  // Discovery says that the API does not exist on this server: known to be empty. Never after 403, 5xx or a timeout.
+  virtual void absent() {}
+  // Something failed and will be retried; `forbidden` needs somebody's RBAC change.
+  virtual void on_error(const Error& error) { (void)error; }
+  // What was known is no longer trusted and a relist begins (410, undecodable stream, server back in time).
+  virtual void on_relist() {}
+};
+
+struct WatcherOptions {
+  std::string ns;  // Empty: all namespaces, or a cluster-scoped resource.
+  LabelSelector label_selector;
+  FieldSelector field_selector;
+  bool watch_list = true;                 // Try WatchList first; falls back by itself where the server refuses.
+  std::chrono::seconds min_timeout{290};  // `timeoutSeconds` of each watch is random in [min, max].
+  std::chrono::seconds max_timeout{580};
+  std::chrono::seconds timeout_margin{5};  // A watch that outlives its timeoutSeconds by this is dead.
+  std::chrono::seconds bookmark_gap{150};  // Bookmarks come about every minute: longer silence is a dead peer.
+  std::chrono::seconds initial_gap{30};    // Longest silence within a WatchList's initial events.
+  Duration first_backoff = std::chrono::milliseconds(800);  // Doubled up to last_backoff; times 1..2 (jitter).
+  Duration last_backoff = std::chrono::seconds(30);
+  Duration backoff_reset = std::chrono::minutes(2);   // Without a failure for this long, backoff starts afresh.
+  Duration refused_retry = std::chrono::seconds(10);  // After 403; times 1..3.
+  Duration absent_retry = std::chrono::seconds(60);   // After 404; times 1..1.5.
+  // A complete view is asked for again at the end of the first watch that ends this long after the last one: what a
+  // server has failed to send is then known. 0: only when the protocol wants it.
+  Duration renew_after{0};
+  std::size_t max_line = WatchDecoder::kDefaultMaxLine;
+  std::uint64_t seed = 0;  // Of timeouts and jitter.
+};
+
+struct WatcherStats {
+  std::uint64_t lists = 0;    // Complete views: LISTs and WatchLists that reached their end.
+  std::uint64_t watches = 0;  // Streams opened.
+  std::uint64_t events = 0;   // Added, modified, deleted.
+  std::uint64_t bookmarks = 0;
+  std::uint64_t relists = 0;
+  std::uint64_t errors = 0;
+  std::uint64_t malformed = 0;  // Objects that the sink refused.
+};
+
+class Watcher {
+ public:
+  // Everything passed must outlive run().
+  Watcher(ApiClient* client, Gvr gvr, WatcherOptions options, WatchSink* sink);
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  // Runs until stop(). Never throws, never fails. Call once.
+  boost::asio::awaitable<void> run();
+  // Ends run() promptly, from any callback or coroutine of the same thread; the sink is not called again. Idempotent.
+  void stop();
+  // Cuts a pause short, e.g. after discovery found a new CRD.
+  void retry_now();
+
+  [[nodiscard]] bool running() const { return running_; }
+  [[nodiscard]] const Gvr& gvr() const { return gvr_; }
+  [[nodiscard]] const WatcherOptions& options() const { return options_; }
+  [[nodiscard]] const WatcherStats& stats() const { return stats_; }
+  [[nodiscard]] const WatchState& state() const { return state_; }
+  // The last thing seen was an error, told through on_error: no list has come whole and no stream was opened since.
+  [[nodiscard]] bool failing() const { return failed_at_ == opened(); }
+
+ private:
+  class PageSink;
+  boost::asio::awaitable<void> loop();
+  boost::asio::awaitable<WatchInput> perform(WatchAsk ask);
+  boost::asio::awaitable<WatchInput> list_page();
+  boost::asio::awaitable<WatchInput> open(bool initial_events);
+  boost::asio::awaitable<WatchInput> read();
+  boost::asio::awaitable<void> pause(WatchPause kind, std::optional<Error> error);
+  boost::asio::awaitable<void> report(WatchStep outcome);
+  std::optional<WatchInput> buffered_event();
+  void take(const WatchStep& outcome);
+  void emit(WatchEmit what);
+  void deliver(const Result<void>& result);
+  void tell(const Error& error);
+  [[nodiscard]] std::uint64_t opened() const { return stats_.watches + stats_.lists; }
+  void count(const WatchInput& input);
+  Duration next_backoff();
+  Duration jittered(Duration base, double most);
+  [[nodiscard]] bool is_stale() const;
+
+  ApiClient* client_;
+  Clock* clock_;
+  Gvr gvr_;
+  WatcherOptions options_;
+  WatchSink* sink_;
+  WatchRules rules_;
+  WatchState state_;
+  WatcherStats stats_;
+  std::optional<std::uint64_t> failed_at_;  // What had been opened by then.
+  std::mt19937_64 random_;
+  std::unique_ptr<Signal> wake_;
+  boost::asio::cancellation_signal cancel_;
+  bool running_ = false;
+  bool stopping_ = false;
+  bool paused_ = false;
+
+  std::unique_ptr<ByteStream> stream_;
+  WatchDecoder decoder_;
+  std::string_view current_object_;  // Of the event being stepped; points into decoder_.
+  MonoTime opened_at_;
+  MonoTime listed_at_;
+  MonoTime stream_deadline_;
+  Duration backoff_{0};
+  MonoTime last_failure_;
+};
+
+}  // namespace k8s

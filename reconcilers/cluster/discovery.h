@@ -1,0 +1,143 @@
+// Finds the NVIDIA operands in the cluster: the device plugin, GPU Feature Discovery and the MPS control daemon. By
+// container name and owner uid, never by labels: the device plugin's chart gives all three DaemonSets the same ones.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+enum class Component { plugin, gfd, mps };
+// "plugin", "gfd", "mps": also the keys of the annotation gpusharing.dev/replace.
+[[nodiscard]] std::string_view to_string(Component component);
+[[nodiscard]] std::optional<Component> parse_component(std::string_view text);
+
+enum class Provider { gpu_operator, device_plugin_chart, manifest };
+[[nodiscard]] std::string_view to_string(Provider provider);  // "GPUOperator", "DevicePluginChart", "Manifest"
+
+// The device plugin's version, from an image tag ("v0.17.1", "v0.17.1-ubi9"). Unknown (digest, "latest") compares as
+// the worst case wherever a rule depends on it.
+struct PluginVersion {
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  bool known = false;
+  [[nodiscard]] static PluginVersion of_image(std::string_view image);
+  // Known and below a.b.c.
+  [[nodiscard]] bool known_below(int a, int b, int c) const;
+  [[nodiscard]] std::string to_string() const;  // "v0.17.1" or "unknown"
+  friend auto operator<=>(const PluginVersion&, const PluginVersion&) = default;
+};
+
+// One DaemonSet that is an operand.
+struct Operand {
+  Component component = Component::plugin;
+  ObjectKey key;
+  std::string uid;
+  std::map<std::string, std::string> match_labels;
+  std::map<std::string, std::string> node_selector;
+  std::vector<std::vector<NodeSelectorRequirement>> affinity_terms;
+  std::vector<Toleration> tolerations;
+  bool on_delete = false;
+  std::string newest_hash;  // controller-revision-hash of the newest ControllerRevision; empty: not known.
+  WallTime newest_since{};  // When that came to be.
+  std::int64_t generation = 0;
+  // From the config-manager sidecar; config_map is empty where there is none.
+  std::string config_map;
+  std::string default_key;
+  std::vector<std::string> fallbacks;
+  std::string node_label;
+  // A host path for MPS is set, by MPS_ROOT or --mps-root; true too where that cannot be told from the template.
+  bool mps_root = false;
+  // Environment that overrides the profile (flags.migStrategy), empty when not set.
+  std::string mig_strategy;
+  // What flags and environment say for settings of a profile, by the variable's name; an empty value counts, one that
+  // the template does not tell (valueFrom, $(OTHER)) is not in here.
+  struct Override {
+    std::string value;
+    std::string said_by;  // "MIG_STRATEGY", "GFD_MIG_STRATEGY", "--mig-strategy"
+    friend bool operator==(const Override&, const Override&) = default;
+  };
+  std::map<std::string, Override> overrides;
+  PluginVersion version;
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+// Which component a main container of that name is: as the GPU Operator's assets, the device plugin's chart and its
+// static manifests call it.
+[[nodiscard]] std::optional<Component> component_of_container(std::string_view name);
+
+// The operands that work together: one namespace, one owner, one ConfigMap.
+struct OperandSet {
+  std::string ns;
+  Provider provider = Provider::manifest;
+  std::string owner;       // ClusterPolicy name, Helm release, or empty.
+  std::string config_map;  // Name in `ns`; empty: the plugin runs without profiles, there is nothing to reconcile.
+  std::vector<Operand> operands;
+  // What a ClusterPolicy announces and the DaemonSets do not have yet.
+  std::string announced_config_map;
+  std::string announced_default;
+  bool announced = false;
+  std::int64_t clusterpolicy_generation = 0;
+  // The ClusterPolicy may not be read: a change that it announces shows only once its DaemonSets have it.
+  bool announcement_unknown = false;
+  // The GPUCluster that takes the ClusterPolicy's place: GPUs are shared by DRA claims, and no profile applies.
+  std::string gpu_cluster;
+
+  // "namespace/configmap".
+  [[nodiscard]] std::string id() const { return ns + "/" + config_map; }
+  [[nodiscard]] ObjectKey config_map_key() const { return {ns, config_map}; }
+  // The operand of that component that selects the node, or nullptr.
+  [[nodiscard]] const Operand* find(Component component, const Node& node) const;
+  [[nodiscard]] const Operand* by_uid(std::string_view daemonset_uid) const;
+  friend bool operator==(const OperandSet&, const OperandSet&) = default;
+};
+
+struct Discovery {
+  std::vector<OperandSet> sets;  // Sorted by namespace, owner, ConfigMap. Each has at least one plugin.
+  // GFD and MPS DaemonSets that mount a ConfigMap which no plugin beside them mounts, and GFD DaemonSets without any
+  // plugin beside them (same namespace and owner).
+  std::vector<Operand> strays;
+  std::vector<std::string> complaints;  // DaemonSets that look like operands and could not be placed.
+  friend bool operator==(const Discovery&, const Discovery&) = default;
+};
+
+[[nodiscard]] Discovery discover(const World& world);
+
+// Whether one of them lets a pod onto, or stay on, a node with that taint.
+[[nodiscard]] bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
+
+// How well a DaemonSet's template selects a node: nodeSelector, required node affinity, NoSchedule and NoExecute
+// taints (with the tolerations every DaemonSet pod has). `paused` when only a deploy label says "paused-for-…": the
+// pods are supposed to be gone until the driver manager or the MIG manager restores it.
+enum class Selects { no, yes, paused };
+// `ignore_mps_capable`: the label nvidia.com/mps.capable follows the profile, so it does not decide whether a node
+// belongs to an MPS DaemonSet.
+[[nodiscard]] Selects selects(const Operand& operand, const Node& node, bool ignore_mps_capable);
+
+// The first of Discovery::strays of that component that selects the node, or nullptr.
+[[nodiscard]] const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node);
+
+// How an operand's choice of profiles differs from the plugin's ("mounts the ConfigMap a, the plugin mounts b"); empty
+// where both load the same.
+[[nodiscard]] std::string config_difference(const Operand& operand, const Operand& plugin);
+
+// Watches that follow from what was discovered. A plain value: the runtime opens and closes watches by difference.
+struct WatchScope {
+  enum class Kind { pods, configmaps, controllerrevisions } kind = Kind::pods;
+  std::string ns;
+  std::map<std::string, std::string> labels;  // matchLabels; pods and controllerrevisions.
+  std::string name;                           // metadata.name; configmaps.
+  friend auto operator<=>(const WatchScope&, const WatchScope&) = default;
+};
+// Sorted, without duplicates: pods and ControllerRevisions of the discovered DaemonSets, the ConfigMaps they mount and
+// the one that a ClusterPolicy announces, and our own state ConfigMap.
+[[nodiscard]] std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings);
+
+}  // namespace gso

@@ -1,0 +1,411 @@
+// GPU facts of a node, and the expectation that follows from a profile.
+#include "reconcilers/cluster/facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/cluster/node_checks.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/profile/mps.h"
+
+namespace gso {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::int64_t label_number(const Node& node, std::string_view key) {
+  const auto text = node.meta.labels.get(key);
+  std::int64_t value = 0;
+  if (!text) return 0;
+  auto [rest, code] = std::from_chars(text->data(), text->data() + text->size(), value);
+  return code == std::errc{} && rest == text->data() + text->size() ? std::max<std::int64_t>(value, 0) : 0;
+}
+
+std::string without_suffix(std::string_view text, std::string_view suffix) {
+  if (text.ends_with(suffix)) text.remove_suffix(suffix.size());
+  return std::string(text);
+}
+
+std::unexpected<k8s::Error> bad_device(std::size_t index, std::string_view what) {
+  return k8s::fail(k8s::Reason::decode, fmt::format("devices[{}]: {}", index, what));
+}
+
+bool read_mig_device(const Json& entry, MigDevice& out) {
+  if (!entry.is_object() || !entry.contains("profile") || !entry["profile"].is_string()) return false;
+  out.profile = entry["profile"].get<std::string>();
+  const auto attributes = entry.find("attributes");
+  if (attributes == entry.end()) return true;
+  if (!attributes->is_object()) return false;
+  for (const auto& [name, value] : attributes->items()) {
+    if (!value.is_number_integer()) return false;
+    out.attributes[name] = value.get<std::int64_t>();
+  }
+  return true;
+}
+
+constexpr int kMostCapability = 999;  // Of compute capability, before and behind the dot.
+
+k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
+  Device out;
+  if (!entry.is_object()) return bad_device(index, "must be an object");
+  auto name = entry.find("name");
+  if (name == entry.end() || !name->is_string()) {
+    return bad_device(index, "name must be the product's name, as in \"Tesla T4\"");
+  }
+  out.name = name->get<std::string>();
+  auto number = [&](const char* field, std::int64_t& into) {
+    auto it = entry.find(field);
+    if (it == entry.end() || it->is_null()) return true;
+    if (!it->is_number_integer()) return false;
+    into = it->get<std::int64_t>();
+    return true;
+  };
+  auto flag = [&](const char* field, bool& into) {
+    auto it = entry.find(field);
+    if (it == entry.end() || it->is_null()) return true;
+    if (!it->is_boolean()) return false;
+    into = it->get<bool>();
+    return true;
+  };
+  if (!number("memoryMiB", out.memory_mib) || out.memory_mib < 0) {
+    return bad_device(index, "memoryMiB must be a whole number, 0 or more");
+  }
+  if (!number("pciClass", out.pci_class)) return bad_device(index, "pciClass must be a whole number, as in 197120");
+  if (!flag("migCapable", out.mig_capable)) return bad_device(index, "migCapable must be true or false");
+  if (!flag("migEnabled", out.mig_enabled)) return bad_device(index, "migEnabled must be true or false");
+  if (auto it = entry.find("computeCapability"); it != entry.end() && !it->is_null()) {
+    const auto part = [&](std::size_t i) {
+      return (*it)[i].is_number_integer() && (*it)[i] >= 0 && (*it)[i] <= kMostCapability;
+    };
+    if (!it->is_array() || it->size() != 2 || !part(0) || !part(1)) {
+      return bad_device(index, "computeCapability must be [major, minor], as in [8, 0]");
+    }
+    out.compute_major = (*it)[0].get<int>();
+    out.compute_minor = (*it)[1].get<int>();
+  }
+  if (auto it = entry.find("migDevices"); it != entry.end() && !it->is_null()) {
+    if (!it->is_array()) return bad_device(index, "migDevices must be a list");
+    for (const Json& mig : *it) {
+      if (!read_mig_device(mig, out.mig_devices.emplace_back())) {
+        return bad_device(index, "migDevices needs entries {\"profile\":\"1g.5gb\",\"attributes\":{…numbers…}}");
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+k8s::Result<std::vector<Device>> parse_devices(std::string_view json) {
+  const Json root = Json::parse(json, nullptr, false);
+  if (!root.is_array()) return k8s::fail(k8s::Reason::decode, "devices must be a JSON list of GPUs");
+  std::vector<Device> out;
+  for (std::size_t i = 0; i < root.size(); ++i) {
+    auto device = read_device(i, root[i]);
+    if (!device) return std::unexpected(device.error());
+    out.push_back(std::move(*device));
+  }
+  return out;
+}
+
+namespace {
+
+bool mig_configured(const Node& node) {
+  const auto config = node.meta.labels.get(kMigConfig);
+  if (!config || config->empty() || *config == "all-disabled") return false;
+  // The MIG manager is done with it, or nobody says.
+  return node.meta.labels.get(kMigConfigState).value_or("success") == "success";
+}
+
+void add_mig_facts(const Node& node, GpuFacts& facts) {
+  constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
+  constexpr std::string_view kCount = ".count";
+  for (const auto& entry : node.meta.labels) {
+    const std::string_view key = entry.key.view();
+    if (!key.starts_with(kMigPrefix) || !key.ends_with(kCount)) continue;
+    const auto count = label_number(node, key);
+    if (count > 0) facts.mig_counts[std::string(key.substr(0, key.size() - kCount.size()))] = count;
+  }
+  const bool served = std::ranges::any_of(
+      node.capacity, [&](const auto& entry) { return entry.first.view().starts_with(kMigPrefix) && entry.second > 0; });
+  facts.mig_enabled = facts.mig_enabled || served || !facts.mig_counts.empty() || mig_configured(node) ||
+                      facts.product.find("-MIG-") != std::string::npos;
+}
+
+}  // namespace
+
+namespace {
+
+// The least compute capability of a family, where only that label is there. Source: GFD's families (expected.h).
+void add_family(const Node& node, GpuFacts& facts) {
+  struct Family {
+    std::string_view name;
+    int major, minor;
+  };
+  constexpr Family kFamilies[] = {{"tesla", 1, 0},        {"fermi", 2, 0},  {"kepler", 3, 0},     {"maxwell", 5, 0},
+                                  {"pascal", 6, 0},       {"volta", 7, 0},  {"turing", 7, 5},     {"ampere", 8, 0},
+                                  {"ada-lovelace", 8, 9}, {"hopper", 9, 0}, {"blackwell", 10, 0}, {"rubin", 13, 0}};
+  const auto family = node.meta.labels.get("nvidia.com/gpu.family");
+  for (const Family& known : kFamilies) {
+    if (family != known.name) continue;
+    facts.compute_major = known.major;
+    facts.compute_minor = known.minor;
+  }
+}
+
+}  // namespace
+
+GpuFacts facts_of(const Node& node, std::int64_t recorded) {
+  GpuFacts facts;
+  if (auto text = node.meta.annotations.get(kDevicesAnnotation)) {
+    auto devices = parse_devices(*text);
+    if (devices) {
+      facts.devices = std::move(*devices);
+      facts.mig_enabled = std::ranges::any_of(*facts.devices, &Device::mig_enabled);
+    } else {
+      facts.problem = devices.error().message;
+    }
+  }
+  facts.product = without_suffix(node.meta.labels.get(kGpuProduct).value_or(""), "-SHARED");
+  if (facts.product.empty() && facts.devices && !facts.devices->empty()) {
+    facts.product = sanitise_product(facts.devices->front().name);
+  }
+  facts.count = recorded > 0 ? recorded : label_number(node, kGpuCount);
+  if (auto text = node.meta.annotations.get(kGpuCountAnnotation)) {
+    std::int64_t left = 0;
+    auto [rest, code] = std::from_chars(text->data(), text->data() + text->size(), left);
+    if (code == std::errc{} && rest == text->data() + text->size() && left > 0) facts.count = left;
+  }
+  facts.compute_major = static_cast<int>(label_number(node, kComputeMajor));
+  facts.compute_minor = static_cast<int>(label_number(node, kComputeMinor));
+  if (facts.compute_major == 0) add_family(node, facts);
+  facts.mig_strategy = std::string(node.meta.labels.get(kMigStrategy).value_or(""));
+  add_mig_facts(node, facts);
+  return facts;
+}
+
+bool has_gpus(const Node& node) {
+  const bool capacity = std::ranges::any_of(node.capacity, [](const auto& entry) { return entry.second > 0; });
+  return capacity || node.meta.annotations.contains(kDevicesAnnotation) || label_number(node, kGpuCount) > 0 ||
+         node.meta.labels.get("nvidia.com/gpu.present") == "true" ||
+         node.meta.annotations.contains(kRevisionAnnotation) || node.meta.annotations.contains(kTargetAnnotation);
+}
+
+std::int64_t labelled_gpus(const Node& node) {
+  return label_number(node, kGpuCount);
+}
+
+std::int64_t measured_gpus(const Node& node, const Profile& profile) {
+  const SharingSection* section = profile.active();
+  const std::int64_t replicas = profile.plugin_replicas(kGpuResource);
+  const bool renamed = section != nullptr && section->rename_by_default && replicas > 1;
+  const std::string_view serving = renamed ? "nvidia.com/gpu.shared" : kGpuResource;
+  for (const auto& [resource, capacity] : node.capacity) {
+    if (resource == serving && replicas > 0 && capacity % replicas == 0) return capacity / replicas;
+  }
+  return 0;
+}
+
+std::int64_t NodeExpectation::total() const {
+  std::int64_t sum = 0;
+  for (const auto& [resource, count] : capacity) sum += count;
+  return sum;
+}
+
+namespace {
+
+bool is_sharing_label(std::string_view key) {
+  return key == kMpsCapable || key.ends_with(".replicas") || key.ends_with(".sharing-strategy") ||
+         key.ends_with(".product");
+}
+
+// One resource, by GFD's and the plugin's rules (expected.h has them in full, for known devices).
+void add_resource(const Profile& profile, std::string_view resource, std::int64_t count, std::string_view product,
+                  NodeExpectation& out) {
+  const auto* section = profile.active();
+  const std::int64_t labelled = profile.gfd_replicas(resource);
+  const std::int64_t registered = profile.plugin_replicas(resource);
+  const bool rename = section != nullptr && section->rename_by_default;
+  const std::string key(resource);
+  const bool shared = labelled > 1;
+  out.labels[key + ".replicas"] = std::to_string(labelled);
+  out.labels[key + ".sharing-strategy"] = shared ? std::string(to_string(profile.strategy())) : "none";
+  if (!product.empty()) {
+    std::string value = fmt::format("{}{}", product, shared && !rename ? "-SHARED" : "");
+    (is_label_value(value) ? out.labels : out.dropped_labels)[key + ".product"] = std::move(value);
+  }
+  const bool renamed = rename && registered > 1;
+  const std::string serving = renamed ? key + ".shared" : key;
+  out.capacity[renamed ? key : key + ".shared"] = 0;
+  if (count > 0) {
+    std::int64_t total = 0;
+    out.replicas[serving] = registered;
+    out.capacity[serving] = __builtin_mul_overflow(count, registered, &total) ? INT64_MAX : total;
+  } else {
+    out.divisible[serving] = registered;
+  }
+}
+
+NodeExpectation from_devices(const Profile& profile, const std::vector<Device>& devices) {
+  NodeExpectation out;
+  Expectation expected = expected_state(profile, devices);
+  out.strategy = profile.strategy();
+  out.error = std::move(expected.error);
+  for (auto& [key, value] : expected.labels) {
+    // With two models GFD's product is a matter of chance from loop to loop.
+    if (is_sharing_label(key) && !(expected.labels_unreliable && key.ends_with(".product"))) out.labels[key] = value;
+  }
+  for (auto& [key, value] : expected.dropped_labels) {
+    if (is_sharing_label(key)) out.dropped_labels[key] = value;
+  }
+  out.capacity = std::move(expected.allocatable);
+  for (const auto& [resource, count] : std::map(out.capacity)) {
+    const bool renamed = resource.ends_with(".shared");
+    if (count > 0) out.replicas[resource] = profile.plugin_replicas(without_suffix(resource, ".shared"));
+    out.capacity.try_emplace(renamed ? without_suffix(resource, ".shared") : resource + ".shared", 0);
+  }
+  return out;
+}
+
+}  // namespace
+
+NodeExpectation expect_on_node(const Profile& original, const GpuFacts& facts, std::string_view mig_strategy_env) {
+  Profile profile = original;
+  if (!mig_strategy_env.empty()) profile.mig_strategy = mig_strategy_env;
+  if (facts.devices && !facts.devices->empty()) return from_devices(profile, *facts.devices);
+  NodeExpectation out;
+  out.strategy = profile.strategy();
+  const bool mps = out.strategy == Strategy::mps;
+  if (mps && facts.mig_enabled) {
+    out.error = fmt::format("the node's GPUs have MIG enabled: {}", kMpsWithMig);
+  } else if (mps && profile.mig_strategy == "mixed") {
+    out.error = "MPS does not work with migStrategy mixed: the device plugin exits";
+  } else if (mps && profile.plugin_replicas(kGpuResource) < 2) {
+    out.error = "the profile enables MPS but shares no nvidia.com/gpu: the device plugin waits for a daemon for ever";
+  } else if (mps && facts.compute_major > 0 &&
+             profile.plugin_replicas(kGpuResource) > mps_max_clients(facts.compute_major, facts.compute_minor)) {
+    out.error =
+        fmt::format("{} MPS replicas on GPUs of compute capability {}.{}, which take {} clients: the MPS daemon exits",
+                    profile.plugin_replicas(kGpuResource), facts.compute_major, facts.compute_minor,
+                    mps_max_clients(facts.compute_major, facts.compute_minor));
+  }
+  if (!out.error) out.labels[std::string(kMpsCapable)] = mps ? "true" : "false";
+  if (profile.mig_strategy == "mixed" && !facts.mig_counts.empty()) {
+    const std::string model = facts.product.substr(0, facts.product.find("-MIG-"));
+    for (const auto& [resource, count] : facts.mig_counts) {
+      const std::string name = resource.substr(std::string_view("nvidia.com/").size() + 4);
+      add_resource(profile, resource, count, model.empty() ? "" : fmt::format("{}-MIG-{}", model, name), out);
+    }
+    return out;
+  }
+  // MIG-enabled GPUs under migStrategy none are served whole, and GFD's labels for them say 0 replicas.
+  const bool labels_tell = !facts.mig_enabled || profile.mig_strategy == "single";
+  add_resource(profile, kGpuResource, facts.count, facts.product, out);
+  if (!labels_tell) std::erase_if(out.labels, [](const auto& entry) { return entry.first != kMpsCapable; });
+  return out;
+}
+
+namespace {
+
+std::int64_t amount(const ResourceCounts& resources, std::string_view name) {
+  // Few entries: a scan costs less than interning the name.
+  for (const auto& [key, count] : resources) {
+    if (key == name) return count;
+  }
+  return 0;
+}
+
+void verify_capacity(const NodeExpectation& expectation, const Node& node, Verification& out) {
+  auto wrong = [&](std::string text) {
+    if (out.mismatch.empty()) out.mismatch = std::move(text);
+  };
+  bool only_short = true;
+  bool only_more = true;
+  for (const auto& [resource, expected] : expectation.capacity) {
+    const std::int64_t capacity = amount(node.capacity, resource);
+    const std::int64_t allocatable = amount(node.allocatable, resource);
+    if (expected == 0) {
+      // Kubelet keeps the capacity of a name that was left behind for five minutes; allocatable drops at once.
+      if (allocatable != 0) {
+        only_short = only_more = false;
+        wrong(fmt::format("{}: allocatable {}, expected 0", resource, allocatable));
+      }
+      continue;
+    }
+    out.serving = out.serving || allocatable > 0;
+    if (capacity != expected) {
+      const auto per_device = expectation.replicas.find(resource);
+      const bool whole = per_device != expectation.replicas.end() && capacity % per_device->second == 0;
+      only_more = only_more && whole && allocatable > 0 && capacity > expected;
+      only_short = only_short && whole && allocatable > 0 && capacity < expected && capacity > expected / 2;
+      wrong(fmt::format("{}: capacity {}, expected {}", resource, capacity, expected));
+    } else if (allocatable <= 0 || allocatable > capacity) {
+      only_short = only_more = false;
+      wrong(fmt::format("{}: allocatable {} of {}", resource, allocatable, capacity));
+    } else {
+      out.unhealthy = out.unhealthy || allocatable < capacity;
+    }
+  }
+  for (const auto& [resource, replicas] : expectation.divisible) {
+    const std::int64_t capacity = amount(node.capacity, resource);
+    const std::int64_t allocatable = amount(node.allocatable, resource);
+    out.serving = out.serving || allocatable > 0;
+    if (capacity > 0 && capacity % std::max<std::int64_t>(replicas, 1) == 0 && allocatable > 0) continue;
+    only_short = only_more = false;
+    wrong(fmt::format("{}: capacity {}, allocatable {}; expected a multiple of {}", resource, capacity, allocatable,
+                      replicas));
+  }
+  out.shortfall = !out.mismatch.empty() && only_short;
+  out.surplus = !out.mismatch.empty() && only_more;
+}
+
+}  // namespace
+
+Verification verify(const NodeExpectation& expectation, const Node& node, bool labels) {
+  Verification out;
+  if (expectation.error) {
+    out.mismatch = *expectation.error;
+    return out;
+  }
+  verify_capacity(expectation, node, out);
+  if (labels) {
+    for (const auto& [key, value] : expectation.labels) {
+      const auto actual = node.meta.labels.get(key);
+      if (actual == value) continue;
+      out.shortfall = out.surplus = false;
+      if (out.mismatch.empty() || actual) {
+        out.mismatch = actual ? fmt::format("label {} is {}, expected {}", key, *actual, value)
+                              : fmt::format("label {} is missing, expected {}", key, value);
+      }
+      break;
+    }
+  }
+  out.ok = out.mismatch.empty();
+  return out;
+}
+
+std::shared_ptr<const NodeExpectation> ExpectationCache::get(const ProfilePtr& profile, const GpuFacts& facts,
+                                                             std::string_view mig_strategy_env) {
+  // Nodes with a devices annotation are rare and computed one by one.
+  if (facts.devices) {
+    return std::make_shared<const NodeExpectation>(expect_on_node(profile->profile(), facts, mig_strategy_env));
+  }
+  std::string key =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}.{}", profile->revision, facts.product, facts.count, facts.mig_enabled,
+                  facts.mig_strategy, mig_strategy_env, facts.compute_major, facts.compute_minor);
+  for (const auto& [resource, count] : facts.mig_counts) key += fmt::format("|{}={}", resource, count);
+  auto& slot = cache_[key];
+  auto shared = slot.lock();
+  if (!shared) {
+    shared = std::make_shared<const NodeExpectation>(expect_on_node(profile->profile(), facts, mig_strategy_env));
+    slot = shared;
+    if (cache_.size() > 4096) std::erase_if(cache_, [](const auto& entry) { return entry.second.expired(); });
+  }
+  return shared;
+}
+
+}  // namespace gso

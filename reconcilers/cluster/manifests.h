@@ -1,0 +1,41 @@
+// Kubernetes manifests (YAML or JSON, several documents, Lists) -> World: the cluster's state for `plan FILE…` and for
+// tests. The same projections as the live watches.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8sclient/value/error.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+struct LoadedManifests {
+  World world;                                     // Every store synced; our CRDs served when one of ours is there.
+  std::map<std::string, NodeConsumers> consumers;  // By node: pods that use GPUs, listed at `now`.
+  std::vector<std::string> ignored;                // "file.yaml#3: kind Deployment is not read"
+};
+
+struct ManifestFile {
+  std::string name;  // For messages; "-" for stdin.
+  std::string text;
+};
+
+// Objects without a uid, resourceVersion or creationTimestamp get stable ones (kind/namespace/name, "1", the epoch), so
+// that hand-written manifests work. Errors (reason `decode`) name file, document, line and what would be right.
+[[nodiscard]] k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now);
+
+// The same, but objects that cannot be read are left out; `problems` gets why, one for each such file.
+[[nodiscard]] LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
+                                                      std::vector<std::string>& problems);
+
+struct DocumentValue;  // reconcilers/profile/document_value.h
+// A document's value as JSON text.
+[[nodiscard]] std::string json_of(const DocumentValue& value);
+
+// One YAML or JSON document as JSON text (YAML 1.1, as kubectl reads manifests).
+[[nodiscard]] k8s::Result<std::string> yaml_to_json(std::string_view text);
+
+}  // namespace gso

@@ -1,0 +1,36 @@
+#include "reconcilers/explain/node_json.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace gso {
+
+using Json = nlohmann::ordered_json;
+
+Json explanation_json(const NodeExplanation& e) {
+  Json rows = Json::array();
+  for (const auto& row : e.rows) {
+    rows.push_back({{"what", row.what}, {"expected", row.expected}, {"observed", row.observed}, {"fits", row.fits()}});
+  }
+  Json findings = Json::array();
+  for (const Finding& finding : e.findings) findings.push_back(to_json(finding));
+  return {{"node", e.node},
+          {"state", e.shown.state},
+          {"message", e.shown.message},
+          {"provider", e.provider},
+          {"plugin", e.plugin},
+          {"policy", e.policy},
+          {"profile", e.profile},
+          {"source", e.source},
+          {"strategy", e.strategy},
+          {"loaded", e.loaded},
+          {"target", e.target},
+          {"shows", std::move(rows)},
+          {"notes", e.notes},
+          {"operands", e.operands},
+          {"consumers", e.consumers},
+          {"findings", std::move(findings)},
+          {"next", e.next}};
+}
+
+}  // namespace gso

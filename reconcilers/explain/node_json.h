@@ -1,0 +1,13 @@
+// An explanation of a node as JSON: `explain -o json` and /debug/nodes.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "reconcilers/explain/node.h"
+
+namespace gso {
+
+// {"node":…,"state":…,…}: stable names.
+[[nodiscard]] nlohmann::ordered_json explanation_json(const NodeExplanation& explanation);
+
+}  // namespace gso

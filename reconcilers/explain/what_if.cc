@@ -1,0 +1,161 @@
+// Assessments of a world that is not there yet.
+#include "reconcilers/explain/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/explain/node.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+
+namespace {
+
+const std::map<std::string, WallTime> kNothingObserved;
+const std::map<std::string, NodeConsumers> kNobodyListed;
+
+std::vector<Component> restarted(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  std::vector<Component> out;
+  for (const auto& [component, uids] : pods_to_replace(pass, node, a)) {
+    if (!uids.empty()) out.push_back(component);
+  }
+  return out;
+}
+
+NodeDifference difference_of(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const Node& node = *pass.s.world.nodes.find(name);
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
+  NodeDifference out;
+  out.node = name;
+  out.policy = a.policy.view();
+  out.profile = a.profile_ref.view();
+  out.from = a.loaded.revision.view();
+  out.to = a.target.view();
+  out.way = a.way;
+  out.transition = a.transition;
+  out.workloads = rollout.workloads;
+  if (a.situation == Situation::blocked || a.profile == nullptr || !a.profile->valid) {
+    out.blocked = a.reason;
+    out.message = a.message;
+    return out;
+  }
+  if (a.expectation) {
+    for (const auto& [resource, count] : a.expectation->capacity) out.serves[resource] = count;
+  }
+  if (a.situation == Situation::in_flight) {
+    out.in_flight = true;
+    out.message = who_keeps(pass.s.world, name);
+    out.cordons = node.meta.annotations.get(kCordonedAnnotation) == "true";
+    for (const Pod* pod : pass.index.pods_of(name)) {
+      for (const auto& [component, uids] : a.flight->replace) {
+        if (uids.contains(std::string(pod->meta.uid))) out.restarts.push_back(component);
+      }
+    }
+  }
+  if (a.situation != Situation::change) return out;  // Its pods reload by themselves.
+  out.restarts = restarted(pass, node, a);
+  out.drain = drain_for(a, a.transition, rollout.workloads);
+  out.cordons = rollout.cordon.value_or(out.drain != Drain::nothing || steps_for(a.transition).disruptive);
+  return out;
+}
+
+}  // namespace
+
+bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
+  index.refresh(world, settings);
+  if (index.impl().record || !index.impl().record_problem.empty()) return false;
+  const Snapshot snapshot{world, now, kNothingObserved, kNobodyListed, settings};
+  bool assumed = false;
+  Pass pass(snapshot, index.impl(), "sharing.rollout");
+  plan_baseline(pass);
+  for (const PlannedAction& planned : pass.plan.actions) {
+    const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+    if (write == nullptr) continue;
+    ConfigMap state;
+    state.meta.ns = k8s::Interned(write->config_map.ns);
+    state.meta.name = write->config_map.name;
+    for (const auto& [key, text] : write->set) state.data[key] = std::make_shared<const std::string>(text);
+    world.configmaps.apply(std::move(state));
+    assumed = true;
+  }
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  return assumed;
+}
+
+std::vector<NodeDifference> differences(World& world, const PlannerSettings& settings, WallTime now) {
+  FleetIndex index;
+  index.note_everything_changed();
+  (void)assume_baseline(world, index, settings, now);
+  const Snapshot snapshot{world, now, kNothingObserved, kNobodyListed, settings};
+  const Pass pass(snapshot, index.impl(), "sharing.rollout");
+  std::vector<NodeDifference> out;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment* a = index.assessment(name);
+    const bool same = a->loaded.revision == a->target && a->loaded.profile == a->profile_ref && !a->label;
+    const bool settled = a->situation == Situation::current || a->situation == Situation::unmanaged ||
+                         a->situation == Situation::first_seen;
+    if (settled || (same && a->situation != Situation::blocked && a->situation != Situation::change)) continue;
+    out.push_back(difference_of(pass, name, *a));
+  }
+  return out;
+}
+
+std::vector<std::string> drift_left_alone(const World& world, const PlannerSettings& settings) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  std::vector<std::string> out;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment& a = *index.assessment(name);
+    if (a.situation == Situation::current && !is_settled(a) && a.drift_at_install) out.push_back(name);
+  }
+  return out;
+}
+
+k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, const GivenText& given, WallTime now) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  const auto& sets = index.operand_sets();
+  const bool mounted =
+      std::ranges::any_of(sets, [&](const OperandSet& set) { return set.config_map_key() == given.config_map; });
+  const ConfigMap* present = world.configmaps.find(given.config_map);
+  if (!mounted || present == nullptr) {
+    std::string known;
+    for (const OperandSet& set : sets) known += (known.empty() ? "" : ", ") + set.id();
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("no device plugin mounts ConfigMap {}; they mount {}",
+                                 k8s::to_string(given.config_map), known.empty() ? "none" : known));
+  }
+  if (present->immutable) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("ConfigMap {} is immutable", k8s::to_string(given.config_map)));
+  }
+  (void)assume_baseline(world, index, settings, now);
+  ConfigMap next = *world.configmaps.find(given.config_map);
+  if (given.whole) {
+    std::erase_if(next.data, [&](const auto& entry) {
+      return !given.keys.contains(entry.first) && !next.our_keys.contains(entry.first);
+    });
+  }
+  for (const auto& [key, text] : given.keys) next.data[key] = std::make_shared<const std::string>(text);
+  next.data_changed = now;
+  world.configmaps.apply(std::move(next));
+  return {};
+}
+
+void find_obstacles(NodeDifference& difference, const World& world, const PlannerSettings& settings,
+                    const NodeConsumers& consumers) {
+  if (difference.drain == Drain::nothing) return;
+  const std::map<std::string, NodeConsumers> listed{{difference.node, consumers}};
+  const Snapshot snapshot{world, consumers.listed_at, kNothingObserved, listed, settings};
+  const NodeUse use = use_of(snapshot, difference.node, consumers.listed_at);
+  const bool fits = difference.drain == Drain::fits && std::ranges::all_of(difference.serves, [&](const auto& entry) {
+                      return use.requested(entry.first) <= entry.second;
+                    });
+  if (fits) return;
+  for (const Pod* pod : use.waiting) difference.in_the_way.push_back(k8s::to_string(pod->meta.key()));
+}
+
+}  // namespace gso

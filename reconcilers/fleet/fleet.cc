@@ -1,0 +1,210 @@
+// plan_fleet and the list of reconcilers.
+#include "reconcilers/fleet/fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/kai/planners.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/registry.h"
+#include "reconcilers/rollout/drain.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+
+namespace {
+
+constexpr std::string_view kNodeProfile = "node.profile";
+constexpr std::string_view kNodeLabels = "node.labels";
+constexpr std::string_view kSharingRollout = "sharing.rollout";
+constexpr std::string_view kPolicyStatus = "policy.status";
+constexpr std::string_view kNodeMpsReady = "node.mps-ready";
+
+Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kNodeProfile);
+  plan_nodes_to_record(pass);
+  plan_node_states(pass);
+  plan_abandoned(pass);
+  plan_findings(pass);
+  plan_preflight(pass);
+  return std::move(pass.plan);
+}
+
+Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kSharingRollout);
+  plan_baseline(pass);
+  if (pass.index.record) {
+    note_texts_of_keys(pass);
+    plan_finalizers(pass);
+    plan_managed_keys(pass);
+    plan_foresight(pass);
+    plan_nodes_in_flight(pass);
+    plan_starts(pass);
+    plan_paused_relabels(pass);
+    plan_healing(pass);
+    plan_outcomes(pass);
+    plan_rollout_statuses(pass);
+  }
+  return std::move(pass.plan);
+}
+
+Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kNodeLabels);
+  for (const std::string& name : pass.index.label_work) {
+    const Node* node = snapshot.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
+    if (!pass.takes_more()) break;
+    PatchNode patch;
+    patch.name = name;
+    add_to(patch, label_change(*node, *a, snapshot.settings));
+    pass.add(std::move(patch), "Labelled", "no one else owns these labels", false, name);
+  }
+  for (const std::string& name : pass.index.releases) {
+    const Node* node = snapshot.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
+    // A node between two selectors, or a policy that is made anew, comes back: the label must still be known as ours.
+    if (!pass.held_for(fmt::format("leaving/{}/{}", name, a->label_by.view()), kReleaseGrace)) continue;
+    PatchNode patch;
+    patch.name = name;
+    add_to(patch, release_label(*node, config_label(pass, *node, *a)));
+    pass.add(std::move(patch), "Released", "the node has left its policy: its label stays, and is ours no longer",
+             false, name);
+  }
+  return std::move(pass.plan);
+}
+
+Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kPolicyStatus);
+  plan_default_policy(pass);
+  if (pass.index.record) {
+    plan_policy_statuses(pass);
+  } else if (!pass.index.record_problem.empty()) {
+    plan_unreadable_statuses(pass);
+  }
+  return std::move(pass.plan);
+}
+
+Plan mps_ready(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kNodeMpsReady);
+  plan_mps_ready(pass);
+  return std::move(pass.plan);
+}
+
+Plan kai_config(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kKaiConfig);
+  plan_kai_config(pass);
+  return std::move(pass.plan);
+}
+
+Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet) {
+  Pass pass(snapshot, fleet.impl(), kReservationGc);
+  plan_reservation_gc(pass);
+  plan_kai_truth(pass);
+  plan_kai_stuck(pass);
+  return std::move(pass.plan);
+}
+
+bool synced(const World& world, const PlannerSettings& settings) {
+  return world.nodes.synced() && world.daemonsets.synced() && world.configmaps.synced() &&
+         world.operand_pods.synced() && world.revisions.synced() &&
+         (world.clusterpolicies.synced() || world.clusterpolicies_forbidden) && world.policies.synced() &&
+         world.rollouts.synced() && !world.unsynced_namespaces.contains(settings.operator_namespace);
+}
+
+const k8s::Gvr kNodes{"", "v1", "nodes"};
+const k8s::Gvr kPods{"", "v1", "pods"};
+const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
+const k8s::Gvr kDaemonSets{"apps", "v1", "daemonsets"};
+const k8s::Gvr kControllerRevisions{"apps", "v1", "controllerrevisions"};
+const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
+const k8s::Gvr kGpuClusters{"nvidia.com", "v1alpha1", "gpuclusters"};
+const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
+const k8s::Gvr kRollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
+const k8s::Gvr kKaiConfigs{"kai.scheduler", "v1", "configs"};
+const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
+const k8s::Gvr kDeployments{"apps", "v1", "deployments"};
+const k8s::Gvr kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses"};
+const k8s::Gvr kCrds{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
+const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
+
+k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
+  return {resource.group, resource.version, resource.resource + "/" + std::string(name)};
+}
+
+}  // namespace
+
+const std::vector<Reconciler>& reconcilers() {
+  static const std::vector<Reconciler> list = {
+      {kNodeProfile,
+       "Records what nodes run, verifies it by effect, says why a node is blocked.",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies},
+       {{kNodes, {"patch"}}, {kEvents, {"create", "patch"}}},
+       node_profile},
+      {kSharingRollout,
+       "Takes nodes to their profile's present revision, within budgets, and verifies each.",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies,
+        kRollouts},
+       {{kNodes, {"patch"}},
+        {kPods, {"list", "delete"}},
+        {sub(kPods, "eviction"), {"create"}},
+        {kConfigMaps, {"create", "patch"}},
+        {kDaemonSets, {"patch"}},
+        {kPolicies, {"patch"}},
+        {kRollouts, {"create", "delete"}},
+        {sub(kRollouts, "status"), {"patch"}},
+        {kEvents, {"create", "patch"}}},
+       sharing_rollout},
+      {kNodeLabels,
+       "Writes the sharing labels of nodes that no GPU Feature Discovery serves.",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kPolicies},
+       {{kNodes, {"patch"}}},
+       node_labels},
+      {kNodeMpsReady,
+       "Marks nodes with an MPS control daemon for KAI's pods (nvidia.mps/enabled).",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kPolicies, kKaiConfigs, kBindRequests},
+       {{kNodes, {"patch"}}},
+       mps_ready},
+      {kPolicyStatus,
+       "Creates the default policy and keeps the status of every policy.",
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kClusterPolicies, kPolicies, kRollouts},
+       {{kPolicies, {"create"}},
+        {sub(kPolicies, "status"), {"patch"}},
+        {kConfigMaps, {"create", "patch"}},
+        {kEvents, {"create", "patch"}}},
+       policy_status},
+      {kKaiConfig,
+       "Says which sharing mode of KAI is in force, and what of kai-config cannot work.",
+       {kKaiConfigs, kPods, kConfigMaps, kRuntimeClasses, kCrds},
+       {{kConfigMaps, {"create", "patch"}}, {kEvents, {"create", "patch"}}},
+       kai_config},
+      {kReservationGc,
+       "Collects KAI's reservation pods that hold a GPU for nobody; compares reservations with their consumers.",
+       {kNodes, kPods, kKaiConfigs, kBindRequests, kDeployments, kCrds},
+       {{kPods, {"list", "delete"}},
+        {kNodes, {"get"}},
+        {kConfigMaps, {"get"}},
+        {kLeases, {"get"}},
+        {kEvents, {"create", "patch"}}},
+       reservation_gc},
+  };
+  return list;
+}
+
+Plan plan_fleet(const Snapshot& snapshot, FleetIndex& index) {
+  Plan plan;
+  if (!synced(snapshot.world, snapshot.settings)) return plan;
+  index.refresh(snapshot.world, snapshot.settings);
+  for (const Reconciler& reconciler : reconcilers()) plan.append(reconciler.plan(snapshot, index));
+  std::ranges::sort(plan.conditions);
+  const auto repeated = std::ranges::unique(plan.conditions);
+  plan.conditions.erase(repeated.begin(), repeated.end());
+  return plan;
+}
+
+}  // namespace gso

@@ -1,0 +1,77 @@
+// What the objects of several documents say together.
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <tuple>
+
+#include "reconcilers/checks/preflight.h"
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/lint/lint.h"
+
+namespace gso {
+namespace {
+
+using Name = std::tuple<std::string, std::string, std::string>;  // Kind, namespace, name.
+
+// Said already, with a line, where the ConfigMap stands.
+bool is_said_of_the_config_map(const Finding& found) {
+  return found.object.kind == "ConfigMap" && (found.reason == "KeyNoLabelValue" || found.reason == "NoProfiles");
+}
+
+// The document of that object; a new one behind the last of its source where it has none of its own.
+LintedDocument& document_of(const ClusterObject& object, std::vector<LintedDocument>& documents) {
+  const auto found = std::find_if(documents.begin(), documents.end(), [&](const LintedDocument& document) {
+    return document.source == object.source && document.kind == object.kind && document.name == object.name &&
+           document.key.empty();
+  });
+  if (found != documents.end()) {
+    return *found;
+  }
+  const auto last = std::find_if(documents.rbegin(), documents.rend(),
+                                 [&](const LintedDocument& document) { return document.source == object.source; });
+  const auto added = documents.insert(last.base(), LintedDocument{});
+  added->source = object.source;
+  added->kind = object.kind;
+  added->name = object.name;
+  return *added;
+}
+
+}  // namespace
+
+void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents) {
+  const bool whole = std::any_of(objects.begin(), objects.end(), [](const ClusterObject& object) {
+    return object.kind == "DaemonSet" || object.kind == "ClusterPolicy";
+  });
+  const bool policies = std::any_of(objects.begin(), objects.end(),
+                                    [](const ClusterObject& object) { return object.kind == "SharingPolicy"; });
+  if (!whole && !policies) {
+    return;
+  }
+  std::vector<ManifestFile> files;
+  std::map<Name, const ClusterObject*> by_name;
+  for (const ClusterObject& object : objects) {
+    if (object.kind == "Pod" || object.kind == "Config" || object.kind == "RuntimeClass") {
+      continue;  // lint_kai looks at these.
+    }
+    files.push_back({object.source, object.json});
+    by_name.emplace(Name{object.kind, object.ns, object.name}, &object);
+  }
+  for (LintedDocument& document : documents) {
+    if (whole && (document.kind == "Node" || document.kind == "DaemonSet" || document.kind == "ClusterPolicy")) {
+      std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.code == kNotChecked; });
+    }
+  }
+  std::vector<std::string> problems;  // Of objects that are no business of this check, or that have their own errors.
+  const LoadedManifests loaded = load_readable_manifests(files, WallTime{}, problems);
+  for (const Finding& found : check_cluster(loaded.world, {})) {
+    const auto object = by_name.find(Name{found.object.kind, found.object.ns, found.object.name});
+    if (object == by_name.end() || is_said_of_the_config_map(found)) {
+      continue;
+    }
+    const ClusterObject& at = *object->second;
+    document_of(at, documents)
+        .diagnostics.push_back({found.severity, found.reason, "", at.line, at.column, found.message});
+  }
+}
+
+}  // namespace gso

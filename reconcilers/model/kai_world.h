@@ -1,0 +1,104 @@
+// KAI's part of the World: its stores, and what is looked up on request (a group's multi-device consumers, one pod, one
+// consumer's ConfigMap). Written by controller/kai_watches and kai_lookups, by `plan` from manifests, or by a test.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "k8sclient/value/uid.h"
+#include "k8sclient/watch/store.h"
+#include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/kai_wants.h"
+
+namespace gso {
+
+// A pod that no node has yet: one that asks KAI for a share of a GPU, or one of the namespace kai-scale-adjust.
+struct WaitingPod {
+  Pod pod;
+  std::vector<Toleration> tolerations;  // Without those that end by themselves (tolerationSeconds).
+};
+
+struct KaiLookups {
+  struct Group {
+    WallTime at{};
+    std::vector<KaiPod> pods;
+  };
+  struct Pod {
+    WallTime at{};
+    bool alive = false;  // There, and neither Succeeded nor Failed.
+  };
+  struct Devices {
+    WallTime at{};
+    bool known = false;   // The ConfigMap was read (it may be forbidden, or gone).
+    std::string devices;  // NVIDIA_VISIBLE_DEVICES as it stands there.
+    // Uids of its owners. KAI makes the pod that it wrote the ConfigMap for the owner; a pod whose manifest was copied
+    // with its annotation names the ConfigMap of another.
+    std::vector<Interned> owners;
+    [[nodiscard]] std::optional<std::string> of(const k8s::Uid& consumer) const;
+  };
+  struct Waiting {
+    WallTime at{};
+    std::vector<WaitingPod> pods;
+  };
+  struct Lease {
+    WallTime at{};
+    bool known = false;  // It exists.
+    std::string holder;
+    std::optional<WallTime> acquired;
+  };
+  // A deletion that did not come about: the last look did not confirm it, or the server refused it.
+  struct Refusal {
+    WallTime at{};  // The last time.
+    int count = 0;
+  };
+  std::map<std::string, Refusal> refusals;  // By uid of the reservation.
+  std::map<std::string, Group> groups;
+  std::map<ObjectKey, Pod> pods;
+  std::map<ObjectKey, Devices> config_maps;
+  std::optional<Waiting> waiting;
+  std::optional<Lease> binder_lease;
+};
+
+struct KaiWorld {
+  k8s::Store<KaiConfig> configs;
+  k8s::Store<BindRequest> bind_requests;
+  // Every pod with the label runai-gpu-group, in all namespaces, and those with the app label in the reservation
+  // namespace.
+  k8s::Store<KaiPod> pods;
+  k8s::Store<Deployment> deployments;  // The binder.
+  k8s::Store<RuntimeClass> runtime_classes;
+  k8s::Store<KaiSchema> schemas;  // CRDs of Config and BindRequest; may lack either (see schemas_known).
+  KaiLookups lookups;
+  bool configs_served = false;
+  bool bind_requests_served = false;
+  bool schemas_known = false;  // The CRDs were looked for (in a cluster), so that an absent one is really absent.
+  // The watches of pods, BindRequests and kai-config are complete and in step: what is not in them is not on a node
+  // (S8).
+  bool use_known = true;
+  // Why the view is incomplete or may be behind, in words; empty: every store above is in step.
+  std::string incomplete;
+};
+
+// Settings of the KAI reconcilers.
+enum class KaiGcMode { enforce, observe, off };
+enum class MpsReadyMode { automatic, on, off };
+struct KaiSettings {
+  KaiGcMode gc_mode = KaiGcMode::enforce;
+  // A reservation must be this old and have been seen orphaned for this long; longer where KAI's own timeouts are.
+  k8s::Duration grace = std::chrono::seconds(300);
+  k8s::Duration sweep = std::chrono::seconds(60);          // Orphans are looked at again after this.
+  k8s::Duration waiting_sweep = std::chrono::minutes(5);   // Pods that wait are listed again after this.
+  k8s::Duration node_interval = std::chrono::seconds(60);  // Between two deletions on one node.
+  std::int64_t deletions_per_pass = 16;                    // Over all nodes.
+  // Look for what a KAI left that was removed with its CRDs: costs one watch of the default reservation namespace.
+  bool look_for_leftovers = false;
+  // Whether nodes with an MPS daemon are marked for KAI's pods; automatic: where KAI is served.
+  MpsReadyMode mps_ready = MpsReadyMode::automatic;
+  bool explain_all = false;  // `plan`: a finding for healthy reservations too.
+};
+
+}  // namespace gso

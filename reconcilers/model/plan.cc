@@ -1,0 +1,238 @@
+// Plans: joining them, and their two printed forms.
+#include "reconcilers/model/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace gso {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// One write for each ConfigMap: a later part of the plan adds its keys to the earlier one.
+bool joins_earlier_write(std::vector<PlannedAction>& actions, const PlannedAction& planned) {
+  const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+  if (write == nullptr) return false;
+  for (PlannedAction& earlier : actions) {
+    auto* into = std::get_if<WriteConfigMap>(&earlier.action);
+    if (into == nullptr || into->config_map != write->config_map) continue;
+    for (const auto& [key, text] : write->set) into->set[key] = text;
+    into->remove.insert(write->remove.begin(), write->remove.end());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Plan::append(Plan other) {
+  std::erase_if(other.actions, [&](const PlannedAction& planned) { return joins_earlier_write(actions, planned); });
+  std::move(other.actions.begin(), other.actions.end(), std::back_inserter(actions));
+  std::move(other.findings.begin(), other.findings.end(), std::back_inserter(findings));
+  std::move(other.conditions.begin(), other.conditions.end(), std::back_inserter(conditions));
+  if (other.requeue_after) {
+    requeue_after = requeue_after ? std::min(*requeue_after, *other.requeue_after) : *other.requeue_after;
+  }
+  consumers_wanted.merge(std::move(other.consumers_wanted));
+  kai_wanted.merge(std::move(other.kai_wanted));
+}
+
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+std::string path_of(const ObjectRef& object) {
+  return fmt::format("{} {}", object.kind, k8s::to_string(k8s::ObjectKey{object.ns, object.name}));
+}
+
+std::string joined(const std::set<std::string>& items) {
+  return fmt::format("{}", fmt::join(items, ","));
+}
+
+std::string joined(const std::map<std::string, std::string>& items) {
+  std::string out;
+  for (const auto& [key, value] : items) out += fmt::format("{}{}={}", out.empty() ? "" : ",", key, value);
+  return out;
+}
+
+std::string keys_of(const std::map<std::string, std::string>& items) {
+  std::string out;
+  for (const auto& [key, value] : items) out += fmt::format("{}{}", out.empty() ? "" : ",", key);
+  return out;
+}
+
+void field(std::string& line, std::string_view name, std::string_view value) {
+  if (!value.empty()) line += fmt::format(" {}={}", name, value);
+}
+
+std::string describe(const Action& action) {
+  std::string line;
+  std::visit(
+      Overloaded{
+          [&](const PatchNode& patch) {
+            line = fmt::format("PatchNode {}", patch.name);
+            field(line, "set", joined(patch.set));
+            field(line, "remove", joined(patch.remove));
+            field(line, "annotate", joined(patch.set_annotations));
+            field(line, "unannotate", joined(patch.remove_annotations));
+            if (patch.unschedulable) field(line, "unschedulable", *patch.unschedulable ? "true" : "false");
+            field(line, "resourceVersion", patch.resource_version.value_or(""));
+          },
+          [&](const DeletePod& pod) {
+            line = fmt::format("DeletePod {} uid={}", k8s::to_string(pod.pod), pod.uid);
+            field(line, "resourceVersion", pod.resource_version.value_or(""));
+            if (pod.grace_period_seconds) field(line, "grace", fmt::format("{}s", *pod.grace_period_seconds));
+          },
+          [&](const EvictPod& pod) { line = fmt::format("EvictPod {} uid={}", k8s::to_string(pod.pod), pod.uid); },
+          [&](const WriteConfigMap& write) {
+            line = fmt::format("WriteConfigMap {}", k8s::to_string(write.config_map));
+            field(line, "set", keys_of(write.set));
+            field(line, "remove", joined(write.remove));
+          },
+          [&](const CreateObject& create) { line = fmt::format("CreateObject {}", path_of(create.object)); },
+          [&](const PatchStatus& status) {
+            line = fmt::format("PatchStatus {} {}", path_of(status.object), status.status_json);
+          },
+          [&](const DeleteObject& gone) {
+            line = fmt::format("DeleteObject {} uid={}", path_of(gone.object), gone.object.uid);
+          },
+          [&](const PatchFinalizers& patch) {
+            line = fmt::format("PatchFinalizers {} to=[{}] resourceVersion={}", path_of(patch.object),
+                               fmt::join(patch.finalizers, ","), patch.resource_version);
+          },
+          [&](const RestartDaemonSet& restart) {
+            line = fmt::format("RestartDaemonSet {} for={}", k8s::to_string(restart.daemonset), restart.restarted_for);
+          },
+          [&](const RecordEvent& event) {
+            line = fmt::format("RecordEvent {} {} {}/{}: {}", event.warning ? "Warning" : "Normal",
+                               path_of(event.regarding), event.reason, event.action, event.note);
+          },
+      },
+      action);
+  return line;
+}
+
+Json target(std::string_view kind, std::string_view ns, std::string_view name) {
+  Json out = {{"kind", kind}};
+  if (!ns.empty()) out["namespace"] = ns;
+  out["name"] = name;
+  return out;
+}
+Json target(const ObjectRef& object) {
+  return target(object.kind, object.ns, object.name);
+}
+
+void fill(Json& out, const PatchNode& patch) {
+  out["action"] = "PatchNode";
+  out["target"] = target("Node", "", patch.name);
+  if (patch.resource_version) out["preconditions"] = {{"resourceVersion", *patch.resource_version}};
+  out["set"] = patch.set.empty() ? Json::object() : Json(patch.set);
+  out["remove"] = patch.remove;
+  if (!patch.set_annotations.empty() || !patch.remove_annotations.empty()) {
+    out["annotations"] = {{"set", patch.set_annotations.empty() ? Json::object() : Json(patch.set_annotations)},
+                          {"remove", patch.remove_annotations}};
+  }
+  if (patch.unschedulable) out["unschedulable"] = *patch.unschedulable;
+}
+
+void fill(Json& out, const DeletePod& pod) {
+  out["action"] = "DeletePod";
+  out["target"] = target("Pod", pod.pod.ns, pod.pod.name);
+  out["preconditions"] = {{"uid", pod.uid}};
+  if (pod.resource_version) out["preconditions"]["resourceVersion"] = *pod.resource_version;
+  if (pod.grace_period_seconds) out["gracePeriodSeconds"] = *pod.grace_period_seconds;
+}
+
+void fill(Json& out, const EvictPod& pod) {
+  out["action"] = "EvictPod";
+  out["target"] = target("Pod", pod.pod.ns, pod.pod.name);
+  out["preconditions"] = {{"uid", pod.uid}};
+}
+
+void fill(Json& out, const WriteConfigMap& write) {
+  out["action"] = "WriteConfigMap";
+  out["target"] = target("ConfigMap", write.config_map.ns, write.config_map.name);
+  out["set"] = write.set.empty() ? Json::object() : Json(write.set);
+  out["remove"] = write.remove;
+}
+
+void fill(Json& out, const CreateObject& create) {
+  out["action"] = "CreateObject";
+  out["target"] = target(create.object);
+  Json object = Json::parse(create.json, nullptr, false);
+  out["object"] = object.is_discarded() ? Json(create.json) : std::move(object);
+}
+
+void fill(Json& out, const PatchStatus& status) {
+  out["action"] = "PatchStatus";
+  out["target"] = target(status.object);
+  Json text = Json::parse(status.status_json, nullptr, false);
+  out["status"] = text.is_discarded() ? Json(status.status_json) : std::move(text);
+}
+
+void fill(Json& out, const DeleteObject& gone) {
+  out["action"] = "DeleteObject";
+  out["target"] = target(gone.object);
+  out["preconditions"] = {{"uid", gone.object.uid}};
+}
+
+void fill(Json& out, const PatchFinalizers& patch) {
+  out["action"] = "PatchFinalizers";
+  out["target"] = target(patch.object);
+  out["preconditions"] = {{"resourceVersion", patch.resource_version}};
+  out["finalizers"] = patch.finalizers;
+}
+
+void fill(Json& out, const RestartDaemonSet& restart) {
+  out["action"] = "RestartDaemonSet";
+  out["target"] = target("DaemonSet", restart.daemonset.ns, restart.daemonset.name);
+  out["preconditions"] = {{"resourceVersion", restart.resource_version}};
+  out["restartedFor"] = restart.restarted_for;
+}
+
+void fill(Json& out, const RecordEvent& event) {
+  out["action"] = "RecordEvent";
+  out["target"] = target(event.regarding);
+  out["event"] = {{"type", event.warning ? "Warning" : "Normal"},
+                  {"reason", event.reason},
+                  {"action", event.action},
+                  {"note", event.note}};
+}
+
+}  // namespace
+
+std::string print(const PlannedAction& action) {
+  std::string line = fmt::format("[{}] {}", action.reconciler, describe(action.action));
+  if (!action.reason.empty()) line += fmt::format(" ({})", action.reason);
+  if (action.disruptive) line += " disruptive";
+  return line;
+}
+
+std::string print(const Finding& finding) {
+  return fmt::format("{} {} {}: {}", to_string(finding.severity), path_of(finding.object), finding.reason,
+                     finding.message);
+}
+
+Json to_json(const PlannedAction& action) {
+  Json out = {{"reconciler", action.reconciler}};
+  std::visit([&](const auto& value) { fill(out, value); }, action.action);
+  out["reason"] = action.reason;
+  out["message"] = action.message;
+  return out;
+}
+
+Json to_json(const Finding& finding) {
+  return {{"severity", to_string(finding.severity)},
+          {"object", target(finding.object)},
+          {"reason", finding.reason},
+          {"message", finding.message}};
+}
+
+}  // namespace gso

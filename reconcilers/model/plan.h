@@ -1,0 +1,164 @@
+// What a planner returns: actions as values, findings, conditions it sees, and when to look again. Tests, dry run,
+// logs and the executor share this one form.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "k8sclient/value/object.h"
+#include "reconcilers/model/kai_wants.h"
+#include "reconcilers/model/severity.h"
+
+namespace gso {
+
+struct ObjectRef {
+  std::string api_version;  // "v1", "apps/v1", "gpusharing.dev/v1alpha1"
+  std::string kind;
+  std::string ns;
+  std::string name;
+  std::string uid;  // May be empty.
+  friend auto operator<=>(const ObjectRef&, const ObjectRef&) = default;
+};
+
+// One merge patch of a Node's metadata (and spec.unschedulable). All node planners' contributions to one node are
+// merged into one patch by the executor: one writer per Node.
+struct PatchNode {
+  std::string name;
+  std::map<std::string, std::string> set;  // labels
+  std::set<std::string> remove;            // labels
+  std::map<std::string, std::string> set_annotations;
+  std::set<std::string> remove_annotations;
+  std::optional<bool> unschedulable;
+  std::optional<std::string> resource_version;  // Required when `unschedulable` is set (S7).
+  friend bool operator==(const PatchNode&, const PatchNode&) = default;
+};
+
+// Always with a uid precondition.
+struct DeletePod {
+  k8s::ObjectKey pod;
+  std::string uid;
+  std::optional<std::string> resource_version;
+  std::optional<std::int64_t> grace_period_seconds;
+  friend bool operator==(const DeletePod&, const DeletePod&) = default;
+};
+
+struct EvictPod {
+  k8s::ObjectKey pod;
+  std::string uid;
+  friend bool operator==(const EvictPod&, const EvictPod&) = default;
+};
+
+// Data keys of a ConfigMap, by server-side apply with our field manager. Keys of ours that are not named stay as they
+// are.
+struct WriteConfigMap {
+  k8s::ObjectKey config_map;
+  std::map<std::string, std::string> set;
+  std::set<std::string> remove;
+  friend bool operator==(const WriteConfigMap&, const WriteConfigMap&) = default;
+};
+
+// Creates one of our objects; an object of that name that exists is success (names are derived from content).
+struct CreateObject {
+  ObjectRef object;
+  std::string json;  // The whole object.
+  friend bool operator==(const CreateObject&, const CreateObject&) = default;
+};
+
+// Replaces the status of one of our objects (merge patch of the status subresource).
+struct PatchStatus {
+  ObjectRef object;
+  std::string status_json;
+  friend bool operator==(const PatchStatus&, const PatchStatus&) = default;
+};
+
+// Deletes one of our own objects (old rollouts beyond revisionHistoryLimit).
+struct DeleteObject {
+  ObjectRef object;  // uid required.
+  friend bool operator==(const DeleteObject&, const DeleteObject&) = default;
+};
+
+// Replaces metadata.finalizers of one of our objects.
+struct PatchFinalizers {
+  ObjectRef object;
+  std::vector<std::string> finalizers;
+  std::string resource_version;  // Required: the list is replaced as a whole.
+  friend bool operator==(const PatchFinalizers&, const PatchFinalizers&) = default;
+};
+
+// Annotates a DaemonSet's pod template, so that its controller replaces every pod at its own pace.
+struct RestartDaemonSet {
+  k8s::ObjectKey daemonset;
+  std::string resource_version;  // Required.
+  std::string restarted_for;     // The rollout; written once for each.
+  friend bool operator==(const RestartDaemonSet&, const RestartDaemonSet&) = default;
+};
+
+// An events.k8s.io/v1 Event. Equal (regarding, reason, note) within a while is sent once by the recorder.
+struct RecordEvent {
+  ObjectRef regarding;
+  bool warning = false;
+  std::string reason;  // CamelCase, stable: a public name.
+  std::string action;  // CamelCase verb: what we did or refused.
+  std::string note;    // At most 1 KiB; cut by the recorder.
+  friend bool operator==(const RecordEvent&, const RecordEvent&) = default;
+};
+
+using Action = std::variant<PatchNode, DeletePod, EvictPod, WriteConfigMap, CreateObject, PatchStatus, DeleteObject,
+                            PatchFinalizers, RestartDaemonSet, RecordEvent>;
+
+struct PlannedAction {
+  std::string reconciler;  // "sharing.rollout", "node.labels", …
+  Action action;
+  std::string reason;   // CamelCase.
+  std::string message;  // For people.
+  // Takes a node out of service or ends a pod: the executor checks the lease, the view's freshness and the gates
+  // (hold, pause) once more just before sending, and executes it only after every earlier action of this plan that
+  // concerns the same node has succeeded.
+  bool disruptive = false;
+  std::string node;  // The node this action concerns, or empty.
+  friend bool operator==(const PlannedAction&, const PlannedAction&) = default;
+};
+
+struct Finding {
+  Severity severity = Severity::warning;
+  ObjectRef object;
+  std::string reason;
+  std::string message;
+  friend bool operator==(const Finding&, const Finding&) = default;
+};
+
+// A condition a planner sees right now ("soaking/<rollout>", "verifying/<node>"). The runtime keeps since when each
+// has held without a gap, and hands that back as Snapshot::observed.
+using ConditionName = std::string;
+
+struct Plan {
+  std::vector<PlannedAction> actions;
+  std::vector<Finding> findings;
+  std::vector<ConditionName> conditions;
+  std::optional<k8s::Duration> requeue_after;
+  // Nodes whose GPU consumers must be listed (spec.nodeName) before the next decision about them.
+  std::set<std::string> consumers_wanted;
+  // Looked up by the runtime, for the next pass.
+  KaiWants kai_wanted;
+
+  // Joins two plans; writes of one ConfigMap become one.
+  void append(Plan other);
+};
+
+// Stable printers. print() is one line for logs and golden files; to_json() is the `plan -o json` form (design: command
+// line).
+[[nodiscard]] std::string print(const PlannedAction& action);
+[[nodiscard]] std::string print(const Finding& finding);
+[[nodiscard]] nlohmann::ordered_json to_json(const PlannedAction& action);
+[[nodiscard]] nlohmann::ordered_json to_json(const Finding& finding);
+
+}  // namespace gso

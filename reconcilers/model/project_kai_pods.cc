@@ -1,0 +1,160 @@
+// Pods as KAI sees them, and BindRequests: JSON -> projected value.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/project_toleration.h"
+
+namespace gso {
+namespace {
+
+using json::Fields;
+using json::Value;
+
+bool keeps_annotation(std::string_view key) {
+  return key.starts_with("gpu-") || key == kai::kDeviceAnnotation || key == kai::kSharedConfigMap ||
+         key.starts_with("gpusharing.dev/");
+}
+
+// Of a pod's labels, those that say what it is to KAI; the rest is dropped again (40,000 consumers are held).
+void keep_kai_labels(StringMap& labels) {
+  StringMap kept;
+  for (const auto& entry : labels) {
+    const std::string_view key = entry.key.view();
+    if (key == kai::kAppLabel || key == kai::kGroupLabel || key.starts_with(kai::kGroupPrefix)) {
+      kept.set(key, entry.value.view());
+    }
+  }
+  kept.shrink_to_fit();
+  labels = std::move(kept);
+}
+
+bool read_names(Fields& fields, Value value, std::vector<std::string>& names) {
+  return fields.array(value, "spec.containers", [&](Value item) {
+    return fields.object(item, "spec.containers", [&](std::string_view key, Value inner) {
+      return key == "name" ? fields.text(inner, "spec.containers.name", names.emplace_back()) : true;
+    });
+  });
+}
+
+// KAI gives the GPU to the first container, or to the one that an annotation names, init containers included.
+std::string gpu_container(const KaiPod& pod, const std::vector<std::string>& names,
+                          const std::vector<std::string>& inits) {
+  const auto wanted = pod.meta.annotations.get(kai::kContainerName);
+  if (!wanted || wanted->empty()) return "0";
+  if (auto it = std::ranges::find(names, *wanted); it != names.end()) return std::to_string(it - names.begin());
+  if (auto it = std::ranges::find(inits, *wanted); it != inits.end()) return "i" + std::to_string(it - inits.begin());
+  return {};
+}
+
+bool read_waiting(Fields& fields, Value value, KaiPod& pod) {
+  return fields.array(value, "status.containerStatuses", [&](Value item) {
+    return fields.object(item, "status.containerStatuses", [&](std::string_view key, Value inner) {
+      if (key != "state") return true;
+      return fields.object(inner, "status.containerStatuses.state", [&](std::string_view kind, Value state) {
+        if (kind != "waiting" || !pod.waiting_reason.empty()) return true;
+        return fields.object(state, "state.waiting", [&](std::string_view field, Value text) {
+          return field == "reason" ? fields.text(text, "state.waiting.reason", pod.waiting_reason) : true;
+        });
+      });
+    });
+  });
+}
+
+bool read_scheduled(Fields& fields, Value value, KaiPod& pod) {
+  return fields.array(value, "status.conditions", [&](Value item) {
+    std::string_view type;
+    std::string_view status;
+    const bool read = fields.object(item, "status.conditions", [&](std::string_view key, Value inner) {
+      if (key == "type") return fields.view(inner, "status.conditions.type", type);
+      if (key == "status") return fields.view(inner, "status.conditions.status", status);
+      return true;
+    });
+    if (type == "PodScheduled") pod.scheduled = status == "True";
+    return read;
+  });
+}
+
+}  // namespace
+
+k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
+  KaiPod out;
+  std::vector<std::string> names;
+  std::vector<std::string> inits;
+  json::Document document("Pod", text);
+  const json::MetaFilter filter{true, keeps_annotation};
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
+    if (key == "spec") {
+      return fields.object(value, "spec", [&](std::string_view field, Value inner) {
+        if (field == "nodeName") return fields.text(inner, "spec.nodeName", out.node_name);
+        if (field == "schedulerName") return fields.text(inner, "spec.schedulerName", out.scheduler_name);
+        if (field == "containers") return read_names(fields, inner, names);
+        if (field == "initContainers") return read_names(fields, inner, inits);
+        if (field != "tolerations") return true;
+        return fields.array(inner, "spec.tolerations", [&](Value item) {
+          bool ends = false;
+          const bool read_one =
+              json::read_toleration(fields, item, "spec.tolerations", out.tolerations.emplace_back(), &ends);
+          if (ends) out.tolerations.pop_back();
+          return read_one;
+        });
+      });
+    }
+    if (key != "status") return true;
+    return fields.object(value, "status", [&](std::string_view field, Value inner) {
+      if (field == "phase") return fields.text(inner, "status.phase", out.phase);
+      if (field == "reason") return fields.text(inner, "status.reason", out.reason);
+      if (field == "containerStatuses") return read_waiting(fields, inner, out);
+      if (field == "conditions") return read_scheduled(fields, inner, out);
+      return true;
+    });
+  });
+  if (!read) return std::unexpected(read.error());
+  keep_kai_labels(out.meta.labels);
+  out.container_index = Interned(gpu_container(out, names, inits));
+  out.scheduled = out.scheduled || !out.node_name.empty();
+  return out;
+}
+
+k8s::Result<BindRequest> project_bind_request(std::string_view text) {
+  BindRequest out;
+  json::Document document("BindRequest", text);
+  const json::MetaFilter filter{false, nullptr};
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
+    if (key == "spec") {
+      return fields.object(value, "spec", [&](std::string_view field, Value inner) {
+        if (field == "podName") return fields.text(inner, "spec.podName", out.pod_name);
+        if (field == "selectedNode") return fields.text(inner, "spec.selectedNode", out.selected_node);
+        if (field == "backoffLimit") return fields.number(inner, "spec.backoffLimit", out.backoff_limit);
+        if (field == "selectedGPUGroups") {
+          return fields.array(inner, "spec.selectedGPUGroups", [&](Value item) {
+            return fields.text(item, "spec.selectedGPUGroups", out.groups.emplace_back());
+          });
+        }
+        if (field == "selectedFractionalGpuGroups") {
+          return fields.array(inner, "spec.selectedFractionalGpuGroups", [&](Value item) {
+            return fields.object(item, "spec.selectedFractionalGpuGroups", [&](std::string_view part, Value id) {
+              return part == "id" ? fields.text(id, "selectedFractionalGpuGroups.id", out.groups.emplace_back()) : true;
+            });
+          });
+        }
+        return true;
+      });
+    }
+    if (key != "status") return true;
+    return fields.object(value, "status", [&](std::string_view field, Value inner) {
+      if (field == "phase") return fields.text(inner, "status.phase", out.phase);
+      if (field == "failedAttempts") return fields.number(inner, "status.failedAttempts", out.failed_attempts);
+      return true;
+    });
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,100 @@
+// Everything a planner may look at: the stores, what has been observed for how long, settings, and now.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "k8sclient/watch/store.h"
+#include "reconcilers/model/kai_world.h"
+#include "reconcilers/model/objects.h"
+#include "reconcilers/model/policy.h"
+
+namespace gso {
+
+// An MPS control daemon that ended by SIGKILL as its pod went.
+struct KilledDaemon {
+  std::string pod;
+  WallTime deleted_at{};  // The pod's deletionTimestamp: when it was to be gone.
+};
+
+// The projected cluster. Written by watchers (or by a test, or by `plan` from manifests).
+struct World {
+  k8s::Store<Node> nodes;
+  k8s::Store<DaemonSet> daemonsets;          // Cluster-wide.
+  k8s::Store<ConfigMap> configmaps;          // Those that discovered DaemonSets mount, plus our state ConfigMap.
+  k8s::Store<Pod> operand_pods;              // Pods of discovered DaemonSets, by their selectors.
+  k8s::Store<ControllerRevision> revisions;  // In the namespaces of discovered DaemonSets.
+  k8s::Store<ClusterPolicy> clusterpolicies;
+  k8s::Store<GpuCluster> gpu_clusters;
+  k8s::Store<SharingPolicy> policies;
+  k8s::Store<SharingRollout> rollouts;
+  KaiWorld kai;
+  std::map<std::string, KilledDaemon> killed_daemons;  // By node; killed_daemons.h keeps it.
+  // ClusterPolicies may not be read (403): what stands in their store is not to be trusted, and what the GPU Operator
+  // is about to do is not known. Everything goes on but what needs to know it (OperandSet::announcement_unknown).
+  bool clusterpolicies_forbidden = false;
+  bool policies_served = false;  // Our CRDs are there; else the record lives in the state ConfigMap alone.
+  // Namespaces where a watch that wanted_scopes() asks for has not synced yet. Nothing is planned about operands
+  // there, and nothing at all while the operator's own namespace is among them.
+  std::set<std::string> unsynced_namespaces;
+};
+
+// GPU consumers of one node, listed when that node's turn comes.
+struct NodeConsumers {
+  WallTime listed_at{};
+  std::vector<Pod> pods;
+  // Jobs with a member among `pods` (Job::id) -> the nodes where their members run. Only under `workloads: Evict`.
+  std::map<std::string, std::set<std::string>> jobs;
+  // By uid of a pod: how its eviction was refused, last time: by a PodDisruptionBudget, or since the operator may not
+  // ask for it (403).
+  std::map<std::string, std::string> refused;
+  std::map<std::string, std::string> forbidden;
+  // Pods that the kubelet refused while nothing was registered, in the namespaces where they may be removed.
+  std::vector<Pod> rejected;
+};
+
+// Flags that planners obey (controller/config/options.h holds the command line; equal by test).
+struct PlannerSettings {
+  std::string operator_namespace = "gpu-sharing-operator";
+  std::string state_config_map = "gpu-sharing-operator-state";
+  IntOrPercent cluster_max_unavailable{10, true};
+  Duration settle = std::chrono::seconds(10);
+  // How long a restarted node must show its new state: longer than the kubelet takes to publish a node's status.
+  Duration status_lag{0};
+  // How long a kubelet may take to show a new key of a ConfigMap to running pods: its sync period of one minute, with
+  // its jitter of a half, and some.
+  Duration projection = std::chrono::seconds(100);
+  // How long a key of ours that nothing uses is kept.
+  Duration keep_unused_keys = std::chrono::hours(1);
+  std::int64_t revision_history_limit = 10;
+  enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
+  bool adopt_drift = false;  // `rollout start --adopt`
+  // Namespaces where pods left in UnexpectedAdmissionError are removed from nodes that we rolled; none by default.
+  std::set<std::string> remove_rejected_pods;
+  // What the SharingPolicy `default` starts with, and what holds where our CRDs are not served.
+  PolicyMode mode = PolicyMode::enforce;
+  RolloutSpec rollout;
+  // Upper limit over the mode of every policy. Under `observe` no Node or Pod is written but for sharing labels, and
+  // the record is kept in memory.
+  PolicyMode rollouts = PolicyMode::enforce;
+  [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const { return std::max(policy.mode, rollouts); }
+  KaiSettings kai;
+};
+
+struct Snapshot {
+  const World& world;
+  WallTime now;
+  // Since when each condition has held without a gap (Plan::conditions).
+  const std::map<std::string, WallTime>& observed;
+  const std::map<std::string, NodeConsumers>& consumers;
+  const PlannerSettings& settings;
+  // By node: which write of its change the operator may not send (403), and the right that is missing. Null: none
+  // known.
+  const std::map<std::string, std::string>* refused_writes = nullptr;
+};
+
+}  // namespace gso

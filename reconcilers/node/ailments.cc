@@ -1,0 +1,95 @@
+// See ailments.h.
+#include "reconcilers/node/ailments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/node/assess.h"
+
+namespace gso {
+
+bool is_config_manager(std::string_view container) {
+  return container.find("config-manager") != std::string_view::npos || container.ends_with("-init") ||
+         container.ends_with("-sidecar");
+}
+
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+struct Sign {
+  std::string_view message;
+  std::string_view name;
+  std::string_view what;
+};
+// Source: the errors of the device plugin's cmd/config-manager.
+constexpr Sign kSigns[] = {
+    {"does not exist", "StaleProjection", "does not see a key that the ConfigMap has"},
+    {"symlink", "DanglingSymlink", "cannot replace the link to a key that is gone"},
+    {"file exists", "DanglingSymlink", "cannot replace the link to a key that is gone"},
+    {"no process found", "SignalFailed", "cannot tell the main container about its new profile"},
+    {"index out of range", "SignalFailed", "cannot tell the main container about its new profile"},
+};
+
+std::optional<Ailment> ailment_of(const ContainerStatus& container, bool init, const Pod& pod, Duration projection) {
+  if (!is_config_manager(container.name.view()) || container.running) return std::nullopt;
+  // Kubelet shows a container that was created and never started as waiting for no reason: a containerd that was
+  // restarted at the wrong moment forgets it.
+  const bool created = init && pod.phase == "Pending" && container.waiting_reason.empty() &&
+                       container.last_exit_code == 0 && container.restarts == 0;
+  if (created) {
+    return Ailment{"StuckInCreated", fmt::format("container {} was created and never started", container.name.view()),
+                   minutes(2)};
+  }
+  if (container.restarts == 0 && container.last_exit_code == 0) return std::nullopt;
+  for (const Sign& sign : kSigns) {
+    if (container.last_message.view().find(sign.message) == std::string_view::npos) continue;
+    return Ailment{sign.name,
+                   fmt::format("container {} {}: {}", container.name.view(), sign.what, container.last_message.view()),
+                   sign.name == "StaleProjection" ? projection : Duration(seconds(30))};
+  }
+  constexpr std::int64_t kRestarts = 3;
+  if (container.waiting_reason != "CrashLoopBackOff" || container.restarts < kRestarts) return std::nullopt;
+  return Ailment{"ConfigManagerCrashLoop",
+                 fmt::format("container {} has ended {} times, the last time with exit code {}", container.name.view(),
+                             container.restarts, container.last_exit_code),
+                 minutes(1)};
+}
+
+}  // namespace
+
+std::optional<Ailment> ailment_of(const Pod& pod, Duration projection) {
+  for (const ContainerStatus& container : pod.init_containers) {
+    if (auto found = ailment_of(container, true, pod, projection)) return found;
+  }
+  for (const ContainerStatus& container : pod.containers) {
+    if (auto found = ailment_of(container, false, pod, projection)) return found;
+  }
+  return std::nullopt;
+}
+
+bool may_be_ailing(const std::vector<const Pod*>& pods) {
+  return std::ranges::any_of(pods, [](const Pod* pod) { return ailment_of(*pod, Duration::zero()).has_value(); });
+}
+
+std::string first_problem(const NodePods& pods) {
+  for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    for (const Pod* pod : pods.of(component)) {
+      if (is_serving(*pod) || pod->meta.deletion_timestamp) continue;
+      for (const auto* statuses : {&pod->init_containers, &pod->containers}) {
+        for (const ContainerStatus& container : *statuses) {
+          if (container.waiting_reason.empty() && container.last_message.empty()) continue;
+          const bool both = !container.waiting_reason.empty() && !container.last_message.empty();
+          return fmt::format("pod {} container {}: {}{}{}", pod->meta.name, container.name.view(),
+                             container.waiting_reason.view(), both ? " " : "", container.last_message.view());
+        }
+      }
+      return fmt::format("pod {} is not Ready", pod->meta.name);
+    }
+  }
+  return "a pod of the plugin, GFD or MPS is missing";
+}
+
+}  // namespace gso

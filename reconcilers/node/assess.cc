@@ -1,0 +1,239 @@
+// The assessment of one node: in what order, and what the difference needs.
+#include "reconcilers/node/assess.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assessor.h"
+
+namespace gso {
+
+Assessor::Assessor(const AssessContext& context, const Node& node, const OperandSet& set, std::size_t index,
+                   const std::vector<const Pod*>& operand_pods)
+    : context_(context), node_(node), set_(set), pods_(sort_pods(set, operand_pods)) {
+  out_.set = index;
+  plugin_ = set.find(Component::plugin, node);
+  gfd_ = set.find(Component::gfd, node);
+  mps_ = set.find(Component::mps, node);
+}
+
+NodeAssessment Assessor::run() {
+  facts_ = facts_of(node_, recorded_gpus());
+  out_.product = Interned(facts_.product);
+  out_.ready = node_.ready;
+  out_.held = node_.meta.annotations.get(kHoldAnnotation) == "true";
+  out_.gfd = gfd_ != nullptr;
+  out_.gfd_elsewhere = !out_.gfd && find_stray(context_.strays, Component::gfd, node_) != nullptr;
+  out_.flight = read_flight(node_);
+  policy_ = governing_policy(context_.policies, node_);
+  out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
+  find_losers();
+  if (set_.config_map.empty()) {
+    out_.situation = Situation::unmanaged;
+    finish();
+    return std::move(out_);
+  }
+  resolve_target();
+  out_.setup =
+      context_.setups.check({node_, set_, context_.strays, *plugin_, gfd_, mps_, config_map_, effective_, out_.profile,
+                             start_ ? &*start_ : nullptr, start_profile_, facts_, context_.settings.label_mode});
+  read_loaded();
+  decide();
+  find_announced_break();
+  finish();
+  return std::move(out_);
+}
+
+void Assessor::finish() {
+  const bool expects_gpus = facts_.count > 0 || (facts_.devices && !facts_.devices->empty()) ||
+                            std::ranges::any_of(node_.capacity, [](const auto& entry) { return entry.second > 0; });
+  const bool serves = std::ranges::any_of(node_.allocatable, [](const auto& entry) { return entry.second > 0; });
+  out_.unavailable = !node_.ready || node_.unschedulable || (expects_gpus && !serves);
+  const auto state = node_.meta.labels.get(kStateLabel);
+  const bool blocked_written = state == kStateBlocked;
+  const bool left_cordoned =
+      node_.meta.annotations.get(kCordonedAnnotation) == "true" && !cordon_is_relied_on(node_, set_);
+  const bool wants_blocked = out_.situation == Situation::blocked && out_.write_blocked;
+  const bool left_guarded = node_.meta.annotations.contains(kGuardAnnotation);
+  out_.stale_state = !out_.flight && ((blocked_written && !wants_blocked) || left_cordoned || left_guarded);
+}
+
+std::int64_t Assessor::recorded_gpus() const {
+  if (context_.record == nullptr) return 0;
+  auto it = context_.record->gpus.find(node_.meta.name);
+  return it == context_.record->gpus.end() ? 0 : it->second;
+}
+
+void Assessor::decide() {
+  verify_target();
+  if (context_.record == nullptr) {
+    out_.situation = Situation::first_seen;
+    out_.message = wrong_key_;
+    return;
+  }
+  if (out_.flight) {
+    decide_flight();
+    return;
+  }
+  if (!set_.gpu_cluster.empty()) {
+    return block(kProviderUnsupported,
+                 fmt::format("GPUCluster {} shares GPUs by DRA claims: no profile of ConfigMap {} applies",
+                             set_.gpu_cluster, set_.id()),
+                 false);
+  }
+  if (out_.wrong_key) return block(kConfigInvalid, wrong_key_, false);
+  if (std::string why = single_key_obstacle(); !why.empty()) return block(kConfigInvalid, std::move(why), false);
+  if (std::string why = config_error(); !why.empty()) {
+    out_.unknown_label = names_unknown_key();
+    return block(kConfigInvalid, std::move(why), out_.unknown_label);
+  }
+  decide_difference();
+  if (out_.situation == Situation::current || out_.situation == Situation::following) return;
+  find_obstacle();
+}
+
+// A label set by hand, with a key that was never verified here: a typo, and not a key that was taken out of the
+// ConfigMap while nodes use it.
+bool Assessor::names_unknown_key() const {
+  if (effective_.source != EffectiveKey::Source::error || out_.label || label_now().empty()) return false;
+  const bool has_keys = config_map_ != nullptr && !config_map_->data.empty();
+  return has_keys && !context_.record->verified.contains(fmt::format("{}/{}", set_.id(), label_now()));
+}
+
+// Why a pod of the node could not start with what it resolves to; empty when it could.
+std::string Assessor::config_error() const {
+  if (effective_.source == EffectiveKey::Source::error) return effective_.error;
+  if (!out_.profile->valid) {
+    return fmt::format("{} key {}: {}", set_.id(), out_.key.view(), out_.profile->error);
+  }
+  if (!start_ || start_->source != EffectiveKey::Source::error) return {};
+  return fmt::format(
+      "{}: {}. Plugin {} needs a default on a labelled node too: a restarted pod does not see the label in time",
+      set_.id(), start_->error, plugin_->version.to_string());
+}
+
+void Assessor::verify_target() {
+  out_.pods_ready = std::ranges::all_of(
+      loaders(), [](const auto& loader) { return loader.second != nullptr && is_serving(*loader.second); });
+  out_.fresh_pods = pods_are_fresh();
+  if (!out_.expectation) return;
+  out_.shrinks = std::ranges::any_of(node_.allocatable, [&](const auto& entry) {
+    if (entry.second <= 0) return false;
+    auto it = out_.expectation->capacity.find(std::string(entry.first.view()));
+    return it != out_.expectation->capacity.end() && it->second < entry.second;
+  });
+  out_.verified = verify(*out_.expectation, node_, out_.gfd);
+  out_.matches = out_.pods_ready && out_.verified.ok;
+  // What a plugin serves that certainly runs this profile tells the devices.
+  if (out_.fresh_pods && out_.pods_ready && !facts_.devices && !facts_.mig_enabled) {
+    out_.measured_gpus = measured_gpus(node_, out_.profile->profile());
+  }
+}
+
+void Assessor::decide_flight() {
+  out_.situation = out_.flight->failed ? Situation::failed : Situation::in_flight;
+  if (std::string why = config_error(); !why.empty()) {
+    out_.reason = kConfigInvalid;
+    out_.message = std::move(why);
+    return;
+  }
+  out_.way = out_.label ? WayIn::relabel : WayIn::edited;
+  if (!out_.flight->failed && out_.flight->target != out_.target.view()) note_obstacle_of_new_target();
+  const bool asked_again = node_.meta.annotations.get(kRetryAnnotation).value_or("") != retry();
+  if (out_.flight->failed && (out_.flight->target != out_.target.view() || asked_again || waits_for_deletion())) {
+    // What it failed on has been replaced by something new, or somebody wants it: another attempt, with every pod.
+    if (waits_for_deletion()) {
+      replace_by_template();
+    } else {
+      out_.situation = Situation::change;
+      set_transition(false);
+    }
+    find_obstacle();
+  }
+}
+
+// The profile has changed while the node was on its way: the reason stays, the situation is the flight's.
+void Assessor::note_obstacle_of_new_target() {
+  find_own_obstacle();
+  out_.situation = Situation::in_flight;
+  out_.write_blocked = false;
+}
+
+void Assessor::decide_difference() {
+  const bool same_profile = out_.loaded.profile == out_.profile_ref;
+  if (out_.loaded.revision.empty()) {
+    out_.situation = Situation::to_record;
+    out_.way = WayIn::joined;
+    set_transition(false);
+    return;
+  }
+  if (out_.label) {
+    out_.situation = Situation::change;
+    out_.way = WayIn::relabel;
+    set_transition(true);
+    return;
+  }
+  if (same_profile && out_.loaded.revision == out_.target) {
+    if (waits_for_deletion()) return replace_by_template();
+    out_.situation = Situation::current;
+    // Should it keep showing something else, every pod that could be the cause is replaced.
+    if (!out_.matches) set_transition(false);
+    return;
+  }
+  const Template state = template_state();
+  if (state == Template::rolling) {
+    out_.situation = Situation::following;
+    return;
+  }
+  if (state == Template::waits_for_deletion) return replace_by_template();
+  set_transition(true);
+  if (same_profile) {
+    out_.way = WayIn::edited;
+    const bool adopted = out_.loaded.revision == kInvalidRevision && out_.drift_at_install;
+    out_.situation = !adopted && affected_pods_are_fresh() ? Situation::to_record : Situation::change;
+    return;
+  }
+  out_.way = WayIn::moved;
+  out_.situation = mps_kept_its_old_profile() ? Situation::change : Situation::to_record;
+}
+
+void Assessor::replace_by_template() {
+  set_transition(true);
+  include_old_mps();
+  out_.situation = Situation::change;
+  out_.way = WayIn::on_delete;
+}
+
+// The MPS daemon never reloads by label: between two MPS profiles its pod has to go. By template it was replaced,
+// but up to v0.18.1 (where MPS by label works at all) a label that was taken away looks the same.
+bool Assessor::mps_kept_its_old_profile() const {
+  const ProfilePtr before = context_.book.by_revision(out_.loaded.revision.view());
+  const bool entered = before && before->profile().strategy() != Strategy::mps;
+  if (out_.transition != Transition::change_mps || entered) return false;
+  return effective_.source == EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2);
+}
+
+void Assessor::set_transition(bool loaded_known) {
+  const bool mps_pod = newest(Component::mps) != nullptr;
+  const ProfilePtr before = loaded_known ? context_.book.by_revision(out_.loaded.revision.view()) : nullptr;
+  out_.transition = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
+  // The daemon is there already (a label set by hand keeps it): then it must be replaced, not waited for.
+  if (out_.transition == Transition::enter_mps && mps_pod) out_.transition = Transition::change_mps;
+  if (out_.transition == Transition::none) out_.transition = Transition::plugin_only;
+}
+
+std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
+                                          const std::vector<const Pod*>& operand_pods) {
+  if (!has_gpus(node)) return std::nullopt;
+  for (std::size_t i = 0; i < context.sets.size(); ++i) {
+    const OperandSet& set = context.sets[i];
+    if (set.find(Component::plugin, node) == nullptr) continue;
+    return Assessor(context, node, set, i, operand_pods).run();
+  }
+  return std::nullopt;
+}
+
+}  // namespace gso

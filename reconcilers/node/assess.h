@@ -1,0 +1,205 @@
+// One node, assessed: what it should run, what it has loaded and how that is known, whether it shows it, and what the
+// difference needs. A pure function of the objects; nothing here depends on time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/checks/preflight.h"
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/record.h"
+#include "reconcilers/model/snapshot.h"
+#include "reconcilers/node/replace_order.h"
+
+namespace gso {
+
+// Where a node stands, as far as objects tell. Draining, Restarting and Verifying are parts of `in_flight`.
+enum class Situation : std::uint8_t {
+  unmanaged,   // The plugin there runs without profiles.
+  first_seen,  // No record of the fleet yet: the baseline comes first.
+  current,     // Loaded is what it should be, and recorded so.
+  to_record,   // Loaded by itself (reboot, label, template, new node): to be verified and recorded, not restarted.
+  following,   // The DaemonSet controller replaces its pods by a newer template: followed, never doubled.
+  change,      // Needs a change by us.
+  in_flight,   // Our annotations say that a change is under way.
+  failed,      // Did not verify; not tried again until its target changes.
+  blocked,
+};
+[[nodiscard]] std::string_view to_string(Situation situation);
+
+// How the loaded revision is known.
+enum class Proof : std::uint8_t { none, fresh_pods, annotation, baseline };
+
+// What brought the difference in.
+enum class WayIn : std::uint8_t {
+  none,
+  edited,     // The key's text changed in place: only new pods load it.
+  moved,      // Another key by label: plugin and GFD reload by themselves.
+  relabel,    // A policy wants another label: ours to write.
+  on_delete,  // The template changed under updateStrategy OnDelete: pods go when we delete them.
+  joined,     // A node without a record.
+};
+[[nodiscard]] std::string_view to_string(WayIn way);
+
+struct Loaded {
+  Interned revision;  // Empty: not known.
+  Interned profile;   // "<configmap>/<key>"
+  Proof proof = Proof::none;
+};
+
+// The annotations of a change under way.
+struct Flight {
+  std::string target;
+  std::map<Component, std::set<std::string>>
+      replace;            // Pods that must go, by component; an empty set: a new pod comes.
+  bool cordoned = false;  // By us.
+  bool failed = false;
+};
+
+// Pods of one node by component, newest first; terminating ones included.
+struct NodePods {
+  std::vector<const Pod*> plugin, gfd, mps;
+  [[nodiscard]] const std::vector<const Pod*>& of(Component component) const;
+};
+
+// What an assessed node was counted as in the fleet's sums, so that it can be taken out of them again. Kept by
+// FleetIndex.
+struct Counted {
+  Interned set;  // OperandSet::id(); empty: not counted.
+  Interned loaded;
+  bool busy = false;
+  bool settled = false;
+  bool unwell = false;
+  bool new_template = false;
+};
+
+struct NodeAssessment {
+  // What there is one of for every node in memory: kept small, flags together.
+  Situation situation = Situation::unmanaged;
+  Transition transition = Transition::none;  // situation change, or to_record when that does not verify: what it takes,
+  WayIn way = WayIn::none;                   // and by which way it came.
+  EffectiveKey::Source source = EffectiveKey::Source::error;
+  bool ready = false;
+  bool held = false;
+  bool unavailable = false;  // NotReady, cordoned by whomever, or nothing allocatable where GPUs are expected.
+  bool gfd = false;          // A GFD DaemonSet selects the node: labels are verified, not written.
+  // One that is none of the node's set does, which loads what it likes: labels are its own, and prove nothing.
+  bool gfd_elsewhere = false;
+  bool fresh_pods = false;     // Every pod that loads the profile did so after the content's last change.
+  bool pods_ready = false;     // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
+  bool matches = false;        // pods_ready and verified.ok
+  bool shrinks = false;        // The target advertises less of something than the node does now.
+  bool reverts = false;        // `label` is what stood before ours: the node has left a policy with Revert.
+  bool releases = false;       // Our label stays and is ours no longer: the node has left a policy with Retain.
+  bool rolled_back = false;    // The policy's inline profile failed: `label` is what was good before.
+  bool wrong_key = false;      // The policy names a key that the ConfigMap does not have: blocked at what it has.
+  bool unknown_label = false;  // Somebody's label names a key that the ConfigMap never had: no fault of the ConfigMap.
+  bool only_held = false;      // Blocked by a driver upgrade or MIG change, and by nothing else.
+  bool write_blocked = false;  // The reason concerns this node: it is written to the node, once.
+  // The node shows something that is ours to clean: a Blocked state or a cordon that has no reason any more.
+  bool stale_state = false;
+  bool announced_map_missing = false;  // would_break: it is that the announced ConfigMap does not exist.
+  bool drift_at_install = false;       // As recorded in the baseline.
+  [[nodiscard]] bool has_labeller() const { return gfd || gfd_elsewhere; }
+
+  std::size_t set = 0;   // Index into the operand sets.
+  Interned policy;       // The SharingPolicy that governs the node.
+  Interned key;          // Target profile's key.
+  Interned target;       // Its revision; empty when nothing resolves.
+  Interned profile_ref;  // "<configmap>/<key>" of the target.
+  Interned product;
+  Interned label_by;                                   // The policy that wrote the node's label; empty: it is not ours.
+  ProfilePtr profile;                                  // Target; null when nothing resolves.
+  std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.
+  Loaded loaded;
+  Verification verified;                 // Against the target.
+  std::int64_t measured_gpus = 0;        // Devices, as what is served tells; 0 where that proves nothing.
+  std::vector<Interned> losers;          // Policies that select the node as well, and lose.
+  std::optional<std::string> label;      // nvidia.com/device-plugin.config to be written; empty text removes it.
+  std::shared_ptr<const Flight> flight;  // Null: no change of the node is under way.
+  // situation blocked, or why `change` cannot start:
+  std::string_view reason;
+  std::string message;
+  // Why the node would break under what the ClusterPolicy announces, or under the new templates once its pods restart.
+  std::string would_break;
+  // What preflight finds; null where the plugin runs without profiles.
+  SetupBook::Answer setup;
+  Counted counted;
+};
+
+class KaiIndex;
+
+struct AssessContext {
+  const World& world;
+  const PlannerSettings& settings;
+  const std::vector<OperandSet>& sets;
+  const std::vector<const SharingPolicy*>& policies;  // In order of precedence; the built-in one last.
+  const FleetRecord* record = nullptr;                // Null: none yet.
+  ProfileBook& book;
+  ExpectationCache& expectations;
+  const std::vector<Operand>& strays;  // Discovery::strays
+  SetupBook& setups;
+  const KaiIndex* kai = nullptr;  // Null: KAI is not looked at.
+};
+
+// nullopt: no device plugin selects the node, or it has no GPUs.
+[[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
+                                                        const std::vector<const Pod*>& operand_pods);
+
+// Pieces that the planners share.
+// The transition that a flight's list of pods stands for; `target`: the profile it goes to, null when unknown.
+[[nodiscard]] Transition flight_transition(const Flight& flight, const Profile* target);
+// Runs what it should, as far as its devices go: sick hardware is no reason to hold anything up.
+[[nodiscard]] bool is_settled(const NodeAssessment& assessment);
+// Fewer devices than there should be, with the rest as it should be.
+[[nodiscard]] bool is_sick(const NodeAssessment& assessment);
+[[nodiscard]] std::string sickness_of(const NodeAssessment& assessment);
+// How a node that does not match differs from what it should show: never empty.
+[[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
+[[nodiscard]] NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods);
+// Why a policy's configMapKey leads nowhere; `id` names the ConfigMap ("namespace/name") that does not have it.
+[[nodiscard]] std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map);
+// Nodes get the ConfigMap's only key by the fallback "single": a second one would take it away from them.
+[[nodiscard]] bool relies_on_single_key(const OperandSet& set, const ConfigMap& config_map);
+[[nodiscard]] bool is_crash_looping(const Pod& pod);
+// Running, Ready, not being deleted, no container in back-off.
+[[nodiscard]] bool is_serving(const Pod& pod);
+[[nodiscard]] std::shared_ptr<const Flight> read_flight(const Node& node);
+// The uid of a pod in the flight's list that is not there any more; empty where all are.
+[[nodiscard]] std::string listed_and_gone(const Flight& flight, const NodePods& pods);
+// It carries something that a change left there and its end takes off: target, list of pods, cordon, guards, state.
+[[nodiscard]] bool carries_change(const Node& node);
+[[nodiscard]] std::string print_replace(const std::map<Component, std::set<std::string>>& replace);
+// True when the pod was certainly created after that moment. Kubernetes' times have whole seconds: equal proves
+// nothing.
+[[nodiscard]] bool created_after(const Pod& pod, WallTime moment);
+// True when what the pod runs was certainly read after that moment: it was created then, or its main container was
+// started again (crash, reboot of the node) so long after that the kubelet had shown it the new content.
+[[nodiscard]] bool loaded_after(const Pod& pod, WallTime moment, Duration projection);
+// The pod was made from another template than its DaemonSet's newest one (updateStrategy OnDelete, or being rolled):
+// its default key, environment and image are that one's.
+[[nodiscard]] bool is_old_template(const Operand& operand, const Pod& pod);
+[[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies,
+                                                    const Node& node);
+// Higher priority first, then older, then by name; the built-in `default` where the cluster has none.
+[[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in);
+// Another actor holds the node: driver upgrade or MIG change under way. Empty: nobody.
+[[nodiscard]] std::string_view foreign_holder(const Node& node, const OperandSet& set);
+// Such an actor, or a person by gpusharing.dev/hold, relies on a cordon of ours: it stays (S7).
+[[nodiscard]] bool cordon_is_relied_on(const Node& node, const OperandSet& set);
+// The policy that wrote this label of the node; nullopt when somebody else did, or has changed it since. Empty where an
+// earlier release wrote it.
+[[nodiscard]] std::optional<std::string_view> label_writer(const Node& node, std::string_view label);
+// The label is there, and was not written by us.
+[[nodiscard]] bool is_label_of_others(const Node& node, std::string_view label);
+// Labels in gpusharing.dev/owned: ours, with what stood before (nullopt: nothing).
+[[nodiscard]] std::map<std::string, std::optional<std::string>> owned_labels(const Node& node);
+
+}  // namespace gso

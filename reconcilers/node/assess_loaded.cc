@@ -1,0 +1,121 @@
+// What a node has loaded, and how that is known.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assessor.h"
+
+namespace gso {
+
+const Pod* Assessor::newest(Component component) const {
+  for (const Pod* pod : pods_.of(component)) {
+    if (!pod->meta.deletion_timestamp) return pod;
+  }
+  return nullptr;
+}
+
+bool Assessor::wants_mps() const {
+  return out_.profile && out_.profile->valid && out_.profile->profile().strategy() == Strategy::mps;
+}
+
+// Pods of components that load the profile: plugin always, GFD where it selects the node, MPS for MPS profiles.
+std::vector<std::pair<const Operand*, const Pod*>> Assessor::loaders() const {
+  std::vector<std::pair<const Operand*, const Pod*>> out{{plugin_, newest(Component::plugin)}};
+  if (gfd_) out.emplace_back(gfd_, newest(Component::gfd));
+  if (mps_ && wants_mps()) out.emplace_back(mps_, newest(Component::mps));
+  return out;
+}
+
+bool is_old_template(const Operand& operand, const Pod& pod) {
+  const auto hash = pod.meta.labels.get(kRevisionHashLabel);
+  return hash && !operand.newest_hash.empty() && *hash != operand.newest_hash;
+}
+
+bool Assessor::has_read(const Pod& pod) const {
+  return loaded_after(pod, config_map_->data_changed, context_.settings.projection);
+}
+
+bool Assessor::pods_are_fresh() const {
+  if (config_map_ == nullptr) return false;
+  return std::ranges::all_of(loaders(), [&](const auto& loader) {
+    return loader.second && has_read(*loader.second) && !is_old_template(*loader.first, *loader.second);
+  });
+}
+
+// The same for the pods that this difference concerns.
+bool Assessor::affected_pods_are_fresh() const {
+  if (out_.fresh_pods) return true;
+  const Steps steps = steps_for(out_.transition);
+  return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
+           const bool affected =
+               loader.first->component == Component::plugin || steps.replaces(loader.first->component);
+           return !affected || (loader.second && has_read(*loader.second));
+         });
+}
+
+Assessor::Template Assessor::template_state() const {
+  Template state = Template::newest;
+  for (const auto& [operand, pod] : loaders()) {
+    if (pod == nullptr || !is_old_template(*operand, *pod)) continue;
+    if (!operand->on_delete) return Template::rolling;
+    state = Template::waits_for_deletion;
+  }
+  return state;
+}
+
+bool Assessor::waits_for_deletion() const {
+  if (context_.record == nullptr) return false;
+  return std::ranges::any_of(loaders(), [&](const auto& loader) {
+    const auto& [operand, pod] = loader;
+    // What was so before we came stays so: a template has no record of its own.
+    return pod != nullptr && operand->on_delete && operand->newest_since > context_.record->recorded_at &&
+           is_old_template(*operand, *pod);
+  });
+}
+
+// Its pod may mount a ConfigMap that goes with the old template, and would not come up again.
+void Assessor::include_old_mps() {
+  const Pod* pod = wants_mps() ? newest(Component::mps) : nullptr;
+  if (pod != nullptr && mps_ != nullptr && is_old_template(*mps_, *pod)) out_.transition = Transition::change_mps;
+}
+
+void Assessor::read_loaded() {
+  const auto revision = node_.meta.annotations.get(kRevisionAnnotation);
+  if (revision && known_revision_format(*revision)) {
+    out_.loaded = {Interned(*revision), Interned(node_.meta.annotations.get(kProfileAnnotation).value_or("")),
+                   Proof::annotation};
+    return;
+  }
+  if (context_.record == nullptr) return;
+  auto it = context_.record->nodes.find(node_.meta.name);
+  if (it == context_.record->nodes.end()) return;
+  const FleetRecord::Entry& entry = it->second;
+  out_.drift_at_install = context_.record->preexisting_drift.contains(node_.meta.name) ||
+                          context_.record->unproven.contains(node_.meta.name);
+  if (out_.drift_at_install && adopts_drift()) {
+    out_.loaded = {Interned(kInvalidRevision), reference(entry.set.view(), entry.key.view()), Proof::baseline};
+  } else if (known_revision_format(entry.revision.view())) {
+    out_.loaded = {entry.revision, reference(entry.set.view(), entry.key.view()), Proof::baseline};
+  }
+}
+
+bool Assessor::adopts_drift() const {
+  if (context_.settings.adopt_drift) return true;
+  const auto asked = policy_ == nullptr ? std::nullopt : policy_->meta.annotations.get(kAdoptAnnotation);
+  // Asked of one baseline. The annotation outlives it, where the operator is uninstalled and comes again: what drifts
+  // by then nobody has seen.
+  return asked && (*asked == "true" || *asked == k8s::format_time(context_.record->recorded_at));
+}
+
+std::string_view Assessor::retry() const {
+  return policy_ == nullptr ? std::string_view() : policy_->meta.annotations.get(kRetryAnnotation).value_or("");
+}
+
+Interned Assessor::reference(std::string_view set, std::string_view key) const {
+  const std::string prefix = set_.ns + "/";
+  if (set.starts_with(prefix)) set.remove_prefix(prefix.size());
+  return Interned(fmt::format("{}/{}", set, key));
+}
+
+}  // namespace gso

@@ -1,0 +1,273 @@
+// Pieces of the assessment that planners share: pods, flights, policies, foreign holders.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+std::string_view to_string(Situation situation) {
+  switch (situation) {
+    case Situation::unmanaged:
+      return "Unmanaged";
+    case Situation::first_seen:
+      return "FirstSeen";
+    case Situation::current:
+      return "UpToDate";
+    case Situation::to_record:
+      return "Verifying";
+    case Situation::following:
+      return "Restarting";
+    case Situation::change:
+      return "Pending";
+    case Situation::in_flight:
+      return "Updating";
+    case Situation::failed:
+      return "Failed";
+    case Situation::blocked:
+      return "Blocked";
+  }
+  return "Unmanaged";
+}
+
+std::string shown_difference(const NodeAssessment& assessment) {
+  if (!assessment.verified.mismatch.empty()) return assessment.verified.mismatch;
+  return "a pod of the plugin, GFD or MPS is missing or not Ready";
+}
+
+bool is_sick(const NodeAssessment& a) {
+  return a.pods_ready && (a.verified.shortfall || (a.verified.ok && a.verified.unhealthy));
+}
+
+bool is_settled(const NodeAssessment& a) {
+  return a.situation == Situation::current && (a.matches || is_sick(a));
+}
+
+std::string sickness_of(const NodeAssessment& a) {
+  return a.verified.ok ? "allocatable is below capacity: a device is unhealthy" : a.verified.mismatch;
+}
+
+std::string_view to_string(WayIn way) {
+  switch (way) {
+    case WayIn::none:
+      return "none";
+    case WayIn::edited:
+      return "edited";
+    case WayIn::moved:
+      return "moved";
+    case WayIn::relabel:
+      return "relabel";
+    case WayIn::on_delete:
+      return "on-delete";
+    case WayIn::joined:
+      return "joined";
+  }
+  return "none";
+}
+
+const std::vector<const Pod*>& NodePods::of(Component component) const {
+  switch (component) {
+    case Component::plugin:
+      return plugin;
+    case Component::gfd:
+      return gfd;
+    case Component::mps:
+      return mps;
+  }
+  return plugin;
+}
+
+NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods) {
+  NodePods out;
+  for (const Pod* pod : operand_pods) {
+    const auto* owner = pod->meta.controller();
+    const Operand* operand = owner ? set.by_uid(owner->uid.view()) : nullptr;
+    if (operand == nullptr || pod->phase == "Succeeded" || pod->phase == "Failed") continue;
+    switch (operand->component) {
+      case Component::plugin:
+        out.plugin.push_back(pod);
+        break;
+      case Component::gfd:
+        out.gfd.push_back(pod);
+        break;
+      case Component::mps:
+        out.mps.push_back(pod);
+        break;
+    }
+  }
+  for (auto* pods : {&out.plugin, &out.gfd, &out.mps}) {
+    std::ranges::sort(*pods, [](const Pod* a, const Pod* b) {
+      if (a->meta.creation_timestamp != b->meta.creation_timestamp) {
+        return a->meta.creation_timestamp > b->meta.creation_timestamp;
+      }
+      return a->meta.name < b->meta.name;
+    });
+  }
+  return out;
+}
+
+bool relies_on_single_key(const OperandSet& set, const ConfigMap& config_map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : config_map.data) keys.push_back(key);
+  return std::ranges::any_of(set.operands, [&](const Operand& operand) {
+    return !operand.config_map.empty() &&
+           resolve_effective_key("", operand.default_key, operand.fallbacks, keys).source ==
+               EffectiveKey::Source::fallback_single;
+  });
+}
+
+bool is_crash_looping(const Pod& pod) {
+  auto backs_off = [](const ContainerStatus& container) {
+    return container.waiting_reason == "CrashLoopBackOff" || container.waiting_reason == "RunContainerError" ||
+           container.waiting_reason == "CreateContainerConfigError";
+  };
+  return std::ranges::any_of(pod.containers, backs_off) || std::ranges::any_of(pod.init_containers, backs_off);
+}
+
+bool is_serving(const Pod& pod) {
+  return pod.ready && pod.phase == "Running" && !pod.meta.deletion_timestamp && !is_crash_looping(pod);
+}
+
+bool created_after(const Pod& pod, WallTime moment) {
+  using std::chrono::seconds;
+  return std::chrono::floor<seconds>(pod.meta.creation_timestamp) > std::chrono::floor<seconds>(moment);
+}
+
+bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {
+  if (created_after(pod, moment)) return true;
+  return std::ranges::any_of(pod.containers, [&](const ContainerStatus& container) {
+    return container.running && container.started_at && *container.started_at > moment + projection &&
+           component_of_container(container.name.view());
+  });
+}
+
+std::shared_ptr<const Flight> read_flight(const Node& node) {
+  const auto target = node.meta.annotations.get(kTargetAnnotation);
+  if (!target) return nullptr;
+  auto flight = std::make_shared<Flight>();
+  Flight& out = *flight;
+  out.target = std::string(*target);
+  out.cordoned = node.meta.annotations.get(kCordonedAnnotation) == "true";
+  out.failed = node.meta.labels.get(kStateLabel) == kStateFailed;
+  const Json replace = Json::parse(node.meta.annotations.get(kReplaceAnnotation).value_or("{}"), nullptr, false);
+  if (!replace.is_object()) return flight;
+  for (const auto& [name, uids] : replace.items()) {
+    const auto component = parse_component(name);
+    if (!component || !uids.is_array()) continue;
+    auto& into = out.replace[*component];
+    for (const Json& uid : uids) {
+      if (uid.is_string()) into.insert(uid.get<std::string>());
+    }
+  }
+  return flight;
+}
+
+std::string listed_and_gone(const Flight& flight, const NodePods& pods) {
+  for (const auto& [component, uids] : flight.replace) {
+    for (const std::string& uid : uids) {
+      const bool there = std::ranges::any_of(pods.of(component), [&](const Pod* pod) { return pod->meta.uid == uid; });
+      if (!there) return uid;
+    }
+  }
+  return {};
+}
+
+bool carries_change(const Node& node) {
+  constexpr std::string_view kMarks[] = {kTargetAnnotation, kReplaceAnnotation, kCordonedAnnotation, kGuardAnnotation};
+  return node.meta.labels.contains(kStateLabel) ||
+         std::ranges::any_of(kMarks, [&](std::string_view mark) { return node.meta.annotations.contains(mark); });
+}
+
+Transition flight_transition(const Flight& flight, const Profile* target) {
+  auto mps = flight.replace.find(Component::mps);
+  if (mps != flight.replace.end()) {
+    const bool to_mps = target ? target->strategy() == Strategy::mps : true;
+    if (!to_mps) return Transition::leave_mps;
+    return mps->second.empty() ? Transition::enter_mps : Transition::change_mps;
+  }
+  if (flight.replace.contains(Component::gfd)) return Transition::reshare;
+  return flight.replace.contains(Component::plugin) ? Transition::plugin_only : Transition::none;
+}
+
+std::string print_replace(const std::map<Component, std::set<std::string>>& replace) {
+  Json out = Json::object();
+  for (const auto& [component, uids] : replace) out[std::string(to_string(component))] = uids;
+  return out.dump();
+}
+
+const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node) {
+  auto it = std::ranges::find_if(
+      policies, [&](const SharingPolicy* policy) { return policy->node_selector.matches(node.meta.labels); });
+  return it == policies.end() ? nullptr : *it;
+}
+
+std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in) {
+  std::vector<const SharingPolicy*> out;
+  for (const auto& [key, policy] : world.policies.all()) {
+    if (!policy->meta.deletion_timestamp) out.push_back(policy.get());
+  }
+  std::ranges::sort(out, [](const SharingPolicy* a, const SharingPolicy* b) {
+    if (a->priority != b->priority) return a->priority > b->priority;
+    if (a->meta.creation_timestamp != b->meta.creation_timestamp) {
+      return a->meta.creation_timestamp < b->meta.creation_timestamp;
+    }
+    return a->meta.name < b->meta.name;
+  });
+  if (world.policies.find(kDefaultPolicy) == nullptr) out.push_back(&built_in);
+  return out;
+}
+
+std::string_view foreign_holder(const Node& node, const OperandSet& set) {
+  const auto upgrade = node.meta.labels.get(kDriverUpgradeState).value_or("");
+  // "upgrade-required" only waits in the upgrade controller's queue; "upgrade-failed" is nobody's turn.
+  constexpr std::string_view kIdle[] = {"", "upgrade-done", "upgrade-required", "upgrade-failed"};
+  if (std::ranges::find(kIdle, upgrade) == std::end(kIdle)) return kDriverUpgrade;
+  const auto mig = node.meta.labels.get(kMigConfigState).value_or("");
+  if (mig == "pending" || mig == "rebooting") return kMigChange;
+  for (const Operand& operand : set.operands) {
+    if (selects(operand, node, true) != Selects::paused) continue;
+    for (const auto& [key, value] : operand.node_selector) {
+      const auto actual = node.meta.labels.get(key).value_or("");
+      if (actual.starts_with("paused-for-mig")) return kMigChange;
+      if (actual.starts_with("paused-for-")) return kDriverUpgrade;
+    }
+  }
+  return {};
+}
+
+bool cordon_is_relied_on(const Node& node, const OperandSet& set) {
+  return node.meta.annotations.get(kHoldAnnotation) == "true" || !foreign_holder(node, set).empty();
+}
+
+std::optional<std::string_view> label_writer(const Node& node, std::string_view label) {
+  const auto now = node.meta.labels.get(label).value_or("");
+  if (now.empty() || !owned_labels(node).contains(std::string(label))) return std::nullopt;
+  const auto by = node.meta.annotations.get(kLabelByAnnotation);
+  if (!by) return std::string_view();
+  const auto equals = by->rfind('=');
+  if (equals == std::string_view::npos || by->substr(equals + 1) != now) return std::nullopt;
+  return by->substr(0, equals);
+}
+
+bool is_label_of_others(const Node& node, std::string_view label) {
+  return !node.meta.labels.get(label).value_or("").empty() && !label_writer(node, label);
+}
+
+std::map<std::string, std::optional<std::string>> owned_labels(const Node& node) {
+  std::map<std::string, std::optional<std::string>> out;
+  const auto text = node.meta.annotations.get(kOwnedAnnotation);
+  if (!text) return out;
+  const Json owned = Json::parse(*text, nullptr, false);
+  if (!owned.is_object()) return out;
+  for (const auto& [key, before] : owned.items()) {
+    out[key] = before.is_string() ? std::optional(before.get<std::string>()) : std::nullopt;
+  }
+  return out;
+}
+
+}  // namespace gso

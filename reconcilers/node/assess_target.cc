@@ -1,0 +1,161 @@
+// What a node should run: its policy, label and key, and the profile that they lead to.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "reconcilers/cluster/overrides.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assessor.h"
+
+namespace gso {
+
+std::string_view Assessor::label_now() const {
+  return node_.meta.labels.get(plugin_->node_label).value_or("");
+}
+
+EffectiveKey Assessor::resolve(std::string_view label, std::string_view default_key,
+                               const ConfigMap* config_map) const {
+  if (config_map == nullptr) {
+    return {EffectiveKey::Source::error, "", fmt::format("ConfigMap {} does not exist", set_.id())};
+  }
+  std::vector<std::string> keys;
+  keys.reserve(config_map->data.size() + 1);
+  for (const auto& [key, text] : config_map->data) keys.push_back(key);
+  // Ours to put there, and back there.
+  if (!managed_key_.empty() && !config_map->data.contains(managed_key_)) keys.push_back(managed_key_);
+  return resolve_effective_key(label, default_key, plugin_->fallbacks, keys);
+}
+
+void Assessor::find_losers() {
+  for (const SharingPolicy* policy : context_.policies) {
+    const bool catches_all = policy->meta.name == kDefaultPolicy;
+    if (policy != policy_ && !catches_all && policy->node_selector.matches(node_.meta.labels)) {
+      out_.losers.emplace_back(policy->meta.name);
+    }
+  }
+}
+
+// A policy's key becomes the node's label, unless the node's own resolution gives that key already.
+void Assessor::resolve_label() {
+  const auto writer = label_writer(node_, plugin_->node_label);
+  if (writer) out_.label_by = Interned(*writer);
+  if (policy_ == nullptr || context_.settings.mode_of(*policy_) == PolicyMode::observe) return;
+  std::string wanted;
+  if (policy_->config_map_key) wanted = *policy_->config_map_key;
+  if (policy_->inline_profile) {
+    managed_key_ = wanted = inline_profile_key(policy_->meta.name, *policy_->inline_profile);
+    managed_text_ = inline_profile_text(*policy_->inline_profile);
+    if (has_failed()) {
+      out_.rolled_back = true;
+      wanted = roll_back();
+    }
+  }
+  if (wanted.empty()) return leave_policy(writer);
+  if (label_now() == wanted) return;
+  if (label_now().empty() && plugin_->default_key == wanted) return;
+  out_.label = wanted;
+}
+
+// The inline profile is remembered as one that failed and was taken back.
+bool Assessor::has_failed() const {
+  if (context_.record == nullptr || context_.record->failures.empty()) return false;
+  const ProfilePtr profile = context_.book.compile(managed_text_);
+  const auto* failure =
+      context_.record->failure(policy_->meta.name, set_.id(), managed_key_, profile->revision, retry());
+  return failure != nullptr && failure->rolled_back;
+}
+
+// The key that was good before; empty where there was none: then what stood before the policy comes back.
+std::string Assessor::roll_back() {
+  const std::string failed = std::exchange(managed_key_, {});
+  managed_text_.clear();
+  const auto good = context_.record->good.find({policy_->meta.name, set_.id()});
+  if (good == context_.record->good.end()) return {};
+  return good->second.key == failed ? good->second.before : good->second.key;  // Undone after it was good.
+}
+
+// The label is of a policy that does not govern the node any more, and no other one wants a label there.
+void Assessor::leave_policy(std::optional<std::string_view> writer) {
+  if (!writer) return;
+  const SharingPolicy* former = context_.world.policies.find(std::string(*writer));
+  const std::string before = owned_labels(node_).at(plugin_->node_label).value_or("");
+  const bool reverts = former != nullptr && (out_.rolled_back || former->deletion_policy == DeletionPolicy::revert);
+  if (!reverts || before == label_now()) {
+    out_.releases = true;
+    return;
+  }
+  out_.reverts = true;
+  out_.label = before;
+}
+
+void Assessor::resolve_target() {
+  resolve_label();
+  config_map_ = context_.world.configmaps.find(set_.config_map_key());
+  const std::string_view label = out_.label ? std::string_view(*out_.label) : label_now();
+  effective_ = resolve(label, plugin_->default_key, config_map_);
+  refuse_wrong_key();
+  resolve_start();
+  out_.source = effective_.source;
+  out_.key = Interned(effective_.source == EffectiveKey::Source::error ? label : effective_.key);
+  if (effective_.source == EffectiveKey::Source::error) {
+    if (out_.key.empty()) out_.key = Interned(plugin_->default_key);
+    return;
+  }
+  out_.profile_ref = Interned(fmt::format("{}/{}", set_.config_map, effective_.key));
+  out_.profile = compile(effective_.key);
+  out_.target = Interned(out_.profile->revision);
+  if (!out_.profile->valid) return;
+  out_.expectation = context_.expectations.get(out_.profile, facts_, mig_env());
+}
+
+std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map) {
+  std::vector<std::string_view> keys;
+  for (const auto& [key, text] : config_map.data) keys.push_back(key);
+  return fmt::format(
+      "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have; it has {}",
+      policy.meta.name, *policy.config_map_key, id, fmt::join(keys, ", "));
+}
+
+// The policy names a key that the ConfigMap does not have. Until it does, the node stays with what it has.
+void Assessor::refuse_wrong_key() {
+  const bool ours =
+      policy_ != nullptr && policy_->config_map_key && context_.settings.mode_of(*policy_) != PolicyMode::observe;
+  if (!ours || config_map_ == nullptr || config_map_->data.empty() ||
+      config_map_->data.contains(*policy_->config_map_key)) {
+    return;
+  }
+  out_.wrong_key = true;
+  wrong_key_ = missing_key(*policy_, set_.id(), *config_map_);
+  if (out_.label && !out_.flight) {
+    out_.label.reset();
+    effective_ = resolve(label_now(), plugin_->default_key, config_map_);
+  }
+  if (effective_.source == EffectiveKey::Source::error) effective_.error = wrong_key_;
+}
+
+// From v0.18.2 on a pod starts with the default whatever the label says, and cannot where none resolves.
+void Assessor::resolve_start() {
+  if (effective_.source != EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2)) return;
+  start_ = resolve("", plugin_->default_key, config_map_);
+  if (start_->source != EffectiveKey::Source::error) start_profile_ = compile(start_->key);
+}
+
+ProfilePtr Assessor::compile(const std::string& key) const {
+  if (key.empty()) return context_.book.compile("");
+  if (key == managed_key_) return context_.book.compile(managed_text_);
+  auto it = config_map_->data.find(key);
+  return compile_text(it == config_map_->data.end() || !it->second ? std::string_view() : *it->second);
+}
+
+// As it works here: errors in what the DaemonSets override do not count.
+ProfilePtr Assessor::compile_text(std::string_view text) const {
+  ProfilePtr plain = context_.book.compile(text);
+  return plain->valid ? plain : context_.book.compile(text, beaten_errors(*plugin_, gfd_));
+}
+
+std::string_view Assessor::mig_env() const {
+  return plugin_->mig_strategy;
+}
+
+}  // namespace gso

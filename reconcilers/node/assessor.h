@@ -1,0 +1,105 @@
+// The work of assessing one node, in the parts assess*.cc. Not for use outside of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/node/assess.h"
+
+namespace gso {
+
+class Assessor {
+ public:
+  Assessor(const AssessContext& context, const Node& node, const OperandSet& set, std::size_t index,
+           const std::vector<const Pod*>& operand_pods);
+  NodeAssessment run();
+
+ private:
+  void finish();
+  [[nodiscard]] std::int64_t recorded_gpus() const;
+
+  // --- What the node should run.
+  [[nodiscard]] std::string_view label_now() const;
+  [[nodiscard]] EffectiveKey resolve(std::string_view label, std::string_view default_key,
+                                     const ConfigMap* config_map) const;
+  void find_losers();
+  void resolve_label();
+  [[nodiscard]] bool has_failed() const;
+  std::string roll_back();
+  void leave_policy(std::optional<std::string_view> writer);
+  void resolve_target();
+  void refuse_wrong_key();
+  void resolve_start();
+  [[nodiscard]] ProfilePtr compile(const std::string& key) const;
+  [[nodiscard]] ProfilePtr compile_text(std::string_view text) const;
+  [[nodiscard]] std::string_view mig_env() const;
+
+  // --- What it has loaded.
+  [[nodiscard]] const Pod* newest(Component component) const;
+  [[nodiscard]] bool wants_mps() const;
+  [[nodiscard]] std::vector<std::pair<const Operand*, const Pod*>> loaders() const;
+  [[nodiscard]] bool has_read(const Pod& pod) const;  // Its ConfigMap, as it is today.
+  // Under updateStrategy OnDelete: pods whose template has changed since we know the fleet, which nobody but us
+  // replaces.
+  [[nodiscard]] bool waits_for_deletion() const;
+  void replace_by_template();
+  void include_old_mps();
+  [[nodiscard]] bool pods_are_fresh() const;
+  [[nodiscard]] bool affected_pods_are_fresh() const;
+  enum class Template { newest, rolling, waits_for_deletion };
+  [[nodiscard]] Template template_state() const;
+  void read_loaded();
+  [[nodiscard]] bool adopts_drift() const;
+  [[nodiscard]] std::string_view retry() const;
+  [[nodiscard]] Interned reference(std::string_view set, std::string_view key) const;
+
+  // --- What the difference needs.
+  void decide();
+  [[nodiscard]] std::string config_error() const;
+  [[nodiscard]] bool names_unknown_key() const;
+  void verify_target();
+  void decide_flight();
+  void note_obstacle_of_new_target();
+  void decide_difference();
+  [[nodiscard]] bool mps_kept_its_old_profile() const;
+  void set_transition(bool loaded_known);
+
+  // --- Why it cannot be.
+  void block(std::string_view reason, std::string message, bool write);
+  [[nodiscard]] bool label_is_foreign() const;
+  void find_obstacle();
+  [[nodiscard]] std::string single_key_obstacle() const;
+  void find_own_obstacle();
+  [[nodiscard]] std::string mig_obstacle() const;
+  [[nodiscard]] std::string kai_obstacle() const;
+  [[nodiscard]] std::string mps_capable_obstacle() const;
+  [[nodiscard]] std::string mps_label_obstacle() const;
+  void find_pinned_break();
+  void find_announced_default();
+  const ConfigMap* find_announced_map();
+  void find_announced_break();
+
+  const AssessContext& context_;
+  const Node& node_;
+  const OperandSet& set_;
+  NodePods pods_;
+  const Operand* plugin_ = nullptr;
+  const Operand* gfd_ = nullptr;
+  const Operand* mps_ = nullptr;
+  const SharingPolicy* policy_ = nullptr;
+  const ConfigMap* config_map_ = nullptr;
+  EffectiveKey effective_;
+  std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_start.
+  ProfilePtr start_profile_;
+  std::string wrong_key_;    // What is wrong with the policy's key.
+  std::string managed_key_;  // Of the policy's inline profile, and its text.
+  std::string managed_text_;
+  GpuFacts facts_;
+  NodeAssessment out_;
+};
+
+}  // namespace gso

@@ -1,0 +1,94 @@
+// When the mark is set and taken back. Time enters by conditions, so that a daemon that comes and goes does not flap.
+#include "reconcilers/node/mps_ready.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+namespace {
+
+// A daemon that crashes does so within its first seconds, and comes back with a delay that grows to minutes.
+constexpr Duration kUpFor = std::chrono::seconds(60);
+// Pods that start now would find no daemon; a probe that fails once is no reason.
+constexpr Duration kDownFor = std::chrono::seconds(15);
+
+void set_mark(Pass& pass, const std::string& name) {
+  if (!pass.held_for(fmt::format("mps-ready/up/{}", name), kUpFor)) return;
+  PatchNode patch;
+  patch.name = name;
+  patch.set[std::string(kMpsEnabled)] = "true";
+  patch.set_annotations[std::string(kMpsMarkAnnotation)] = "true";
+  pass.add(std::move(patch), "MPSReady", "the node's MPS control daemon is up", false, name);
+}
+
+void remove_mark(Pass& pass, const std::string& name, bool on_the_node) {
+  if (!pass.held_for(fmt::format("mps-ready/down/{}", name), kDownFor)) return;
+  PatchNode patch;
+  patch.name = name;
+  if (on_the_node) patch.remove.insert(std::string(kMpsEnabled));
+  patch.remove_annotations.insert(std::string(kMpsMarkAnnotation));
+  pass.add(std::move(patch), "MPSGone", "the node's MPS control daemon is not up any more", false, name);
+}
+
+}  // namespace
+
+MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const OperandSet* set,
+                        const std::vector<const Pod*>& operand_pods) {
+  if (node.meta.annotations.get(kMpsHostAnnotation) == "true") return node.ready ? MpsDaemon::up : MpsDaemon::down;
+  if (assessment == nullptr || set == nullptr || !node.ready) return MpsDaemon::down;
+  const NodePods pods = sort_pods(*set, operand_pods);
+  if (pods.mps.empty() || !is_serving(*pods.mps.front())) return MpsDaemon::down;
+  // In flight the pod may be the one that is about to go; before the change it serves what it has loaded.
+  if (assessment->flight || assessment->loaded.revision.empty() || assessment->loaded.revision != assessment->target) {
+    return MpsDaemon::unclear;
+  }
+  const bool wanted =
+      assessment->profile && assessment->profile->valid && assessment->profile->profile().strategy() == Strategy::mps;
+  return wanted ? MpsDaemon::up : MpsDaemon::down;
+}
+
+MpsMark mps_mark(const Node& node, MpsDaemon daemon) {
+  const auto value = node.meta.labels.get(kMpsEnabled);
+  const bool ours = node.meta.annotations.contains(kMpsMarkAnnotation);
+  switch (daemon) {
+    case MpsDaemon::up:
+      // Another value is a person's; one that was taken away by hand while ours is put back.
+      return !value ? MpsMark::to_set : MpsMark::right;
+    case MpsDaemon::down:
+      if (ours) return MpsMark::to_remove;
+      return value == "true" ? MpsMark::foreign : MpsMark::right;
+    case MpsDaemon::unclear:
+      break;
+  }
+  return MpsMark::right;
+}
+
+bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served) {
+  if (settings.label_mode == PlannerSettings::LabelMode::verify) return false;
+  return settings.kai.mps_ready == MpsReadyMode::on ||
+         (settings.kai.mps_ready == MpsReadyMode::automatic && kai_served);
+}
+
+void plan_mps_ready(Pass& pass) {
+  for (const auto& [name, mark] : pass.index.mps_work) {
+    const Node* node = pass.s.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || (a != nullptr && (a->held || !pass.plannable(*a)))) continue;
+    if (mark == MpsMark::to_set) {
+      set_mark(pass, name);
+    } else if (mark == MpsMark::to_remove) {
+      remove_mark(pass, name, node->meta.labels.get(kMpsEnabled) == "true");
+    } else {
+      pass.finding(Severity::warning, node_ref(name), "MPSMarkWithoutDaemon",
+                   fmt::format("the node carries {}=true, which we did not set, and no MPS control daemon is up there: "
+                               "where the host runs one, say so by the annotation {}=true; else remove the label",
+                               kMpsEnabled, kMpsHostAnnotation));
+    }
+  }
+}
+
+}  // namespace gso

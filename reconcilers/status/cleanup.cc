@@ -1,0 +1,226 @@
+// One patch for each node that carries something of ours, one for each finalizer.
+#include "reconcilers/status/cleanup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_labels.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kReconciler = "cleanup";
+
+// Ours on a Node. `hold` and `devices` are people's.
+constexpr std::string_view kNodeAnnotations[] = {kRevisionAnnotation, kProfileAnnotation, kMessageAnnotation,
+                                                 kTargetAnnotation,   kReplaceAnnotation, kGpuCountAnnotation,
+                                                 kCordonedAnnotation, kOwnedAnnotation,   kLabelByAnnotation,
+                                                 kRetryAnnotation,    kMpsMarkAnnotation};
+
+// The label that selects the profile, and the policy that wrote the present value.
+struct ProfileLabel {
+  std::string key;
+  std::string value;
+  std::string before;  // Empty: there was none.
+  const SharingPolicy* policy = nullptr;
+};
+
+class Leaving {
+ public:
+  Leaving(const World& world, FleetIndex& index) : world_(world), index_(index) {}
+
+  [[nodiscard]] std::optional<ProfileLabel> profile_label(const Node& node) const {
+    const NodeAssessment* a = index_.assessment(node.meta.name);
+    std::string key(kConfigLabel);
+    if (a != nullptr) {
+      const Operand* plugin = index_.operand_sets()[a->set].find(Component::plugin, node);
+      if (plugin != nullptr && !plugin->node_label.empty()) key = plugin->node_label;
+    }
+    const auto writer = label_writer(node, key);
+    if (!writer) return std::nullopt;
+    ProfileLabel out{key, std::string(node.meta.labels.get(key).value_or("")), owned_labels(node).at(key).value_or(""),
+                     world_.policies.find(std::string(*writer))};
+    return out;
+  }
+
+  [[nodiscard]] static bool reverts(const ProfileLabel& label) {
+    return label.policy != nullptr && label.policy->deletion_policy == DeletionPolicy::revert &&
+           label.before != label.value;
+  }
+
+  void clean(const Node& node, bool in_use, Cleanup& out) {
+    PatchNode patch;
+    patch.name = node.meta.name;
+    const auto label = profile_label(node);
+    take_back_labels(node, label ? label->key : std::string(kConfigLabel), patch, out);
+    if (label && reverts(*label)) revert(*label, in_use, patch, out);
+    for (const std::string_view annotation : kNodeAnnotations) {
+      if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
+    }
+    remove_guards(patch, node);
+    if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
+    const bool marked =
+        node.meta.annotations.get(kMpsMarkAnnotation) == "true" && node.meta.labels.contains(kMpsEnabled);
+    if (marked) patch.remove.insert(std::string(kMpsEnabled));
+    uncordon(node, patch, out);
+    const bool nothing = patch.set.empty() && patch.remove.empty() && patch.remove_annotations.empty();
+    if (nothing) return;
+    std::string message = patch.unschedulable ? "uncordoned, and nothing of ours is left on the node"
+                                              : "nothing of ours is left on the node";
+    out.actions.push_back(
+        {std::string(kReconciler), std::move(patch), "Cleanup", std::move(message), false, node.meta.name});
+  }
+
+ private:
+  void take_back_labels(const Node& node, const std::string& profile_label, PatchNode& patch, Cleanup& out) const {
+    const std::set<std::string> foreign = nfd_owned(node);
+    for (const auto& [key, before] : owned_labels(node)) {
+      if (key == profile_label || foreign.contains(key)) continue;
+      const auto now = node.meta.labels.get(key);
+      if (key == kMpsCapable && now == "true" && before != "true") {
+        out.kept.push_back(
+            fmt::format("node {}: label {} stays: the MPS control daemon ends without it", node.meta.name, key));
+      } else if (before && now != *before) {
+        patch.set[key] = *before;
+      } else if (!before && now) {
+        patch.remove.insert(key);
+      }
+    }
+  }
+
+  static void revert(const ProfileLabel& label, bool in_use, PatchNode& patch, Cleanup& out) {
+    if (in_use) {
+      out.kept.push_back(
+          fmt::format("node {}: label {}={} of policy {} stays: its GPUs are in use, and the change would break them",
+                      patch.name, label.key, label.value, label.policy->meta.name));
+    } else if (label.before.empty()) {
+      patch.remove.insert(label.key);
+    } else {
+      patch.set[label.key] = label.before;
+    }
+  }
+
+  void uncordon(const Node& node, PatchNode& patch, Cleanup& out) const {
+    if (node.meta.annotations.get(kCordonedAnnotation) != "true" || !node.unschedulable) return;
+    const NodeAssessment* a = index_.assessment(node.meta.name);
+    std::string holder(foreign_holder(node, a == nullptr ? OperandSet() : index_.operand_sets()[a->set]));
+    if (node.meta.annotations.get(kHoldAnnotation) == "true") holder = kHoldAnnotation;
+    if (!holder.empty()) {
+      out.kept.push_back(
+          fmt::format("node {} stays cordoned: {} relies on it; uncordon it afterwards", node.meta.name, holder));
+      return;
+    }
+    patch.unschedulable = false;
+    patch.resource_version = node.meta.resource_version;
+  }
+
+  const World& world_;
+  FleetIndex& index_;
+};
+
+template <class T>
+std::vector<const T*> sorted(const k8s::Store<T>& store) {
+  std::vector<const T*> out;
+  for (const auto& [key, object] : store.all()) out.push_back(object.get());
+  std::ranges::sort(out, {}, [](const T* object) { return object->meta.name; });
+  return out;
+}
+
+// The patch that takes `old` to `status`: a merge patch takes out only what it says is null.
+std::string patch_text(const Json& old, Json status) {
+  for (const auto& [field, value] : old.items()) {
+    if (!status.contains(field)) status[field] = nullptr;
+  }
+  return status.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Under way for ever otherwise: nobody is left to write its status.
+void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
+  if (has_ended(rollout.phase)) return;
+  constexpr std::string_view kWhy = "the operator was removed while it was under way: its nodes stay as they are";
+  Json old = Json::parse(rollout.status_json, nullptr, false);
+  if (!old.is_object()) old = Json::object();
+  Json status = old;
+  status["phase"] = "Superseded";
+  close_counts(status);
+  const std::vector<StatusCondition> conditions{
+      {"Ready", false, std::string(kOperatorRemoved), std::string(kWhy)},
+      {"Progressing", false, std::string(kOperatorRemoved), std::string(kWhy)},
+      // So that its switches count for nothing when an operator comes back.
+      {std::string(kCurrentCondition), false, std::string(kOperatorRemoved), std::string(kWhy)}};
+  status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, now);
+  PatchStatus patch{{std::string(kApiVersion), "SharingRollout", "", rollout.meta.name, rollout.meta.uid},
+                    patch_text(old, std::move(status))};
+  out.actions.push_back({std::string(kReconciler),
+                         std::move(patch),
+                         "Cleanup",
+                         fmt::format("ends as Superseded ({})", kOperatorRemoved),
+                         false,
+                         {}});
+}
+
+// What it says would stand for ever otherwise, as if somebody still looked. An operator that comes back says anew what
+// holds.
+void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
+  constexpr std::string_view kWhy = "the operator was removed: nobody looks after this policy's nodes";
+  const Json old = Json::parse(policy.status_json, nullptr, false);
+  if (!old.is_object() || !old.contains("conditions") || policy.meta.deletion_timestamp) return;
+  if (false_condition(policy.status_json, "Ready").starts_with(kOperatorRemoved)) return;
+  Json status = old;
+  for (const char* field : {"currentRollout", "estimatedCompletion", "oldestInFlight"}) status.erase(field);
+  std::vector<StatusCondition> conditions;
+  for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigValid"})
+    conditions.push_back({type, false, std::string(kOperatorRemoved), std::string(kWhy), true});
+  status["conditions"] = condition_list(conditions, policy.status_json, policy.meta.generation, now);
+  PatchStatus patch{{std::string(kApiVersion), "SharingPolicy", "", policy.meta.name, policy.meta.uid},
+                    patch_text(old, std::move(status))};
+  out.actions.push_back({std::string(kReconciler),
+                         std::move(patch),
+                         "Cleanup",
+                         fmt::format("its conditions become Unknown ({})", kOperatorRemoved),
+                         false,
+                         {}});
+}
+
+}  // namespace
+
+std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index) {
+  const Leaving leaving(world, index);
+  std::set<std::string> out;
+  for (const auto& [key, node] : world.nodes.all()) {
+    const auto label = leaving.profile_label(*node);
+    if (label && Leaving::reverts(*label)) out.insert(key.name);
+  }
+  return out;
+}
+
+Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use, WallTime now) {
+  Cleanup out;
+  Leaving leaving(world, index);
+  for (const Node* node : sorted(world.nodes)) leaving.clean(*node, in_use.contains(node->meta.name), out);
+  for (const SharingPolicy* policy : sorted(world.policies)) {
+    if (std::ranges::find(policy->finalizers, kRevertFinalizer) == policy->finalizers.end()) continue;
+    PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", policy->meta.name, policy->meta.uid},
+                          policy->finalizers,
+                          policy->meta.resource_version};
+    std::erase(patch.finalizers, kRevertFinalizer);
+    out.actions.push_back(
+        {std::string(kReconciler), std::move(patch), "Cleanup", "nobody is left to revert it", false, {}});
+  }
+  for (const SharingPolicy* policy : sorted(world.policies)) end_policy(*policy, now, out);
+  for (const SharingRollout* rollout : sorted(world.rollouts)) end_rollout(*rollout, now, out);
+  return out;
+}
+
+}  // namespace gso

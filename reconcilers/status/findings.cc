@@ -1,0 +1,147 @@
+// The default policy, and what is found on nodes, ConfigMaps and DaemonSets that is no status of a policy.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "reconcilers/cluster/killed_daemons.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+void plan_default_policy(Pass& pass) {
+  const World& world = pass.s.world;
+  if (!world.policies_served || !world.policies.synced() || world.policies.find(kDefaultPolicy) != nullptr) return;
+  const RolloutSpec& rollout = pass.s.settings.rollout;
+  auto count = [](const IntOrPercent& value) { return value.percent ? Json(value.to_string()) : Json(value.value); };
+  auto workloads = [](WorkloadMode mode) {
+    return mode == WorkloadMode::evict ? "Evict" : mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
+  };
+  Json spec = {
+      {"nodeSelector", Json::object()},
+      {"priority", -1000},
+      {"mode", mode_name(pass.s.settings.mode)},
+      {"rollout",
+       {{"maxUnavailable", count(rollout.max_unavailable)},
+        {"maxUnavailablePerGroup", count(rollout.max_unavailable_per_group)},
+        {"canary",
+         {{"nodesPerGroup", rollout.canary_nodes_per_group}, {"soak", k8s::format_go_duration(rollout.canary_soak)}}},
+        {"workloads", workloads(rollout.workloads)},
+        {"idleTimeout", k8s::format_go_duration(rollout.idle_timeout)},
+        {"verifyTimeout", k8s::format_go_duration(rollout.verify_timeout)},
+        {"maxFailures", rollout.max_failures}}}};
+  if (rollout.cordon) spec["rollout"]["cordon"] = *rollout.cordon;
+  if (rollout.paused) spec["rollout"]["paused"] = true;
+  const Json object = {{"apiVersion", kApiVersion},
+                       {"kind", "SharingPolicy"},
+                       {"metadata", {{"name", kDefaultPolicy}}},
+                       {"spec", std::move(spec)}};
+  ObjectRef ref{std::string(kApiVersion), "SharingPolicy", "", std::string(kDefaultPolicy), ""};
+  pass.add(CreateObject{std::move(ref), object.dump(-1, ' ', false, Json::error_handler_t::replace)}, "DefaultPolicy",
+           "there is always a policy to read, pause and tune");
+}
+
+namespace {
+
+// Whoever uses the node next, by time-slicing or alone, finds GPUs that take one process only.
+void plan_unclean_exits(Pass& pass) {
+  for (const auto& [name, killed] : pass.s.world.killed_daemons) {
+    const Duration age = pass.s.now - killed.deleted_at;
+    if (age > kUncleanExitTold) continue;
+    pass.look_again_in(kUncleanExitTold - age + std::chrono::seconds(1));
+    const std::string message = fmt::format(
+        "MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left in compute mode "
+        "EXCLUSIVE_PROCESS. `nvidia-smi -c DEFAULT` there, or a reboot, sets it back",
+        killed.pod);
+    pass.finding(Severity::warning, node_ref(name), kMpsUncleanExit, message);
+    pass.event(node_ref(name), true, kMpsUncleanExit, "Restart", message);
+  }
+}
+
+}  // namespace
+
+void plan_findings(Pass& pass) {
+  constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
+  const Index& index = pass.index;
+  tell_unreadable_record(pass);
+  std::size_t shown = 0;
+  for (const std::string& name : index.drifting) {
+    if (++shown > kMost) break;
+    pass.finding(Severity::warning, node_ref(name), kDrift, shown_difference(*index.find(name)));
+  }
+  shown = 0;
+  for (const std::string& name : index.unhealthy) {
+    if (++shown > kMost) break;
+    pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, sickness_of(*index.find(name)));
+  }
+  plan_unclean_exits(pass);
+  // Before there is a record nothing is blocked; a policy's mistake is one all the same.
+  std::set<std::string_view> told;
+  for (const std::string& name : index.first_seen) {
+    const NodeAssessment& a = *index.find(name);
+    if (!a.wrong_key || !pass.plannable(a) || !told.insert(a.policy.view()).second) continue;
+    pass.finding(Severity::error, policy_ref(index.policy(pass.s.world, std::string(a.policy.view()))), kConfigInvalid,
+                 a.message);
+  }
+  for (const auto& [key, unit] : index.units) {
+    for (const auto& [reason, nodes] : unit.blocked) {
+      if (reason == kConfigInvalid) {
+        const OperandSet& set = index.discovery.sets[unit.set];
+        const NodeAssessment& blocked = *index.find(*nodes.begin());
+        if (blocked.unknown_label) continue;  // Preflight says it of the node: KeyNotFound.
+        const bool of_policy = blocked.wrong_key;
+        pass.finding(
+            Severity::error,
+            of_policy ? policy_ref(index.policy(pass.s.world, key.policy)) : config_map_ref(set.config_map_key()),
+            kConfigInvalid, blocked.message);
+        continue;
+      }
+      shown = 0;
+      for (const std::string& name : nodes) {
+        if (++shown > kMost) break;
+        pass.finding(Severity::warning, node_ref(name), reason, index.find(name)->message);
+      }
+    }
+  }
+  shown = 0;
+  for (const std::string& name : index.breaking) {
+    if (!pass.plannable(*index.find(name))) continue;  // Its ConfigMap is not known yet, which is not "missing".
+    // Preflight names what is missing, once for the ClusterPolicy where it is the ConfigMap.
+    if (index.find(name)->source == EffectiveKey::Source::error || index.find(name)->announced_map_missing) continue;
+    if (++shown > kMost) break;
+    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
+  }
+  shown = 0;
+  for (const std::string& name : index.unwritable) {
+    for (const auto& [label, value] : index.find(name)->expectation->dropped_labels) {
+      if (++shown > kMost) break;
+      pass.finding(Severity::warning, node_ref(name), kLabelDropped,
+                   fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); a shorter name in "
+                               "the annotation {} would be",
+                               label, value, kDevicesAnnotation));
+    }
+  }
+  for (const auto& [key, cluster] : pass.s.world.gpu_clusters.all()) {
+    pass.finding(
+        Severity::warning, {"nvidia.com/v1alpha1", "GPUCluster", "", key.name, cluster->meta.uid}, kProviderUnsupported,
+        "GPUs are served by the DRA driver: sharing by ConfigMap does not apply, and nothing is done for nodes "
+        "of the GPU Operator. MPS is set in the claims' DeviceClass or ResourceClaim there");
+  }
+  for (const std::string& complaint : index.discovery.complaints) {
+    pass.finding(Severity::warning, {"apps/v1", "DaemonSet", "", "", ""}, kProviderUnsupported, complaint);
+  }
+  if (index.record) {
+    shown = 0;
+    for (const std::string& name : index.record->preexisting_drift) {
+      const NodeAssessment* a = index.find(name);
+      if (a && a->situation == Situation::current && !a->matches && ++shown <= kMost) {
+        pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));
+      }
+    }
+  }
+}
+
+}  // namespace gso

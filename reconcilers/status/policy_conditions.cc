@@ -1,0 +1,106 @@
+// Conditions of a policy that follow from its sums alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/status/policy_sum.h"
+
+namespace gso {
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) out += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
+  return out;
+}
+
+StatusCondition config_valid_of(const PolicySum& sum) {
+  if (sum.invalid.empty()) return {"ConfigValid", true, "Valid", "every profile in use parses"};
+  std::string message;
+  for (const std::string& text : sum.invalid) message += (message.empty() ? "" : "; ") + text;
+  return {"ConfigValid", false, std::string(kConfigInvalid), message};
+}
+
+StatusCondition degraded_of(const PolicySum& sum) {
+  if (!sum.failed.empty()) {
+    return {"Degraded", true, std::string(kVerificationFailed),
+            "failed: " + join_names({sum.failed.begin(), sum.failed.end()})};
+  }
+  if (!sum.rolled_back.empty()) return {"Degraded", true, std::string(kRolledBack), sum.rolled_back};
+  if (!sum.failed_before.empty()) return {"Degraded", true, std::string(kMaxFailures), sum.failed_before};
+  if (!sum.unhealthy.empty()) {
+    return {"Degraded", true, std::string(kDeviceUnhealthy),
+            fmt::format("fewer devices are served than there are: {}; {}", join_names(sum.unhealthy), sum.sickness)};
+  }
+  return {"Degraded", false, "AsExpected", "no node failed"};
+}
+
+StatusCondition half_way_under_observe(const PolicySum& sum) {
+  return {"Progressing", false, std::string(kObserve),
+          fmt::format("half-way, and left so (cordoned, where they were drained): {}; the operator runs with rollouts: "
+                      "Observe. Let it finish with Enforce, or take everything back with `cleanup`",
+                      join_names(sum.left_half_way))};
+}
+
+StatusCondition ready_of(const PolicySum& sum) {
+  if (sum.total == 0) {
+    return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all that it selects"};
+  }
+  if (!sum.rolled_back.empty()) return {"Ready", false, std::string(kRolledBack), sum.rolled_back};
+  if (sum.settled == sum.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
+  for (const auto& [reason, nodes] : sum.blocked) {
+    return {"Ready", false, reason, "blocked: " + join_names({nodes.begin(), nodes.end()})};
+  }
+  if (!sum.failed.empty()) {
+    return {"Ready", false, std::string(kVerificationFailed),
+            "failed to verify: " + join_names({sum.failed.begin(), sum.failed.end()})};
+  }
+  const std::int64_t moving =
+      sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
+  const std::int64_t work = sum.count(Situation::change) + moving;
+  if (work > 0) {
+    const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.reason == kObserve;
+    if (waits || !sum.left_half_way.empty()) {
+      return {
+          "Ready", false, std::string(kObserve),
+          fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};
+    }
+    return {"Ready", false, "Updating",
+            fmt::format("not up to date yet ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};
+  }
+  const std::string shown = join_names(sum.drifting) + (sum.drift.empty() ? "" : "; ") + sum.drift;
+  if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size())) {
+    return {
+        "Ready", false, std::string(kPreexistingDrift),
+        fmt::format("nodes that did not show their profile when the operator saw them first, and are left alone: {}; "
+                    "`rollout start {} --adopt` rolls them",
+                    shown, sum.policy->meta.name)};
+  }
+  return {"Ready", false, std::string(kDrift), "nodes that do not show what they run: " + shown};
+}
+
+std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before) {
+  if (!sum.breaking.empty()) {
+    return StatusCondition{
+        "Staged", false, std::string(kNodesWouldBreak),
+        fmt::format("{}; nodes that this will break: {}", sum.break_reason, join_names(sum.breaking))};
+  }
+  if (!sum.unstaged.empty()) {
+    return StatusCondition{"Staged", false, std::string(kUnstagedClusterPolicy),
+                           sum.unstaged + ": it is followed and verified, not staged"};
+  }
+  if (!sum.unread_owner.empty()) {
+    return StatusCondition{
+        "Staged", false, std::string(kClusterPolicyForbidden),
+        fmt::format("ClusterPolicy {} may not be read: a change that it announces is seen only once its "
+                    "DaemonSets have it, and nodes that it would break are not named beforehand; grant "
+                    "get, list and watch on clusterpolicies.nvidia.com",
+                    sum.unread_owner)};
+  }
+  if (before.find("\"Staged\"") == std::string_view::npos) return std::nullopt;
+  return StatusCondition{"Staged", true, "Staged", "changes go through the policy's waves"};
+}
+
+}  // namespace gso

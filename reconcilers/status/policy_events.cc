@@ -1,0 +1,53 @@
+// The Events that go with the changes of a policy's status: each is told once, with the condition that says it.
+#include <algorithm>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/status/policy_sum.h"
+
+namespace gso {
+
+namespace {
+
+// The condition as it is now where it is False and says something else than before; empty otherwise.
+std::string newly_false(std::string_view before, std::string_view after, std::string_view type) {
+  std::string now = false_condition(after, type);
+  return now == false_condition(before, type) ? std::string() : now;
+}
+
+std::string message_of(const std::string& condition) {
+  return condition.substr(condition.find(": ") + 2);
+}
+
+ObjectRef state_ref(const Pass& pass) {
+  return config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map});
+}
+
+void tell_unstaged(Pass& pass, const PolicySum& sum, const std::string& unstaged) {
+  const bool unread = unstaged.starts_with(kClusterPolicyForbidden);
+  const bool breaks = unstaged.starts_with(kNodesWouldBreak);
+  const std::string_view reason = unread ? kClusterPolicyForbidden : breaks ? kNodesWouldBreak : kUnstagedClusterPolicy;
+  const std::string& owner_name = unread ? sum.unread_owner : sum.unstaged_owner;
+  ObjectRef about =
+      owner_name.empty() ? state_ref(pass) : ObjectRef{"nvidia.com/v1", "ClusterPolicy", "", owner_name, ""};
+  if (const ClusterPolicy* owner = pass.s.world.clusterpolicies.find(owner_name)) about.uid = owner->meta.uid;
+  pass.event(std::move(about), breaks || unread, reason, unread ? "Watch" : "Verify", message_of(unstaged));
+}
+
+}  // namespace
+
+void tell_changes(Pass& pass, const PolicySum& sum, std::string_view before, std::string_view after) {
+  if (!newly_false(before, after, "ConfigValid").empty()) {
+    for (std::size_t i = 0; i < sum.invalid.size(); ++i) {
+      pass.event(sum.invalid_objects[i], true, kConfigInvalid, "Refuse",
+                 sum.invalid[i] + ". Nothing is restarted into it");
+    }
+  }
+  if (const std::string waits = newly_false(before, after, "Progressing"); waits.starts_with(kObserve)) {
+    pass.event(pass.s.world.policies_served ? policy_ref(*sum.policy) : state_ref(pass), false, kWouldRoll, "Roll",
+               message_of(waits));
+  }
+  if (const std::string unstaged = newly_false(before, after, "Staged"); !unstaged.empty())
+    tell_unstaged(pass, sum, unstaged);
+}
+
+}  // namespace gso

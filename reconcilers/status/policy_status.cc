@@ -1,0 +1,404 @@
+// policy.status: the status of every policy, and the Events that go with its changes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/registry.h"
+#include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/status/policy_sum.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+namespace {
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+class PolicyStatuses {
+ public:
+  explicit PolicyStatuses(Pass& pass) : pass_(pass), queued_(waiting_in_queue(pass)) { sum_up(); }
+
+  void run() {
+    if (pass_.s.world.policies_served) {
+      for (const auto& [name, sum] : sums_) patch_status(sum);
+    } else {
+      write_status_text();
+    }
+  }
+
+ private:
+  void sum_up() {
+    if (pass_.s.world.policies_served) {
+      for (const auto& [key, policy] : pass_.s.world.policies.all()) sums_[key.name].policy = policy.get();
+    } else {
+      sums_[std::string(kDefaultPolicy)].policy = &pass_.index.built_in_policy;
+    }
+    for (const auto& [key, unit] : pass_.index.units) {
+      if (auto it = sums_.find(key.policy); it != sums_.end()) add_unit(key, unit, it->second);
+    }
+    for (auto& [name, sum] : sums_) add_rollback(sum);
+    const std::map<std::string, InTheWay> draining = waiting_in_flight(pass_);
+    for (const std::string& name : pass_.index.in_flight) {
+      const NodeAssessment& a = *pass_.index.find(name);
+      auto it = sums_.find(std::string(a.policy.view()));
+      if (it == sums_.end()) continue;
+      note_in_flight(pass_, name, it->second.oldest);
+      if (pass_.s.settings.rollouts == PolicyMode::observe) it->second.left_half_way.push_back(name);
+      if (const auto who = draining.find(name); who != draining.end()) {
+        it->second.waiting[std::string(who->second.reason)].emplace(name, who->second.message);
+        if (refused_write(pass_, name) != nullptr) ++it->second.refused;
+      } else if (is_half_way(name, a)) {
+        it->second.waiting[std::string(a.reason)].emplace(name, a.message);
+        ++it->second.stuck;
+      }
+    }
+    for (const auto& [name, who] : queued_) {
+      auto it = sums_.find(std::string(pass_.index.find(name)->policy.view()));
+      if (it != sums_.end()) it->second.waiting[std::string(who.reason)].emplace(name, who.message);
+    }
+    for (const std::string& name : pass_.index.unhealthy) {
+      const NodeAssessment& a = *pass_.index.find(name);
+      auto it = sums_.find(std::string(a.policy.view()));
+      if (it == sums_.end()) continue;
+      if (it->second.unhealthy.empty()) it->second.sickness = sickness_of(a);
+      it->second.unhealthy.push_back(name);
+    }
+    name_nodes();
+    for (const std::string& name : pass_.index.breaking) {
+      const NodeAssessment* a = pass_.index.find(name);
+      auto it = sums_.find(std::string(a->policy.view()));
+      if (it == sums_.end() || !pass_.plannable(*a)) continue;
+      it->second.breaking.push_back(name);
+      it->second.break_reason = a->would_break;
+      it->second.unstaged_owner = pass_.index.set_of(*a).owner;
+    }
+  }
+
+  // Some of its pods are gone, others stay until there is something that they can be restarted into.
+  [[nodiscard]] bool is_half_way(const std::string& name, const NodeAssessment& a) const {
+    if (a.reason.empty()) return false;
+    return std::ranges::any_of(pass_.index.pods_of(name), [&](const Pod* pod) {
+      return std::ranges::any_of(a.flight->replace,
+                                 [&](const auto& entry) { return entry.second.contains(std::string(pod->meta.uid)); });
+    });
+  }
+
+  // Who a policy is not Ready for.
+  void name_nodes() {
+    const Index& index = pass_.index;
+    const auto sum_of = [&](const NodeAssessment& a) {
+      auto it = sums_.find(std::string(a.policy.view()));
+      return it == sums_.end() ? nullptr : &it->second;
+    };
+    const auto drifts = [&](const std::string& name) {
+      const NodeAssessment* a = index.find(name);
+      PolicySum* sum = a == nullptr || a->situation != Situation::current || is_settled(*a) ? nullptr : sum_of(*a);
+      if (sum == nullptr) return;
+      sum->drifting.push_back(name);
+      sum->drifting_since_install += a->drift_at_install ? 1 : 0;
+      if (sum->drift.empty()) sum->drift = shown_difference(*a);
+    };
+    for (const std::string& name : index.drifting) drifts(name);
+    if (index.record) {
+      for (const std::string& name : index.record->preexisting_drift) {
+        if (!index.drifting.contains(name)) drifts(name);
+      }
+    }
+    for (const auto* names : {&index.in_flight, &index.to_record, &index.following}) {
+      for (const std::string& name : *names) {
+        const NodeAssessment* a = index.find(name);
+        if (PolicySum* sum = a == nullptr ? nullptr : sum_of(*a)) sum->unsettled.push_back(name);
+      }
+    }
+    for (const auto& [key, unit] : index.units) {
+      auto it = sums_.find(key.policy);
+      if (it == sums_.end()) continue;
+      for (const auto& [product, group] : unit.groups) {
+        for (const auto& [available, name] : group.pending) {
+          if (it->second.unsettled.size() >= kNamesShown) break;
+          it->second.unsettled.push_back(name);
+        }
+      }
+    }
+  }
+
+  // The inline profile that the policy asks for is remembered as failed.
+  void add_rollback(PolicySum& sum) const {
+    const FleetRecord::Failure* failure = taken_back(pass_.index, *sum.policy);
+    if (failure == nullptr) return;
+    const std::string where = failure->nodes.empty()
+                                  ? ""
+                                  : " failed on " + join_names({failure->nodes.begin(), failure->nodes.end()}) + " and";
+    sum.rolled_back = fmt::format("{}{} was taken back; it is not tried again until it changes, or by `rollout start`",
+                                  failure->revision, where);
+  }
+
+  void add_unit(const UnitKey& key, const Unit& unit, PolicySum& sum) {
+    sum.total += unit.total;
+    sum.held += unit.held;
+    for (const auto& [situation, count] : unit.counts) sum.counts[situation] += count;
+    for (const auto& [product, group] : unit.groups) sum.settled += group.settled;
+    for (const auto& [reason, nodes] : unit.blocked) sum.blocked[reason].insert(nodes.begin(), nodes.end());
+    sum.failed.insert(unit.failed.begin(), unit.failed.end());
+    const std::string target = unit_target(unit);
+    sum.targets.insert(target);
+    const auto* failure = unit.failed.empty() ? remembered_failure(pass_.index, key, *sum.policy, target) : nullptr;
+    if (failure != nullptr) {
+      sum.failed_before =
+          fmt::format("{} failed on {}", target, join_names({failure->nodes.begin(), failure->nodes.end()}));
+    }
+    const OperandSet& set = pass_.index.discovery.sets[unit.set];
+    if (auto invalid = unit.blocked.find(std::string(kConfigInvalid)); invalid != unit.blocked.end()) {
+      const NodeAssessment& blocked = *pass_.index.find(*invalid->second.begin());
+      if (!blocked.unknown_label) {
+        sum.invalid.push_back(blocked.message);
+        sum.invalid_objects.push_back(blocked.wrong_key ? policy_ref(*sum.policy)
+                                                        : config_map_ref(set.config_map_key()));
+      }
+    }
+    const std::int64_t pending = count_of(unit, Situation::change);
+    const std::int64_t moving = count_of(unit, Situation::in_flight);
+    if (pending > 0) {
+      Gate gate = gate_of(pass_, key, unit);
+      if (!gate.open() && !is_passing(key, gate)) sum.closed.emplace_back(key, std::move(gate));
+      add_budgets(key, unit, sum);
+    }
+    if (pending + moving > 0) {
+      // There is none where all of them go somewhere else: an invalid text has no rollout.
+      std::string rollout = rollout_name(key, target);
+      if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(rollout) != nullptr)
+        sum.rollout = std::move(rollout);
+      add_out_of_reach(out_of_reach(pass_, key, unit), sum);
+    }
+    const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
+    const std::int64_t following = by_us ? 0 : count_of(unit, Situation::following);
+    if (set.announcement_unknown) sum.unread_owner = set.owner;
+    // Under OnDelete nothing is restarted by what is announced: it comes through the policy's waves.
+    const bool waits_for_us = std::ranges::all_of(set.operands, &Operand::on_delete);
+    const bool announced = set.announced && !waits_for_us;
+    if (announced || following > 0) {
+      sum.unstaged_owner = set.owner;
+      sum.unstaged = announced ? fmt::format("ClusterPolicy {} announces config {} default {}", set.owner,
+                                             set.announced_config_map, set.announced_default)
+                               : fmt::format("the DaemonSets in {} roll to a new template by themselves", set.ns);
+    }
+  }
+
+  // Not worth a word, and two writes: it is over in a moment. Inputs that do not come to rest are.
+  [[nodiscard]] bool is_passing(const UnitKey& key, const Gate& gate) const {
+    if (gate.reason == kNewAttempt) return true;
+    if (gate.reason != kSettling) return false;
+    const Duration patience = std::max<Duration>(3 * pass_.s.settings.settle, std::chrono::seconds(30));
+    return !pass_.held_for(fmt::format("unsettled/{}/{}/{}", key.policy, key.set, key.key), patience);
+  }
+
+  // A node that is not Ready is no blocked one: it counts against the budgets, and the SharingRollout names it.
+  static void add_out_of_reach(const OutOfReach& out, PolicySum& sum) {
+    ++sum.units_with_work;
+    sum.units_that_stand += out.stops_all ? 1 : 0;
+    for (const auto& [reason, nodes] : out.nodes) {
+      sum.out_of_reach[reason].insert(nodes.begin(), nodes.end());
+      if (reason != kNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
+    }
+  }
+
+  void add_budgets(const UnitKey& key, const Unit& unit, PolicySum& sum) const {
+    for (const auto& [product, group] : unit.groups) {
+      if (!can_start(group, sum)) continue;
+      std::string why = exhausted_budget(pass_, key, unit, product);
+      sum.has_slot = sum.has_slot || why.empty();
+      if (sum.exhausted.empty()) sum.exhausted = std::move(why);
+    }
+    if (sum.has_slot) sum.exhausted.clear();
+  }
+
+  // Nodes that are NotReady or held are skipped, and those at the back of the queue stand in blocked[]: their group has
+  // a slot for nobody.
+  bool can_start(const Group& group, PolicySum& sum) const {
+    std::vector<std::string> not_ready, waits_held;
+    for (const auto& [available, name] : group.pending) {
+      const NodeAssessment& a = *pass_.index.find(name);
+      if (queued_.contains(name)) continue;
+      if (a.ready && !a.held) return true;
+      (a.held ? waits_held : not_ready).push_back(name);
+    }
+    sum.not_ready.insert(sum.not_ready.end(), not_ready.begin(), not_ready.end());
+    sum.waits_held.insert(sum.waits_held.end(), waits_held.begin(), waits_held.end());
+    return false;
+  }
+
+  static std::int64_t count_of(const Unit& unit, Situation situation) {
+    auto it = unit.counts.find(situation);
+    return it == unit.counts.end() ? 0 : it->second;
+  }
+
+  // --- Conditions.
+
+  // Who only looks wants to know what would be done.
+  [[nodiscard]] std::string closed_message(const UnitKey& key, const Gate& gate) const {
+    if (gate.reason != kObserve) return fmt::format("key {}: {}", key.key, gate.message);
+    const Unit& unit = pass_.index.units.at(key);
+    const std::int64_t pending = count_of(unit, Situation::change);
+    return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, unit.total,
+                       unit_target(unit), gate.message);
+  }
+
+  [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
+    const std::int64_t moving =
+        sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
+    const std::int64_t waiting = sum.count(Situation::change);
+    if (auto condition = reverting(pass_, *sum.policy)) return *condition;
+    if (!sum.left_half_way.empty()) return half_way_under_observe(sum);
+    if (!sum.closed.empty()) {
+      const auto& [key, gate] = sum.closed.front();
+      if (moving == 0) return {"Progressing", false, gate.reason, closed_message(key, gate)};
+    }
+    if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
+    const bool refused = sum.refused > 0 && sum.refused == moving;  // Whoever comes next would stand there as well.
+    if (refused || (sum.stuck > 0 && sum.stuck == moving && waiting == 0)) {
+      const auto& [reason, nodes] = refused ? *sum.waiting.find(std::string(kForbidden)) : *sum.waiting.begin();
+      return {"Progressing", false, reason,
+              fmt::format("{} half-way: {}", nodes.begin()->first, nodes.begin()->second)};
+    }
+    if (moving == 0 && !sum.exhausted.empty()) {
+      const auto& names = pass_.index.unavailable;
+      return {"Progressing", false, std::string(kBudgetExhausted),
+              fmt::format("{} ({})", sum.exhausted, join_names({names.begin(), names.end()}))};
+    }
+    if (moving == 0 && !sum.has_slot && !sum.not_ready.empty()) {
+      return {"Progressing", false, "NodesNotReady",
+              "the nodes that are left are NotReady: " + join_names(sum.not_ready)};
+    }
+    if (moving == 0 && !sum.has_slot && !sum.waits_held.empty()) {
+      return {"Progressing", false, std::string(kHeld),
+              "the nodes that are left are held: " + join_names(sum.waits_held)};
+    }
+    if (sum.units_that_stand > 0 && sum.units_that_stand == sum.units_with_work) {
+      const auto& [reason, nodes] = *sum.out_of_reach.begin();
+      return {"Progressing", false, reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second)};
+    }
+    return {"Progressing", true, "RollingOut", "nodes are being taken to their revision"};
+  }
+
+  // Said by the loser, as long as it loses; and once that it does not any more.
+  [[nodiscard]] std::optional<StatusCondition> overlapped(const PolicySum& sum, std::string_view before) const {
+    const std::string& name = sum.policy->meta.name;
+    std::string message;
+    for (auto it = pass_.index.overlaps.lower_bound({name, ""}); it != pass_.index.overlaps.end(); ++it) {
+      const auto& [loser, winner] = it->first;
+      if (loser != name) break;
+      const SharingPolicy& other = pass_.index.policy(pass_.s.world, winner);
+      const std::string_view why = other.priority > sum.policy->priority ? "its priority is higher" : "it is older";
+      message += fmt::format("{}{} of the nodes that it selects {} governed by {}: {}", message.empty() ? "" : "; ",
+                             it->second, it->second == 1 ? "is" : "are", winner, why);
+    }
+    if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};
+    if (before.find("\"Overlapped\"") == std::string_view::npos) return std::nullopt;
+    return StatusCondition{"Overlapped", false, "NoOverlap", "no other policy governs a node that this one selects"};
+  }
+
+  // Nodes that cannot be changed, or that have been taken out of service and wait for their workloads. The message is
+  // the first node's.
+  static Json blocked_entry(const std::string& reason, const std::vector<std::pair<std::string, std::string>>& nodes) {
+    constexpr std::size_t kNodes = 5;
+    constexpr std::size_t kText = 1024;
+    Json names = Json::array();
+    for (const auto& [name, message] : nodes) {
+      if (names.size() < kNodes) names.push_back(name);
+    }
+    return {{"reason", reason},
+            {"count", nodes.size()},
+            {"nodes", std::move(names)},
+            {"message", nodes.front().second.substr(0, kText)}};
+  }
+
+  Json status_of(const PolicySum& sum, std::string_view before) {
+    const std::int64_t generation = sum.policy->meta.generation;
+    std::vector<StatusCondition> conditions{ready_of(sum), progressing(sum), degraded_of(sum), config_valid_of(sum)};
+    if (auto condition = overlapped(sum, before)) conditions.push_back(std::move(*condition));
+    if (auto condition = staged_of(sum, before)) conditions.push_back(std::move(*condition));
+    Json out = {{"nodes",
+                 {{"total", sum.total},
+                  {"upToDate", sum.settled},
+                  {"pending", sum.count(Situation::change)},
+                  {"updating",
+                   sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following)},
+                  {"blocked", sum.count(Situation::blocked)},
+                  {"failed", sum.count(Situation::failed)},
+                  {"held", sum.held}}},
+                {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
+    if (generation > 0) out["observedGeneration"] = generation;
+    out["mode"] = mode_name(pass_.s.settings.mode_of(*sum.policy));
+    if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
+    add_progress(pass_, *sum.policy, {sum.rollout, sum.settled, sum.count(Situation::in_flight), sum.oldest}, before,
+                 out);
+    if (sum.targets.size() == 1 && sum.settled == sum.total && sum.total > 0)
+      out["verifiedRevision"] = *sum.targets.begin();
+    // Those that are out of service for it come first.
+    std::map<std::string, std::vector<std::pair<std::string, std::string>>> blocked;
+    for (const auto& [reason, nodes] : sum.waiting) blocked[reason].assign(nodes.begin(), nodes.end());
+    for (const auto& [reason, nodes] : sum.blocked) {
+      auto& named = blocked[reason];
+      for (const std::string& name : nodes) {
+        named.emplace_back(name, named.empty() ? pass_.index.find(name)->message : std::string());
+      }
+    }
+    for (const auto& [reason, nodes] : blocked) out["blocked"].push_back(blocked_entry(reason, nodes));
+    return out;
+  }
+
+  // --- Writing.
+
+  void patch_status(const PolicySum& sum) {
+    const std::string& before = sum.policy->status_json;
+    std::string after = dump(status_of(sum, before));
+    if (after == before) return;
+    tell_changes(pass_, sum, before, after);
+    pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(after)}, std::string(kStatusChanged), "");
+  }
+
+  // Without our CRDs the same text stands in the state ConfigMap, written every few seconds at most.
+  void write_status_text() {
+    constexpr Duration kInterval = std::chrono::seconds(5);
+    const PolicySum& sum = sums_.begin()->second;
+    const ConfigMap* state =
+        pass_.s.world.configmaps.find({pass_.s.settings.operator_namespace, pass_.s.settings.state_config_map});
+    Json before = Json::object();
+    if (state) {
+      auto it = state->data.find(std::string(kStatusKey));
+      if (it != state->data.end() && it->second) before = Json::parse(*it->second, nullptr, false);
+    }
+    const Json old_policy = before.is_object() ? before.value("policy", Json::object()) : Json::object();
+    const std::string old_text = dump(old_policy);
+    const Json policy = status_of(sum, old_text);
+    const std::string new_text = dump(policy);
+    if (new_text == old_text) return;
+    const auto written = before.is_object() ? k8s::parse_rfc3339(before.value("updatedAt", "")) : std::nullopt;
+    const bool conditions_differ = old_policy.value("conditions", Json()) != policy.value("conditions", Json());
+    if (written && !conditions_differ && pass_.s.now - *written < kInterval) {
+      pass_.look_again_in(kInterval - (pass_.s.now - *written));
+      return;
+    }
+    tell_changes(pass_, sum, old_text, new_text);
+    const Json text = {{"version", 1}, {"updatedAt", k8s::format_time(pass_.s.now)}, {"policy", policy}};
+    pass_.add(write_state(pass_.s, {{std::string(kStatusKey), dump(text)}}), std::string(kStatusChanged), "");
+  }
+
+  Pass& pass_;
+  std::map<std::string, InTheWay> queued_;  // At the back of the queue.
+  std::map<std::string, PolicySum> sums_;
+};
+
+}  // namespace
+
+void plan_policy_statuses(Pass& pass) {
+  PolicyStatuses(pass).run();
+}
+
+}  // namespace gso

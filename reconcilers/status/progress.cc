@@ -1,0 +1,92 @@
+// How far a policy's change is: what it goes to, when it will be through, who holds it up.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+namespace {
+
+std::optional<WallTime> time_of(const Json& object, const char* field) {
+  const auto at = object.find(field);
+  return at != object.end() && at->is_string() ? k8s::parse_rfc3339(at->get_ref<const std::string&>()) : std::nullopt;
+}
+
+std::int64_t count_of(const Json& object, const char* field) {
+  const auto at = object.find(field);
+  return at != object.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+}
+
+// Going on as fast as since the rollout's start. Rounded up to the minute: more would be a pretence.
+std::optional<WallTime> extrapolate(const Json& rollout, WallTime now) {
+  const auto started = time_of(rollout, "startedAt");
+  const auto counts = rollout.find("counts");
+  if (!started || counts == rollout.end() || !counts->is_object()) return std::nullopt;
+  const std::int64_t done = count_of(*counts, "updated");
+  const std::int64_t left = count_of(*counts, "pending") + count_of(*counts, "inFlight");
+  if (done <= 0 || left <= 0 || now <= *started) return std::nullopt;
+  const Duration needed = (now - *started) / done * left;
+  return std::chrono::ceil<std::chrono::minutes>(now + needed);
+}
+
+}  // namespace
+
+void note_in_flight(Pass& pass, const std::string& node, OldestInFlight& oldest) {
+  const NodeAssessment* a = pass.index.find(node);
+  if (a == nullptr || !a->flight) return;
+  const std::string condition = fmt::format("in-flight/{}/{}", node, a->flight->target);
+  (void)pass.age(condition);
+  const WallTime since = pass.since(condition);
+  if (oldest.node.empty() || since < oldest.since) oldest = {node, since};
+}
+
+void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, std::string_view before,
+                  Json& status) {
+  if (policy.config_map_key) status["profileKey"] = *policy.config_map_key;
+  if (policy.inline_profile) status["profileKey"] = inline_profile_key(policy.meta.name, *policy.inline_profile);
+  const Json parsed = Json::parse(before, nullptr, false);
+  const Json old = parsed.is_object() ? parsed : Json::object();
+  if (!progress.oldest.node.empty()) {
+    WallTime since = progress.oldest.since;
+    // A new leader has not seen the beginning; the status remembers it.
+    const Json known = old.value("oldestInFlight", Json::object());
+    if (known.is_object() && known.value("node", "") == progress.oldest.node)
+      since = std::min(since, time_of(known, "since").value_or(since));
+    status["oldestInFlight"] = {{"node", progress.oldest.node}, {"since", k8s::format_time(since)}};
+  }
+  const SharingRollout* rollout = progress.rollout.empty() ? nullptr : pass.s.world.rollouts.find(progress.rollout);
+  if (rollout == nullptr || progress.in_flight == 0) return;
+  const auto known = time_of(old, "estimatedCompletion");
+  const Json nodes = old.value("nodes", Json::object());
+  const bool same = old.value("currentRollout", "") == progress.rollout && nodes.is_object() &&
+                    count_of(nodes, "upToDate") == progress.up_to_date;
+  const Json state = Json::parse(rollout->status_json, nullptr, false);
+  const auto estimate = known && same && *known > pass.s.now ? known
+                        : state.is_object()                  ? extrapolate(state, pass.s.now)
+                                                             : std::nullopt;
+  if (estimate) status["estimatedCompletion"] = k8s::format_time(*estimate);
+}
+
+std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy) {
+  const auto left = pass.index.labelled.find(policy.meta.name);
+  const bool waits = policy.meta.deletion_timestamp && left != pass.index.labelled.end() &&
+                     std::ranges::find(policy.finalizers, kRevertFinalizer) != policy.finalizers.end();
+  if (!waits) return std::nullopt;
+  const std::string nodes = fmt::format("{} node{} still carr{} its label", left->second, left->second == 1 ? "" : "s",
+                                        left->second == 1 ? "ies" : "y");
+  constexpr std::string_view kLetGo = "to let it go as it is, set spec.deletionPolicy: Retain";
+  if (pass.s.settings.rollouts == PolicyMode::observe) {
+    return StatusCondition{"Progressing", false, std::string(kObserve),
+                           fmt::format("{}, and the operator runs with rollouts: Observe: {}", nodes, kLetGo)};
+  }
+  return StatusCondition{"Progressing", true, "Reverting", fmt::format("{}, which goes back first; {}", nodes, kLetGo)};
+}
+
+}  // namespace gso

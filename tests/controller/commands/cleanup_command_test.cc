@@ -1,0 +1,184 @@
+// `cleanup` on the simulated API server: the lease, what is taken back, and what is left.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "controller/commands/cleanup.h"
+#include "tests/controller/our_cluster.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases";
+
+class CleanupCommand : public OurCluster {
+ protected:
+  CleanupCommand() {
+    merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"gpusharing.dev/state":"Updating"},
+      "annotations":{"gpusharing.dev/cordoned":"true","gpusharing.dev/target-revision":"v1-2","gpusharing.dev/replace":"{}",
+                     "gpusharing.dev/devices":"[]"}},"spec":{"unschedulable":true}})");
+    post("/api/v1/nodes",
+         R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"foreign"},"spec":{"unschedulable":true}})");
+    post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+         R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy",
+      "metadata":{"name":"p","finalizers":["gpusharing.dev/revert","example.com/theirs"]},"spec":{"deletionPolicy":"Revert"}})");
+    post("/api/v1/namespaces/gpu-sharing-operator/configmaps",
+         R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"gpu-sharing-operator-state"},"data":{}})");
+  }
+  int run() {
+    out.str("");
+    err.str("");
+    return sim.run(cleanup_command(&client, &sim.clock, cleanup, options, &out, &err));
+  }
+  void lease_of(const std::string& holder, const std::string& renewed) {
+    const Json spec{
+        {"holderIdentity", holder}, {"leaseDurationSeconds", 15}, {"renewTime", renewed}, {"acquireTime", renewed}};
+    const Json lease{{"apiVersion", "coordination.k8s.io/v1"},
+                     {"kind", "Lease"},
+                     {"metadata", {{"name", "gpu-sharing-operator"}}},
+                     {"spec", spec}};
+    post(kLeases, lease.dump());
+  }
+  void expect_clean() {
+    const Json node = get("/api/v1/nodes/gpu-1");
+    EXPECT_FALSE(node["spec"].value("unschedulable", false));
+    EXPECT_FALSE(node["metadata"]["labels"].contains("gpusharing.dev/state"));
+    EXPECT_EQ(node["metadata"]["annotations"], (Json{{"gpusharing.dev/devices", "[]"}}));
+    EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/p")["metadata"]["finalizers"],
+              Json::array({"example.com/theirs"}));
+    EXPECT_EQ(get("/api/v1/nodes/foreign")["spec"]["unschedulable"], true);
+    EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["kind"], "Status");
+    EXPECT_EQ(get("/api/v1/namespaces/gpu-sharing-operator/configmaps/gpu-sharing-operator-state")["kind"], "Status");
+  }
+  CleanupOptions cleanup;
+  Options options;
+  std::ostringstream out;
+  std::ostringstream err;
+};
+
+TEST_F(CleanupCommand, TakesEverythingBackAndLeavesNeitherLeaseNorRecord) {
+  EXPECT_EQ(run(), 0) << err.str();
+  expect_clean();
+  EXPECT_THAT(out.str(), HasSubstr("2 objects changed"));
+}
+
+TEST_F(CleanupCommand, ASecondTimeIsHarmless) {
+  EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_EQ(run(), 0) << err.str();
+  expect_clean();
+  EXPECT_THAT(out.str(), HasSubstr("0 objects changed"));
+}
+
+TEST_F(CleanupCommand, ALeaderThatIsGoneIsWaitedOut) {
+  lease_of("dead", "2026-01-01T00:00:00.000000Z");
+  EXPECT_EQ(run(), 0) << err.str();
+  expect_clean();
+}
+
+TEST_F(CleanupCommand, ALeaderThatLivesKeepsEverythingAsItIsAndIsNamed) {
+  lease_of("alive", "2026-01-01T00:00:00.000000Z");
+  cleanup.timeout = std::chrono::seconds(5);
+  EXPECT_EQ(run(), 1);
+  EXPECT_THAT(err.str(), HasSubstr("alive holds the lease gpu-sharing-operator/gpu-sharing-operator after 5s"));
+  EXPECT_EQ(get("/api/v1/nodes/gpu-1")["spec"]["unschedulable"], true);
+}
+
+// The simulated server has no scale subresource; that it is scaled to 0 is seen with the chart on the real one.
+TEST_F(CleanupCommand, ADeploymentThatIsNotThereNeedNotBeStopped) {
+  cleanup.stop_deployment = "never-there";
+  EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("Deployment gpu-sharing-operator/never-there: is not there"));
+  expect_clean();
+}
+
+TEST_F(CleanupCommand, ADryRunWritesNothing) {
+  cleanup.dry_run = true;
+  const Json before = get("/api/v1/nodes/gpu-1");
+  EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_EQ(get("/api/v1/nodes/gpu-1"), before);
+  EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["kind"], "Status") << "it took the lease";
+  EXPECT_THAT(out.str(), HasSubstr("2 objects would be changed"));
+  EXPECT_THAT(out.str(), HasSubstr("annotation gpusharing.dev/")) << "it names what would go";
+  EXPECT_THAT(out.str(), testing::Not(HasSubstr("nothing of ours is left")));
+  EXPECT_THAT(out.str(), HasSubstr("ConfigMap gpu-sharing-operator/gpu-sharing-operator-state: would be removed\n"));
+  EXPECT_THAT(out.str(), testing::Not(HasSubstr("Lease")));
+  lease_of("gone", "2025-01-01T00:00:00.000000Z");
+  EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("Lease gpu-sharing-operator/gpu-sharing-operator: would be removed\n"));
+}
+
+TEST_F(CleanupCommand, ARolloutUnderWayEndsWithAReason) {
+  for (const std::string name : {"done", "going"}) {
+    post("/apis/gpusharing.dev/v1alpha1/sharingrollouts",
+         R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingRollout","metadata":{"name":")" + name +
+             R"("},"spec":{"policy":"p","configMap":"gpu-operator/mps-config","key":"any","toRevision":"v1-2",
+             "profile":"version: v1\n","approved":true}})");
+    const std::string phase = name == "done" ? "Completed" : "Progressing";
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
+          R"({"status":{"phase":")" + phase + R"(","startedAt":"2026-01-01T00:00:00Z","nodes":[{"name":"gpu-1",
+              "state":"Waiting"}],"counts":{"total":3,"updated":1,"inFlight":1,"pending":1,"blocked":0,"failed":0}}})");
+  }
+  EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/done")["status"]["phase"], "Completed");
+  const Json status = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/going")["status"];
+  EXPECT_EQ(status["phase"], "Superseded");
+  EXPECT_EQ(status["startedAt"], "2026-01-01T00:00:00Z");
+  EXPECT_EQ(status["counts"]["updated"], 1);
+  EXPECT_EQ(status["counts"]["inFlight"], 0) << "nobody is on the way there any more";
+  EXPECT_EQ(status["counts"]["pending"], 0);
+  EXPECT_FALSE(status.contains("nodes"));
+  for (const Json& condition : status["conditions"]) {
+    EXPECT_EQ(condition["status"], "False");
+    EXPECT_EQ(condition["reason"], "OperatorRemoved");
+  }
+  EXPECT_EQ(status["conditions"].size(), 3U);
+  EXPECT_THAT(out.str(), HasSubstr("SharingRollout going: ends as Superseded (OperatorRemoved)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("3 objects changed"));
+}
+
+TEST_F(CleanupCommand, APolicySaysThatNobodyLooksAfterItAnyMore) {
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/p/status",
+        R"({"status":{"currentRollout":"r","nodes":{"total":3},"conditions":[{"type":"Ready","status":"True",
+            "reason":"Ready","message":"fine","lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
+  EXPECT_EQ(run(), 0) << err.str();
+  const Json status = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/p")["status"];
+  ASSERT_EQ(status["conditions"].size(), 4U);
+  for (const Json& condition : status["conditions"]) {
+    EXPECT_EQ(condition["status"], "Unknown");
+    EXPECT_EQ(condition["reason"], "OperatorRemoved");
+  }
+  EXPECT_FALSE(status.contains("currentRollout"));
+  EXPECT_EQ(status["nodes"]["total"], 3);
+  EXPECT_THAT(out.str(), HasSubstr("SharingPolicy p: its conditions become Unknown (OperatorRemoved)\n"));
+  EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("0 objects changed"));
+}
+
+TEST_F(CleanupCommand, ARefusalIsAFailureAndIsSaid) {
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "nodes";
+  transport.faults().add(rule);
+  EXPECT_EQ(run(), 2);
+  EXPECT_THAT(err.str(), HasSubstr("gpu-sharing-operator cleanup: "));
+}
+
+TEST_F(OurClusterWithoutCrds, CleanupWorksWhereOurCrdsAreNotServed) {
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/revision":"v1-2"}}})");
+  CleanupOptions cleanup;
+  Options options;
+  std::ostringstream out;
+  std::ostringstream err;
+  EXPECT_EQ(sim.run(cleanup_command(&client, &sim.clock, cleanup, options, &out, &err)), 0) << err.str();
+  EXPECT_FALSE(
+      get("/api/v1/nodes/gpu-1")["metadata"].value("annotations", Json::object()).contains("gpusharing.dev/revision"));
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,210 @@
+// explain, audit, plan --from-cluster and support-bundle on the simulated API server: what they read, what they say,
+// and what they do without rights.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "controller/cli/completion_names.h"
+#include "controller/commands/audit.h"
+#include "controller/commands/explain.h"
+#include "controller/commands/plan.h"
+#include "controller/commands/support_bundle.h"
+#include "controller/reading/cluster_reader.h"
+#include "reconcilers/cluster/manifests.h"
+#include "tests/controller/our_cluster.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+
+class LookCommands : public OurClusterWithoutCrds {
+ protected:
+  LookCommands() { post("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team"}})"); }
+  void post_pod(const std::string& name, const std::string& limits, const std::string& node) {
+    const Json container{{"name", "c"}, {"image", "i"}, {"resources", {{"limits", Json::parse("{" + limits + "}")}}}};
+    Json spec{{"containers", Json::array({container})}};
+    if (!node.empty()) spec["nodeName"] = node;
+    const Json object{{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", {{"name", name}}}, {"spec", spec}};
+    post("/api/v1/namespaces/team/pods", object.dump());
+  }
+  void forbid(const std::string& resource) {
+    sim::FaultRule rule;
+    rule.fault = sim::Fault::forbidden;
+    rule.resource = resource;
+    transport.faults().add(rule);
+  }
+  int explain(const std::vector<std::string>& what, OutputForm form = OutputForm::text) {
+    out.str("");
+    err.str("");
+    const auto target = explain_target(what, "team");
+    EXPECT_TRUE(target.has_value());
+    return sim.run(explain_on_cluster(&client, &sim.clock, *target, form, PlannerSettings(), &out, &err));
+  }
+  int audit(OutputForm form = OutputForm::text) {
+    out.str("");
+    AuditOptions options;
+    options.form = form;
+    return sim.run(audit_cluster(&client, &sim.clock, options, PlannerSettings(), &out, &err));
+  }
+
+  std::ostringstream out;
+  std::ostringstream err;
+};
+
+TEST_F(LookCommands, ANodeIsExplainedWithWhoUsesIt) {
+  post_pod("train", R"("nvidia.com/gpu":"1")", "gpu-1");
+  EXPECT_EQ(explain({"gpu-1"}), 0) << err.str() << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("node gpu-1: "));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("profile +mps-config/any [(]time-slicing, nvidia.com/gpu x 2[)]"));
+  EXPECT_THAT(out.str(), HasSubstr("  team/train: nvidia.com/gpu=1\n"));
+  EXPECT_THAT(out.str(), HasSubstr("the operator has recorded nothing here"));
+  EXPECT_EQ(explain({"node", "gpu-1"}, OutputForm::json), 0);
+  EXPECT_EQ(Json::parse(out.str())["node"], "gpu-1");
+  EXPECT_EQ(explain({"nobody"}), 2);
+  EXPECT_THAT(err.str(), HasSubstr("there is no node nobody; a pod is named NAMESPACE/POD"));
+}
+
+TEST_F(LookCommands, APodIsExplainedByWhatTheNodesHaveLeft) {
+  post_pod("first", R"("nvidia.com/gpu":"3")", "gpu-1");
+  post_pod("second", R"("nvidia.com/gpu":"2")", "");
+  EXPECT_EQ(explain({"team/second"}), 1) << err.str();
+  EXPECT_THAT(out.str(),
+              HasSubstr("error AllInUse: one node (gpu-1) would do, and is full: 3 of 4 nvidia.com/gpu are in use"));
+  EXPECT_EQ(explain({"pod", "second"}, OutputForm::yaml), 1);
+  EXPECT_THAT(out.str(), HasSubstr("causes:\n- severity: error\n  code: AllInUse\n"));
+  EXPECT_EQ(explain({"team/nobody"}), 2);
+}
+
+TEST_F(LookCommands, WithoutTheRightToListPodsTheRestIsSaid) {
+  post_pod("first", R"("nvidia.com/gpu":"4")", "gpu-1");
+  post_pod("second", R"("nvidia.com/gpu":"1")", "");
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "pods";
+  rule.verb = "list";
+  transport.faults().add(rule);
+  EXPECT_EQ(explain({"team/second"}), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("NotScheduledYet"));
+  EXPECT_THAT(out.str(), HasSubstr("incomplete: pods may not be listed by "));
+}
+
+TEST_F(LookCommands, TargetsAreNamedInFewWays) {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{}, {"a", "b", "c"}, {"job", "x"}, {"a/b/c"}, {"/x"}, {"x/"}, {"node", "a/b"}}) {
+    EXPECT_FALSE(explain_target(wrong, "ns").has_value()) << wrong.size();
+  }
+  EXPECT_FALSE(explain_target({"n"}, "ns")->pod);
+  EXPECT_EQ(explain_target({"pod", "p"}, "ns")->key, (k8s::ObjectKey{"ns", "p"}));
+  EXPECT_EQ(explain_target({"a/p"}, "ns")->key, (k8s::ObjectKey{"a", "p"}));
+}
+
+TEST_F(LookCommands, AnAuditIsOnePageAndOneWhereThereAreErrors) {
+  EXPECT_EQ(audit(), 0) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 GPU node: plugin v0.17.1 on 1; profile mps-config/any on 1\n"));
+  EXPECT_THAT(
+      out.str(),
+      HasSubstr("warning PreexistingDrift: a pod of the plugin, GFD or MPS is missing or not Ready\n    gpu-1\n"));
+  merge(
+      "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+      R"({"data":{"any":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 1}\n"}})");
+  EXPECT_EQ(audit(OutputForm::json), 1);
+  const Json document = Json::parse(out.str());
+  EXPECT_GE(document["summary"]["errors"], 1);
+  EXPECT_TRUE(document["incomplete"].empty());
+  forbid("nodes");
+  EXPECT_EQ(audit(), 2);
+}
+
+// A clean bill in a pipeline, from an account that may not read profiles, would be worse than none.
+TEST_F(LookCommands, WithoutTheRightToReadWhatPluginsLoadThereIsNoAllClear) {
+  forbid("configmaps");
+  EXPECT_EQ(audit(), 2) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("This is not the whole picture: "));
+  EXPECT_THAT(out.str(), HasSubstr("of the device plugin in gpu-operator may not be read"));
+  EXPECT_EQ(audit(OutputForm::json), 2);
+  EXPECT_FALSE(Json::parse(out.str())["incomplete"].empty());
+  out.str("");
+  EXPECT_EQ(sim.run(plan_cluster(&client, &sim.clock, PlanOptions(), &out, &err)), 2) << out.str();
+  EXPECT_THAT(err.str(), HasSubstr("This is not the whole picture: "));
+}
+
+TEST_F(LookCommands, ThePlanOfTheLiveClusterIsThatOfItsManifests) {
+  PlanOptions plan;
+  plan.json = true;
+  plan.from_cluster = true;
+  const int code = sim.run(plan_cluster(&client, &sim.clock, plan, &out, &err));
+  EXPECT_EQ(code, 0) << err.str();
+  const Json live = Json::parse(out.str());
+  ASSERT_FALSE(live["actions"].empty());  // The baseline.
+  EXPECT_EQ(live["actions"][0]["action"], "WriteConfigMap");
+}
+
+TEST_F(LookCommands, AShellIsOfferedTheNamesThatThereAre) {
+  post_pod("first", R"("nvidia.com/gpu":"4")", "gpu-1");
+  using Kind = NameQuestion::Kind;
+  const std::vector<NameQuestion> questions{{Kind::rollout, "", "", ""},  // Not served.
+                                            {Kind::node, "", "", ""},
+                                            {Kind::pod, "", "team/", ""}};
+  EXPECT_THAT(sim.run(list_names(&client, &sim.clock, questions, "team")), testing::ElementsAre("gpu-1", "team/first"));
+  forbid("nodes");
+  EXPECT_THAT(sim.run(list_names(&client, &sim.clock, questions, "team")), testing::ElementsAre("team/first"));
+}
+
+TEST_F(LookCommands, AHoldThatDoesNotHoldIsSaid) {
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/hold":"yes"}}})");
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+        R"({"metadata":{"annotations":{"gpusharing.dev/paused":"1"}}})");
+  EXPECT_EQ(explain({"gpu-1"}), 0) << err.str();
+  const char* hold =
+      "warning HoldIgnored: annotation gpusharing.dev/hold=yes does not hold the node: only the value true does; "
+      "kubectl "
+      "annotate node gpu-1 gpusharing.dev/hold=true --overwrite\n";
+  EXPECT_THAT(out.str(), HasSubstr(hold));
+  EXPECT_EQ(audit(), 0);
+  EXPECT_THAT(out.str(), HasSubstr("HoldIgnored"));
+  EXPECT_THAT(out.str(), HasSubstr("PausedIgnored: annotation gpusharing.dev/paused=1 does not pause"));
+  for (const char* meant : {"true", "false"}) {
+    merge("/api/v1/nodes/gpu-1",
+          std::string(R"({"metadata":{"annotations":{"gpusharing.dev/hold":")") + meant + "\"}}}");
+    (void)explain({"gpu-1"});
+    EXPECT_THAT(out.str(), Not(HasSubstr("HoldIgnored"))) << meant;
+  }
+}
+
+TEST_F(LookCommands, TheSupportBundleHoldsObjectsAndFindingsAndNoSecrets) {
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"example.com/api-token":"hunter2",
+    "kubectl.kubernetes.io/last-applied-configuration":"{}"}}})");
+  for (const char* who : {"gpusharing.dev/gpu-sharing-operator", "kubelet"}) {
+    post(
+        "/apis/events.k8s.io/v1/namespaces/default/events",
+        std::string(R"({"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"gpu-1.)") +
+            (*who == 'k' ? "a" : "b") +
+            R"("},"eventTime":"2026-01-01T00:00:00.000000Z","type":"Normal","reason":"R","action":"A","note":"said by )" +
+            who + R"(","reportingInstance":"i","regarding":{"kind":"Node","name":"gpu-1","apiVersion":"v1"},
+             "reportingController":")" +
+            who + "\"}");
+  }
+  const k8s::Result<std::string> bytes = sim.run(support_bundle(&client, &sim.clock, Options()));
+  ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
+  EXPECT_EQ(bytes->size() % 512, 0U);
+  EXPECT_THAT(*bytes, HasSubstr("said by gpusharing.dev/gpu-sharing-operator"));
+  EXPECT_THAT(*bytes, Not(HasSubstr("said by kubelet"))) << "who is not ours is not taken along";
+  for (const char* file : {"objects/nodes.json", "objects/gpu-operator/daemonsets.json", "status.txt", "audit.txt",
+                           "plan.txt", "incomplete.txt", "version.txt"}) {
+    EXPECT_THAT(*bytes, HasSubstr(file));
+  }
+  EXPECT_THAT(*bytes, Not(HasSubstr("hunter2")));
+  EXPECT_THAT(*bytes, Not(HasSubstr("last-applied")));
+  EXPECT_THAT(*bytes, Not(HasSubstr("managedFields")));
+  EXPECT_THAT(*bytes, HasSubstr("(redacted)"));
+}
+
+}  // namespace
+}  // namespace gso

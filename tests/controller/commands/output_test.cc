@@ -1,0 +1,204 @@
+// What commands print and complete: YAML, tar, redaction, completion.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "controller/cli/completion.h"
+#include "controller/commands/shared/output_form.h"
+#include "controller/commands/shared/redaction.h"
+#include "controller/commands/shared/session.h"
+#include "controller/commands/shared/tar_archive.h"
+#include "reconcilers/cluster/manifests.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::ordered_json;
+
+std::string yaml_of(const Json& value) {
+  std::ostringstream out;
+  print_document(value, OutputForm::yaml, out);
+  return out.str();
+}
+
+TEST(Yaml, IsReadBackAsWhatItWas) {
+  const char* documents[] = {
+      R"({"a":1,"b":"text","c":[],"d":{},"e":null,"f":true,"g":-1.5})",
+      R"({"words":["true","no","null","~","1","-","a: b","# x","","yes","v1-00","nvidia.com/gpu"]})",
+      R"([{"a":[{"b":[1,[2,3]]},"x"],"c":{"d":{"e":"f"}}},[],[[]]])",
+      R"({"multi":"line\nline\t\"quoted\"","key with: colon":"x","on":"off"})",
+      R"([])",
+  };
+  for (const char* text : documents) {
+    const auto back = yaml_to_json(yaml_of(Json::parse(text)));
+    ASSERT_TRUE(back.has_value()) << text << "\n" << yaml_of(Json::parse(text));
+    EXPECT_EQ(nlohmann::json::parse(*back), nlohmann::json::parse(text)) << yaml_of(Json::parse(text));
+  }
+}
+
+TEST(Yaml, LooksAsKubectlPrintsIt) {
+  EXPECT_EQ(yaml_of(Json::parse(R"({"kind":"Pod","items":[{"name":"a","tags":["x"]}]})")),
+            "kind: Pod\nitems:\n- name: a\n  tags:\n  - x\n");
+}
+
+TEST(Tar, HasHeadersThatAddUpAndBlocksThatAreFull) {
+  TarArchive archive(*k8s::parse_rfc3339("2026-01-01T00:00:00Z"));
+  archive.add("one.txt", "hello");
+  archive.add(std::string(150, 'n'), std::string(512, 'x'));
+  const std::string bytes = std::move(archive).finish();
+  ASSERT_EQ(bytes.size(), 512U * 6);
+  EXPECT_EQ(bytes.substr(0, 7), "one.txt");
+  EXPECT_EQ(bytes.substr(124, 11), "00000000005");
+  EXPECT_EQ(bytes.substr(257, 8), std::string("ustar\0"
+                                              "00",
+                                              8));
+  EXPECT_EQ(bytes.substr(512, 5), "hello");
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < 512; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(bytes[i]);
+  EXPECT_EQ(std::stoul(bytes.substr(148, 6), nullptr, 8), sum);
+}
+
+TEST(Redaction, TakesWhatIsNamedOrLooksLikeASecret) {
+  Json object = Json::parse(R"({"kind":"Pod","metadata":{"name":"p","managedFields":[{}],
+    "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","team/access-key":"A1","note":"fine"}},
+    "spec":{"serviceAccountToken":"t","tokenExpirationSeconds":3600,"secretName":"keeps-its-name","containers":[{"env":[
+      {"name":"DB_PASSWORD","value":"p1"},{"name":"LEVEL","value":"info"},
+      {"name":"URL","value":"https://user:p2@host/x"}]}]}})");
+  redact(object);
+  const std::string text = object.dump();
+  for (const char* gone : {"managedFields", "last-applied", "A1", "p1", "p2", "user:"})
+    EXPECT_THAT(text, Not(HasSubstr(gone)));
+  for (const char* kept : {"fine", "info", "keeps-its-name", "DB_PASSWORD", "@host/x"})
+    EXPECT_THAT(text, HasSubstr(kept));
+  EXPECT_EQ(redacted("Authorization: Bearer abc.def-1 end"), "Authorization: Bearer (redacted) end");
+  EXPECT_EQ(redacted("got eyJhbGciOiJSUzI1NiIsImtpZCI6 here"), "got (redacted) here");
+  EXPECT_EQ(redacted("a -----BEGIN KEY-----\nxyz\n-----END KEY----- b"), "a (redacted) b");
+  EXPECT_EQ(redacted(R"x({"auths":{"r.example":{"auth":"dXNlcjpwdw=="}}})x"),
+            R"x({"auths":{"r.example":{"auth":"(redacted)"}}})x");
+  EXPECT_TRUE(is_secret_name("AUTH") && is_secret_name("REGISTRY_AUTH") && is_secret_name(".dockerconfigjson"));
+  EXPECT_FALSE(is_secret_name("AUTH_MODE") || is_secret_name("author"));
+  EXPECT_EQ(redacted("nothing of the kind: eyJ, bearer"), "nothing of the kind: eyJ, bearer");
+  Json secret = Json::parse(R"({"kind":"Secret","data":{"a":"b"}})");
+  redact(secret);
+  EXPECT_EQ(secret["data"], kRedacted);
+}
+
+std::string complete(const std::vector<std::string>& words) {
+  std::ostringstream out;
+  EXPECT_EQ(print_completions(words, out), 0);
+  return out.str();
+}
+
+TEST(Completion, OffersSubcommandsOptionsAndValuesWhereTheyBelong) {
+  EXPECT_THAT(complete({""}), testing::AllOf(HasSubstr("status\t"), HasSubstr("rollout\t"), HasSubstr("\n:4\n")));
+  EXPECT_THAT(complete({"st"}), testing::AllOf(HasSubstr("status\t"), Not(HasSubstr("rollout"))));
+  EXPECT_THAT(complete({"rollout", "u"}), testing::AllOf(HasSubstr("undo\t"), Not(HasSubstr("audit"))));
+  EXPECT_THAT(complete({"status", "--w"}), HasSubstr("--watch\t"));
+  EXPECT_THAT(complete({"status", "-o", ""}), testing::AllOf(HasSubstr("wide\t"), HasSubstr("yaml\t")));
+  EXPECT_THAT(complete({"status", "--output=y"}), HasSubstr("--output=yaml\t"));
+  EXPECT_THAT(complete({"status", "--output", "=", "y"}), HasSubstr("yaml\t"));
+  EXPECT_EQ(complete({"lint", ""}), ":0\n");
+  EXPECT_EQ(complete({"rollout", "diff", "--file", ""}), ":0\n");
+  EXPECT_THAT(complete({"completion", ""}), HasSubstr("zsh\t"));
+  EXPECT_EQ(complete({"status", "--context", "x", "unknown", "--nothing="}), ":4\n");
+  EXPECT_EQ(complete({"--", "=", "=", "-"}).find("Segmentation"), std::string::npos);
+}
+
+// What the names were asked for, and what is offered of the answers.
+struct Offer {
+  std::vector<std::string> words;
+  std::string asked;  // "node, namespaces/"
+  std::string offered;
+};
+
+std::string print(const NameQuestion& question) {
+  static const char* const kKinds[] = {"node", "namespace", "pod", "policy", "rollout"};
+  return question.before + kKinds[static_cast<int>(question.kind)] + question.after +
+         (question.ns.empty() ? "" : " of " + question.ns);
+}
+
+std::vector<std::string> there_are(NameQuestion::Kind kind) {
+  switch (kind) {
+    case NameQuestion::Kind::node:
+      return {"gpu-1", "gpu-2"};
+    case NameQuestion::Kind::name_space:
+      return {"team"};
+    case NameQuestion::Kind::pod:
+      return {"p"};
+    case NameQuestion::Kind::policy:
+      return {"default"};
+    case NameQuestion::Kind::rollout:
+      return {"r"};
+  }
+  return {};
+}
+
+TEST(Completion, NamesAreAskedForWhereAWordMayNameAnObject) {
+  const std::vector<Offer> offers{
+      {{"explain", ""}, "node, namespace/", "gpu-1\t\ngpu-2\t\nteam/\t\n:6\n"},
+      {{"explain", "g"}, "node, namespace/", "gpu-1\t\ngpu-2\t\n:4\n"},
+      {{"explain", "node", "gpu-2"}, "node", "gpu-2\t\n:4\n"},
+      {{"explain", "pod", "-n", "x", "te"}, "pod of x, namespace/", "team/\t\n:6\n"},
+      {{"explain", "team/"}, "team/pod of team", "team/p\t\n:4\n"},
+      {{"rollout", "start", ""}, "policy", "default\t\n:4\n"},
+      {{"rollout", "pause", "policy/"}, "rollout, policy/policy", "policy/default\t\n:4\n"},
+      {{"rollout", "diff", ""}, "", ":4\n"},
+      {{"status", "--namespace", "t"}, "namespace", "team\t\n:4\n"},
+      {{"status", ""}, "", ":4\n"},
+      {{"lint", ""}, "", ":0\n"},
+  };
+  for (const Offer& offer : offers) {
+    std::string asked;
+    const NameSource source = [&](const std::vector<NameQuestion>& questions, const NameConnection& connection) {
+      EXPECT_EQ(connection.context, "");
+      std::vector<std::string> names;
+      for (const NameQuestion& question : questions) {
+        asked += (asked.empty() ? "" : ", ") + print(question);
+        for (const std::string& name : there_are(question.kind))
+          names.push_back(question.before + name + question.after);
+      }
+      return names;
+    };
+    std::ostringstream out;
+    EXPECT_EQ(print_completions(offer.words, out, source), 0);
+    EXPECT_EQ(asked, offer.asked);
+    EXPECT_THAT(out.str(), testing::EndsWith(offer.offered)) << offer.asked;
+  }
+}
+
+TEST(Completion, TheClusterIsTheOneThatTheWordsName) {
+  NameConnection used;
+  const NameSource source = [&](const std::vector<NameQuestion>&, const NameConnection& connection) {
+    used = connection;
+    return std::vector<std::string>();
+  };
+  std::ostringstream out;
+  (void)print_completions({"explain", "--kubeconfig=/k", "--context", "c", ""}, out, source);
+  EXPECT_EQ(used.kubeconfig, "/k");
+  EXPECT_EQ(used.context, "c");
+  EXPECT_EQ(out.str(), ":4\n");
+}
+
+TEST(Login, AHintNamesWhoseCredentialsAreRefused) {
+  EXPECT_THAT(
+      login_hint("https://h:6443", R"(user "a" of context "c" (kubeconfig /k))"),
+      HasSubstr(R"(https://h:6443 does not accept the credentials of user "a" of context "c" (kubeconfig /k))"));
+  EXPECT_THAT(login_hint("https://h", ""), HasSubstr("none are given"));
+}
+
+TEST(Completion, EachShellHasAScriptThatAsksTheBinary) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    std::ostringstream out;
+    EXPECT_EQ(print_completion_script(shell, out), 0);
+    EXPECT_THAT(out.str(), HasSubstr("__complete")) << shell;
+  }
+}
+
+}  // namespace
+}  // namespace gso

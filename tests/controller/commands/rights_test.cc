@@ -1,0 +1,314 @@
+// What commands say and do for somebody who may not read everything: RBAC's refusals on the simulated API server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "controller/commands/audit.h"
+#include "controller/commands/check.h"
+#include "controller/commands/cleanup.h"
+#include "controller/commands/explain.h"
+#include "controller/commands/plan.h"
+#include "controller/commands/rollout/rollout.h"
+#include "controller/commands/status.h"
+#include "controller/commands/support_bundle.h"
+#include "controller/reading/cluster_reader.h"
+#include "reconcilers/cluster/manifests.h"
+#include "tests/controller/authorizing_transport.h"
+#include "tests/controller/our_cluster.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+
+const std::vector<std::string> kList{"list"};
+const RbacRule kNodes{{""}, {"nodes"}, kList, ""};
+const RbacRule kDaemonSets{{"apps"}, {"daemonsets"}, kList, ""};
+const RbacRule kOurs{{"gpusharing.dev"}, {"sharingpolicies", "sharingrollouts"}, kList, ""};
+const RbacRule kOperands{{"", "apps"}, {"configmaps", "pods", "controllerrevisions"}, kList, ""};
+
+class Rights : public OurCluster {
+ protected:
+  Rights() { post("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team"}})"); }
+
+  void may(std::vector<RbacRule> rules) {
+    guard = std::make_unique<AuthorizingTransport>(&transport, std::move(rules));
+    mine = std::make_unique<k8s::ApiClient>(guard.get(), &sim.clock, k8s::ClientOptions());
+    out.str("");
+    err.str("");
+  }
+  int explain(const std::vector<std::string>& what, OutputForm form = OutputForm::text) {
+    const auto target = explain_target(what, "team");
+    EXPECT_TRUE(target.has_value());
+    return sim.run(explain_on_cluster(mine.get(), &sim.clock, *target, form, PlannerSettings(), &out, &err));
+  }
+  int rollout(RolloutOptions::Verb verb) {
+    RolloutOptions options;
+    options.verb = verb;
+    return sim.run(rollout_command(mine.get(), &sim.clock, options, PlannerSettings(), "", &out, &err));
+  }
+  int check(bool writes = false) {
+    CheckOptions options;
+    options.writes = writes;
+    options.timeout = std::chrono::seconds(1);
+    return sim.run(check_on_cluster(mine.get(), &sim.clock, Options(), options, &out, &err));
+  }
+  std::string status() {
+    World world;
+    std::vector<std::string> incomplete;
+    const k8s::Result<void> read = sim.run(read_world(mine.get(), PlannerSettings(), &world, &incomplete));
+    EXPECT_TRUE(read.has_value());
+    FleetIndex index;
+    index.note_everything_changed();
+    index.refresh(world, PlannerSettings());
+    print_status({world, index, incomplete, {}}, OutputForm::text, 0, out);
+    return out.str();
+  }
+  bool is_paused() {
+    const Json map = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config");
+    return map["metadata"].value("annotations", Json::object()).contains("gpusharing.dev/paused");
+  }
+
+  std::unique_ptr<AuthorizingTransport> guard;
+  std::unique_ptr<k8s::ApiClient> mine;
+  std::ostringstream out;
+  std::ostringstream err;
+};
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t out = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++out;
+  return out;
+}
+
+TEST_F(Rights, WhatMayNotBeReadIsNotCalledAbsent) {
+  may({kNodes, kDaemonSets, kOurs});
+  EXPECT_THAT(status(), testing::ContainsRegex("gpu-1 +Unknown .*could not be read"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("does not exist")));
+  EXPECT_THAT(out.str(),
+              HasSubstr("incomplete: configmaps of namespace gpu-operator may not be listed by user \"oncall\": "
+                        "it takes the rule {apiGroups: [\"\"], resources: [configmaps], verbs: [list]} in a "
+                        "Role there\n"));
+  EXPECT_EQ(count_of(out.str(), "pods of namespace gpu-operator may not"), 1U) << out.str();
+  out.str("");
+  EXPECT_EQ(explain({"gpu-1"}), 2) << out.str();
+  EXPECT_THAT(out.str(), Not(HasSubstr("does not exist")));
+  EXPECT_THAT(out.str(), HasSubstr("node gpu-1: Unknown"));
+  EXPECT_THAT(out.str(), HasSubstr("next: kubectl auth can-i list configmaps --namespace gpu-operator"));
+}
+
+TEST_F(Rights, ASupportBundleWithoutNodesHoldsWhatCanBeReadAndNamesWhatIsMissing) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},"spec":{}})");
+  may({kOurs});
+  std::vector<std::string> missing;
+  const k8s::Result<std::string> bundle = sim.run(support_bundle(mine.get(), &sim.clock, Options(), &missing));
+  ASSERT_TRUE(bundle.has_value()) << bundle.error().message;
+  EXPECT_THAT(*bundle, HasSubstr("objects/sharingpolicies.json"));
+  EXPECT_THAT(*bundle, HasSubstr("version.txt"));
+  EXPECT_THAT(*bundle, Not(HasSubstr("ALLOCATABLE"))) << "no status without nodes";
+  ASSERT_GE(missing.size(), 2U);
+  EXPECT_THAT(missing[0], HasSubstr("nodes may not be listed by user \"oncall\""));
+  EXPECT_THAT(missing[1], HasSubstr("status.txt, plan.txt and audit.txt are left out"));
+  EXPECT_EQ(std::ranges::count(missing, missing[0]), 1);
+}
+
+TEST_F(Rights, NoSwitchIsTurnedWhereOurKindsMayNotBeRead) {
+  may({kNodes, kDaemonSets, kOperands, {{""}, {"configmaps"}, {"patch"}, ""}});
+  EXPECT_EQ(rollout(RolloutOptions::Verb::pause), 2);
+  EXPECT_THAT(err.str(), HasSubstr("SharingRollouts may not be read"));
+  EXPECT_THAT(err.str(), HasSubstr("{apiGroups: [gpusharing.dev], resources: [sharingrollouts], verbs: [list]}"));
+  EXPECT_FALSE(is_paused());
+}
+
+TEST_F(Rights, CheckTellsWhatMayNotBeReadFromWhatIsNotServed) {
+  may({kNodes, kDaemonSets, kOperands});
+  EXPECT_EQ(check(), 1);
+  EXPECT_THAT(out.str(), HasSubstr("MISSING our CRDs may not be read"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("are not served")));
+  EXPECT_THAT(out.str(),
+              HasSubstr("MISSING leases of namespace gpu-sharing-operator may not be read by user \"oncall\""));
+}
+
+TEST_F(Rights, CheckNamesTheWritesThatTheAccountMayNotSend) {
+  const RbacRule nodes{{""}, {"nodes"}, {"patch"}, ""};
+  const RbacRule ours{{"gpusharing.dev"},
+                      {"sharingpolicies/status", "sharingrollouts/status", "sharingrollouts"},
+                      {"patch", "create"},
+                      ""};
+  const RbacRule events{{"events.k8s.io"}, {"events"}, {"create"}, ""};
+  const RbacRule leases{{"coordination.k8s.io"}, {"leases"}, {"get", "update"}, "gpu-sharing-operator"};
+  const RbacRule config_maps{{""}, {"configmaps"}, {"patch"}, ""};
+  const RbacRule pods{{""}, {"pods"}, {"delete"}, "gpu-operator"};
+  may({kNodes, kDaemonSets, kOperands, kOurs, nodes, ours, events, leases, config_maps});
+  (void)check(true);
+  EXPECT_THAT(out.str(), HasSubstr("MISSING it may not delete pods in namespace gpu-operator\n"));
+  EXPECT_EQ(count_of(out.str(), "it may not"), 1U) << out.str();
+  out.str("");
+  (void)check();
+  EXPECT_EQ(count_of(out.str(), "it may not"), 0U) << "a person's account is not asked";
+  may({kNodes, kDaemonSets, kOperands, kOurs, nodes, ours, events, leases, config_maps, pods});
+  out.str("");
+  (void)check(true);
+  EXPECT_THAT(out.str(), HasSubstr("ok      all 9 kinds of writes that rollouts take are granted\n"));
+}
+
+TEST_F(Rights, CheckMissesTheOneOfOurCrdsThatIsGone) {
+  may({kNodes, kDaemonSets, kOperands, kOurs});
+  EXPECT_EQ(check(), 1);  // No leader.
+  EXPECT_THAT(out.str(), HasSubstr("ok      our CRDs are served"));
+  out.str("");
+  const k8s::HttpResponse gone =
+      send(k8s::Method::del, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sharingrollouts.gpusharing.dev",
+           "", "");
+  ASSERT_EQ(gone.status, 200) << gone.body;
+  sim.clock.run_for(std::chrono::seconds(5));
+  EXPECT_EQ(check(), 1);
+  EXPECT_THAT(out.str(), HasSubstr("MISSING CRD sharingrollouts.gpusharing.dev is not served"));
+}
+
+TEST_F(OurClusterWithoutCrds, CheckIsFineWithNeitherOfOurCrds) {
+  std::ostringstream out;
+  std::ostringstream err;
+  CheckOptions options;
+  options.timeout = std::chrono::seconds(1);
+  (void)sim.run(check_on_cluster(&client, &sim.clock, Options(), options, &out, &err));
+  EXPECT_THAT(out.str(), HasSubstr("ok      our CRDs are not served: the record is kept in the state ConfigMap"));
+}
+
+// Rights in one namespace only: what a team has.
+TEST_F(Rights, APodIsExplainedToWhoMayReadItsNamespaceOnly) {
+  const char* limits = R"("resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}})";
+  post("/api/v1/namespaces/team/pods",
+       std::string(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"runs"},"spec":{"nodeName":"gpu-1",
+         "containers":[{"name":"c","image":"i",)") +
+           limits + "}]}}");
+  post("/api/v1/namespaces/team/pods",
+       std::string(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"waits"},"spec":{
+         "containers":[{"name":"c","image":"i",)") +
+           limits + "}]}}");
+  merge("/api/v1/namespaces/team/pods/waits/status",
+        R"({"status":{"conditions":[{"type":"PodScheduled","status":"False",
+    "reason":"Unschedulable","message":"0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}]}})");
+  post("/api/v1/namespaces/team/events",
+       R"({"apiVersion":"v1","kind":"Event","metadata":{"name":"e1","namespace":"team"},
+    "involvedObject":{"kind":"Pod","namespace":"team","name":"waits"},"reason":"FailedScheduling","type":"Warning",
+    "message":"no GPU is free","lastTimestamp":"2026-01-01T00:00:00Z"})");
+  may({{{""}, {"pods", "events"}, {"get", "list"}, "team"}});
+  EXPECT_EQ(explain({"team/waits"}), 1) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("pod team/waits: Pending, no node has been chosen\n  asks for nvidia.com/gpu=1\n"));
+  EXPECT_THAT(out.str(), HasSubstr("error SchedulerRefuses: default-scheduler finds no node for it: 0/1 nodes are "
+                                   "available: 1 Insufficient nvidia.com/gpu.\n"));
+  EXPECT_THAT(out.str(), HasSubstr("FailedScheduling: no GPU is free\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  team/runs: nvidia.com/gpu=1 on gpu-1\n"));
+  EXPECT_THAT(out.str(), HasSubstr("incomplete: nodes may not be listed by user \"oncall\""));
+  EXPECT_THAT(out.str(), HasSubstr("; so nothing is said about nodes\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("NoGPUNodes")));
+  out.str("");
+  EXPECT_EQ(explain({"team/waits"}, OutputForm::json), 1);
+  EXPECT_EQ(Json::parse(out.str())["beside"][0], "team/runs: nvidia.com/gpu=1 on gpu-1");
+  EXPECT_EQ(explain({"gpu-1"}), 2);
+  EXPECT_THAT(err.str(), HasSubstr("explain: nodes may not be listed by user \"oncall\": it takes the rule {apiGroups: "
+                                   "[\"\"], resources: [nodes], verbs: [list]} in a ClusterRole"));
+}
+
+// docs/oncall-rbac.yaml, as RBAC resolves it.
+std::vector<RbacRule> documented_rules() {
+  const char* root = std::getenv("GSO_SOURCE_DIR");
+  std::ifstream file(std::string(root ? root : ".") + "/docs/oncall-rbac.yaml");
+  std::stringstream text;
+  text << file.rdbuf();
+  std::map<std::string, Json> roles;
+  std::vector<RbacRule> out;
+  const std::string whole = text.str();
+  for (std::size_t from = 0; from < whole.size();) {
+    const std::size_t to = std::min(whole.find("\n---\n", from), whole.size());
+    const auto json = yaml_to_json(whole.substr(from, to - from));
+    EXPECT_TRUE(json.has_value());
+    const Json object = Json::parse(json.value_or("{}"));
+    from = to + 5;
+    if (object.value("kind", "") == "ClusterRole") {
+      roles[object["metadata"]["name"]] = object["rules"];
+      continue;
+    }
+    for (const Json& rule : roles.at(object["roleRef"]["name"])) {
+      out.push_back({rule["apiGroups"], rule["resources"], rule["verbs"], object["metadata"].value("namespace", "")});
+    }
+  }
+  return out;
+}
+
+// What is granted and was not used. What other systems serve is not here; `get` is kubectl's, `watch` is that of
+// `status --watch`; quotas, logs and Events are asked for where there is something to ask about.
+std::vector<std::string> unused(const std::vector<RbacRule>& rules, const std::set<std::string>& used) {
+  const std::set<std::string> exempt{
+      "nvidia.com", "kueue.x-k8s.io", "scheduling.run.ai", "kai.scheduler", "node.k8s.io",   "apiextensions.k8s.io",
+      "get",        "watch",          "deployments",       "events",        "resourcequotas"};
+  std::vector<std::string> out;
+  for (const RbacRule& rule : rules) {
+    for (const std::string& group : rule.groups) {
+      for (const std::string& resource : rule.resources) {
+        for (const std::string& verb : rule.verbs) {
+          const std::string right = fmt::format("{} {} {}", verb, resource, group);
+          const bool elsewhere = exempt.contains(group) || exempt.contains(resource) || exempt.contains(verb);
+          if (!elsewhere && !used.contains(right)) out.push_back(right);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TEST_F(Rights, TheDocumentedRolesAreEnoughForWhatTheyAreFor) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},"spec":{}})");
+  post("/apis/gpusharing.dev/v1alpha1/sharingrollouts",
+       R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingRollout","metadata":{"name":"r"},"spec":{"policy":
+         "default","configMap":"gpu-operator/mps-config","key":"any","toRevision":"v1-2","profile":"version: v1\n"}})");
+  post("/api/v1/namespaces/team/pods", R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{
+         "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}})");
+  may(documented_rules());
+  EXPECT_THAT(status(), HasSubstr("gpu-1"));
+  EXPECT_EQ(explain({"gpu-1"}), 0);
+  EXPECT_EQ(explain({"team/p"}), 0);
+  EXPECT_EQ(sim.run(audit_cluster(mine.get(), &sim.clock, AuditOptions(), PlannerSettings(), &out, &err)), 0);
+  EXPECT_EQ(sim.run(plan_cluster(mine.get(), &sim.clock, PlanOptions(), &out, &err)), 0);
+  using Verb = RolloutOptions::Verb;
+  for (const Verb verb : {Verb::status, Verb::history, Verb::diff, Verb::pause, Verb::resume, Verb::abort, Verb::start})
+    EXPECT_EQ(rollout(verb), 0) << err.str();
+  (void)check();
+  const k8s::Result<std::string> bundle = sim.run(support_bundle(mine.get(), &sim.clock, Options()));
+  ASSERT_TRUE(bundle.has_value());
+  for (const std::string& said : {out.str(), err.str(), *bundle}) {
+    EXPECT_THAT(said, Not(HasSubstr("may not be ")));
+    EXPECT_THAT(said, Not(HasSubstr("incomplete: ")));
+  }
+  EXPECT_THAT(unused(documented_rules(), guard->used), testing::IsEmpty());
+}
+
+TEST_F(OurClusterWithoutCrds, WithoutCrdsAPauseIsSaidOnceForEachConfigMap) {
+  std::string second = kPlugin;
+  second.replace(second.find("nvidia-device-plugin-daemonset"), 30, "another");
+  second.replace(second.find("\"matchLabels\":{\"app\":\"plugin\"}"), 30, "\"matchLabels\":{\"app\":\"another\"}");
+  second.replace(second.find("\"labels\":{\"app\":\"plugin\"}"), 25, "\"labels\":{\"app\":\"another\"}");
+  post("/apis/apps/v1/namespaces/gpu-operator/daemonsets", second);
+  std::ostringstream out;
+  std::ostringstream err;
+  RolloutOptions options;
+  options.verb = RolloutOptions::Verb::pause;
+  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 0) << err.str();
+  EXPECT_EQ(out.str(), "ConfigMap gpu-operator/mps-config: paused (gpusharing.dev/paused)\n");
+}
+
+}  // namespace
+}  // namespace gso

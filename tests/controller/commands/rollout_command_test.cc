@@ -1,0 +1,249 @@
+// `rollout …`: which switch each verb turns, what it says, and its exit status.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reconcilers/cluster/profile_book.h"
+#include "tests/controller/commands/rollout_commands.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Verb = RolloutOptions::Verb;
+using Json = nlohmann::json;
+
+TEST_F(RolloutCommand, PauseResumeApproveAndAbortEachTurnTheirSwitch) {
+  rollout("r", "AwaitingApproval", "v1-2");
+  EXPECT_EQ(run(Verb::approve), 0) << err.str();
+  EXPECT_EQ(spec_of("r")["approved"], true);
+  EXPECT_EQ(run(Verb::pause, "r"), 0) << err.str();
+  EXPECT_EQ(spec_of("r")["paused"], true);
+  EXPECT_EQ(run(Verb::resume), 0) << err.str();
+  EXPECT_EQ(spec_of("r")["paused"], false);
+  EXPECT_EQ(run(Verb::abort, "policy/default"), 0) << err.str();
+  EXPECT_EQ(spec_of("r")["aborted"], true);
+}
+
+TEST_F(RolloutCommand, NothingThatFitsIsUsageAndSaysWhatThereIs) {
+  EXPECT_EQ(run(Verb::pause), 2);
+  EXPECT_THAT(err.str(), HasSubstr("there is no rollout that could be paused"));
+  rollout("done", "Completed", "v1-2");
+  EXPECT_EQ(run(Verb::pause), 2);
+  EXPECT_THAT(err.str(), HasSubstr("done (Completed)"));
+  EXPECT_EQ(run(Verb::pause, "other"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("there is no SharingRollout other"));
+}
+
+TEST_F(RolloutCommand, ARevisionThatHasComeBackIsUnderWayAndTheSwitchesOfItsOldRecordAreNotTurned) {
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "MaxFailures");
+  EXPECT_EQ(run(Verb::abort), 0) << err.str();
+  Json status = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["status"];
+  status["conditions"].push_back({{"type", "Current"},
+                                  {"status", "False"},
+                                  {"reason", "NewAttempt"},
+                                  {"message", "a new one takes its place"},
+                                  {"lastTransitionTime", "2026-01-01T00:00:00Z"}});
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), HasSubstr("No rollout is under way."));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", status}}.dump());
+  EXPECT_EQ(run(Verb::status), 1) << "what failed before holds it";
+  EXPECT_THAT(out.str(), HasSubstr("MaxFailures: it is so"));
+  EXPECT_EQ(run(Verb::resume), 2);
+  EXPECT_THAT(err.str(), HasSubstr("r (Paused)"));
+  EXPECT_EQ(run(Verb::abort), 2);
+}
+
+TEST_F(RolloutCommand, SeveralAreNotGuessedAmong) {
+  rollout("a", "Progressing", "v1-2");
+  rollout("b", "Progressing", "v1-3", "other");
+  EXPECT_EQ(run(Verb::pause), 2);
+  EXPECT_THAT(err.str(), HasSubstr("several rollouts are meant: "));
+  EXPECT_FALSE(spec_of("a").value("paused", false));
+  options.all = true;
+  EXPECT_EQ(run(Verb::pause), 0) << err.str();
+  EXPECT_EQ(spec_of("a")["paused"], true);
+  EXPECT_EQ(spec_of("b")["paused"], true);
+}
+
+TEST_F(RolloutCommand, APolicyIsPausedAsAWholeAndAResumeOfItsRolloutNamesThat) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["spec"]["rollout"]["paused"], true);
+  EXPECT_EQ(run(Verb::pause, "r"), 0) << err.str();
+  EXPECT_EQ(run(Verb::resume, "r"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("policy default is paused too: rollout resume policy/default"));
+}
+
+TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) {
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), HasSubstr("No rollout is under way."));
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), HasSubstr("r: Progressing"));
+  EXPECT_THAT(out.str(), HasSubstr("[############............] 2/4 up to date, 1 in flight, 1 pending"));
+  rollout("s", "Paused", "v1-3", "other", "", "default", "MaxFailures");
+  EXPECT_EQ(run(Verb::status), 1);
+  EXPECT_THAT(out.str(), HasSubstr("MaxFailures: it is so"));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status, "s"), 1);
+  const Json document = Json::parse(out.str());
+  ASSERT_EQ(document["rollouts"].size(), 1U);
+  EXPECT_EQ(document["rollouts"][0]["counts"]["updated"], 2);
+}
+
+TEST_F(RolloutCommand, AChangeThatHasNoRolloutYetSaysWhatItWaitsFor) {
+  const char* path = "/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status";
+  const auto progressing = [&](const char* holds, const char* reason, const char* message) {
+    const Json condition{{"type", "Progressing"},
+                         {"status", holds},
+                         {"reason", reason},
+                         {"message", message},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    const Json held{{"reason", "Held"}, {"count", 3}, {"nodes", {"gpu-1"}}, {"message", "carries a hold"}};
+    const Json status{{"conditions", Json::array({condition})}, {"blocked", Json::array({held})}};
+    merge(path, Json{{"status", status}}.dump());
+  };
+  progressing("False", "OutsideWindow", "key any: the next maintenance window opens at 22:00");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(out.str(),
+            "No rollout is under way.\n"
+            "policy default waits: OutsideWindow: key any: the next maintenance window opens at 22:00\n"
+            "policy default waits: Held (gpu-1 and 2 more): carries a hold\n");
+  EXPECT_EQ(run(Verb::status, "policy/default"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("waits: OutsideWindow"));
+  RolloutOptions as_json;
+  as_json.verb = Verb::status;
+  as_json.json = true;
+  EXPECT_EQ(run_with(as_json), 0);
+  EXPECT_EQ(Json::parse(out.str())["waiting"][0]["reason"], "OutsideWindow");
+  EXPECT_EQ(Json::parse(out.str())["waiting"][1]["nodes"], Json::array({"gpu-1"}));
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), Not(HasSubstr("waits"))) << "the rollout says it";
+}
+
+TEST_F(RolloutCommand, APolicyWithNothingToDoWaitsForNothing) {
+  const Json settled{{"type", "Progressing"},
+                     {"status", "False"},
+                     {"reason", "Settled"},
+                     {"message", "nothing is being changed"},
+                     {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        Json{{"status", {{"conditions", Json::array({settled})}}}}.dump());
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_EQ(out.str(), "No rollout is under way.\n");
+  EXPECT_EQ(run(Verb::status, "policy/default"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("policy default has no SharingRollout"));
+}
+
+TEST_F(RolloutCommand, NoTimeIsGivenWhereWorkloadsDecide) {
+  rollout("r", "Progressing", "v1-2");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        R"({"status":{"currentRollout":"r","estimatedCompletion":"2026-01-01T01:00:00Z"}})");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("  for [0-9]+s, about [0-9]+m to go\n"));
+  merge(
+      "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+      R"({"status":{"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads","message":"team/job"}]}})");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("  for [0-9]+s, waiting for workloads on gpu-1\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("to go")));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["estimatedCompletion"], "");
+}
+
+TEST_F(RolloutCommand, HistoryIsNewestFirstAndARecordHasItsText) {
+  rollout("old", "Completed", "v1-1", "any", "version: v1 # old\n");
+  rollout("new", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::history), 0);
+  EXPECT_LT(out.str().find("new "), out.str().find("old "));
+  EXPECT_EQ(run(Verb::history, "old"), 0);
+  EXPECT_THAT(out.str(), HasSubstr("version: v1 # old\n"));
+}
+
+TEST_F(RolloutCommand, HistoryIsInTheOrderInWhichTheyBegan) {
+  rollout("made-first", "Completed", "v1-1");
+  rollout("made-last", "Completed", "v1-2");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/made-first/status",
+        R"({"status":{"startedAt":"2026-02-01T00:00:00Z"}})");
+  EXPECT_EQ(run(Verb::history), 0);
+  EXPECT_LT(out.str().find("made-first"), out.str().find("made-last"));
+}
+
+TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::abort), 0) << err.str();
+  options.adopt = true;
+  EXPECT_EQ(run(Verb::start), 2);
+  EXPECT_THAT(err.str(), HasSubstr("no baseline"));
+  const Json kept{{"version", 1},
+                  {"recordedAt", "2026-01-01T00:00:00Z"},
+                  {"profiles", Json::object()},
+                  {"preexistingDrift", Json::array()},
+                  {"unproven", Json::array()},
+                  {"verified", Json::object()}};
+  record(kept.dump());
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  const Json annotations = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"];
+  EXPECT_EQ(annotations["gpusharing.dev/adopt-drift"], "2026-01-01T00:00:00Z") << "of this baseline, and no later one";
+  const std::string retry = annotations["gpusharing.dev/retry"];
+  EXPECT_THAT(out.str(), HasSubstr("r: its record is removed, it was aborted"));
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["kind"], "Status");
+  sim.clock.run_for(std::chrono::seconds(1));
+  EXPECT_EQ(run(Verb::start, "policy/default"), 0) << err.str();
+  EXPECT_NE(
+      get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"]["gpusharing.dev/retry"],
+      retry);
+  EXPECT_EQ(run(Verb::start, "nobody"), 2);
+}
+
+TEST_F(RolloutCommand, AStartTellsOfFailuresOfWhatNodesShouldRunStill) {
+  const auto failure = [](const std::string& revision) {
+    return Json{{"policy", "default"}, {"set", "gpu-operator/mps-config"},
+                {"key", "any"},        {"revision", revision},
+                {"nodes", {"gpu-1"}},  {"retry", ""}};
+  };
+  const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
+  const std::string present = ProfileBook().compile(text)->revision;
+  const Json kept{{"version", 1}, {"failures", {failure("v1-6"), failure(present)}}};
+  record(kept.dump());
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_THAT(out.str(), Not(HasSubstr("v1-6"))) << "another text stands there now";
+  EXPECT_THAT(out.str(), HasSubstr(present + " of gpu-operator/mps-config key any, which failed on gpu-1"));
+}
+
+TEST_F(RolloutCommand, AResumeLiftsThePauseOfAConfigMapAndSaysWhatElseIsPaused) {
+  const char* path = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
+  merge(path, R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
+  EXPECT_EQ(run(Verb::resume, "policy/default"), 2) << "it was not paused";
+  EXPECT_THAT(err.str(), HasSubstr("policy default is not paused by spec.rollout.paused; ConfigMap "
+                                   "gpu-operator/mps-config carries gpusharing.dev/paused=true, which `rollout "
+                                   "resume` without a name lifts"));
+  EXPECT_EQ(run(Verb::resume), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("ConfigMap gpu-operator/mps-config: resumed"));
+  EXPECT_FALSE(get(path)["metadata"].value("annotations", Json::object()).contains("gpusharing.dev/paused"));
+  EXPECT_EQ(run(Verb::resume), 2);
+}
+
+// --- without our CRDs
+
+TEST_F(OurClusterWithoutCrds, PauseAndResumeAreAnAnnotationOfTheConfigMap) {
+  std::ostringstream out;
+  std::ostringstream err;
+  RolloutOptions options;
+  options.verb = Verb::pause;
+  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 0) << err.str();
+  const char* path = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
+  EXPECT_EQ(get(path)["metadata"]["annotations"]["gpusharing.dev/paused"], "true");
+  options.verb = Verb::resume;
+  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 0) << err.str();
+  EXPECT_FALSE(get(path)["metadata"].value("annotations", Json::object()).contains("gpusharing.dev/paused"));
+  options.verb = Verb::approve;
+  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 2);
+  EXPECT_THAT(err.str(), HasSubstr("our CRDs are not served here"));
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,78 @@
+// `rollout …` as a person runs it, on the simulated API server with our CRDs.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "controller/commands/rollout/rollout.h"
+#include "reconcilers/model/labels.h"
+#include "tests/controller/our_cluster.h"
+
+namespace gso {
+
+class RolloutCommand : public OurCluster {
+ protected:
+  RolloutCommand() { post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("default", "{}")); }
+  static std::string policy(const std::string& name, const std::string& spec) {
+    return R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":")" + name +
+           R"("},"spec":)" + spec + "}";
+  }
+  void rollout(const std::string& name, const std::string& phase, const std::string& revision,
+               const std::string& key = "any", const std::string& text = "version: v1\n",
+               const std::string& of = "default", const std::string& reason = "RollingOut") {
+    const nlohmann::json spec{{"policy", of},
+                              {"configMap", "gpu-operator/mps-config"},
+                              {"key", key},
+                              {"toRevision", revision},
+                              {"profile", text}};
+    const nlohmann::json object{{"apiVersion", "gpusharing.dev/v1alpha1"},
+                                {"kind", "SharingRollout"},
+                                {"metadata", {{"name", name}}},
+                                {"spec", spec}};
+    post("/apis/gpusharing.dev/v1alpha1/sharingrollouts", object.dump());
+    sim.clock.run_for(std::chrono::seconds(1));
+    if (phase.empty()) return;
+    const nlohmann::json condition{{"type", "Ready"},
+                                   {"status", "False"},
+                                   {"reason", reason},
+                                   {"message", "it is so"},
+                                   {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    const nlohmann::json status{
+        {"phase", phase},
+        {"wave", 1},
+        {"startedAt", "2026-01-01T00:00:00Z"},
+        {"counts", {{"total", 4}, {"updated", 2}, {"inFlight", 1}, {"pending", 1}, {"blocked", 0}, {"failed", 0}}},
+        {"conditions", nlohmann::json::array({condition})}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
+          nlohmann::json{{"status", status}}.dump());
+  }
+  // What the operator has recorded, as text of its record.
+  void record(const std::string& text) {
+    const nlohmann::json state{{"apiVersion", "v1"},
+                               {"kind", "ConfigMap"},
+                               {"metadata", {{"name", PlannerSettings().state_config_map}}},
+                               {"data", {{std::string(kRecordKey), text}}}};
+    post("/api/v1/namespaces/" + PlannerSettings().operator_namespace + "/configmaps", state.dump());
+  }
+  int run(RolloutOptions::Verb verb, const std::string& name = "") {
+    options.verb = verb;
+    options.name = name;
+    return run_with(options);
+  }
+  int run_with(RolloutOptions with, const std::string& input = "") {
+    out.str("");
+    err.str("");
+    return sim.run(rollout_command(&client, &sim.clock, with, PlannerSettings(), input, &out, &err));
+  }
+  nlohmann::json spec_of(const std::string& name) {
+    return get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name)["spec"];
+  }
+
+  RolloutOptions options;
+  std::ostringstream out;
+  std::ostringstream err;
+};
+
+}  // namespace gso

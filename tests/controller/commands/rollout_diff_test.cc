@@ -1,0 +1,169 @@
+// `diff`: which nodes would restart, who is in the way, what it refuses, and its exit status.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "controller/commands/rollout/quota_changes.h"
+#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/record.h"
+#include "reconcilers/model/labels.h"
+#include "tests/controller/commands/rollout_commands.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Verb = RolloutOptions::Verb;
+using Json = nlohmann::json;
+
+TEST_F(RolloutCommand, DiffNamesNodesRestartsAndWhoIsInTheWay) {
+  const std::string file = "version: v1\n";  // Two GPUs, where four replicas are now.
+  post("/api/v1/namespaces/gpu-operator/pods",
+       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"job"},"spec":{"nodeName":"gpu-1",
+    "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"3"},"requests":{"nvidia.com/gpu":"3"}}}]}})");
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, file), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("gpu-1 .*gpu-operator/job"));
+  EXPECT_THAT(out.str(), HasSubstr("1 node would change"));
+  options.json = true;
+  EXPECT_EQ(run_with(options, file), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["nodes"][0]["inTheWay"][0], "gpu-operator/job");
+}
+
+TEST_F(RolloutCommand, DiffNamesQueuesThatMeanSomethingElseAfterwards) {
+  post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", R"({"apiVersion":"apiextensions.k8s.io/v1",
+    "kind":"CustomResourceDefinition","metadata":{"name":"queues.scheduling.run.ai"},"spec":{"group":"scheduling.run.ai",
+    "scope":"Cluster","names":{"plural":"queues","singular":"queue","kind":"Queue","listKind":"QueueList"},
+    "versions":[{"name":"v2","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object",
+      "x-kubernetes-preserve-unknown-fields":true}}}]}})");
+  sim.clock.run_for(std::chrono::seconds(1));
+  post("/apis/scheduling.run.ai/v2/queues", R"({"apiVersion":"scheduling.run.ai/v2","kind":"Queue",
+    "metadata":{"name":"research"},"spec":{"resources":{"gpu":{"quota":8,"limit":-1}}}})");
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("KAI queue research: resources.gpu.quota=8 means something else: the nodes that "
+                                   "change offer 4 of nvidia.com/gpu now, and 2 afterwards\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("limit=")));
+  options.json = true;
+  EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["quotas"][0]["offeredAfter"], 2);
+}
+
+TEST(Quotas, ThoseThatCountAChangedResourceAreFound) {
+  const std::map<std::string, OfferChange> offers{{"nvidia.com/gpu", {4, 0}}, {"nvidia.com/gpu.shared", {0, 8}}};
+  const auto fields = [&](const char* resource, const char* json) {
+    std::string out;
+    for (const QuotaChange& quota : quotas_in(resource, json, offers)) out += quota.object + ": " + quota.field + "\n";
+    return out;
+  };
+  EXPECT_EQ(fields("resourcequotas", R"({"metadata":{"name":"q","namespace":"team"},"spec":{"hard":{
+      "pods":"9","requests.nvidia.com/gpu":"8","limits.nvidia.com/gpu.shared":2,"requests.nvidia.com/mig-1g.5gb":"1"}}})"),
+            "ResourceQuota team/q: limits.nvidia.com/gpu.shared=2\nResourceQuota team/q: requests.nvidia.com/gpu=8\n");
+  EXPECT_EQ(fields("clusterqueues", R"({"metadata":{"name":"c"},"spec":{"resourceGroups":[{"flavors":[{"name":"a100",
+      "resources":[{"name":"cpu","nominalQuota":9},{"name":"nvidia.com/gpu","nominalQuota":"4"}]}]}]}})"),
+            "Kueue ClusterQueue c: a100 nvidia.com/gpu=4\n");
+  for (const char* odd :
+       {"", "[]", "{}", R"({"spec":[]})", R"({"spec":{"hard":3,"resourceGroups":{},"resources":{"gpu":"x"}}})"}) {
+    for (const char* resource : {"resourcequotas", "queues", "clusterqueues", "others"})
+      EXPECT_EQ(fields(resource, odd), "");
+  }
+}
+
+TEST_F(RolloutCommand, DiffOfATextThatNoPluginTakesEndsWithOne) {
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(
+      run_with(options, "version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 0}\n"),
+      1);
+  EXPECT_THAT(out.str(), HasSubstr("invalid: key any: "));
+  EXPECT_EQ(run_with(options, "kind: Secret\nmetadata: {name: x}\n"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("kind Secret is neither a ConfigMap nor a profile"));
+}
+
+TEST_F(RolloutCommand, DiffOfAnUnknownKeyIsUsageAndNamesTheKeysThereAre) {
+  options.verb = Verb::diff;
+  options.file = "-";
+  options.key = "typo";
+  EXPECT_EQ(run_with(options, "version: v1\n"), 2) << out.str();
+  EXPECT_EQ(
+      err.str(),
+      "gpu-sharing-operator diff: ConfigMap gpu-operator/mps-config has no key typo, and no node asks for it; there "
+      "is any\n");
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"nvidia.com/device-plugin.config":"typo"}}})");
+  EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
+}
+
+TEST_F(RolloutCommand, DiffTellsAnInvalidTextOnceHoweverManyNodesItConcerns) {
+  post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2",
+      "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}}})");
+  options.verb = Verb::diff;
+  options.file = "-";
+  const std::string bad = "version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 0}\n";
+  EXPECT_EQ(run_with(options, bad), 1);
+  const std::string text = out.str();
+  EXPECT_THAT(text, HasSubstr("-:5:40: error: "));
+  EXPECT_THAT(text, HasSubstr("[ReplicasBelowMinimum]\n"));
+  EXPECT_THAT(text, HasSubstr("2 nodes are blocked, and would stay as they are now\n"));
+  EXPECT_THAT(text, HasSubstr("invalid: key any: nothing would be restarted into it\n"));
+  EXPECT_THAT(text, Not(HasSubstr(std::string(kInvalidRevision))));
+  const std::size_t first = text.find("replicas is 0");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("replicas is 0", first + 1), std::string::npos) << text;
+}
+
+TEST_F(RolloutCommand, DiffOfAConfigMapWithoutAKeyThatNodesUseIsAnError) {
+  options.verb = Verb::diff;
+  options.file = "-";
+  const std::string without =
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config, namespace: gpu-operator}\n"
+      "data: {other: \"version: v1\\n\"}\n";
+  EXPECT_EQ(run_with(options, without), 1) << err.str();
+  EXPECT_THAT(out.str(),
+              HasSubstr("error KeyInUse: key any of ConfigMap gpu-operator/mps-config goes, and one node uses "
+                        "it: gpu-1\n"));
+  options.json = true;
+  EXPECT_EQ(run_with(options, without), 1) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["findings"][0]["nodes"], Json::array({"gpu-1"}));
+}
+
+TEST_F(RolloutCommand, DiffWithoutAFileEndsWithOneWhereTheClustersTextIsInvalid) {
+  merge(
+      "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+      R"({"data":{"any":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 0}\n"}})");
+  options.verb = Verb::diff;
+  EXPECT_EQ(run_with(options), 1) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("key any: line 5: sharing.mps.resources[0].replicas: replicas is 0"));
+  EXPECT_THAT(out.str(), HasSubstr("(invalid)"));
+}
+
+TEST_F(RolloutCommand, DiffWithoutAFileShowsWhatIsPending) {
+  options.verb = Verb::diff;
+  EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("No node would change."));
+}
+
+// Its plugin has no pod: it does not show its profile.
+TEST_F(RolloutCommand, DiffNamesDriftThatIsLeftAloneAndWhetherAnOperatorHasRecordedAnything) {
+  options.verb = Verb::diff;
+  EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 node does not show its profile now: gpu-1. No operator has recorded anything"));
+  FleetRecord kept;
+  const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
+  kept.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"),
+                         k8s::Interned(ProfileBook().compile(text)->revision)};
+  kept.preexisting_drift.insert("gpu-1");
+  record(print_record(kept));
+  EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 node has not shown its profile since the operator saw it first, and is left "
+                                   "alone: gpu-1; `rollout start --adopt` rolls it\n"));
+  options.json = true;
+  EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["leftAlone"], Json::array({"gpu-1"}));
+}
+
+}  // namespace
+}  // namespace gso

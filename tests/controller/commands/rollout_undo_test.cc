@@ -1,0 +1,189 @@
+// `rollout undo`: what goes back, what is written and what never is, and its exit status.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controller/commands/rollout/verbs.h"
+#include "reconcilers/cluster/profile_book.h"
+#include "tests/controller/commands/rollout_commands.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using Verb = RolloutOptions::Verb;
+using Json = nlohmann::json;
+
+TEST_F(RolloutCommand, UndoOfAnInlineProfileIsOneAnnotation) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       policy("p", R"({"profile":{"inline":{"strategy":"mps","replicas":4}}})"));
+  InlineProfile profile;
+  profile.strategy = "mps";
+  profile.replicas = 4;
+  rollout("r", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  const Json object = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r");
+  EXPECT_EQ(object["metadata"]["annotations"]["gpusharing.dev/undo"], "true");
+  EXPECT_FALSE(object["spec"].value("paused", false));
+}
+
+class Undo : public RolloutCommand {
+ protected:
+  Undo() {
+    const Json kept{{"version", 1},
+                    {"verified", {{"gpu-operator/mps-config/any", "v1-1"}}},
+                    {"texts", {{"v1-1", "version: v1 # good\n"}}}};
+    record(kept.dump());
+    rollout("r", "Progressing", "v1-2");
+  }
+  std::string text() { return get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"]; }
+};
+
+TEST_F(Undo, InPlacePausesAndPrintsTheLastVerifiedText) {
+  const std::string before = text();
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_EQ(spec_of("r")["paused"], true);
+  EXPECT_THAT(out.str(), HasSubstr("version: v1 # good\n"));
+  EXPECT_THAT(out.str(), HasSubstr("verified last"));
+  EXPECT_EQ(text(), before);
+}
+
+TEST_F(Undo, WritesTheConfigMapOnlyWhenAskedTo) {
+  options.write_config_map = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_EQ(text(), "version: v1 # good\n");
+  EXPECT_FALSE(spec_of("r").value("paused", false));
+}
+
+TEST_F(Undo, NeverOverAGitOpsOwnerAndSaysWho) {
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+        R"({"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"gpu:/ConfigMap:gpu-operator/mps-config"}}})");
+  const std::string before = text();
+  options.write_config_map = true;
+  EXPECT_EQ(run(Verb::undo), 1);
+  EXPECT_THAT(err.str(), HasSubstr("Argo CD"));
+  EXPECT_THAT(out.str(), HasSubstr("version: v1 # good\n"));
+  EXPECT_EQ(text(), before);
+}
+
+TEST_F(Undo, GoesToARevisionOfTheHistoryWhenAskedTo) {
+  rollout("older", "Completed", "v1-0", "any", "version: v1 # older\n");
+  options.to_revision = "v1-0";
+  EXPECT_EQ(run(Verb::undo, "r"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("version: v1 # older\n"));
+  options.to_revision = "v1-9";
+  EXPECT_EQ(run(Verb::undo, "r"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("v1-9 is not in the history of gpu-operator/mps-config key any"));
+  rollout("textless", "Completed", "v1-9", "any", "");
+  EXPECT_EQ(run(Verb::undo, "r"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("the text of v1-9 is not on record"));
+  ProfileBook book;
+  options.to_revision = book.compile(text())->revision;
+  rollout("present", "Completed", options.to_revision);
+  EXPECT_EQ(run(Verb::undo, "r"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("is what gpu-operator/mps-config key any holds already"));
+}
+
+TEST_F(Undo, NeverWritesTheTextOfOneKeyIntoAnother) {
+  rollout("newest", "Progressing", "v1-7", "other", "version: v1 # of other\n");
+  options.to_revision = "v1-7";
+  options.write_config_map = true;
+  const std::string before = text();
+  EXPECT_EQ(run(Verb::undo, "r"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("v1-7 is not in the history of gpu-operator/mps-config key any: it is one of "
+                                   "gpu-operator/mps-config key other"));
+  EXPECT_EQ(text(), before);
+  // Without a name, the revision says which key is meant.
+  options.to_revision = "v1-1";
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_EQ(text(), "version: v1 # good\n");
+}
+
+TEST_F(Undo, OfARevisionThatSeveralKeysHaveHadAsksForAName) {
+  rollout("other", "Completed", "v1-1", "other");
+  options.to_revision = "v1-1";
+  EXPECT_EQ(run(Verb::undo), 2);
+  EXPECT_THAT(err.str(), HasSubstr("key any (rollout r), gpu-operator/mps-config key other (rollout other). Name a "
+                                   "rollout of one of them"));
+}
+
+TEST_F(Undo, OfATextThatStartedNoRolloutGoesBackToWhatTheNodesRun) {
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", R"({"status":{"phase":"Superseded"}})");
+  rollout("good", "Completed", "v1-1", "any", "version: v1 # good\n");
+  rollout("newer", "Completed", "v1-5", "other");
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"any":"version: v1\nsharing: ["}})");
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("key any of ConfigMap gpu-operator/mps-config (v1-1, verified last)"));
+  EXPECT_EQ(run(Verb::undo, "r"), 0) << "a superseded one names its key: " << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("(v1-1, verified last)"));
+  EXPECT_FALSE(spec_of("r").value("paused", false));
+}
+
+TEST_F(Undo, OfAnInlineProfileToARevisionIsForItsPolicyToSay) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       policy("p", R"({"profile":{"inline":{"strategy":"mps","replicas":4}}})"));
+  InlineProfile profile;
+  profile.strategy = "mps";
+  profile.replicas = 4;
+  rollout("own", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
+  options.to_revision = "v1-2";
+  EXPECT_EQ(run(Verb::undo, "own"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("is the inline profile of policy p"));
+}
+
+TEST_F(Undo, OfWhatTheNodesShouldRunNotOfTheNewestRecord) {
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", R"({"status":{"phase":"Superseded"}})");
+  ProfileBook book;
+  rollout("present", "Completed", book.compile(text())->revision);
+  rollout("newer", "Completed", "v1-5");
+  options.json = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["rollout"], "present");
+}
+
+TEST_F(Undo, OfAKeyThatAPolicyChoseNamesTheKeyBefore) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("chooses", R"({"profile":{"configMapKey":"any"}})"));
+  rollout("before", "Completed", "v1-7", "other", "version: v1\n", "chooses");
+  rollout("moves", "Progressing", "v1-1", "any", "version: v1 # good\n", "chooses");
+  EXPECT_EQ(run(Verb::undo, "moves"), 0) << err.str();
+  EXPECT_EQ(spec_of("moves")["paused"], true);
+  EXPECT_THAT(out.str(), HasSubstr("set its spec.profile.configMapKey back to other"));
+}
+
+TEST_F(RolloutCommand, UndoWithoutAnythingVerifiedSaysSo) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::undo), 2);
+  EXPECT_THAT(err.str(), HasSubstr("nothing is known to have been verified for gpu-operator/mps-config key any"));
+}
+
+struct OwnerCase {
+  const char* name;
+  const char* object;
+  const char* owner;
+};
+class Owners : public testing::TestWithParam<OwnerCase> {};
+TEST_P(Owners, AreNamed) {
+  EXPECT_EQ(gitops_owner(GetParam().object), GetParam().owner);
+}
+INSTANTIATE_TEST_SUITE_P(
+    GitOps, Owners,
+    testing::Values(
+        OwnerCase{"ArgoManager",
+                  R"({"metadata":{"managedFields":[{"manager":"argocd-controller","fieldsV1":{"f:data":{}}}]}})",
+                  "Argo CD (field manager argocd-controller)"},
+        OwnerCase{"FluxManager",
+                  R"({"metadata":{"managedFields":[{"manager":"kustomize-controller","fieldsV1":{"f:data":{}}}]}})",
+                  "Flux (field manager kustomize-controller)"},
+        OwnerCase{"FluxLabel", R"({"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"gpu"}}})",
+                  "Flux (labels kustomize.toolkit.fluxcd.io/name=gpu)"},
+        OwnerCase{"HelmAnnotation", R"({"metadata":{"annotations":{"meta.helm.sh/release-name":"gpu"}}})",
+                  "Helm (annotations meta.helm.sh/release-name=gpu)"},
+        OwnerCase{"ManagerOfOtherFields",
+                  R"({"metadata":{"managedFields":[{"manager":"argocd-controller","fieldsV1":{"f:metadata":{}}}]}})",
+                  ""},
+        OwnerCase{"Kubectl", R"({"metadata":{"managedFields":[{"manager":"kubectl-edit","fieldsV1":{"f:data":{}}}]}})",
+                  ""},
+        OwnerCase{"NoObject", "[]", ""}, OwnerCase{"NoJson", "<html>", ""}),
+    [](const auto& param) { return param.param.name; });
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,240 @@
+// `status` on the simulated API server: what it reads, the table, the JSON document, and what it may not read.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "controller/commands/status.h"
+#include "controller/reading/cluster_reader.h"
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/cluster/record.h"
+#include "reconcilers/model/labels.h"
+#include "tests/controller/sim_time.h"
+#include "tests/sim/apiserver/api_server.h"
+#include "tests/sim/apiserver/in_process_transport.h"
+#include "tests/sim/apiserver/local_request.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kPlugin = R"({"apiVersion":"apps/v1","kind":"DaemonSet",
+  "metadata":{"name":"nvidia-device-plugin-daemonset"},"spec":{
+    "selector":{"matchLabels":{"app":"plugin"}},
+    "template":{"metadata":{"labels":{"app":"plugin"}},"spec":{
+      "containers":[
+        {"name":"nvidia-device-plugin","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1"},
+        {"name":"config-manager","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1","command":["config-manager"],
+         "env":[{"name":"DEFAULT_CONFIG","value":"any"},{"name":"CONFIG_FILE_SRCDIR","value":"/available-configs"}],
+         "volumeMounts":[{"name":"plugin-config","mountPath":"/available-configs"}]}],
+      "volumes":[{"name":"plugin-config","configMap":{"name":"mps-config"}}]}}}})";
+
+class StatusTest : public testing::Test {
+ protected:
+  StatusTest() {
+    for (const std::string name : {"gpu-operator", "gpu-sharing-operator"}) {
+      post("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":")" + name + R"("}})");
+    }
+    post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-1",
+      "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}},
+      "status":{"capacity":{"nvidia.com/gpu":"8"},"allocatable":{"nvidia.com/gpu":"8"},
+                "conditions":[{"type":"Ready","status":"True"}]}})");
+    post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"plain"}})");
+    post("/api/v1/namespaces/gpu-operator/configmaps", R"({"apiVersion":"v1","kind":"ConfigMap",
+      "metadata":{"name":"mps-config"},"data":{"any":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n"}})");
+    post("/apis/apps/v1/namespaces/gpu-operator/daemonsets", kPlugin);
+    sim.clock.run_for(std::chrono::seconds(1));
+  }
+  void post(const std::string& path, const std::string& body) {
+    const k8s::HttpResponse answer = server.handle(sim::local_request(k8s::Method::post, path, body), {});
+    ASSERT_EQ(answer.status, 201) << answer.body;
+  }
+  void remove(const std::string& path) {
+    ASSERT_EQ(server.handle(sim::local_request(k8s::Method::del, path), {}).status, 200);
+  }
+  k8s::Result<void> read() { return sim.run(read_world(&client, PlannerSettings(), &world, &incomplete)); }
+  std::string print(bool json, TerminalWidth width = 0) {
+    return print(json ? OutputForm::json : OutputForm::text, width);
+  }
+  std::string print(OutputForm form, TerminalWidth width = 0) {
+    FleetIndex index;
+    index.note_everything_changed();
+    index.refresh(world, PlannerSettings());
+    std::ostringstream out;
+    print_status({world, index, incomplete, kai_findings(world, index, PlannerSettings(), sim.clock.now())}, form,
+                 width, out);
+    return out.str();
+  }
+  // What the operator has recorded of gpu-1: that it loaded what its profile says.
+  void record_gpu_1(bool preexisting_drift) {
+    ASSERT_TRUE(read().has_value());
+    const std::string revision = nlohmann::json::parse(print(true))["nodes"][0]["target"];
+    FleetRecord record;
+    record.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"), k8s::Interned(revision)};
+    if (preexisting_drift) record.preexisting_drift.insert("gpu-1");
+    const nlohmann::json config_map{{"apiVersion", "v1"},
+                                    {"kind", "ConfigMap"},
+                                    {"metadata", {{"name", "gpu-sharing-operator-state"}}},
+                                    {"data", {{std::string(kRecordKey), print_record(record)}}}};
+    post("/api/v1/namespaces/gpu-sharing-operator/configmaps", config_map.dump());
+    ASSERT_TRUE(read().has_value());
+  }
+
+  Sim sim;
+  sim::ApiServer server{sim.io.get_executor(), sim.clock};
+  sim::InProcessTransport transport{server, {}};
+  k8s::ApiClient client{&transport, &sim.clock, {}};
+  World world;
+  std::vector<std::string> incomplete;
+};
+
+TEST_F(StatusTest, TheTableNamesTheGpuNodesTheirProfileAndWhatTheyOffer) {
+  ASSERT_TRUE(read().has_value());
+  const std::string table = print(false);
+  EXPECT_THAT(table, testing::ContainsRegex("NODE +STATE +POLICY +PROFILE"));
+  EXPECT_THAT(table, testing::ContainsRegex("gpu-1 .*mps-config/any.* gpu=8"));
+  EXPECT_THAT(table, testing::Not(HasSubstr("plain")));
+  EXPECT_TRUE(incomplete.empty()) << incomplete.front();
+}
+
+TEST_F(StatusTest, TheJsonDocumentHasTheSameRows) {
+  ASSERT_TRUE(read().has_value());
+  const auto document = nlohmann::json::parse(print(true));
+  ASSERT_EQ(document["nodes"].size(), 1U);
+  EXPECT_EQ(document["nodes"][0]["name"], "gpu-1");
+  EXPECT_EQ(document["nodes"][0]["profile"], "mps-config/any");
+  EXPECT_TRUE(document["rollouts"].empty());
+}
+
+TEST_F(StatusTest, TheWideTableSaysWhoChoseTheProfileAndWhatItMakesOfTheGpus) {
+  ASSERT_TRUE(read().has_value());
+  const std::string table = print(OutputForm::wide, 40);
+  EXPECT_THAT(table, testing::ContainsRegex("CHOSEN-BY +STRATEGY +REPLICAS +PRODUCT"));
+  EXPECT_THAT(table, testing::ContainsRegex("gpu-1 .* default +mps +gpu x4 "));
+}
+
+TEST_F(StatusTest, YamlHoldsWhatJsonDoes) {
+  ASSERT_TRUE(read().has_value());
+  const auto yaml = yaml_to_json(print(OutputForm::yaml));
+  ASSERT_TRUE(yaml.has_value()) << yaml.error().message;
+  EXPECT_EQ(nlohmann::json::parse(*yaml), nlohmann::json::parse(print(true)));
+}
+
+TEST_F(StatusTest, RolloutsHaveAProgressBar) {
+  ASSERT_TRUE(read().has_value());
+  SharingRollout rollout;
+  rollout.meta.name = "r";
+  rollout.phase = "Progressing";
+  rollout.status_json = R"({"counts":{"total":4,"updated":1,"inFlight":2}})";
+  world.rollouts.apply(rollout);
+  EXPECT_THAT(print(false), HasSubstr("[######..................] 1/4, 2 in flight\n"));
+}
+
+TEST_F(StatusTest, OfRolloutsThatHaveEndedTheLastOneOfEachKeyIsShown) {
+  ASSERT_TRUE(read().has_value());
+  const auto rollout = [&](const std::string& name, const std::string& policy, const std::string& began) {
+    SharingRollout out;
+    out.meta.name = name;
+    out.policy = policy;
+    out.key = "any";
+    out.phase = "Completed";
+    out.status_json = R"({"startedAt":")" + began + "\"}";
+    world.rollouts.apply(out);
+  };
+  rollout("first", "default", "2026-01-01T00:00:00Z");
+  rollout("second", "default", "2026-01-02T00:00:00Z");
+  rollout("orphan", "deleted", "2026-01-03T00:00:00Z");
+  const std::string table = print(false);
+  EXPECT_THAT(table, HasSubstr("second "));
+  EXPECT_THAT(table, testing::Not(HasSubstr("first ")));
+  EXPECT_THAT(table, testing::Not(HasSubstr("orphan ")));
+}
+
+TEST_F(StatusTest, WhatIsToBeSaidAboutKaiIsSaid) {
+  ASSERT_TRUE(read().has_value());
+  EXPECT_TRUE(nlohmann::json::parse(print(true))["kai"].empty());  // Not served.
+  KaiConfig config;
+  config.meta.name = "kai-config";
+  config.gpu_sharing = true;
+  world.kai.configs_served = true;
+  world.kai.configs.apply(config);
+  world.kai.runtime_classes.mark_absent();
+  EXPECT_THAT(print(false), HasSubstr("kai-config: GPU sharing is on (decided by spec.admission.gpuSharing)"));
+  const auto document = nlohmann::json::parse(print(true));
+  const bool missing = std::ranges::any_of(document["kai"], [](const auto& finding) {
+    return finding["reason"] == "KAIRuntimeClassMissing" && finding["severity"] == "error";
+  });
+  EXPECT_TRUE(missing) << document.dump();
+}
+
+TEST_F(StatusTest, ANodeThatDoesNotShowWhatItRunsIsNotUpToDateAndSaysWhy) {
+  for (const bool at_install : {true, false}) {
+    if (!at_install) remove("/api/v1/namespaces/gpu-sharing-operator/configmaps/gpu-sharing-operator-state");
+    record_gpu_1(at_install);
+    EXPECT_THAT(print(false), testing::ContainsRegex(at_install ? "gpu-1 +PreexistingDrift " : "gpu-1 +Drift "));
+    const auto node = nlohmann::json::parse(print(true))["nodes"][0];
+    EXPECT_EQ(node["message"], "a pod of the plugin, GFD or MPS is missing or not Ready");
+  }
+}
+
+TEST_F(StatusTest, ANodeWithGpusAndWithoutAPluginIsShownToo) {
+  post("/api/v1/nodes",
+       R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"bare","labels":{"nvidia.com/gpu.count":"4"}},
+    "spec":{"taints":[{"key":"nobody","effect":"NoSchedule"}]}})");
+  ASSERT_TRUE(read().has_value());
+  const auto nodes = nlohmann::json::parse(print(true))["nodes"];
+  ASSERT_EQ(nodes.size(), 2U);
+  EXPECT_EQ(nodes[0]["name"], "bare");
+  EXPECT_EQ(nodes[0]["state"], "NoPlugin");
+  EXPECT_THAT(print(false), testing::ContainsRegex("bare +NoPlugin .*no device plugin DaemonSet selects the node"));
+}
+
+TEST_F(StatusTest, MessagesAreCutToTheTerminalAndNowhereElse) {
+  record_gpu_1(true);
+  EXPECT_THAT(print(false), HasSubstr("is missing or not Ready\n"));
+  for (const TerminalWidth width : {1U, 140U, 150U}) {
+    const std::string table = print(false, width);
+    EXPECT_THAT(table, testing::ContainsRegex("a pod of the .*[.][.][.]\n"));
+    if (width > 1) {
+      EXPECT_LE(table.find('\n', table.find("gpu-1")) - table.find("gpu-1"), width);
+    }
+  }
+  EXPECT_THAT(print(true, 100), HasSubstr("is missing or not Ready"));
+}
+
+TEST_F(StatusTest, WhatMayNotBeReadIsNamedAndTheRestIsShown) {
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "configmaps";
+  transport.faults().add(rule);
+  ASSERT_TRUE(read().has_value());
+  EXPECT_THAT(print(false), HasSubstr("incomplete: configmaps of namespace gpu-operator may not be listed by "));
+}
+
+TEST_F(StatusTest, ASwitchThatMeansNothingIsSaid) {
+  ASSERT_TRUE(read().has_value());
+  Node node = *world.nodes.find("gpu-1");
+  node.meta.annotations.set("gpusharing.dev/hold", "on");
+  world.nodes.apply(node);
+  EXPECT_THAT(print(false), HasSubstr("\nwarning HoldIgnored: Node gpu-1: annotation gpusharing.dev/hold=on does not"));
+  EXPECT_EQ(nlohmann::json::parse(print(true))["findings"][0]["reason"], "HoldIgnored");
+}
+
+TEST_F(StatusTest, WithoutNodesThereIsNothingToShow) {
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "nodes";
+  transport.faults().add(rule);
+  const k8s::Result<void> result = read();
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().reason, k8s::Reason::forbidden);
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,164 @@
+// `status --watch` on the simulated API server: a view at first, another one when something that shows has changed, and
+// an end when told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "controller/commands/status.h"
+#include "controller/commands/status_watch.h"
+#include "reconcilers/cluster/record.h"
+#include "reconcilers/model/labels.h"
+#include "tests/controller/our_cluster.h"
+#include "tests/sim/kai/kai_objects.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+boost::asio::awaitable<void> watch_into(FleetWatch watch, std::ostream* out, std::ostream* err,
+                                        std::optional<int>* code) {
+  const int ended = co_await watch_fleet(watch, out, err);
+  *code = ended;
+}
+
+class StatusWatch : public OurCluster {
+ protected:
+  void begin() {
+    FleetWatch watch;
+    watch.client = &client;
+    watch.clock = &sim.clock;
+    watch.stop = stop.get();
+    watch.before_each = "----\n";
+    watch.show = [this](const World& world, FleetIndex& index, const std::vector<std::string>& incomplete,
+                        std::ostream& view) {
+      ++views;
+      std::ostringstream document;
+      print_status({world, index, incomplete, {}}, OutputForm::json, 0, document);
+      target = nlohmann::json::parse(document.str())["nodes"][0]["target"];
+      return print_status({world, index, incomplete, kai_findings(world, index, watch_settings, sim.clock.now())},
+                          OutputForm::text, 0, view);
+    };
+    ended = sim.start(watch_into(watch, &out, &err, &code));
+    sim.clock.run_for(2s);
+  }
+  // Its kai-config names a RuntimeClass that is not there.
+  void install_kai() {
+    post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", sim::kai_config_crd());
+    sim.clock.run_for(1s);
+    sim::Json config = sim::kai_config();
+    config["spec"]["admission"]["gpuPodRuntimeClassName"] = "nvidia";
+    post("/apis/kai.scheduler/v1/configs", config.dump());
+  }
+  // It went where it should, and did not get there.
+  void fail_gpu_1() {
+    FleetRecord record;
+    record.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"), k8s::Interned("v1-2")};
+    const nlohmann::json state{{"apiVersion", "v1"},
+                               {"kind", "ConfigMap"},
+                               {"metadata", {{"name", "gpu-sharing-operator-state"}}},
+                               {"data", {{std::string(kRecordKey), print_record(record)}}}};
+    post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state.dump());
+    const nlohmann::json meta{{"labels", {{"gpusharing.dev/state", "Failed"}}},
+                              {"annotations", {{"gpusharing.dev/target-revision", target}}}};
+    merge("/api/v1/nodes/gpu-1", nlohmann::json{{"metadata", meta}}.dump());
+    sim.clock.run_for(2s);
+  }
+  int end() {
+    stop->notify();
+    EXPECT_TRUE(sim.clock.run_until([&] { return *ended; }, 1min));
+    return code.value_or(-1);
+  }
+  std::string last() const {
+    const std::string all = out.str();
+    const std::size_t at = all.rfind("----\n");
+    return at == std::string::npos ? all : all.substr(at + 5);
+  }
+
+  PlannerSettings watch_settings;
+  std::unique_ptr<k8s::Signal> stop = sim.clock.make_signal();
+  std::shared_ptr<bool> ended;
+  std::optional<int> code;
+  std::ostringstream out;
+  std::ostringstream err;
+  int views = 0;
+  std::string target;  // Of gpu-1, in the last view.
+};
+
+TEST_F(StatusWatch, ShowsTheFleetAndThenWhatChanges) {
+  begin();
+  EXPECT_THAT(last(), testing::ContainsRegex("gpu-1 .*mps-config/any.* gpu=4"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("----")));
+  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"allocatable":{"nvidia.com/gpu":"3"}}})");
+  sim.clock.run_for(2s);
+  EXPECT_THAT(last(), HasSubstr("gpu=3"));
+  post("/api/v1/nodes",
+       R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2","labels":{"nvidia.com/gpu.count":"1"}}})");
+  sim.clock.run_for(2s);
+  EXPECT_THAT(last(), HasSubstr("gpu-2"));
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(StatusWatch, WhatDoesNotShowIsNoNewView) {
+  begin();
+  const std::string before = out.str();
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"example.com/a":"b"}}})");
+  sim.clock.run_for(2s);
+  EXPECT_EQ(out.str(), before);
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(StatusWatch, AFailedNodeIsTheExitStatus) {
+  begin();
+  EXPECT_THAT(last(), Not(HasSubstr("Failed")));
+  fail_gpu_1();
+  EXPECT_THAT(last(), testing::ContainsRegex("gpu-1 +Failed "));
+  EXPECT_EQ(end(), 1);
+}
+
+TEST_F(StatusWatch, WhatIsToBeSaidAboutKaiFollowsItsConfig) {
+  install_kai();
+  begin();
+  EXPECT_THAT(last(), HasSubstr("kai-config: GPU sharing is on"));
+  EXPECT_THAT(last(), HasSubstr("(KAIRuntimeClassMissing)"));
+  post("/apis/node.k8s.io/v1/runtimeclasses",
+       R"({"apiVersion":"node.k8s.io/v1","kind":"RuntimeClass","metadata":{"name":"nvidia"},"handler":"nvidia"})");
+  sim.clock.run_for(2s);
+  EXPECT_THAT(last(), Not(HasSubstr("(KAIRuntimeClassMissing)")));
+  merge("/apis/kai.scheduler/v1/configs/kai-config", R"({"spec":{"admission":{"gpuSharing":false}}})");
+  sim.clock.run_for(2s);
+  EXPECT_THAT(last(), HasSubstr("kai-config: GPU sharing is off"));
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(StatusWatch, RuntimeClassesThatMayNotBeReadAreSaidAndTheRestIsShown) {
+  install_kai();
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "runtimeclasses";
+  transport.faults().add(rule);
+  begin();
+  EXPECT_THAT(last(), HasSubstr("kai-config: GPU sharing is on"));
+  EXPECT_THAT(last(), HasSubstr("incomplete: runtimeclasses may not be listed by "));
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(StatusWatch, NodesThatMayNotBeWatchedEndIt) {
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "nodes";
+  transport.faults().add(rule);
+  begin();
+  EXPECT_TRUE(sim.clock.run_until([&] { return *ended; }, 5min));
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(err.str(), HasSubstr("gpu-sharing-operator status: "));
+}
+
+}  // namespace
+}  // namespace gso

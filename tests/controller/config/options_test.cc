@@ -1,0 +1,303 @@
+// Settings from flags, environment and file: equal names, precedence, complaints; and the command line around them.
+#include "controller/config/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "controller/cli/cli.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// Sets an environment variable for one test.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::string& text)
+      : path_(std::filesystem::temp_directory_path() /
+              ("gso-options-" + std::to_string(std::hash<std::string>{}(text)) + "-" +
+               testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml")) {
+    std::ofstream(path_) << text;
+  }
+  ~ConfigFile() { std::filesystem::remove(path_); }
+  ConfigFile(const ConfigFile&) = delete;
+  ConfigFile& operator=(const ConfigFile&) = delete;
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Parsed {
+  Invocation invocation;
+  std::string out;
+  std::string err;
+};
+
+Parsed parse(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Invocation invocation = parse_arguments(arguments, out, err);
+  return {std::move(invocation), out.str(), err.str()};
+}
+
+TEST(OptionsTest, EveryDefaultIsAcceptedByItsOwnParserAndComesBackTheSame) {
+  const Options defaults;
+  for (const OptionSpec& spec : option_specs()) {
+    Options other;
+    const std::string text = spec.get(defaults);
+    EXPECT_EQ(spec.set(other, text), "") << spec.name;
+    EXPECT_EQ(spec.get(other), text) << spec.name;
+    EXPECT_FALSE(spec.doc.empty()) << spec.name;
+  }
+}
+
+TEST(OptionsTest, NamesAreUniqueAndEnvironmentNamesFollowFromThem) {
+  std::set<std::string> names;
+  for (const OptionSpec& spec : option_specs()) {
+    EXPECT_TRUE(names.insert(spec.name).second) << spec.name;
+    EXPECT_EQ(spec.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string::npos) << spec.name;
+  }
+  EXPECT_EQ(option_specs().front().environment(), "GSO_KUBECONFIG");
+  EXPECT_TRUE(names.contains("lease-duration"));
+}
+
+TEST(OptionsTest, FlagWinsOverEnvironmentOverFileOverDefault) {
+  const ConfigFile file("settle: 3s\nlog-level: debug\nmax-in-flight: 4\n");
+  const Variable settle("GSO_SETTLE", "2s");
+  const Variable level("GSO_LOG_LEVEL", "error");
+  const Parsed parsed = parse({"run", "--config", file.path(), "--settle=1s"});
+  ASSERT_EQ(parsed.invocation.exit_code, std::nullopt) << parsed.err;
+  const Options& options = parsed.invocation.options;
+  EXPECT_EQ(options.settle, 1s) << "flag";
+  EXPECT_EQ(options.log_level, LogLevel::error) << "environment";
+  EXPECT_EQ(options.max_in_flight, 4) << "file";
+  EXPECT_EQ(options.lease_duration, 15s) << "default";
+}
+
+TEST(OptionsTest, AVariableThatIsNoSettingIsNamedWithTheNearestOne) {
+  EXPECT_EQ(unknown_variables({"GSO_LOG_LEVLE=debug", "GSO_LOG_LEVEL=debug", "GSO_CONFIG=/f", "PATH=/bin", "GSOX=1",
+                               "GSO_METRICS_SERVICE_HOST=10.0.0.1", "GSO_METRICS_SERVICE_PORT_HTTP=80",
+                               "GSO_METRICS_PORT=tcp://10.0.0.1:80", "GSO_METRICS_PORT_80_TCP_ADDR=10.0.0.1",
+                               "GSO_SOMETHING_ELSE_ALTOGETHER="}),
+            (std::vector<std::string>{
+                "GSO_LOG_LEVLE in the environment is no setting and is ignored, did you mean 'GSO_LOG_LEVEL'?",
+                "GSO_SOMETHING_ELSE_ALTOGETHER in the environment is no setting and is ignored"}));
+  for (const OptionSpec& spec : option_specs()) EXPECT_TRUE(unknown_variables({spec.environment() + "=1"}).empty());
+  const Variable wrong("GSO_SETTEL", "1s");
+  EXPECT_THAT(parse({"plan", "f.yaml"}).err, HasSubstr("did you mean 'GSO_SETTLE'?"));
+  EXPECT_THAT(parse({"lint", "f.yaml"}).err, testing::Not(HasSubstr("GSO_SETTEL")));
+}
+
+TEST(OptionsTest, TheFileMayComeFromTheEnvironmentAndBooleansWorkFromEverySource) {
+  const ConfigFile file("leader-elect: false\nwatch-list: false\n");
+  const Variable config("GSO_CONFIG", file.path().c_str());
+  const Variable dry("GSO_DRY_RUN", "true");
+  const Parsed parsed = parse({"run", "--watch-list"});
+  ASSERT_EQ(parsed.invocation.exit_code, std::nullopt) << parsed.err;
+  EXPECT_FALSE(parsed.invocation.options.leader_elect);
+  EXPECT_TRUE(parsed.invocation.options.dry_run);
+  EXPECT_TRUE(parsed.invocation.options.watch_list) << "a flag alone means true";
+  EXPECT_FALSE(parse({"run", "--watch-list=false"}).invocation.options.watch_list);
+}
+
+TEST(OptionsTest, MistakesInTheFileNameFileLineKeyAndWhatWouldBeRight) {
+  struct Case {
+    const char* name;
+    const char* text;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"typing error", "log-level: info\nsetle: 3s\n", "c.yaml:2:1: unknown setting 'setle', did you mean 'settle'?"},
+      {"nothing like it", "wombat: 3s\n", "c.yaml:1:1: unknown setting 'wombat'"},
+      {"not a duration", "settle: fast\n", "c.yaml:1:1: settle: 'fast' is not a duration such as 500ms, 10s or 1h30m"},
+      {"a list", "- settle\n", "c.yaml:1:1: expected a mapping of settings, such as 'settle: 10s'"},
+      {"nested", "settle: {a: b}\n", "c.yaml:1:1: settle: expected a single value (DURATION)"},
+      {"twice", "settle: 1s\nsettle: 2s\n", "c.yaml:2:1: 'settle' is set twice"},
+      {"no YAML", "settle: [\n", "c.yaml:2:1: "},
+      {"out of range", "max-in-flight: 0\n", "c.yaml:1:1: max-in-flight: '0' is not a whole number from 1 to 64"},
+      {"no percentage", "max-unavailable: 120%\n",
+       "c.yaml:1:1: max-unavailable: '120%' is neither a count of at least 1 nor a percentage from 1% to 100%"},
+      {"no node at all", "max-unavailable: 0\n",
+       "c.yaml:1:1: max-unavailable: '0' is neither a count of at least 1 nor a percentage from 1% to 100%"},
+      {"no time at all", "verify-timeout: 0s\n", "c.yaml:1:1: verify-timeout: '0s' must be from 1s to 24h0m0s"},
+      {"below zero", "settle: -1s\n", "c.yaml:1:1: settle: '-1s' must be from 0s to 24h0m0s"},
+      {"too often", "resync-period: 1ms\n", "c.yaml:1:1: resync-period: '1ms' must be 0 or from 1s to 24h0m0s"},
+  };
+  for (const Case& c : cases) {
+    Options options;
+    const k8s::Result<void> applied = apply_config_file(options, "c.yaml", c.text, {});
+    ASSERT_FALSE(applied.has_value()) << c.name;
+    EXPECT_THAT(applied.error().message, testing::StartsWith(c.message)) << c.name;
+  }
+}
+
+TEST(OptionsTest, AnEmptyFileIsFineAndAValueThatAFlagOverridesIsStillChecked) {
+  Options options;
+  EXPECT_TRUE(apply_config_file(options, "c.yaml", "", {}).has_value());
+  EXPECT_TRUE(apply_config_file(options, "c.yaml", "# nothing\n", {}).has_value());
+  EXPECT_FALSE(apply_config_file(options, "c.yaml", "settle: soon\n", {"settle"}).has_value());
+}
+
+TEST(OptionsTest, EveryNumberAndDurationHasARangeThatTheHelpShows) {
+  for (const OptionSpec& spec : option_specs()) {
+    if (spec.type == "DURATION") {
+      Options options;
+      for (const char* wild : {"-1s", "9000h"}) {
+        EXPECT_THAT(spec.set(options, wild), testing::ContainsRegex("must be (0 or )?from .+ to ")) << spec.name;
+      }
+      EXPECT_THAT(spec.doc, testing::ContainsRegex("[(](0 or )?.+ to .+[)]$")) << spec.name;
+    }
+    if (spec.type == "NUMBER") {
+      Options options;
+      for (const char* wild : {"-1", "99999999", "1.5", ""}) {
+        EXPECT_THAT(spec.set(options, wild), HasSubstr("is not a whole number from")) << spec.name;
+      }
+    }
+  }
+}
+
+TEST(OptionsTest, RelationsBetweenDurationsAreUsageErrors) {
+  const Parsed blind = parse({"run", "--verify-timeout=12s"});
+  EXPECT_EQ(blind.invocation.exit_code, 2);
+  EXPECT_THAT(blind.err, HasSubstr("verify-timeout 12s must be greater than status-lag 12s"));
+  const Parsed parsed = parse({"run", "--lease-duration=5s"});
+  EXPECT_EQ(parsed.invocation.exit_code, 2);
+  EXPECT_THAT(parsed.err, HasSubstr("lease-duration 5s must be greater than renew-deadline 10s"));
+  EXPECT_EQ(parse({"run", "--lease-duration=5s", "--leader-elect=false"}).invocation.exit_code, std::nullopt);
+}
+
+TEST(OptionsTest, PlannerSettingsFollowTheOptions) {
+  const Parsed parsed = parse({"run", "--namespace=ops", "--mode=Observe", "--max-unavailable=3", "--label-mode=verify",
+                               "--workloads=Evict", "--cluster-max-unavailable=7%"});
+  const PlannerSettings settings = parsed.invocation.options.planner_settings();
+  EXPECT_EQ(settings.operator_namespace, "ops");
+  EXPECT_EQ(settings.mode, PolicyMode::observe);
+  EXPECT_EQ(settings.rollout.max_unavailable, (IntOrPercent{3, false}));
+  EXPECT_EQ(settings.label_mode, PlannerSettings::LabelMode::verify);
+  EXPECT_EQ(settings.rollout.workloads, WorkloadMode::evict);
+  EXPECT_EQ(settings.cluster_max_unavailable, (IntOrPercent{7, true}));
+}
+
+TEST(CommandLineTest, TheShortFormOfNamespaceIsTheOperatorsAndThatOfAPodNamedAlone) {
+  EXPECT_EQ(parse({"status", "-n", "ops"}).invocation.options.namespace_, "ops");
+  EXPECT_EQ(parse({"rollout", "pause", "-n", "ops"}).invocation.options.namespace_, "ops");
+  EXPECT_EQ(parse({"explain", "pod", "p", "-n", "team"}).invocation.explain.pod_namespace, "team");
+  EXPECT_EQ(parse({"explain", "pod", "team/p", "-n", "ops"}).invocation.explain.pod_namespace, "");
+  EXPECT_EQ(parse({"explain", "node", "-n", "ops"}).invocation.explain.pod_namespace, "");
+}
+
+TEST(OptionsTest, DefaultsOfTheFlagsAreThoseOfThePlanners) {
+  const PlannerSettings flags = Options().planner_settings();
+  const PlannerSettings planners;
+  EXPECT_EQ(flags.operator_namespace, planners.operator_namespace);
+  EXPECT_EQ(flags.cluster_max_unavailable, planners.cluster_max_unavailable);
+  EXPECT_EQ(flags.settle, planners.settle);
+  EXPECT_EQ(flags.revision_history_limit, planners.revision_history_limit);
+  EXPECT_EQ(flags.label_mode, planners.label_mode);
+  EXPECT_EQ(flags.mode, planners.mode);
+  EXPECT_EQ(flags.rollout, planners.rollout);
+}
+
+TEST(CliTest, HelpNamesEverySettingWithItsEnvironmentAndDefault) {
+  const Parsed parsed = parse({"run", "--help"});
+  EXPECT_EQ(parsed.invocation.exit_code, 0);
+  for (const OptionSpec& spec : option_specs()) {
+    EXPECT_THAT(parsed.out, HasSubstr("--" + spec.name)) << spec.name;
+    EXPECT_THAT(parsed.out, HasSubstr(spec.environment())) << spec.name;
+  }
+}
+
+TEST(CliTest, WrongUsageIsExitStatusTwo) {
+  struct Case {
+    const char* name;
+    std::vector<std::string> arguments;
+    const char* complaint;
+  };
+  const Case cases[] = {
+      {"nothing", {}, "subcommand"},
+      {"unknown verb", {"rollout", "foo"}, "rollout: unknown command 'foo': there is status, history"},
+      {"unknown command", {"frobnicate"}, "unknown command 'frobnicate': there is run, lint"},
+      {"unknown flag", {"run", "--frob"}, "--frob"},
+      {"no file", {"plan"}, "FILE"},
+      {"bad output form", {"plan", "-o", "xml", "-"}, "xml"},
+      {"bad duration", {"plan", "--assume-observed-for", "x", "-"}, "'x' is not a duration"},
+      {"expect without GPUs", {"expect", "--config", "c"}, "exactly one of --devices and --node"},
+      {"a config file that is not there", {"run", "--config", "/does/not/exist"}, "/does/not/exist: cannot be read"},
+  };
+  for (const Case& c : cases) {
+    const Parsed parsed = parse(c.arguments);
+    EXPECT_EQ(parsed.invocation.exit_code, 2) << c.name;
+    EXPECT_THAT(parsed.err, HasSubstr(c.complaint)) << c.name;
+  }
+}
+
+TEST(CliTest, VersionAndHelpAreExitStatusZero) {
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+  EXPECT_EQ(run_cli({"version"}, in, out, err), 0);
+  EXPECT_THAT(out.str(), testing::MatchesRegex("gpu-sharing-operator [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_EQ(run_cli({"--help"}, in, out, err), 0);
+  EXPECT_EQ(err.str(), "");
+}
+
+TEST(CliTest, PlanOverNothingHasNothingToDo) {
+  std::istringstream in("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n");
+  std::ostringstream out;
+  std::ostringstream err;
+  EXPECT_EQ(run_cli({"plan", "-o", "json", "--now", "2026-01-02T03:04:05Z", "-"}, in, out, err), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("\"findings\""));
+  std::istringstream broken("{");
+  EXPECT_EQ(run_cli({"plan", "-"}, broken, out, err), 2);
+}
+
+TEST(CliTest, PlanRefusesAnUnknownReconcilerAndABadTime) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"plan", "--only", "node.nonsense", "-"}, {"plan", "--now", "yesterday", "-"}}) {
+    std::istringstream in;
+    std::ostringstream out;
+    std::ostringstream err;
+    EXPECT_EQ(run_cli(arguments, in, out, err), 2);
+    EXPECT_NE(err.str(), "");
+  }
+}
+
+TEST(OptionsTest, DebugIsServedOnLoopbackOnly) {
+  for (const char* address : {"", "0", "127.0.0.1:8082", "localhost:0", "[::1]:8082"}) {
+    Options options;
+    options.debug_bind_address = address;
+    EXPECT_TRUE(validate(options).has_value()) << address;
+  }
+  for (const char* address :
+       {":8082", "0.0.0.0:8082", "10.0.0.1:8082", "[::]:8082", "127.0.0.1.example.com:1", "8082"}) {
+    Options options;
+    options.debug_bind_address = address;
+    EXPECT_FALSE(validate(options).has_value()) << address;
+  }
+}
+
+}  // namespace
+}  // namespace gso

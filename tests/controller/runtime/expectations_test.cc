@@ -1,0 +1,122 @@
+// What the stores must still show after a write, and live reads: before a disruption, and where the watch lags.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+
+#include "reconcilers/model/project.h"
+#include "tests/controller/writes/executor_fixture.h"
+
+namespace gso {
+namespace {
+
+using namespace executor_test;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ExpectationsTest : public ExecutorTest {};
+
+TEST_F(ExpectationsTest, AWriteWithoutAnAnswerIsSettledByALiveRead) {
+  script["PATCH"] = [] { return ScriptedAnswer::broken(); };
+  execute({patch("n1", {{"a", "1"}})});
+  EXPECT_FALSE(expectations.current());
+  EXPECT_LE(expectations.next_refresh(), sim.clock.monotonic()) << "at once";
+  script["GET /api/v1/nodes/n1"] = [] {
+    return ScriptedAnswer::json(200, node_json("n1", 7, R"(,"labels":{"a":"1"})"));
+  };
+  EXPECT_EQ(sim.run(expectations.refresh()), std::nullopt);
+  EXPECT_TRUE(expectations.current());
+  EXPECT_EQ(world.nodes.find("n1")->meta.labels.get("a"), "1") << "the store learned it";
+}
+
+TEST_F(ExpectationsTest, TheViewIsNotCurrentUntilTheStoreShowsTheWrite) {
+  execute({patch("n1", {{"a", "1"}})});
+  EXPECT_FALSE(expectations.current());
+  world.nodes.apply(*project_node(node_json("n1", 2)));
+  EXPECT_TRUE(expectations.current());
+}
+
+TEST_F(ExpectationsTest, AStalledWatchIsOvercomeByALiveReadAfterPatience) {
+  execute({patch("n1", {{"a", "1"}})});
+  script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 3)); };
+  EXPECT_EQ(expectations.next_refresh(), sim.clock.monotonic() + 5s);
+  sim.clock.run_for(5s);
+  sim.run(expectations.refresh());
+  EXPECT_TRUE(expectations.current());
+}
+
+TEST_F(ExpectationsTest, ADeletedPodIsWaitedForInTheStore) {
+  const char* pod = R"({"metadata":{"name":"p1","namespace":"gpu-operator","uid":"u1","resourceVersion":"4"}})";
+  world.operand_pods.apply(*project_pod(pod));
+  execute({drop_pod("n1", "p1", "u1")});
+  EXPECT_FALSE(expectations.current());
+  world.operand_pods.erase({"gpu-operator", "p1"});
+  EXPECT_TRUE(expectations.current());
+}
+
+TEST_F(ExpectationsTest, ANodeThatChangedSinceThePlanIsNotDisrupted) {
+  script["GET /api/v1/nodes/n1"] = [] {
+    return ScriptedAnswer::json(200, node_json("n1", 5, R"(,"annotations":{"gpusharing.dev/hold":"true"})"));
+  };
+  const Execution done = execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1")});
+  EXPECT_THAT(writes(), IsEmpty());
+  EXPECT_TRUE(done.replan);
+  EXPECT_EQ(world.nodes.find("n1")->meta.annotations.get("gpusharing.dev/hold"), "true");
+}
+
+TEST_F(ExpectationsTest, AHeartbeatSinceThePlanChangesNothing) {
+  script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 5)); };
+  execute({drop_pod("n1", "p1", "u1")});
+  EXPECT_EQ(writes().size(), 1U);
+}
+
+TEST_F(ExpectationsTest, ANodeDeletedMeanwhileIsNotDisruptedAndTheOthersGoOn) {
+  script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::status(404, "NotFound", "nodes n1 not found"); };
+  execute({drop_pod("n1", "p1", "u1"), drop_pod("n2", "p2", "u2")});
+  EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/p2"));
+  EXPECT_EQ(world.nodes.find("n1"), nullptr);
+}
+TEST_F(ExpectationsTest, ALiveReadThatFindsNothingErasesOnlyWhatTheStoreHeldWhenItWasSent) {
+  const ObjectRef node{"v1", "Node", "", "n1", ""};
+  const ScriptedAnswer gone = ScriptedAnswer::status(404, "NotFound", "nodes n1 not found");
+  struct Case {
+    const char* name;
+    std::function<void()> meanwhile;  // What the watch brings while the GET is under way.
+    bool stays;
+  };
+  const Case cases[] = {
+      {"nothing arrives: it is gone", [] {}, false},
+      {"another object of the name was created", [this] { world.nodes.apply(*project_node(node_json("n1", 8))); },
+       true},
+      {"it goes and comes back, of a lower version than before",
+       [this] {
+         world.nodes.erase({"", "n1"});
+         world.nodes.apply(*project_node(node_json("n1", 2)));
+       },
+       true},
+      {"the watch was first", [this] { world.nodes.erase({"", "n1"}); }, false},
+  };
+  for (const Case& c : cases) {
+    world.nodes.apply(*project_node(node_json("n1", 5)));
+    script["GET /api/v1/nodes/n1"] = [&] {
+      c.meanwhile();
+      return gone;
+    };
+    const k8s::Result<void> read = sim.run(expectations.refresh_one(node));
+    EXPECT_TRUE(read.has_value()) << c.name;
+    EXPECT_EQ(world.nodes.find("n1") != nullptr, c.stays) << c.name;
+  }
+  world.nodes.erase({"", "n1"});
+  script["GET /api/v1/nodes/n1"] = [&] {
+    world.nodes.apply(*project_node(node_json("n1", 9)));
+    return gone;
+  };
+  EXPECT_TRUE(sim.run(expectations.refresh_one(node)).has_value());
+  EXPECT_NE(world.nodes.find("n1"), nullptr) << "it was not there when the GET was sent, and arrived meanwhile";
+}
+
+}  // namespace
+}  // namespace gso

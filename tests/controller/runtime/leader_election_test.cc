@@ -1,0 +1,340 @@
+// Leader election against a Lease held in memory: two candidates, release, expiry, a stopped clock, a slow server.
+#include "controller/runtime/leader_election.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/controller/scripted_transport.h"
+#include "tests/controller/sim_time.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+
+// One Lease with resourceVersions and conflicts, as the API server keeps it.
+struct LeaseServer {
+  Json lease;  // Null: does not exist.
+  int version = 0;
+  int writes = 0;
+  std::function<std::optional<ScriptedAnswer>(const k8s::HttpRequest&)> before;  // An answer instead of the server's.
+  std::function<void(ScriptedAnswer&)> after;                                    // Spoils the server's answer.
+
+  ScriptedAnswer answer(const k8s::HttpRequest& request) {
+    if (before) {
+      if (std::optional<ScriptedAnswer> instead = before(request)) return *std::move(instead);
+    }
+    ScriptedAnswer out = serve(request);
+    if (after) after(out);
+    return out;
+  }
+
+ private:
+  ScriptedAnswer store(Json object, int status) {
+    lease = std::move(object);
+    lease["metadata"]["resourceVersion"] = std::to_string(++version);
+    ++writes;
+    return ScriptedAnswer::json(status, lease.dump());
+  }
+  ScriptedAnswer serve(const k8s::HttpRequest& request) {
+    if (request.method == k8s::Method::post) {
+      if (!lease.is_null()) return ScriptedAnswer::status(409, "AlreadyExists", "leases exists");
+      return store(Json::parse(request.body), 201);
+    }
+    if (lease.is_null()) return ScriptedAnswer::status(404, "NotFound", "leases not found");
+    if (request.method == k8s::Method::get) return ScriptedAnswer::json(200, lease.dump());
+    Json object = Json::parse(request.body);
+    if (object["metadata"].value("resourceVersion", "") != lease["metadata"]["resourceVersion"]) {
+      return ScriptedAnswer::status(409, "Conflict", "the object has been modified");
+    }
+    return store(std::move(object), 200);
+  }
+};
+
+// One candidate with a connection of its own.
+struct Candidate {
+  Candidate(Sim& sim, LeaseServer& server, std::string name, std::uint64_t seed = 1)
+      : transport(&sim.clock,
+                  [&server, this](const k8s::HttpRequest& r) {
+                    return unplugged ? ScriptedAnswer::broken() : server.answer(r);
+                  }),
+        client(&transport, &sim.clock, {}) {
+    LeaderElectionOptions options;
+    options.lease = {"gpu-sharing-operator", "gpu-sharing-operator"};
+    options.identity = std::move(name);
+    options.seed = seed;
+    LeaderElectionEvents events;
+    events.started_leading = [this] { told.emplace_back("started"); };
+    events.stopped_leading = [this] { told.emplace_back("stopped"); };
+    events.new_leader = [this](const std::string& who) { told.push_back("saw " + who); };
+    events.failed = [this](const k8s::Error& error) { errors.push_back(error); };
+    elector = std::make_unique<LeaderElector>(&client, &sim.clock, options, events);
+  }
+  ScriptedTransport transport;
+  k8s::ApiClient client;
+  std::unique_ptr<LeaderElector> elector;
+  bool unplugged = false;
+  std::vector<std::string> told;
+  std::vector<k8s::Error> errors;
+};
+
+class LeaderElectionTest : public testing::Test {
+ protected:
+  Sim sim;
+  LeaseServer server;
+  Candidate one{sim, server, "one", 1};
+  Candidate two{sim, server, "two", 2};
+};
+
+TEST_F(LeaderElectionTest, AMissingLeaseIsCreatedAndHeld) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(1s);
+  EXPECT_TRUE(one.elector->leading());
+  EXPECT_TRUE(one.elector->may_write());
+  const Json spec = server.lease["spec"];
+  EXPECT_EQ(spec["holderIdentity"], "one");
+  EXPECT_EQ(spec["leaseDurationSeconds"], 15);
+  EXPECT_EQ(spec["leaseTransitions"], 0);
+  EXPECT_EQ(spec["acquireTime"], "2026-01-01T00:00:00.000000Z");
+  EXPECT_EQ(one.told, (std::vector<std::string>{"saw one", "started"}));
+}
+
+TEST_F(LeaderElectionTest, TheHolderRenewsEveryRetryPeriodWithOneRequestOnTheLeaseChannel) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(1s);
+  const std::size_t before = one.transport.seen.size();
+  sim.clock.run_for(20s);
+  EXPECT_EQ(one.transport.seen.size() - before, 10U);
+  for (const auto& seen : one.transport.seen) EXPECT_EQ(seen.request.channel, k8s::Channel::lease);
+  EXPECT_EQ(one.transport.lines().back(),
+            "PUT /apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
+  EXPECT_EQ(server.lease["spec"]["acquireTime"], "2026-01-01T00:00:00.000000Z") << "kept over renewals";
+  EXPECT_TRUE(one.elector->may_write());
+}
+
+TEST_F(LeaderElectionTest, TheSecondCandidateStandsByAndTakesOverOnlyAfterTheLeaseDuration) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(1s);
+  sim.start(two.elector->run());
+  sim.clock.run_for(60s);
+  EXPECT_FALSE(two.elector->leading());
+  one.unplugged = true;  // As if it died: its last renewal is at most 2 s old.
+  const MonoTime died = sim.clock.monotonic();
+  ASSERT_TRUE(sim.clock.run_until([&] { return two.elector->leading(); }, 60s));
+  const Duration waited = sim.clock.monotonic() - died;
+  EXPECT_GE(waited, 13s);
+  EXPECT_LE(waited, 15s + 5s);
+  EXPECT_EQ(server.lease["spec"]["holderIdentity"], "two");
+  EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 1);
+  EXPECT_EQ(two.told, (std::vector<std::string>{"saw one", "saw two", "started"}));
+}
+
+TEST_F(LeaderElectionTest, TheOldHolderMayNotWriteLongBeforeTheNewOneMay) {
+  sim.start(one.elector->run());
+  sim.start(two.elector->run());
+  sim.clock.run_for(30s);
+  ASSERT_TRUE(one.elector->leading());
+  one.unplugged = true;
+  bool both = false;
+  MonoTime stopped{};
+  sim.clock.run_until(
+      [&] {
+        both = both || (one.elector->may_write() && two.elector->may_write());
+        if (!one.elector->may_write() && stopped == MonoTime{}) stopped = sim.clock.monotonic();
+        return two.elector->leading();
+      },
+      60s);
+  EXPECT_FALSE(both);
+  EXPECT_FALSE(one.elector->leading()) << "given up at the renew deadline";
+  EXPECT_GE(sim.clock.monotonic() - stopped, 5s) << "lease_duration - renew_deadline, for writes in flight";
+  EXPECT_LE(one.elector->takeover_after(), sim.clock.monotonic());
+}
+
+TEST_F(LeaderElectionTest, ReleaseHandsTheLeaseOverWithoutWaitingForItsDuration) {
+  auto ended = sim.start(one.elector->run());
+  sim.clock.run_for(10s);
+  sim.start(two.elector->run());
+  sim.clock.run_for(10s);
+  one.elector->stop();
+  auto released = sim.start(one.elector->release());
+  const MonoTime then = sim.clock.monotonic();
+  ASSERT_TRUE(sim.clock.run_until([&] { return two.elector->leading(); }, 60s));
+  EXPECT_LE(sim.clock.monotonic() - then, 2s * 2.2) << "one retry of the standby";
+  EXPECT_TRUE(*ended && *released);
+  EXPECT_FALSE(one.elector->may_write());
+  EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 1);
+}
+
+TEST_F(LeaderElectionTest, AReleasedLeaseNamesNobodyForOneSecond) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(1s);
+  one.elector->stop();
+  sim.start(one.elector->release());
+  sim.clock.run_for(1s);
+  EXPECT_EQ(server.lease["spec"]["holderIdentity"], "");
+  EXPECT_EQ(server.lease["spec"]["leaseDurationSeconds"], 1);
+  EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 0);
+}
+
+TEST_F(LeaderElectionTest, ReleaseWaitsForARenewalThatIsOnItsWay) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(1900ms);
+  server.after = [](ScriptedAnswer& answer) { answer.delay = 500ms; };
+  sim.clock.run_for(300ms);  // The renewal of second two is in flight.
+  one.elector->stop();
+  auto released = sim.start(one.elector->release());
+  sim.clock.run_for(2s);
+  EXPECT_TRUE(*released);
+  EXPECT_EQ(server.lease["spec"]["holderIdentity"], "");
+}
+
+TEST_F(LeaderElectionTest, OneThatNeverLedReleasesNothing) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(1s);
+  const int writes = server.writes;
+  two.elector->stop();
+  sim.start(two.elector->release());
+  sim.clock.run_for(500ms);
+  EXPECT_EQ(server.writes, writes);
+}
+
+TEST_F(LeaderElectionTest, ARecordOfASkewedClockIsTimedByOurs) {
+  // The holder's renewTime lies a year ahead; it is dead all the same.
+  server.lease = Json::parse(R"({"metadata":{"name":"gpu-sharing-operator","resourceVersion":"0"},"spec":{
+    "holderIdentity":"ghost","leaseDurationSeconds":15,"renewTime":"2027-01-01T00:00:00.000000Z","leaseTransitions":7}})");
+  sim.start(one.elector->run());
+  sim.clock.run_for(14s);
+  EXPECT_FALSE(one.elector->leading());
+  sim.clock.run_for(6s);
+  EXPECT_TRUE(one.elector->leading());
+  EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 8);
+}
+
+TEST_F(LeaderElectionTest, ASlowServerCostsTheLeadershipAtTheDeadlineNotLater) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(20s);
+  ASSERT_TRUE(one.elector->leading());
+  server.after = [](ScriptedAnswer& answer) { answer.delay = 1h; };
+  server.before = [](const k8s::HttpRequest&) { return ScriptedAnswer::json(200, "{}", 1h); };
+  sim.clock.run_for(9s);
+  EXPECT_TRUE(one.elector->leading());
+  sim.clock.run_for(2s);
+  EXPECT_FALSE(one.elector->may_write());
+  EXPECT_FALSE(one.elector->leading());
+}
+
+TEST_F(LeaderElectionTest, AFewFailedRenewalsAreSurvived) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(20s);
+  one.unplugged = true;
+  sim.clock.run_for(7s);
+  EXPECT_TRUE(one.elector->may_write());
+  one.unplugged = false;
+  sim.clock.run_for(4s);
+  EXPECT_TRUE(one.elector->may_write());
+  EXPECT_EQ(one.told, (std::vector<std::string>{"saw one", "started"}));
+  EXPECT_FALSE(one.errors.empty());
+}
+
+TEST_F(LeaderElectionTest, ARenewalWhoseAnswerWasLostIsRecognisedAsOurs) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(20s);
+  bool once = true;
+  server.after = [&](ScriptedAnswer& answer) {
+    if (std::exchange(once, false)) answer = ScriptedAnswer::broken();
+  };
+  sim.clock.run_for(10s);
+  EXPECT_TRUE(one.elector->may_write());
+  EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 0);
+}
+
+TEST_F(LeaderElectionTest, ALeaseTakenByForceIsGivenUpAtOnce) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(20s);
+  server.lease["spec"]["holderIdentity"] = "thief";
+  server.lease["metadata"]["resourceVersion"] = std::to_string(++server.version);
+  sim.clock.run_for(2s);
+  EXPECT_FALSE(one.elector->leading());
+  EXPECT_FALSE(one.elector->may_write());
+}
+
+TEST_F(LeaderElectionTest, APausedProcessMayNotWriteWhenItWakes) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(20s);
+  ASSERT_TRUE(one.elector->may_write());
+  // SIGSTOP: time passes, nothing of ours runs, nobody else takes the lease.
+  const MonoTime renewed = one.transport.seen.back().at;
+  server.before = [](const k8s::HttpRequest&) { return ScriptedAnswer::json(200, "{}", 1h); };
+  sim.clock.run_for(60s);
+  EXPECT_FALSE(one.elector->may_write());
+  EXPECT_LE(one.elector->takeover_after(), renewed + 15s);
+  server.before = nullptr;
+  sim.clock.run_for(10s);
+  EXPECT_TRUE(one.elector->may_write()) << "nobody took it: ours again";
+  EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 0);
+}
+
+TEST_F(LeaderElectionTest, LosingTheRaceForAFreeLeaseIsNoError) {
+  server.before = [&](const k8s::HttpRequest& request) -> std::optional<ScriptedAnswer> {
+    if (request.method == k8s::Method::post) return ScriptedAnswer::status(409, "AlreadyExists", "exists");
+    return std::nullopt;
+  };
+  sim.start(one.elector->run());
+  sim.clock.run_for(1s);
+  EXPECT_FALSE(one.elector->leading());
+  EXPECT_TRUE(one.errors.empty());
+}
+
+TEST_F(LeaderElectionTest, ForbiddenIsToldAndRetried) {
+  server.before = [](const k8s::HttpRequest&) {
+    return ScriptedAnswer::status(403, "Forbidden", "leases is forbidden");
+  };
+  sim.start(one.elector->run());
+  sim.clock.run_for(30s);
+  EXPECT_FALSE(one.elector->leading());
+  ASSERT_GE(one.errors.size(), 5U);
+  EXPECT_EQ(one.errors.front().reason, k8s::Reason::forbidden);
+  server.before = nullptr;
+  sim.clock.run_for(10s);
+  EXPECT_TRUE(one.elector->leading());
+}
+
+TEST(LeaderElectionOptionsTest, RelationsBetweenDurationsAreChecked) {
+  struct Case {
+    const char* name;
+    Duration lease;
+    Duration renew;
+    Duration retry;
+    const char* message;  // Empty: valid.
+  };
+  const Case cases[] = {
+      {"the defaults", 15s, 10s, 2s, ""},
+      {"lease not longer than the deadline", 10s, 10s, 2s,
+       "lease-duration 10s must be greater than renew-deadline 10s"},
+      {"deadline not longer than 1.2 retries", 15s, 2400ms, 2s,
+       "renew-deadline 2.4s must be greater than retry-period 2s times 1.2"},
+      {"lease of a broken second", 1900ms, 1800ms, 500ms, "lease-duration 1.9s must be whole seconds"},
+      {"lease under a second", 900ms, 500ms, 100ms, "lease-duration 900ms must be at least 1s"},
+      {"retry of zero", 15s, 10s, 0s, "retry-period 0s must be greater than 0"},
+  };
+  for (const Case& c : cases) {
+    LeaderElectionOptions options;
+    options.lease = {"ns", "name"};
+    options.identity = "me";
+    options.lease_duration = c.lease;
+    options.renew_deadline = c.renew;
+    options.retry_period = c.retry;
+    const k8s::Result<void> valid = validate(options);
+    EXPECT_EQ(valid.has_value() ? "" : valid.error().message, c.message) << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace gso

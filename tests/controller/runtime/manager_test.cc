@@ -1,0 +1,306 @@
+// The whole operator on the simulated API server: when it may plan, what it watches, leader changes, stops and crashes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "controller/config/logging.h"
+#include "controller/runtime/manager.h"
+#include "controller/runtime/run_operator.h"
+#include "tests/controller/operators.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
+
+sim::FaultRule always(sim::Fault fault, const std::string& resource) {
+  sim::FaultRule rule;
+  rule.fault = fault;
+  rule.resource = resource;
+  return rule;
+}
+
+TEST_F(ManagerTest, WithoutAnyOfOurCrdsItSyncsLeadsAndFallsSilent) {
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->leading && a.view->idle; }));
+  run(5min);
+  const std::size_t before = writes.size();
+  run(40min);
+  EXPECT_EQ(writes.size(), before) << writes.back();
+  EXPECT_FALSE(lease_writes.empty());
+  EXPECT_EQ(a.metric("leader_election_master_status", {{"name", "gpu-sharing-operator"}}), 1);
+  EXPECT_EQ(a.metric("gpusharing_watches", {{"resource", "sharingpolicies"}}), 0) << "absent by discovery";
+  EXPECT_EQ(a.metric("gpusharing_watch_synced", {{"resource", "sharingpolicies"}}), 1);
+}
+
+TEST_F(ManagerTest, WithOurCrdsTheDefaultPolicyIsCreatedOnce) {
+  install_crds();
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return server.get(kPolicies, {"", "default"}).has_value(); }));
+  run(1h);
+  EXPECT_EQ(created_policies(), 1U);
+}
+
+TEST_F(ManagerTest, AMissingNamespaceOfTheLeaseIsSaidOnceInTheLogAndByTheReadinessProbe) {
+  Runtime runtime;
+  runtime.transport = &a.transport;
+  runtime.clock = &sim.clock;
+  runtime.view = std::make_shared<RuntimeView>();
+  runtime.metrics = a.metrics;
+  runtime.seed = 7;
+  runtime.log = std::make_shared<Logger>(
+      LogFormat::text, LogLevel::info, [this] { return sim.clock.now(); },
+      [this](const std::string& line) { a.log += line + "\n"; });
+  a.options.namespace_ = "elsewhere";
+  Manager manager(runtime, a.options, sim.io.get_executor());
+  manager.start();
+  run(50s);
+  const ProbeAnswer ready = manager.ready();
+  EXPECT_FALSE(ready.ok);
+  EXPECT_THAT(ready.text, HasSubstr("Lease elsewhere/gpu-sharing-operator cannot be created"));
+  EXPECT_THAT(ready.text, HasSubstr("namespace elsewhere does not exist; create it, or name"));
+  EXPECT_THAT(a.log, HasSubstr("namespace elsewhere does not exist"));
+  EXPECT_EQ(a.log.find("WARN"), a.log.rfind("WARN")) << a.log;
+  create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"elsewhere"}})");
+  EXPECT_TRUE(eventually([&] { return manager.ready().ok && manager.leading(); }));
+  EXPECT_THAT(a.log, HasSubstr("Over: Lease could not be acquired or renewed"));
+  sim.run(end(&manager));
+}
+
+TEST_F(ManagerTest, CrdsThatAppearLaterAreFoundWithinTheDiscoveryPeriod) {
+  a.start(sim);
+  run(5min);
+  install_crds();
+  EXPECT_TRUE(eventually([&] { return created_policies() == 1; }, 35s));
+}
+
+TEST_F(ManagerTest, NothingIsWrittenBeforeEveryStoreThatIsReadHasSynced) {
+  install_crds();
+  a.transport.faults().add(always(sim::Fault::server_error, "nodes"));
+  a.start(sim);
+  run(3min);
+  EXPECT_THAT(writes, IsEmpty()) << writes.front();
+  EXPECT_FALSE(a.view->synced);
+  EXPECT_TRUE(a.view->leading) << "the lease does not wait for the stores";
+  a.transport.faults().clear();
+  EXPECT_TRUE(eventually([&] { return created_policies() == 1; }));
+}
+
+TEST_F(ManagerTest, OneForbiddenKindStopsOnlyTheReconcilersThatReadIt) {
+  install_crds();
+  a.transport.faults().add(always(sim::Fault::forbidden, "sharingrollouts"));
+  a.start(sim);
+  run(3min);
+  EXPECT_FALSE(a.view->synced);
+  EXPECT_EQ(a.metric("controller_runtime_reconcile_total", {{"controller", "sharing.rollout"}, {"result", "success"}}),
+            0);
+  EXPECT_GT(a.metric("controller_runtime_reconcile_total", {{"controller", "sharing.rollout"}, {"result", "requeue"}}),
+            0);
+  EXPECT_GT(a.metric("controller_runtime_reconcile_total", {{"controller", "node.labels"}, {"result", "success"}}), 0);
+  EXPECT_GT(a.metric("gpusharing_watch_failures_total", {{"resource", "sharingrollouts"}, {"reason", "forbidden"}}), 0);
+  EXPECT_THAT(a.log, HasSubstr("sharingrollouts"));
+}
+
+TEST_F(ManagerTest, WatchesFollowTheDaemonSetsThatAreDiscovered) {
+  create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}})");
+  create_plugin("gpu-operator");
+  a.start(sim);
+  const auto pods = [&] { return a.metric("gpusharing_watches", {{"resource", "pods"}}); };
+  const auto maps = [&] { return a.metric("gpusharing_watches", {{"resource", "configmaps"}}); };
+  ASSERT_TRUE(eventually([&] { return a.view->synced; }));
+  EXPECT_EQ(pods(), 1);
+  EXPECT_EQ(maps(), 2) << "the plugin's and our own";
+  const std::size_t streams = server.open_watches();
+  create_plugin("other");
+  run(5s);
+  EXPECT_EQ(pods(), 2);
+  EXPECT_EQ(maps(), 3);
+  EXPECT_TRUE(a.view->synced);
+  remove("/apis/apps/v1/namespaces/other/daemonsets/nvidia-device-plugin-daemonset");
+  run(5s);
+  EXPECT_EQ(pods(), 1);
+  EXPECT_EQ(server.open_watches(), streams);
+}
+
+TEST_F(ManagerTest, ANamespaceThatMayNotBeReadIsToldByEventAndTheRestIsReady) {
+  create_plugin("gpu-operator");
+  a.transport.faults().add(always(sim::Fault::forbidden, "pods"));
+  a.start(sim);
+  run(3min);
+  EXPECT_TRUE(a.view->synced) << "refused is not loading";
+  const auto events = server.list({"events.k8s.io", "v1", "events"});
+  const bool told = std::any_of(events.begin(), events.end(), [](const Json& event) {
+    return event["reason"] == "Forbidden" && event["regarding"]["name"] == "gpu-operator";
+  });
+  EXPECT_TRUE(told);
+  EXPECT_EQ(a.metric("gpusharing_findings", {{"severity", "error"}, {"reason", "Forbidden"}}), 1);
+}
+
+TEST_F(ManagerTest, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelisting) {
+  install_crds();
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  b.start(sim);
+  ASSERT_TRUE(eventually([&] { return b.view->synced; })) << "a warm standby";
+  EXPECT_FALSE(b.view->leading);
+  EXPECT_EQ(b.view->passes, 0U);
+  const std::uint64_t requests = b.transport.requests();
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 10s));
+  EXPECT_TRUE(a.result->has_value());
+  EXPECT_TRUE(a.view->finished);
+  EXPECT_TRUE(eventually([&] { return b.view->leading; }, 5s));
+  EXPECT_LE(b.transport.requests() - requests, 8U) << "nothing but the Lease";
+  run(10min);
+  EXPECT_EQ(created_policies(), 1U);
+}
+
+TEST_F(ManagerTest, AKilledOperatorReleasesNothingAndSendsNothingMore) {
+  a.start(sim);
+  b.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading || b.view->leading; }));
+  OneOperator& leader = a.view->leading ? a : b;
+  OneOperator& standby = a.view->leading ? b : a;
+  run(1min);
+  leader.kill->notify();
+  ASSERT_TRUE(eventually([&] { return leader.result.has_value(); }, 10s));
+  EXPECT_EQ(leader.result->error().reason, k8s::Reason::cancelled);
+  const std::uint64_t requests = leader.transport.requests();
+  run(10s);
+  EXPECT_FALSE(standby.view->leading);
+  EXPECT_TRUE(eventually([&] { return standby.view->leading; }, 12s));
+  EXPECT_EQ(leader.transport.requests(), requests);
+}
+
+TEST_F(ManagerTest, ACrashPointEndsItAfterThatWriteAndANewOneGoesOn) {
+  install_crds();
+  a.hooks.crash_after_write = [](std::uint64_t n, const PlannedAction&) { return n == 1; };
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }));
+  EXPECT_EQ(a.result->error().reason, k8s::Reason::cancelled);
+  EXPECT_EQ(a.view->writes, 1U);
+  EXPECT_EQ(server.get(kLeases, {"gpu-sharing-operator", "gpu-sharing-operator"})->at("spec").at("holderIdentity"),
+            "a");
+  b.start(sim);
+  EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }));
+  EXPECT_TRUE(server.get(kPolicies, {"", "default"}).has_value());
+  EXPECT_EQ(created_policies(), 1U);
+}
+
+TEST_F(ManagerTest, ALeaderThatIsCutOffStopsWritingStandsByAndLeadsAgain) {
+  install_crds();
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  a.transport.set_connected(false);
+  run(11s);
+  EXPECT_FALSE(a.view->leading);
+  EXPECT_FALSE(a.result.has_value()) << "it goes on as a standby";
+  a.transport.set_connected(true);
+  EXPECT_TRUE(eventually([&] { return a.view->leading; }, 1min));
+}
+
+TEST_F(ManagerTest, ExitOnLeaseLossEndsIt) {
+  a.options.exit_on_lease_loss = true;
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading; }));
+  a.transport.set_connected(false);
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 1min));
+  EXPECT_EQ(a.result->error().reason, k8s::Reason::unavailable);
+}
+
+TEST_F(ManagerTest, ADryRunWritesNothingNotEvenTheLease) {
+  install_crds();
+  a.options.dry_run = true;
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->passes > 0; }));
+  run(10min);
+  EXPECT_THAT(writes, IsEmpty());
+  EXPECT_THAT(lease_writes, IsEmpty());
+  EXPECT_THAT(a.log, HasSubstr("Would act (dry run)"));
+}
+
+TEST_F(ManagerTest, AServerThatIsNotThereIsWaitedFor) {
+  a.transport.set_connected(false);
+  a.start(sim);
+  run(5min);
+  EXPECT_FALSE(a.result.has_value());
+  a.transport.set_connected(true);
+  EXPECT_TRUE(eventually([&] { return a.view->synced && a.view->leading; }, 1min));
+}
+
+TEST_F(ManagerTest, AStopWhileNothingCanBeReachedStillEnds) {
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading; }));
+  a.transport.set_connected(false);
+  a.stop->notify();
+  EXPECT_TRUE(eventually([&] { return a.result.has_value(); }, 30s));
+  EXPECT_TRUE(a.result->has_value());
+}
+
+TEST_F(ManagerTest, ContradictingOptionsAreRefusedAtOnce) {
+  a.options.renew_deadline = 20s;
+  a.start(sim);
+  run(1s);
+  ASSERT_TRUE(a.result.has_value());
+  EXPECT_EQ(a.result->error().reason, k8s::Reason::invalid);
+  EXPECT_THAT(a.result->error().message, HasSubstr("renew-deadline"));
+}
+
+Json debug(OneOperator& one, const std::string& path, bool put = false, int status = 200) {
+  const DebugAnswer answer = one.view->debug({path, put});
+  EXPECT_EQ(answer.status, status) << path << ": " << answer.json;
+  return Json::parse(answer.json, nullptr, false);
+}
+
+TEST_F(ManagerTest, DebugShowsStoresQueueAndNodesAndSetsTheLogLevel) {
+  create("/api/v1/nodes",
+         R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"bare","labels":{"nvidia.com/gpu.count":"4"}}})");
+  a.start(sim);
+  EXPECT_TRUE(sim.clock.run_until([&] { return a.view->synced && a.view->passes > 0; }, 1min));
+  const Json cache = debug(a, "/debug/cache");
+  EXPECT_EQ(cache["synced"], true);
+  const auto nodes =
+      std::ranges::find_if(cache["stores"], [](const Json& store) { return store["resource"] == "nodes"; });
+  ASSERT_NE(nodes, cache["stores"].end());
+  EXPECT_EQ((*nodes)["objects"], 2);
+  EXPECT_GT((*nodes)["bytes"], 2 * 100);
+  EXPECT_GT(a.metric("gpusharing_store_bytes", {{"resource", "nodes"}}), 200);
+  EXPECT_EQ(debug(a, "/debug/queue")["leading"], true);
+  EXPECT_EQ(debug(a, "/debug/nodes/bare")["state"], "NoPlugin");
+  debug(a, "/debug/nodes/nobody", false, 404);
+  debug(a, "/debug/other", false, 404);
+  debug(a, "/debug/cache", true, 405);
+  EXPECT_EQ(debug(a, "/debug/log-level")["level"], "debug");
+  EXPECT_EQ(debug(a, "/debug/log-level/warn", true)["level"], "warn");
+  debug(a, "/debug/log-level/loud", true, 400);
+  EXPECT_EQ(debug(a, "/debug/log-level")["level"], "warn");
+}
+
+TEST_F(ManagerTest, AStandbyAssessesNoNodeAndNamesWhoDoes) {
+  create("/api/v1/nodes",
+         R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"bare","labels":{"nvidia.com/gpu.count":"4"}}})");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->passes > 0; }));
+  b.start(sim);
+  ASSERT_TRUE(eventually([&] { return b.view->synced; }));
+  run(5s);
+  EXPECT_EQ(debug(b, "/debug/nodes/bare", false, 503)["error"], "this replica stands by; ask the leader, a");
+  EXPECT_EQ(debug(b, "/debug/queue")["leading"], false);
+  EXPECT_EQ(debug(b, "/debug/queue")["leader"], "a");
+  EXPECT_EQ(debug(b, "/debug/cache")["leading"], false);
+  EXPECT_EQ(debug(a, "/debug/nodes/bare")["state"], "NoPlugin");
+}
+
+}  // namespace
+}  // namespace gso

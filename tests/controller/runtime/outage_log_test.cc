@@ -1,0 +1,100 @@
+// One line when something begins to fail, a reminder a minute, one line when it is over.
+#include "controller/runtime/outage_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/controller/sim_time.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class OutageLogTest : public testing::Test {
+ protected:
+  std::vector<std::string> said() { return std::exchange(lines_, {}); }
+  void watches_fail(const k8s::Error& error) {
+    for (const char* resource : {"nodes", "daemonsets", "pods of gpu-operator"}) {
+      outages.failed("Watch failed", resource, error);
+    }
+  }
+
+  Sim sim;
+  OutageLog outages{&sim.clock, std::make_shared<Logger>(
+                                    LogFormat::text, LogLevel::info, [this] { return sim.clock.now(); },
+                                    [this](const std::string& line) { lines_.push_back(line); })};
+  const k8s::Error unreachable{k8s::Reason::transport, 0, "cannot connect"};
+  const k8s::Error forbidden{k8s::Reason::forbidden, 403, "pods is forbidden"};
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+TEST_F(OutageLogTest, AServerThatIsAwayIsOneLineThenOneAMinuteWithACountThenOne) {
+  watches_fail(unreachable);
+  EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("API server cannot be reached"), HasSubstr("cannot connect"))));
+  for (int second = 0; second < 59; ++second) {
+    sim.clock.run_for(1s);
+    outages.answered(0);
+    watches_fail(unreachable);
+  }
+  EXPECT_THAT(said(), IsEmpty());
+  sim.clock.run_for(1s);
+  watches_fail(unreachable);
+  EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("cannot be reached, still"), HasSubstr("failures=181"),
+                                        HasSubstr("for=1m0s"))));
+  sim.clock.run_for(5s);
+  outages.answered(200);
+  outages.answered(200);
+  EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("Over: API server cannot be reached"), HasSubstr("after=1m5s"))));
+  sim.clock.run_for(10min);
+  watches_fail(unreachable);
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("API server cannot be reached")));
+}
+
+TEST_F(OutageLogTest, AnAddressThatCannotServeAnybodyIsOneLine) {
+  watches_fail({k8s::Reason::invalid, 0, "its address must be https://10.0.0.1:6443, not http://10.0.0.1:6443"});
+  outages.answered(0);
+  watches_fail({k8s::Reason::invalid, 0, "its address must be https://10.0.0.1:6443, not http://10.0.0.1:6443"});
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("must be https://10.0.0.1:6443")));
+  watches_fail({k8s::Reason::invalid, 400, "no such field"});
+  EXPECT_THAT(said(), testing::SizeIs(3)) << "what the server itself refuses concerns one resource";
+}
+
+TEST_F(OutageLogTest, WhatComesAndGoesEveryFewSecondsIsNotALineEach) {
+  for (int second = 0; second < 300; ++second) {
+    watches_fail(unreachable);
+    outages.answered(200);
+    sim.clock.run_for(1s);
+  }
+  EXPECT_LE(said().size(), 10U);
+}
+
+TEST_F(OutageLogTest, RefusedCredentialsAreOneOutageAndForbiddenKindsOneEach) {
+  const k8s::Error stale{k8s::Reason::unauthorized, 401, "Unauthorized (HTTP 401)"};
+  watches_fail(stale);
+  outages.failed("Lease could not be acquired or renewed", "Lease ops/operator", stale);
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("refuses our credentials")));
+  outages.answered(401);
+  EXPECT_THAT(said(), IsEmpty());
+  outages.answered(403);
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("Over: API server refuses our credentials")));
+  watches_fail(forbidden);
+  watches_fail(forbidden);
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("subject=nodes"), HasSubstr("subject=daemonsets"),
+                                  HasSubstr("pods of gpu-operator")));
+  outages.worked("Watch failed", "nodes");
+  outages.worked("Watch failed", "nodes");
+  EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("Over: Watch failed"), HasSubstr("subject=nodes"))));
+}
+
+}  // namespace
+}  // namespace gso

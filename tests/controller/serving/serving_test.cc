@@ -1,0 +1,289 @@
+// Metrics text, log lines, and the health server over a real loopback socket.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "controller/config/logging.h"
+#include "controller/serving/http_server.h"
+#include "controller/serving/metrics.h"
+#include "tests/controller/sim_time.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+// The complaints of a strict reader of the Prometheus text format.
+std::vector<std::string> complaints(const std::string& page) {
+  static const std::regex kSample(R"(^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{([a-zA-Z_][a-zA-Z0-9_]*="(\\.|[^"\\])*",?)*\})? )"
+                                  R"((-?[0-9.]+(e[+-]?[0-9]+)?|NaN|[+-]Inf)$)");
+  static const std::regex kType(R"(^# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge|histogram)$)");
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  std::set<std::string> families;
+  std::string family;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (line.starts_with("# HELP ") || line == "# EOF") continue;
+    if (std::regex_match(line, match, kType)) {
+      family = match[1];
+      if (!families.insert(family).second) out.push_back("family twice: " + family);
+    } else if (!std::regex_match(line, match, kSample)) {
+      out.push_back("no sample: " + line);
+    } else if (!std::string(match[1]).starts_with(family)) {
+      out.push_back("outside its family: " + line);
+    } else if (!seen.insert(std::string(match[1]) + std::string(match[2])).second) {
+      out.push_back("series twice: " + line);
+    }
+  }
+  if (!page.empty() && page.back() != '\n') out.emplace_back("no line feed at the end");
+  return out;
+}
+
+TEST(MetricsTest, CountersGaugesAndHistogramsAreValidText) {
+  Metrics metrics;
+  metrics.add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});
+  metrics.add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}}, 2);
+  metrics.set("gpusharing_nodes", {{"state", "odd \"quotes\"\\ and\nline"}}, 3);
+  metrics.observe("workqueue_work_duration_seconds", {{"name", "fleet"}, {"controller", "fleet"}}, 0.5);
+  metrics.observe("workqueue_work_duration_seconds", {{"name", "fleet"}, {"controller", "fleet"}}, 1e9);
+  fill_process_metrics(metrics);
+  const std::string page = metrics.render(Metrics::Format::prometheus);
+  EXPECT_THAT(complaints(page), testing::IsEmpty()) << page;
+  EXPECT_THAT(page, HasSubstr("workqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 3\n"));
+  EXPECT_THAT(page,
+              HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"0.1\"} 0\n"));
+  EXPECT_THAT(page,
+              HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"1\"} 1\n"));
+  EXPECT_THAT(page,
+              HasSubstr("workqueue_work_duration_seconds_bucket{name=\"fleet\",controller=\"fleet\",le=\"+Inf\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_count{name=\"fleet\",controller=\"fleet\"} 2\n"));
+  EXPECT_THAT(page, Not(HasSubstr("gpusharing_rollouts"))) << "a family without series is left out";
+  EXPECT_GT(metrics.value("process_resident_memory_bytes"), 1e6);
+}
+
+TEST(MetricsTest, OpenMetricsDropsTotalFromTheFamilyAndEndsWithEof) {
+  Metrics metrics;
+  metrics.add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});
+  const std::string page = metrics.render(Metrics::Format::openmetrics);
+  EXPECT_THAT(
+      page, HasSubstr("# TYPE workqueue_adds counter\nworkqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 1\n"));
+  EXPECT_TRUE(page.ends_with("# EOF\n"));
+  EXPECT_THAT(complaints(page), testing::IsEmpty());
+}
+
+TEST(MetricsTest, ABucketHoldsItsUpperBound) {
+  Metrics metrics;
+  metrics.observe("gpusharing_plan_seconds", {}, 0.005);
+  EXPECT_THAT(metrics.render(Metrics::Format::prometheus),
+              HasSubstr("gpusharing_plan_seconds_bucket{le=\"0.005\"} 1\n"));
+}
+
+TEST(MetricsTest, TheCatalogFollowsTheNamingRules) {
+  for (const Metrics::Family& family : metrics_catalog()) {
+    EXPECT_EQ(family.type == Metrics::Type::counter, family.name.ends_with("_total")) << family.name;
+    EXPECT_EQ(family.type == Metrics::Type::histogram, !family.buckets.empty()) << family.name;
+    EXPECT_TRUE(std::is_sorted(family.buckets.begin(), family.buckets.end())) << family.name;
+    EXPECT_FALSE(family.help.empty()) << family.name;
+  }
+}
+
+TEST(MetricsTest, AnUndeclaredFamilyOrLabelIsAProgrammingError) {
+  Metrics metrics;
+  EXPECT_DEATH(metrics.add("nonsense_total"), "no such family");
+  EXPECT_DEATH(metrics.add("workqueue_adds_total", {{"queue", "fleet"}}), "labels differ");
+  EXPECT_DEATH(metrics.set("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}}, 1), "another type");
+}
+
+TEST(LoggingTest, JsonLinesParseWhateverTheTextsHold) {
+  const auto now = *k8s::parse_rfc3339("2026-01-02T03:04:05.678Z");
+  const std::string odd = "quote \" backslash \\ newline \n tab \t bell \x07 bad utf8 \xff\xc3 é";
+  const std::string line = format_record(LogFormat::json, LogLevel::warning, now, "Watch failed",
+                                         {{"error", odd}, {"count", 3}, {"share", 0.5}, {"leading", true}});
+  const auto parsed = nlohmann::json::parse(line);
+  EXPECT_EQ(parsed["time"], "2026-01-02T03:04:05.678Z");
+  EXPECT_EQ(parsed["level"], "warn");
+  EXPECT_EQ(parsed["msg"], "Watch failed");
+  EXPECT_EQ(parsed["count"], 3);
+  EXPECT_EQ(parsed["share"], 0.5);
+  EXPECT_EQ(parsed["leading"], true);
+  EXPECT_THAT(parsed["error"].get<std::string>(), HasSubstr("newline \n tab \t bell"));
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+}
+
+TEST(LoggingTest, TextLinesQuoteOnlyWhereNeeded) {
+  const auto now = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
+  EXPECT_EQ(format_record(LogFormat::text, LogLevel::info, now, "Wrote", {{"node", "n1"}, {"detail", "a b"}, {"n", 2}}),
+            "2026-01-02T03:04:05.000Z INFO  Wrote node=n1 detail=\"a b\" n=2");
+}
+
+TEST(LoggingTest, SecretsAreHiddenByName) {
+  for (const char* key : {"token", "bearerToken", "clientSecret", "password"}) {
+    EXPECT_THAT(format_record(LogFormat::json, LogLevel::info, {}, "x", {{key, "s3cr3t"}}), Not(HasSubstr("s3cr3t")));
+  }
+}
+
+TEST(LoggingTest, LevelsBelowTheChosenOneAreDropped) {
+  std::vector<std::string> lines;
+  Logger log(
+      LogFormat::text, LogLevel::warning, [] { return k8s::WallTime{}; },
+      [&](const std::string& line) { lines.push_back(line); });
+  log.info("no");
+  log.warning("yes");
+  log.error("yes");
+  EXPECT_EQ(lines.size(), 2U);
+  log.set_level(LogLevel::debug);
+  log.debug("yes, from now on");
+  EXPECT_EQ(lines.size(), 3U);
+  Logger::silent()->error("nothing");
+}
+
+// A health server on the real clock and a loopback port, and clients on the same thread (asio is built for one).
+class HealthServerTest : public testing::Test {
+ protected:
+  void start(HealthServerOptions options) {
+    options.address = "127.0.0.1:0";
+    metrics->add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});
+    HealthRoutes routes{.ready = [this] { return ready; }, .live = [] { return ProbeAnswer{}; }, .metrics = metrics};
+    routes.debug = debug;
+    server = std::make_unique<HealthServer>(io.get_executor(), clock.get(), options, std::move(routes));
+    ASSERT_TRUE(server->listen().has_value());
+    port = server->port();
+    ASSERT_GT(port, 0);
+    boost::asio::co_spawn(io, server->run(), [this](const std::exception_ptr& error) { ended = error == nullptr; });
+  }
+  void TearDown() override {
+    if (server == nullptr) return;
+    server->stop();
+    io.run();
+    EXPECT_TRUE(ended);
+  }
+  // Sends bytes on a fresh connection and reads to its end.
+  std::string exchange(const std::string& request) {
+    std::string answer;
+    bool done = false;
+    boost::asio::co_spawn(io, send_and_read(static_cast<std::uint16_t>(port), request, &answer),
+                          [&done](const std::exception_ptr&) { done = true; });
+    while (!done) io.run_one();
+    return answer;
+  }
+  static boost::asio::awaitable<void> send_and_read(std::uint16_t port, std::string request, std::string* answer) {
+    const auto executor = co_await boost::asio::this_coro::executor;
+    boost::asio::ip::tcp::socket socket(executor);
+    const auto quiet = boost::asio::as_tuple(boost::asio::use_awaitable);
+    const boost::asio::ip::tcp::endpoint server(boost::asio::ip::make_address("127.0.0.1"), port);
+    co_await socket.async_connect(server, quiet);
+    co_await boost::asio::async_write(socket, boost::asio::buffer(request), quiet);
+    co_await boost::asio::async_read(socket, boost::asio::dynamic_buffer(*answer), quiet);
+  }
+  std::string get(const std::string& path, const std::string& headers = "") {
+    return exchange("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers + "\r\n");
+  }
+
+  boost::asio::io_context io{1};
+  std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
+  std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
+  std::unique_ptr<HealthServer> server;
+  ProbeAnswer ready;
+  std::function<DebugAnswer(const DebugRequest&)> debug;  // Null: off.
+  int port = 0;
+  bool ended = false;
+};
+
+TEST_F(HealthServerTest, ProbesAnswerTheirState) {
+  ready = {false, "pods of gpu-operator not synced"};
+  start({});
+  EXPECT_THAT(get("/healthz"), HasSubstr("HTTP/1.1 200 OK"));
+  EXPECT_THAT(get("/livez?verbose"), HasSubstr("HTTP/1.1 200 OK"));
+  const std::string answer = get("/readyz");
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 500"));
+  EXPECT_THAT(answer, HasSubstr("pods of gpu-operator not synced"));
+}
+
+TEST_F(HealthServerTest, MetricsComeInTheFormThatIsAskedFor) {
+  start({});
+  EXPECT_THAT(get("/metrics"), HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  EXPECT_THAT(get("/metrics"), HasSubstr("workqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 1"));
+  EXPECT_THAT(get("/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n"), HasSubstr("# EOF"));
+}
+
+TEST_F(HealthServerTest, EverythingElseIsRefusedPolitely) {
+  start({});
+  EXPECT_THAT(get("/debug"), HasSubstr("HTTP/1.1 404"));
+  EXPECT_THAT(exchange("POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
+              HasSubstr("HTTP/1.1 405"));
+  EXPECT_THAT(exchange("nonsense\r\n\r\n"), HasSubstr("HTTP/1.1 400"));
+  EXPECT_THAT(get("/" + std::string(20'000, 'a')), Not(HasSubstr("200 OK"))) << "a header without end";
+  EXPECT_THAT(exchange("HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), HasSubstr("200 OK"));
+  EXPECT_THAT(get("/healthz"), HasSubstr("HTTP/1.1 200 OK")) << "and it still serves";
+}
+
+TEST_F(HealthServerTest, DebugIsServedWhereItIsOnAndItsPutsAreNotOthers) {
+  debug = [](const DebugRequest& request) {
+    return DebugAnswer{request.put ? 201 : 200, std::string(request.path) + "\n"};
+  };
+  start({});
+  EXPECT_THAT(get("/debug/nodes/n?x=1"),
+              testing::AllOf(HasSubstr("200 OK"), HasSubstr("application/json"), HasSubstr("\r\n/debug/nodes/n\n")));
+  const std::string end = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+  EXPECT_THAT(exchange("PUT /debug/log-level/debug" + end), HasSubstr("HTTP/1.1 201"));
+  EXPECT_THAT(exchange("PUT /metrics" + end), HasSubstr("HTTP/1.1 405"));
+  EXPECT_THAT(exchange("DELETE /debug/cache" + end), HasSubstr("HTTP/1.1 405"));
+}
+
+TEST_F(HealthServerTest, AKeptAliveConnectionServesMoreThanOneRequest) {
+  start({});
+  const std::string one = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+  const std::string last = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  const std::string answer = exchange(one + one + last);
+  std::size_t answers = 0;
+  for (std::size_t at = answer.find("200 OK"); at != std::string::npos; at = answer.find("200 OK", at + 1)) ++answers;
+  EXPECT_EQ(answers, 3U);
+}
+
+TEST_F(HealthServerTest, ASilentClientIsClosedAtItsDeadline) {
+  HealthServerOptions options;
+  options.request_timeout = 100ms;
+  start(options);
+  EXPECT_EQ(exchange("GET /heal"), "") << "read ends because the server closed";
+}
+
+TEST(HealthServerAddressTest, AddressesThatCannotBeServedAreNamed) {
+  Sim sim;
+  for (const char* address : {"", "8080", "127.0.0.1:x", "nowhere.example:1", "127.0.0.1:70000"}) {
+    HealthServer server(sim.io.get_executor(), &sim.clock, {.address = address}, {});
+    const k8s::Result<void> listening = server.listen();
+    ASSERT_FALSE(listening.has_value()) << address;
+    EXPECT_EQ(listening.error().reason, k8s::Reason::invalid) << address;
+  }
+  HealthServer first(sim.io.get_executor(), &sim.clock, {.address = "127.0.0.1:0"}, {});
+  ASSERT_TRUE(first.listen().has_value());
+  HealthServer second(sim.io.get_executor(), &sim.clock, {.address = "127.0.0.1:" + std::to_string(first.port())}, {});
+  const k8s::Result<void> taken = second.listen();
+  ASSERT_FALSE(taken.has_value());
+  EXPECT_THAT(taken.error().message, HasSubstr("cannot listen on 127.0.0.1:"));
+}
+
+}  // namespace
+}  // namespace gso

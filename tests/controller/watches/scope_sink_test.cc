@@ -1,0 +1,77 @@
+// One scope's objects in a store that others write too.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "controller/watches/scoped_watch.h"
+#include "k8sclient/api/object_json.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+std::string padded(std::string json) {
+  json.reserve(json.size() + k8s::kJsonPadding);
+  return json;
+}
+
+std::string pod(int number) {
+  return padded(fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"namespace":"a-namespace-with-a-long-name","name":"a-pod-with-a-long-name-{0}",)"
+      R"("uid":"00000000-0000-0000-0000-{0:012}","resourceVersion":"{0}"}}}})",
+      number));
+}
+
+// A watch that hangs brings the deletion later than a GET that found the object gone: its name must not be needed from
+// the store then.
+TEST(ScopeSink, AnObjectThatLeftTheStoreByAnotherWayIsReleasedAllTheSame) {
+  constexpr int kPods = 64;
+  k8s::Store<Pod> store;
+  ScopeCounts counts;
+  ScopeSink<Pod> first(&store, &counts, &project_pod);
+  ScopeSink<Pod> second(&store, &counts, &project_pod);
+  for (ScopeSink<Pod>* sink : {&first, &second}) {
+    sink->init();
+    for (int i = 0; i < kPods; ++i) ASSERT_TRUE(sink->init_apply(pod(i)));
+    sink->init_done();
+  }
+  for (int i = 0; i < kPods; ++i) store.erase(project_pod(pod(i))->meta.key());
+  EXPECT_EQ(store.size(), 0U);
+  for (int i = 0; i < kPods / 2; ++i) ASSERT_TRUE(first.remove(pod(i)));
+  first.init();
+  first.init_done();
+  EXPECT_EQ(counts.size(), static_cast<std::size_t>(kPods)) << "the other scope holds them";
+  ASSERT_TRUE(second.apply(pod(1)));
+  EXPECT_EQ(store.size(), 1U) << "one that comes back is there again";
+  second.release_all();
+  EXPECT_TRUE(counts.empty());
+  EXPECT_EQ(store.size(), 0U);
+}
+
+// Who ended how stands in the last state alone, which comes with the deletion.
+TEST(ScopeSink, ListenersSeeTheLastStateBeforeAnObjectGoes) {
+  k8s::Store<Pod> store;
+  ScopeCounts counts;
+  ScopeSink<Pod> sink(&store, &counts, &project_pod);
+  std::vector<std::string> seen;
+  store.add_listener([&seen](const k8s::ObjectKey&, const auto&, const auto& pod) {
+    seen.push_back(pod == nullptr                                  ? "gone"
+                   : pod->containers.empty()                       ? "starts"
+                   : pod->containers.front().last_exit_code == 137 ? "killed"
+                                                                   : "other");
+  });
+  sink.init();
+  sink.init_done();
+  ASSERT_TRUE(sink.apply(pod(1)));
+  const std::string last =
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"a-namespace-with-a-long-name","name":"a-pod-with-a-long-name-1",)"
+      R"("uid":"00000000-0000-0000-0000-000000000001","resourceVersion":"9","deletionTimestamp":"2026-03-01T08:00:00Z"},)"
+      R"("status":{"containerStatuses":[{"name":"c","state":{"terminated":{"exitCode":137}}}]}})";
+  ASSERT_TRUE(sink.remove(padded(last)));
+  EXPECT_EQ(seen, (std::vector<std::string>{"starts", "killed", "gone"}));
+}
+
+}  // namespace
+}  // namespace gso

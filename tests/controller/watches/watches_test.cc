@@ -1,0 +1,186 @@
+// Watches by scope on the simulated API server: shared stores, lost scopes, refusals; and how long conditions hold.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/runtime/held_since.h"
+#include "controller/watches/dynamic_watches.h"
+#include "tests/controller/sim_time.h"
+#include "tests/sim/apiserver/api_server.h"
+#include "tests/sim/apiserver/in_process_transport.h"
+#include "tests/sim/apiserver/local_request.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = WatchScope::Kind;
+
+WatchScope config_map(const std::string& ns, const std::string& name) {
+  return {Kind::configmaps, ns, {}, name};
+}
+WatchScope pods(const std::string& ns, const std::string& app) {
+  return {Kind::pods, ns, {{"app", app}}, ""};
+}
+
+class WatchesTest : public testing::Test {
+ protected:
+  WatchesTest() {
+    for (const char* ns : {"one", "two"}) {
+      post("/api/v1/namespaces",
+           std::string(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":")") + ns + "\"}}");
+    }
+    for (const char* name : {"a", "b"}) {
+      post("/api/v1/namespaces/one/configmaps",
+           std::string(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")") + name +
+               R"("},"data":{"k":"v"}})");
+    }
+  }
+  ~WatchesTest() override {
+    watches.stop();
+    tasks.cancel();
+    EXPECT_TRUE(sim.clock.run_until([&] { return tasks.size() == 0; }, 1min));
+  }
+  k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body) {
+    return server.handle(sim::local_request(method, path, body), {});
+  }
+  void post(const std::string& path, const std::string& body) {
+    const k8s::HttpResponse answer = send(k8s::Method::post, path, body);
+    ASSERT_EQ(answer.status, 201) << answer.body;
+  }
+  void post_pod(const std::string& ns, const std::string& name, const std::string& labels) {
+    post("/api/v1/namespaces/" + ns + "/pods", R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name +
+                                                   R"(","labels":)" + labels +
+                                                   R"(},"spec":{"containers":[{"name":"c","image":"i"}]}})");
+  }
+  void fault(sim::Fault fault, const std::string& resource) {
+    sim::FaultRule rule;
+    rule.fault = fault;
+    rule.resource = resource;
+    transport.faults().add(rule);
+  }
+  void want(std::vector<WatchScope> scopes, Duration then = 5s) {
+    watches.want(std::move(scopes));
+    sim.clock.run_for(then);
+  }
+  bool has(const std::string& name) const { return world.configmaps.find(k8s::ObjectKey{"one", name}) != nullptr; }
+
+  Sim sim;
+  sim::ApiServer server{sim.io.get_executor(), sim.clock};
+  sim::InProcessTransport transport{server, {}};
+  k8s::ApiClient client{&transport, &sim.clock, {}};
+  World world;
+  TaskGroup tasks{&sim.clock};
+  int changes = 0;
+  DynamicWatches watches{&client,
+                         &world,
+                         {},
+                         &tasks,
+                         sim.io.get_executor(),
+                         {.changed = [this] { ++changes; }, .failed = [](const WatchScope&, const k8s::Error&) {}}};
+};
+
+TEST_F(WatchesTest, StoresCountAsSyncedAtOnceAndNamespacesSayWhatIsMissing) {
+  watches.want({config_map("one", "a"), pods("two", "x")});
+  EXPECT_TRUE(world.configmaps.synced());
+  EXPECT_EQ(world.unsynced_namespaces, (std::set<std::string>{"one", "two"}));
+  sim.clock.run_for(5s);
+  EXPECT_TRUE(world.unsynced_namespaces.empty());
+  EXPECT_EQ(changes, 3) << "both missing, one missing, none missing";
+  EXPECT_TRUE(has("a"));
+  EXPECT_FALSE(has("b"));
+}
+
+TEST_F(WatchesTest, AScopeThatIsNoLongerWantedKeepsItsObjectsUntilTheNewOneHasSynced) {
+  want({config_map("one", "a")});
+  ASSERT_TRUE(has("a"));
+  fault(sim::Fault::server_error, "configmaps");
+  want({config_map("one", "b")}, 1min);
+  EXPECT_TRUE(has("a")) << "nothing is removed yet";
+  EXPECT_TRUE(world.unsynced_namespaces.contains("one"));
+  transport.faults().clear();
+  sim.clock.run_for(1min);
+  EXPECT_TRUE(has("b"));
+  EXPECT_FALSE(has("a"));
+  EXPECT_EQ(server.open_watches(), 1U);
+}
+
+TEST_F(WatchesTest, AnObjectThatTwoScopesHoldStaysUntilBothHaveLostIt) {
+  post_pod("one", "p", R"({"app":"plugin","tier":"gpu"})");
+  WatchScope by_tier = pods("one", "plugin");
+  by_tier.labels = {{"tier", "gpu"}};
+  want({pods("one", "plugin"), by_tier});
+  ASSERT_NE(world.operand_pods.find(k8s::ObjectKey{"one", "p"}), nullptr);
+  want({by_tier});
+  EXPECT_NE(world.operand_pods.find(k8s::ObjectKey{"one", "p"}), nullptr);
+  send(k8s::Method::del, "/api/v1/namespaces/one/pods/p?gracePeriodSeconds=0", "");
+  sim.clock.run_for(5s);
+  EXPECT_EQ(world.operand_pods.find(k8s::ObjectKey{"one", "p"}), nullptr);
+}
+
+TEST_F(WatchesTest, ARefusedScopeIsReportedAndDoesNotHoldTheOthersBack) {
+  fault(sim::Fault::forbidden, "pods");
+  want({config_map("one", "a"), pods("two", "x")});
+  EXPECT_TRUE(has("a"));
+  ASSERT_EQ(watches.refused().size(), 1U);
+  EXPECT_EQ(to_string(watches.refused()[0].scope), "pods of two (app=x)");
+  EXPECT_TRUE(watches.loading().empty());
+  EXPECT_EQ(world.unsynced_namespaces, (std::set<std::string>{"two"}));
+  transport.faults().clear();
+  sim.clock.run_for(2min);
+  EXPECT_TRUE(watches.refused().empty());
+  EXPECT_TRUE(world.unsynced_namespaces.empty());
+}
+
+TEST_F(WatchesTest, WantingTheSameTwiceOpensNothing) {
+  want({config_map("one", "a"), pods("one", "x")});
+  const std::uint64_t requests = transport.requests();
+  want({pods("one", "x"), config_map("one", "a")});
+  EXPECT_EQ(transport.requests(), requests);
+}
+
+TEST_F(WatchesTest, AScopeDroppedBeforeItsWatchBeganIsHarmless) {
+  watches.want({config_map("one", "a")});
+  watches.want({config_map("one", "b")});
+  sim.clock.run_for(5s);
+  EXPECT_FALSE(has("a"));
+  EXPECT_TRUE(has("b"));
+}
+
+TEST(ConditionTrackerTest, AConditionHoldsFromThePassThatFirstSawItAndAGapStartsItAfresh) {
+  Sim sim;
+  ConditionTracker tracker;
+  const auto held = [&](const char* name) {
+    const auto observed = tracker.observed(sim.clock.now(), sim.clock.monotonic());
+    return observed.contains(name) ? sim.clock.now() - observed.at(name) : k8s::Duration(-1s);
+  };
+  tracker.observe({"soaking"}, sim.clock.monotonic());
+  sim.clock.run_for(30s);
+  tracker.observe({"soaking", "other"}, sim.clock.monotonic());
+  EXPECT_EQ(held("soaking"), 30s);
+  EXPECT_EQ(held("other"), 0s);
+  tracker.observe({"other"}, sim.clock.monotonic());
+  EXPECT_EQ(held("soaking"), -1s);
+  tracker.observe({"soaking"}, sim.clock.monotonic());
+  EXPECT_EQ(held("soaking"), 0s);
+}
+
+TEST(ConditionTrackerTest, CreditIsForTheFirstPassOnlyAndAJumpOfTheWallClockShortensNothing) {
+  Sim sim;
+  ConditionTracker tracker(1h);
+  tracker.observe({"first"}, sim.clock.monotonic());
+  tracker.observe({"first", "later"}, sim.clock.monotonic());
+  sim.clock.jump_wall_clock(2h);
+  const auto observed = tracker.observed(sim.clock.now(), sim.clock.monotonic());
+  EXPECT_EQ(sim.clock.now() - observed.at("first"), 1h);
+  EXPECT_EQ(sim.clock.now() - observed.at("later"), 0h);
+  tracker.reset();
+  tracker.observe({"first"}, sim.clock.monotonic());
+  EXPECT_EQ(tracker.observed(sim.clock.now(), sim.clock.monotonic()).at("first"), sim.clock.now());
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,183 @@
+// Events: one per change, series, names, limits, and what happens when the server refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "controller/writes/event_recorder.h"
+#include "tests/controller/scripted_transport.h"
+#include "tests/controller/sim_time.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+
+RecordEvent event(const std::string& name, const std::string& reason = "ConfigInvalid") {
+  return {.regarding = {"v1", "ConfigMap", "gpu-operator", name, "uid-" + name},
+          .warning = true,
+          .reason = reason,
+          .action = "Refuse",
+          .note = "line 7: replicas must be at least 2"};
+}
+
+class EventsTest : public testing::Test {
+ protected:
+  EventsTest() {
+    EventRecorderOptions options;
+    options.reporting_instance = "pod-1";
+    EventRecorderHooks hooks;
+    hooks.counted = [this](const char* result) { ++counted[result]; };
+    hooks.before_send = [this]() -> k8s::Result<void> {
+      if (!leading) return k8s::fail(k8s::Reason::cancelled, "no lease");
+      return {};
+    };
+    recorder = std::make_unique<EventRecorder>(&client, &sim.clock, options, hooks);
+    sim.start(recorder->run());
+  }
+  ~EventsTest() override {
+    recorder->stop();
+    sim.clock.run_for(1s);
+  }
+  void pass(std::vector<RecordEvent> events, Duration then = 1s) {
+    recorder->record_pass(events);
+    sim.clock.run_for(then);
+  }
+  Json sent(std::size_t i) const { return Json::parse(transport.seen.at(i).request.body); }
+
+  Sim sim;
+  std::function<ScriptedAnswer()> next = [] { return ScriptedAnswer::json(201, R"({"metadata":{}})"); };
+  ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest&) { return next(); }};
+  k8s::ApiClient client{&transport, &sim.clock, {}};
+  std::map<std::string, int> counted;
+  bool leading = true;
+  std::unique_ptr<EventRecorder> recorder;
+};
+
+TEST_F(EventsTest, AnEventCarriesWhatTheApiAsksFor) {
+  pass({event("mps-config")});
+  ASSERT_EQ(transport.lines(),
+            (std::vector<std::string>{"POST /apis/events.k8s.io/v1/namespaces/gpu-operator/events"}));
+  Json body = sent(0);
+  const std::string name = body["metadata"]["name"];
+  EXPECT_TRUE(name.starts_with("mps-config.")) << name;
+  body["metadata"].erase("name");
+  EXPECT_EQ(body, Json::parse(R"({"apiVersion":"events.k8s.io/v1","kind":"Event",
+    "metadata":{"namespace":"gpu-operator"},"eventTime":"2026-01-01T00:00:00.000000Z",
+    "reportingController":"gpusharing.dev/gpu-sharing-operator","reportingInstance":"pod-1",
+    "action":"Refuse","reason":"ConfigInvalid","type":"Warning","note":"line 7: replicas must be at least 2",
+    "regarding":{"apiVersion":"v1","kind":"ConfigMap","namespace":"gpu-operator","name":"mps-config",
+                 "uid":"uid-mps-config"}})"));
+}
+
+TEST_F(EventsTest, EventsOfClusterScopedObjectsLiveInDefault) {
+  RecordEvent about_node = event("n1");
+  about_node.regarding = {"v1", "Node", "", "n1", ""};
+  pass({about_node});
+  EXPECT_EQ(transport.lines().at(0), "POST /apis/events.k8s.io/v1/namespaces/default/events");
+  EXPECT_FALSE(sent(0)["regarding"].contains("uid"));
+}
+
+TEST_F(EventsTest, WhatEveryPassRepeatsIsSentOnceHoweverLongItHolds) {
+  for (int i = 0; i < 50; ++i) pass({event("mps-config")}, 1h);
+  EXPECT_EQ(transport.seen.size(), 1U);
+}
+
+TEST_F(EventsTest, DifferentObjectsReasonsAndNotesAreDifferentEvents) {
+  RecordEvent other_note = event("a");
+  other_note.note = "line 8: …";
+  pass({event("a"), event("b"), event("a", "Other"), other_note});
+  EXPECT_EQ(transport.seen.size(), 4U);
+}
+
+TEST_F(EventsTest, OneThatComesBackIsTheNextOfASeries) {
+  pass({event("a")}, 10s);
+  pass({}, 2min);
+  pass({event("a")}, 10s);
+  ASSERT_EQ(transport.seen.size(), 2U);
+  EXPECT_TRUE(transport.lines().at(1).starts_with("PATCH /apis/events.k8s.io/v1/namespaces/gpu-operator/events/a."));
+  EXPECT_EQ(sent(1)["series"]["count"], 2);
+  EXPECT_EQ(sent(1)["series"]["lastObservedTime"], "2026-01-01T00:02:10.000000Z");
+}
+
+TEST_F(EventsTest, ASeriesIsPatchedOnceAMinuteAtMost) {
+  for (int i = 0; i < 60; ++i) {
+    pass({event("a")}, 1s);
+    pass({}, 1s);
+  }
+  EXPECT_LE(transport.seen.size(), 4U);
+  EXPECT_GE(transport.seen.size(), 2U);
+}
+
+TEST_F(EventsTest, LongAfterwardsItIsANewEvent) {
+  pass({event("a")}, 10s);
+  pass({}, 10min);
+  pass({}, 1s);
+  pass({event("a")}, 10s);
+  ASSERT_EQ(transport.seen.size(), 2U);
+  EXPECT_TRUE(transport.lines().at(1).starts_with("POST "));
+  EXPECT_NE(sent(0)["metadata"]["name"], sent(1)["metadata"]["name"]);
+}
+
+TEST_F(EventsTest, AnEventThatExpiredOnTheServerIsCreatedAgain) {
+  pass({event("a")}, 10s);
+  pass({}, 2min);
+  int requests = 0;
+  next = [&] {
+    return ++requests == 1 ? ScriptedAnswer::status(404, "NotFound", "gone") : ScriptedAnswer::json(201, "{}");
+  };
+  pass({event("a")}, 10s);
+  EXPECT_TRUE(transport.lines().back().starts_with("POST "));
+}
+
+TEST_F(EventsTest, ALongNoteIsCutAtACharacterBoundaryBelowOneKibibyte) {
+  std::string note(1022, 'x');
+  note += "ééé";
+  const std::string cut = cut_note(note);
+  EXPECT_LE(cut.size(), 1024U);
+  EXPECT_TRUE(cut.ends_with("…"));
+  EXPECT_EQ(cut_note("short"), "short");
+  RecordEvent long_one = event("a");
+  long_one.note = note;
+  pass({long_one});
+  EXPECT_EQ(sent(0)["note"], cut);
+}
+
+TEST_F(EventsTest, RefusalsAreGivenUpAndServerErrorsTriedThreeTimes) {
+  next = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+  pass({event("a")}, 1min);
+  EXPECT_EQ(transport.seen.size(), 1U);
+  EXPECT_EQ(counted["failed"], 1);
+  next = [] { return ScriptedAnswer::status(500, "InternalError", "no"); };
+  pass({event("a"), event("b")}, 1min);
+  EXPECT_EQ(transport.seen.size(), 4U);
+  EXPECT_EQ(counted["failed"], 2);
+}
+
+TEST_F(EventsTest, WithoutTheLeaseNothingIsSent) {
+  leading = false;
+  pass({event("a")}, 1min);
+  EXPECT_TRUE(transport.seen.empty());
+  EXPECT_EQ(counted["dropped"], 1);
+}
+
+TEST_F(EventsTest, AFloodIsSpreadOutAndBounded) {
+  std::vector<RecordEvent> flood;
+  for (int i = 0; i < 2000; ++i) flood.push_back(event("cm" + std::to_string(i)));
+  recorder->record_pass(flood);
+  EXPECT_EQ(recorder->queued(), 1024U);
+  EXPECT_EQ(counted["dropped"], 2000 - 1024);
+  sim.clock.run_for(1s);
+  EXPECT_LE(transport.seen.size(), 111U) << "a burst of 100, then 10 per second";
+  sim.clock.run_for(10min);
+  EXPECT_EQ(transport.seen.size(), 1024U);
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,314 @@
+// What the executor makes of refusals and lost answers, how long it waits, and what it forgets again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/registry.h"
+#include "tests/controller/writes/executor_fixture.h"
+
+namespace gso {
+namespace {
+
+using namespace executor_test;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST_F(ExecutorTest, ADisruptionIsNotSentWhenAnEarlierActionOfItsNodeFailedOtherNodesGoOn) {
+  script["PATCH /api/v1/nodes/n1"] = [] { return ScriptedAnswer::status(409, "Conflict", "modified"); };
+  const Execution done = execute(
+      {patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"), patch("n2", {{"a", "1"}}), drop_pod("n2", "p2", "u2")});
+  EXPECT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n1", "PATCH /api/v1/nodes/n2",
+                                    "DELETE /api/v1/namespaces/gpu-operator/pods/p2"));
+  EXPECT_EQ(done.failed, 1U);
+  EXPECT_EQ(done.deferred, 1U);
+  EXPECT_TRUE(done.requeue_after.has_value());
+  EXPECT_FALSE(expectations.current()) << "a conflict means that our view is old: read it again";
+}
+
+TEST_F(ExecutorTest, NothingIsDisruptedWhenTheRecordCouldNotBeWritten) {
+  script["POST"] = [] { return ScriptedAnswer::status(403, "Forbidden", "sharingrollouts is forbidden"); };
+  const Execution done = execute({create_rollout(), patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1")});
+  EXPECT_THAT(writes(), ElementsAre("POST /apis/gpusharing.dev/v1alpha1/sharingrollouts", "PATCH /api/v1/nodes/n1"));
+  EXPECT_EQ(done.deferred, 1U);
+}
+
+TEST_F(ExecutorTest, AnswersToADeletion) {
+  struct Case {
+    const char* name;
+    ScriptedAnswer answer;
+    bool fine;  // Nothing left to do: the pod that we meant is gone.
+  };
+  const Case cases[] = {
+      {"deleted", ScriptedAnswer::json(200, R"({"metadata":{}})"), true},
+      {"gone already", ScriptedAnswer::status(404, "NotFound", "pods p1 not found"), true},
+      {"another uid now", ScriptedAnswer::status(409, "Conflict", "Precondition failed: UID in precondition"), true},
+      {"forbidden", ScriptedAnswer::status(403, "Forbidden", "pods is forbidden"), false},
+      {"no answer", ScriptedAnswer::broken(), false},
+  };
+  for (const Case& c : cases) {
+    script["DELETE"] = [&] { return c.answer; };
+    sim.clock.run_for(10min);  // Past any backoff of the case before.
+    const Execution done = execute({drop_pod("n1", "p1", "u1")});
+    EXPECT_EQ(done.succeeded == 1, c.fine) << c.name;
+    EXPECT_EQ(done.failed == 1, !c.fine) << c.name;
+    ASSERT_EQ(writes().size(), 1U) << c.name;
+    EXPECT_THAT(transport.seen.back().request.body, HasSubstr(R"("uid":"u1")")) << c.name;
+  }
+}
+
+TEST_F(ExecutorTest, AResourceVersionConflictOfADeletionIsNotSuccess) {
+  script["DELETE"] = [] { return ScriptedAnswer::status(409, "Conflict", "Precondition failed: ResourceVersion"); };
+  PlannedAction planned = drop_pod("n1", "p1", "u1");
+  std::get<DeletePod>(planned.action).resource_version = "5";
+  EXPECT_EQ(execute({planned}).failed, 1U);
+}
+
+TEST_F(ExecutorTest, AnObjectThatExistsIsCreated) {
+  script["POST"] = [] { return ScriptedAnswer::status(409, "AlreadyExists", "exists"); };
+  const Execution done = execute({create_rollout(), drop_pod("n1", "p1", "u1")});
+  EXPECT_EQ(done.succeeded, 2U);
+}
+
+TEST_F(ExecutorTest, ForbiddenIsToldByFindingAndEventNamingVerbKindAndRemedyAndNotRetriedForAWhile) {
+  script["DELETE"] = [] { return ScriptedAnswer::status(403, "Forbidden", "pods p1 is forbidden"); };
+  Execution done = execute({drop_pod("n1", "p1", "u1")});
+  ASSERT_EQ(done.findings.size(), 1U);
+  EXPECT_EQ(done.findings[0].reason, "Forbidden");
+  EXPECT_THAT(done.findings[0].message, HasSubstr("grant the verb delete on pods in namespace gpu-operator"));
+  ASSERT_EQ(done.events.size(), 1U);
+  EXPECT_TRUE(done.events[0].warning);
+  EXPECT_EQ(metrics->value("controller_runtime_terminal_reconcile_errors_total", {{"controller", "sharing.rollout"}}),
+            1);
+
+  sim.clock.run_for(1min);
+  done = execute({drop_pod("n1", "p1", "u1")});
+  EXPECT_THAT(writes(), IsEmpty());
+  EXPECT_EQ(done.findings.size(), 1U) << "still told while it stands";
+  EXPECT_EQ(done.requeue_after, 1min);
+  const auto refused = executor->refused_writes();
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_THAT(refused.at("n1"), HasSubstr("grant the verb delete on pods in namespace gpu-operator"));
+
+  done = execute({drop_pod("n1", "p1", "u-other")});
+  EXPECT_EQ(writes().size(), 1U) << "another action is another request";
+  sim.clock.run_for(3min);
+  done = execute({drop_pod("n1", "p1", "u-other")});
+  EXPECT_EQ(writes().size(), 1U) << "tried again later";
+}
+
+TEST_F(ExecutorTest, ForbiddenNamesTheChartsValueThatGrantsTheVerb) {
+  PlannedAction evicted = drop_pod("n1", "p1", "u1");
+  evicted.action = EvictPod{{"team", "p1"}, "u1"};
+  PlannedAction restarted = drop_pod("n1", "p1", "u1");
+  restarted.action = RestartDaemonSet{{"gpu-operator", "plugin"}, "7", "v1-abc"};
+  PlannedAction rejected = drop_pod("n1", "p2", "u2");
+  rejected.reason = kRejectedPod;
+  const std::pair<PlannedAction, const char*> cases[] = {
+      {evicted, "create on pods/eviction in namespace team (chart value eviction.enabled)"},
+      {restarted, "patch on daemonsets in namespace gpu-operator (chart value daemonSetRestart.enabled)"},
+      {rejected, "delete on pods in namespace gpu-operator (chart value rejectedPods.namespaces)"},
+      {drop_pod("n1", "p1", "u1"), "delete on pods in namespace gpu-operator (chart value operandNamespaces)"},
+  };
+  for (const auto& method : {"POST", "PATCH", "DELETE"})
+    script[method] = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+  for (const auto& [action, wanted] : cases) {
+    const Execution done = execute({action});
+    ASSERT_EQ(done.findings.size(), 1U) << wanted;
+    EXPECT_THAT(done.findings[0].message, HasSubstr(wanted));
+  }
+}
+
+TEST_F(ExecutorTest, AServerErrorBacksOffLongerEachTimeAndSuccessForgets) {
+  script["PATCH"] = [] { return ScriptedAnswer::status(500, "InternalError", "etcd"); };
+  std::vector<Duration> waits;
+  for (int i = 0; i < 4; ++i) {
+    const Execution done = execute({patch("n1", {{"a", "1"}})});
+    ASSERT_TRUE(done.requeue_after.has_value());
+    waits.push_back(*done.requeue_after);
+    sim.clock.run_for(*done.requeue_after);
+  }
+  EXPECT_THAT(waits, ElementsAre(250ms, 500ms, 1s, 2s));
+  script.clear();
+  execute({patch("n1", {{"a", "1"}})});
+  script["PATCH"] = [] { return ScriptedAnswer::status(500, "InternalError", "etcd"); };
+  EXPECT_EQ(execute({patch("n1", {{"a", "2"}})}).requeue_after, 250ms);
+}
+
+TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
+  script["eviction"] = [] {
+    return ScriptedAnswer::status(429, "TooManyRequests",
+                                  "Cannot evict pod as it would violate the pod's disruption budget.", "10");
+  };
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  const Execution done = execute({evict});
+  ASSERT_EQ(done.findings.size(), 1U);
+  EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
+  EXPECT_GE(done.requeue_after.value_or(0s), 10s);
+  EXPECT_THAT(done.evictions.at("n1").at("u9").text, testing::HasSubstr("disruption budget")) << "for the node's state";
+}
+
+TEST_F(ExecutorTest, AnEvictionThatTheAccountMayNotAskForIsRememberedWithTheValueToSet) {
+  script["eviction"] = [] { return ScriptedAnswer::status(403, "Forbidden", "cannot create pods/eviction"); };
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  const Execution done = execute({evict});
+  const Execution::EvictionAnswer& answer = done.evictions.at("n1").at("u9");
+  EXPECT_TRUE(answer.forbidden);
+  EXPECT_THAT(answer.text, testing::HasSubstr("eviction.enabled")) << "for the node's state";
+}
+
+TEST_F(ExecutorTest, ABudgetThatKeepsOnePodKeepsNoOtherOfItsNode) {
+  script["eviction"] = [] {
+    return ScriptedAnswer::status(429, "TooManyRequests",
+                                  "Cannot evict pod as it would violate the pod's disruption budget.", "10");
+  };
+  PlannedAction first{"sharing.rollout", EvictPod{{"default", "aaa"}, "u8"}, "Drain", "", true, "n1"};
+  PlannedAction second{"sharing.rollout", EvictPod{{"default", "bbb"}, "u9"}, "Drain", "", true, "n1"};
+  const Execution done = execute({first, second, patch("n1", {{"a", "1"}})});
+  EXPECT_EQ(done.evictions.at("n1").size(), 2U) << "both were asked";
+  EXPECT_EQ(writes().size(), 2U) << "what comes after the evictions waits";
+}
+
+TEST_F(ExecutorTest, AnEvictionThatAnOverloadedServerRefusesIsNoBudgets) {
+  script["eviction"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "too many requests", "1"); };
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  const Execution done = execute({evict});
+  EXPECT_THAT(done.findings, IsEmpty());
+  EXPECT_TRUE(done.evictions.empty());
+  EXPECT_EQ(done.failed, 1U);
+}
+
+TEST_F(ExecutorTest, SeveralBudgetsOfOnePodRefuseItToo) {
+  script["eviction"] = [] {
+    return ScriptedAnswer::status(500, "InternalError",
+                                  "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
+                                  "not support.",
+                                  "");
+  };
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  const Execution done = execute({evict});
+  ASSERT_EQ(done.findings.size(), 1U);
+  EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
+}
+// A fleet that runs for months fails now and then for pods whose names never come back.
+TEST_F(ExecutorTest, WhatIsOverAndNotPlannedAnyMoreIsForgotten) {
+  struct Case {
+    const char* name;
+    std::function<PlannedAction(const std::string& n)> action;
+    ScriptedAnswer answer;
+    Duration over;  // When nothing of it may be left, once it is no longer planned.
+  };
+  const auto drop = [](const std::string& n) { return drop_pod("n" + n, "p" + n, "u" + n); };
+  const auto label = [](const std::string& n) { return patch("n" + n, {{"a", n}}); };
+  const auto status = [](const std::string& n) {
+    PlannedAction planned = status_of("Progressing", 1);
+    std::get<PatchStatus>(planned.action).object.name = "r" + n;
+    return planned;
+  };
+  const ScriptedAnswer fine = ScriptedAnswer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})");
+  const Case cases[] = {
+      {"a deletion that succeeded", drop, fine, 0s},
+      {"a pod that was gone already", drop, ScriptedAnswer::status(404, "NotFound", "not found"), 0s},
+      {"a deletion that broke", drop, ScriptedAnswer::broken(), 1s},
+      {"a deletion that was refused", drop, ScriptedAnswer::status(403, "Forbidden", "no"), 0s},
+      {"a patch that the server failed", label, ScriptedAnswer::status(500, "InternalError", "etcd"), 1s},
+      {"a patch of a node that is gone", label, ScriptedAnswer::status(404, "NotFound", "not found"), 1s},
+      {"a status that was written", status, fine, 1s},
+  };
+  for (const Case& c : cases) {
+    script["PATCH"] = script["DELETE"] = [&] { return c.answer; };
+    std::vector<PlannedAction> actions;
+    for (int i = 1; i <= 3; ++i) actions.push_back(c.action(std::to_string(i)));
+    execute(actions);
+    sim.clock.run_for(c.over);
+    execute({});
+    EXPECT_EQ(executor->remembered(), 0U) << c.name;
+  }
+}
+
+TEST_F(ExecutorTest, AFailureRefusedLaterAndALiveReadThatFailedAreForgottenToo) {
+  script["PATCH"] = [] { return ScriptedAnswer::status(500, "InternalError", "etcd"); };
+  execute({patch("n1", {{"a", "1"}})});
+  sim.clock.run_for(1s);
+  script["PATCH"] = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+  execute({patch("n1", {{"a", "1"}})});
+  execute({});
+  EXPECT_EQ(executor->remembered(), 0U) << "it backed off first, and was refused then";
+
+  script["GET"] = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+  EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 250ms);
+  sim.clock.run_for(1s);
+  EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 500ms) << "it is still planned";
+  sim.clock.run_for(1s);
+  execute({});
+  EXPECT_EQ(executor->remembered(), 0U);
+}
+
+TEST_F(ExecutorTest, WhatADryRunSaidIsForgottenOnceItIsNotPlanned) {
+  options.dry_run = true;
+  make_executor();
+  execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1")});
+  EXPECT_EQ(executor->remembered(), 2U) << "so that each is logged once";
+  execute({});
+  EXPECT_EQ(executor->remembered(), 0U);
+}
+
+// Of KAI's reservation pods every deletion rests on a look that was made just before it.
+TEST_F(ExecutorTest, ADeletionOfAReservationIsSentOncePerLookWhateverTheAnswer) {
+  int looks = 0;
+  still_due = [&](std::vector<PlannedAction> deletions) {
+    ++looks;
+    std::set<k8s::ObjectKey> due;
+    for (const PlannedAction& one : deletions) due.insert(std::get<DeletePod>(one.action).pod);
+    return due;
+  };
+  make_executor();
+  PlannedAction reservation = drop_pod("", "gpu-reservation-n1-x", "u1");
+  reservation.reconciler = kReservationGc;
+  reservation.disruptive = false;
+  std::get<DeletePod>(reservation.action).resource_version = "7";
+  struct Case {
+    const char* name;
+    ScriptedAnswer answer;
+  };
+  const Case cases[] = {
+      {"429", ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1")},
+      {"503 with Retry-After", ScriptedAnswer::status(503, "ServiceUnavailable", "starting", "1")},
+      {"503", ScriptedAnswer::status(503, "ServiceUnavailable", "starting")},
+      {"500", ScriptedAnswer::status(500, "InternalError", "etcd")},
+      {"the stream is lost", ScriptedAnswer::broken()},
+      {"409: it changed", ScriptedAnswer::status(409, "Conflict", "Precondition failed: ResourceVersion")},
+  };
+  for (const Case& c : cases) {
+    script["DELETE"] = [&] { return c.answer; };
+    looks = 0;
+    const Execution done = execute({reservation});
+    EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/gpu-reservation-n1-x")) << c.name;
+    EXPECT_EQ(done.failed, 1U) << c.name;
+    EXPECT_TRUE(done.requeue_after.has_value()) << c.name;
+    sim.clock.run_for(10min);  // Past any backoff.
+    script.clear();
+    EXPECT_EQ(execute({reservation}).succeeded, 1U) << c.name;
+    EXPECT_EQ(looks, 2) << c.name << ": another attempt takes another look";
+  }
+}
+
+TEST_F(ExecutorTest, AnotherPodsDeletionIsSentAgainWhenTheServerAskedForThat) {
+  int answers = 0;
+  script["DELETE"] = [&] {
+    if (++answers == 1) return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1");
+    return ScriptedAnswer::json(200, R"({"metadata":{}})");
+  };
+  EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).succeeded, 1U);
+  EXPECT_EQ(writes().size(), 2U);
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,167 @@
+// What the executor sends, in which order, with which preconditions, and under whose lease; dry run; crash points.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
+#include "tests/controller/writes/executor_fixture.h"
+
+namespace gso {
+namespace {
+
+using namespace executor_test;
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST_F(ExecutorTest, AnEmptyPlanSendsNothing) {
+  const Execution done = execute({});
+  EXPECT_THAT(transport.seen, IsEmpty());
+  EXPECT_EQ(done.sent + done.deferred + done.failed, 0U);
+}
+
+TEST_F(ExecutorTest, AllPartsForOneNodeBecomeOnePatchWithTheResourceVersionThatAnyOfThemAsksFor) {
+  PlannedAction cordon = patch("n1", {{"gpusharing.dev/state", "Updating"}}, "sharing.rollout");
+  std::get<PatchNode>(cordon.action).unschedulable = true;
+  std::get<PatchNode>(cordon.action).resource_version = "1";
+  std::get<PatchNode>(cordon.action).set_annotations = {{"gpusharing.dev/target-revision", "v1-abc"}};
+  PlannedAction removal = patch("n1", {}, "node.mps-ready");
+  std::get<PatchNode>(removal.action).remove = {"nvidia.mps/enabled"};
+  execute({patch("n1", {{"nvidia.com/gpu.replicas", "4"}}), cordon, removal});
+  ASSERT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n1"));
+  EXPECT_EQ(transport.seen.back().request.content_type, "application/merge-patch+json");
+  EXPECT_EQ(Json::parse(transport.seen.back().request.body), Json::parse(R"({
+    "metadata":{"resourceVersion":"1",
+      "labels":{"nvidia.com/gpu.replicas":"4","gpusharing.dev/state":"Updating","nvidia.mps/enabled":null},
+      "annotations":{"gpusharing.dev/target-revision":"v1-abc"}},
+    "spec":{"unschedulable":true}})"));
+}
+
+TEST_F(ExecutorTest, TwoReconcilersThatWantDifferentValuesAreAFinding) {
+  const Execution done = execute({patch("n1", {{"a", "1"}}, "x"), patch("n1", {{"a", "2"}}, "y")});
+  ASSERT_EQ(done.findings.size(), 1U);
+  EXPECT_EQ(done.findings[0].reason, "ConflictingWrites");
+  EXPECT_THAT(transport.seen.back().request.body, HasSubstr(R"("a":"2")"));
+}
+
+TEST_F(ExecutorTest, RecordsComeFirstThenEachNodeInOrderStatusesLast) {
+  const Execution done =
+      execute({status_of("Progressing", 0), patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"), create_rollout()});
+  EXPECT_THAT(writes(), ElementsAre("POST /apis/gpusharing.dev/v1alpha1/sharingrollouts", "PATCH /api/v1/nodes/n1",
+                                    "DELETE /api/v1/namespaces/gpu-operator/pods/p1",
+                                    "PATCH /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1/status"));
+  EXPECT_EQ(done.succeeded, 4U);
+}
+
+TEST_F(ExecutorTest, AtMostSixteenRequestsAreInFlight) {
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 50ms); };
+  std::vector<PlannedAction> actions;
+  for (int i = 0; i < 100; ++i) actions.push_back(patch("node" + std::to_string(i), {{"a", "1"}}));
+  const Execution done = execute(std::move(actions));
+  EXPECT_EQ(done.succeeded, 100U);
+  EXPECT_EQ(transport.most_in_flight, 16);
+}
+
+TEST_F(ExecutorTest, WithoutTheLeaseNothingIsSent) {
+  leading = false;
+  const Execution done = execute({patch("n1", {{"a", "1"}}), create_rollout()});
+  EXPECT_THAT(transport.seen, IsEmpty());
+  EXPECT_EQ(done.deferred, 2U);
+}
+
+TEST_F(ExecutorTest, TheLeaseLostBetweenTwoActionsStopsBeforeTheSecond) {
+  script["PATCH"] = [this] {
+    leading = false;
+    return ScriptedAnswer::json(200, node_json("n1", 2));
+  };
+  const Execution done = execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1")});
+  EXPECT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n1"));
+  EXPECT_EQ(done.succeeded, 1U);
+  EXPECT_EQ(done.deferred, 1U);
+}
+
+TEST_F(ExecutorTest, AWriteEndsBeforeAnotherLeaderMayAct) {
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 1h); };
+  end_by = sim.clock.monotonic() + 5s;
+  const Execution done = execute({patch("n1", {{"a", "1"}})});
+  EXPECT_EQ(done.failed, 1U);
+  EXPECT_LE(sim.clock.monotonic(), end_by);
+}
+
+TEST_F(ExecutorTest, TheCrashPointEndsEverythingAfterTheNthWrite) {
+  crash_at = 2;
+  std::vector<PlannedAction> actions;
+  for (int i = 0; i < 3; ++i) {
+    const std::string n = std::to_string(i + 1);
+    actions.push_back(patch("n" + n, {{"a", "1"}}));
+    actions.push_back(drop_pod("n" + n, "p" + n, "u" + n));
+  }
+  const Execution done = execute(std::move(actions));
+  EXPECT_TRUE(done.crashed);
+  EXPECT_EQ(view->writes, 2U);
+  EXPECT_LE(writes().size(), 3U) << "those in flight at that moment";
+  EXPECT_TRUE(execute({patch("n1", {{"a", "1"}})}).crashed);
+  EXPECT_THAT(transport.seen, IsEmpty());
+}
+
+TEST_F(ExecutorTest, AStatusIsSentOnceASecondAndAtOnceWhenThePhaseChanges) {
+  execute({status_of("Progressing", 1)});
+  EXPECT_EQ(writes().size(), 1U);
+  Execution done = execute({status_of("Progressing", 2)});
+  EXPECT_THAT(writes(), IsEmpty());
+  EXPECT_EQ(done.requeue_after, 1s);
+  execute({status_of("Completed", 3)});
+  EXPECT_EQ(writes().size(), 1U);
+  sim.clock.run_for(1s);
+  execute({status_of("Completed", 4)});
+  EXPECT_EQ(writes().size(), 1U);
+}
+
+TEST_F(ExecutorTest, AStatusPatchRemovesWhatTheNewStatusDoesNotHave) {
+  world.rollouts.apply(*project_sharing_rollout(
+      R"({"metadata":{"name":"r1","resourceVersion":"1"},"spec":{},"status":{"phase":"Paused","reason":"x"}})"));
+  execute({status_of("Progressing", 1)});
+  EXPECT_EQ(Json::parse(transport.seen.back().request.body),
+            Json::parse(R"({"status":{"phase":"Progressing","ready":1,"reason":null}})"));
+}
+
+TEST_F(ExecutorTest, AnApplyKeepsOurOtherKeysAndNamesNoneOfOthers) {
+  world.configmaps.apply(*project_configmap(R"({"metadata":{"namespace":"gpu-operator","name":"mps-config",
+    "resourceVersion":"1","managedFields":[{"manager":"gpu-sharing-operator","operation":"Apply",
+    "fieldsV1":{"f:data":{"f:gso-a":{},"f:gso-b":{}}}}]},
+    "data":{"any":"theirs","gso-a":"ours","gso-b":"old","gso-theirs":"not ours, though it looks like it"}})"));
+  WriteConfigMap theirs{{"gpu-operator", "mps-config"}, {{"gso-c", "new"}}, {"gso-b"}};
+  execute({{"node.profile", theirs, "Inline", "", false, ""}});
+  EXPECT_THAT(transport.seen.back().request.path, HasSubstr("fieldManager=gpu-sharing-operator"));
+  EXPECT_THAT(transport.seen.back().request.path, HasSubstr("force=true"));
+  EXPECT_EQ(Json::parse(transport.seen.back().request.body)["data"], Json::parse(R"({"gso-a":"ours","gso-c":"new"})"));
+
+  WriteConfigMap ours{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
+  execute({{"node.profile", ours, "Baseline", "", false, ""}});
+  EXPECT_THAT(transport.seen.back().request.path, HasSubstr("force=true"));
+}
+
+TEST_F(ExecutorTest, ADryRunSendsNothing) {
+  options.dry_run = true;
+  make_executor();
+  execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"), create_rollout()});
+  EXPECT_THAT(transport.seen, IsEmpty());
+}
+TEST_F(ExecutorTest, StatusesAreNoLogLinesWhereverTheyStand) {
+  const WriteConfigMap state{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"status.json", "{}"}}, {}};
+  execute({status_of("Progressing", 0), {"policy.status", state, std::string(kStatusChanged), "", false, ""}});
+  EXPECT_EQ(writes().size(), 2U);
+  EXPECT_THAT(logged, IsEmpty());
+  execute({{"node.profile", state, "Baseline", "", false, ""}});
+  EXPECT_THAT(logged, ElementsAre(HasSubstr("reason=Baseline")));
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,74 @@
+// metav1.Status and other answers: the reason that a caller acts on, and the words for people.
+#include "k8sclient/api/status.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "tests/k8sclient/scripted_transport.h"
+
+namespace k8s::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(StatusErrors, give_the_reason_that_the_caller_acts_on) {
+  const struct {
+    int code;
+    const char* status_reason;
+    Reason reason;
+  } cases[] = {
+      {404, "NotFound", Reason::not_found},
+      {409, "AlreadyExists", Reason::already_exists},
+      {409, "Conflict", Reason::conflict},
+      {409, "", Reason::conflict},
+      {410, "Expired", Reason::expired},
+      {410, "Gone", Reason::expired},
+      {410, "", Reason::expired},
+      {422, "Invalid", Reason::invalid},
+      {400, "BadRequest", Reason::invalid},
+      {405, "MethodNotAllowed", Reason::invalid},
+      {413, "RequestEntityTooLarge", Reason::invalid},
+      {415, "", Reason::invalid},
+      {403, "Forbidden", Reason::forbidden},
+      {401, "Unauthorized", Reason::unauthorized},
+      {429, "TooManyRequests", Reason::too_many_requests},
+      {504, "Timeout", Reason::timeout},
+      {500, "ServerTimeout", Reason::unavailable},
+      {500, "InternalError", Reason::unavailable},
+      {503, "ServiceUnavailable", Reason::unavailable},
+      {502, "", Reason::unavailable},
+      {504, "", Reason::timeout},
+      {301, "", Reason::invalid},
+  };
+  for (const auto& c : cases) EXPECT_EQ(reason_of(c.code, c.status_reason), c.reason) << c.code << c.status_reason;
+}
+
+TEST(StatusErrors, show_message_causes_and_retry_after) {
+  const Error error = error_from_answer(
+      422, R"({"kind":"Status","message":"Node \"n\" is invalid","reason":"Invalid","code":422,"details":{"causes":[
+        {"reason":"FieldValueInvalid","message":"must be short","field":"metadata.labels"},
+        {"message":"Node \"n\" is invalid"}],"retryAfterSeconds":3}})",
+      "", "patch nodes n");
+  EXPECT_EQ(error.reason, Reason::invalid);
+  EXPECT_EQ(error.http_status, 422);
+  EXPECT_EQ(error.message, "patch nodes n: Node \"n\" is invalid (metadata.labels: must be short) (HTTP 422)");
+  EXPECT_EQ(error.retry_after, 3s);
+  EXPECT_EQ(error_from_answer(429, "", "7", "x").retry_after, 7s);
+  EXPECT_EQ(error_from_answer(429, "", "Wed, 21 Oct 2026 07:28:00 GMT", "x").retry_after, std::nullopt);
+}
+
+TEST(StatusErrors, quote_a_body_that_is_no_status_and_survive_any) {
+  EXPECT_EQ(error_from_answer(502, "<html>\n  <b>Bad   Gateway</b></html>\n", "", "list nodes").message,
+            "list nodes: HTTP 502: <html> <b>Bad Gateway</b></html>");
+  EXPECT_EQ(error_from_answer(503, "", "", "list nodes").message, "list nodes: HTTP 503");
+  EXPECT_LT(error_from_answer(500, std::string(100'000, 'x'), "", "x").message.size(), 300U);
+  for (const char* body : {"null", "[]", "{", R"({"kind":"Status"})", R"({"kind":"Status","code":"x","details":[]})",
+                           R"({"kind":"Status","details":{"causes":[1,{}],"retryAfterSeconds":-1}})", "\xff\xfe"}) {
+    EXPECT_EQ(error_from_answer(404, body, "", "x").reason, Reason::not_found) << body;
+  }
+  EXPECT_EQ(error_from_answer(0, R"({"kind":"Status","code":410,"reason":"Expired"})", "", "x").http_status, 410);
+}
+
+}  // namespace
+}  // namespace k8s::test

@@ -1,0 +1,322 @@
+// Exec credential plugins and the child processes below them, with a plugin built for the purpose.
+#include "k8sclient/auth/exec_credential.h"
+
+#include <gmock/gmock.h>
+
+#include <unistd.h>
+
+#include <boost/asio/detached.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "k8sclient/auth/child_process.h"
+#include "k8sclient/auth/kubeconfig.h"
+#include "tests/k8sclient/scripted_transport.h"
+
+namespace k8s::test {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kV1 = "client.authentication.k8s.io/v1";
+
+std::string plugin() {
+  return std::getenv("K8SCLIENT_EXEC_PLUGIN");
+}
+
+// Real processes need real waiting: the io_context runs with the real clock until the coroutine ends. Where simulated
+// time is used, it stands still while a process runs.
+struct ExecTest : testing::Test {
+  boost::asio::io_context io;
+  std::unique_ptr<Clock> clock = make_real_clock(io.get_executor());
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("k8sclient-exec-" + std::to_string(getpid()) + "-" +
+                                                testing::UnitTest::GetInstance()->current_test_info()->name());
+  ExecTest() { std::filesystem::create_directories(folder); }
+  ~ExecTest() override { std::filesystem::remove_all(folder); }
+
+  template <class T>
+  T await(boost::asio::awaitable<T> operation) {
+    std::optional<T> out;
+    boost::asio::co_spawn(io, std::move(operation), [&out](std::exception_ptr thrown, T value) {
+      if (thrown) std::rethrow_exception(thrown);
+      out = std::move(value);
+    });
+    io.restart();
+    io.run();
+    return std::move(out).value_or(T{});
+  }
+  std::shared_ptr<CredentialSource> source(std::vector<std::string> args, std::string program = plugin()) {
+    ExecConfig config;
+    config.api_version = kV1;
+    config.command = std::move(program);
+    config.args = std::move(args);
+    config.install_hint = "Install it from the vendor";
+    return make_exec_credential(config, clock.get());
+  }
+  std::string failure(std::vector<std::string> args) {
+    const auto token = await(source(std::move(args))->token(MonoTime::never()));
+    EXPECT_FALSE(token);
+    return token ? "" : token.error().message;
+  }
+  std::string text_of(const std::string& name) const {
+    std::ostringstream out;
+    out << std::ifstream(folder / name).rdbuf();
+    return out.str();
+  }
+};
+
+TEST_F(ExecTest, a_plugin_gives_token_and_client_certificate) {
+  EXPECT_EQ(await(source({"token", "abc"})->token(MonoTime::never())).value(), "abc");
+  const auto with_cert = source({"status", R"("clientCertificateData":"CERT","clientKeyData":"KEY")"});
+  EXPECT_EQ(await(with_cert->token(MonoTime::never())).value(), "");
+  EXPECT_EQ(with_cert->client_cert_pem(), "CERT");
+  EXPECT_EQ(with_cert->client_key_pem(), "KEY");
+}
+
+TEST_F(ExecTest, arguments_reach_the_plugin_untouched_by_any_shell) {
+  EXPECT_EQ(await(source({"token", "$(id);`id`|&*'>x"})->token(MonoTime::never())).value(), "$(id);`id`|&*'>x");
+  EXPECT_FALSE(std::filesystem::exists("x"));
+}
+
+TEST_F(ExecTest, the_plugin_sees_the_cluster_its_environment_and_nothing_of_ours) {
+  const std::string file = (folder / "config").string();
+  std::ofstream(file)
+      << "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\n"
+         "clusters:\n- name: c\n  cluster:\n    server: https://c:1\n    certificate-authority-data: Q0E=\n"
+         "    tls-server-name: kube\n    extensions:\n    - name: client.authentication.k8s.io/exec\n"
+         "      extension: {audience: \"7\", retries: 3, deep: [true, null, x]}\n"
+         "users:\n- name: u\n  user:\n    exec:\n      apiVersion: " +
+             kV1 + "\n      command: " + plugin() + "\n      args: [environment, " + (folder / "seen").string() +
+             "]\n      env: [{name: EXTRA, value: more}]\n"
+             "      provideClusterInfo: true\n      interactiveMode: IfAvailable\n";
+  const auto config = load_kubeconfig({file}, MissingFile::error);
+  ASSERT_TRUE(config) << config.error().message;
+  const auto connection = connection_from(*config, "", clock.get());
+  ASSERT_TRUE(connection) << connection.error().message;
+  EXPECT_EQ(await(connection->credentials->token(MonoTime::never())).value(), "clean");
+  const std::string seen = text_of("seen");
+  const json info = json::parse(seen.substr(0, seen.find('\n')));
+  EXPECT_EQ(info["apiVersion"], kV1);
+  EXPECT_EQ(info["kind"], "ExecCredential");
+  EXPECT_EQ(info["spec"]["interactive"], false);
+  EXPECT_EQ(info["spec"]["cluster"],
+            json::parse(R"({"server":"https://c:1","certificate-authority-data":"Q0E=","tls-server-name":"kube",
+                            "config":{"audience":"7","retries":3,"deep":[true,null,"x"]}})"));
+  EXPECT_THAT(seen, HasSubstr("\nmore\n"));
+}
+
+TEST_F(ExecTest, a_relative_command_is_found_beside_its_kubeconfig) {
+  std::filesystem::create_symlink(plugin(), folder / "plugin");
+  const std::string file = (folder / "config").string();
+  std::ofstream(file) << "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\nclusters:\n- "
+                         "{name: c, cluster: {server: https://c}}\n"
+                         "users:\n- {name: u, user: {exec: {apiVersion: " +
+                             kV1 + ", command: ./plugin, args: [token, x], interactiveMode: Never}}}\n";
+  const auto config = load_kubeconfig({file}, MissingFile::error);
+  const auto connection = connection_from(*config, "", clock.get());
+  ASSERT_TRUE(connection) << connection.error().message;
+  EXPECT_EQ(await(connection->credentials->token(MonoTime::never())).value(), "x");
+}
+
+TEST_F(ExecTest, failures_say_what_the_plugin_said_and_never_what_it_printed) {
+  EXPECT_THAT(failure({"fail"}),
+              AllOf(HasSubstr(plugin()), HasSubstr("exit code 3"), HasSubstr("your session has expired")));
+  EXPECT_THAT(failure({"die"}), HasSubstr("was ended by signal 6"));
+  EXPECT_THAT(failure({"flood"}), HasSubstr("printed too much"));
+  EXPECT_THAT(failure({"print", "{\"secret-token\""}), AllOf(HasSubstr("not a JSON object"), Not(HasSubstr("secret"))));
+  EXPECT_THAT(failure({}), HasSubstr("not a JSON object"));
+  const auto missing = await(source({}, "/no/such/plugin")->token(MonoTime::never()));
+  EXPECT_EQ(missing.error().reason, Reason::unauthorized);
+  EXPECT_THAT(missing.error().message,
+              AllOf(HasSubstr("cannot run /no/such/plugin: No such file"), HasSubstr("Install it from the vendor")));
+  EXPECT_THAT(await(source({}, "/etc/passwd")->token(MonoTime::never())).error().message,
+              HasSubstr("Permission denied"));
+}
+
+TEST_F(ExecTest, a_bare_command_is_looked_up_in_path) {
+  EXPECT_THAT(await(source({}, "true")->token(MonoTime::never())).error().message, HasSubstr("not a JSON object"));
+}
+
+TEST_F(ExecTest, a_child_that_keeps_the_pipes_open_delays_nothing_and_is_killed) {
+  EXPECT_EQ(await(source({"orphan"})->token(MonoTime::never())).value(), "tok");
+}
+
+TEST(ExecOutput, must_be_an_exec_credential_of_the_asked_version) {
+  const struct {
+    std::string status;
+    const char* message;
+  } cases[] = {
+      {R"({"kind":"Pod"})", "kind \"Pod\", expected ExecCredential"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1"})", "the kubeconfig says"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"})", "has no status"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{}})", "neither token nor"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":1}})",
+       "neither token nor"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"k"}})",
+       "must have both"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a\r\nX: y"}})",
+       "white space"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a","expirationTimestamp":"soon"}})",
+       "\"soon\" is not an RFC 3339 time"},
+      {"[]", "not a JSON object"},
+  };
+  for (const auto& c : cases) {
+    const auto decoded = decode_exec_credential(c.status, kV1);
+    ASSERT_FALSE(decoded) << c.status;
+    EXPECT_THAT(decoded.error().message, HasSubstr(c.message)) << c.status;
+  }
+}
+
+// Simulated time jumps only when nothing else can run; a process counts as nothing, so the limit comes at once.
+struct SimulatedExecTest : ClientFixture {};
+
+TEST_F(SimulatedExecTest, a_plugin_over_its_time_limit_is_killed_with_its_children) {
+  ExecConfig config;
+  config.api_version = kV1;
+  config.command = plugin();
+  config.args = {"hang"};
+  const auto token = await(make_exec_credential(config, &clock)->token(MonoTime::never()));
+  EXPECT_THAT(token.error().message, HasSubstr("was killed: it did not end within 1m0s"));
+  EXPECT_EQ(seconds(), 60);
+}
+
+// Runs the plugin for real below a clock of which only now() and monotonic() are moved by hand.
+struct HandClock final : Clock {
+  HandClock(Clock* real, WallTime start) : real_clock(real), wall(start) {}
+  WallTime now() const override { return wall; }
+  MonoTime monotonic() const override { return real_clock->monotonic(); }
+  boost::asio::awaitable<void> sleep_until(MonoTime deadline) override { return real_clock->sleep_until(deadline); }
+  std::unique_ptr<Signal> make_signal() override { return real_clock->make_signal(); }
+  Clock* real_clock;
+  WallTime wall;
+};
+
+boost::asio::awaitable<void> ask(CredentialSource* source, int* answered) {
+  const Result<std::string> token = co_await source->token(MonoTime::never());
+  if (token && *token == "tok") ++*answered;
+}
+
+TEST_F(ExecTest, one_run_serves_everybody_until_it_expires_or_is_refused) {
+  HandClock hand(clock.get(), *parse_rfc3339("2026-01-01T00:00:00Z"));
+  ExecConfig config;
+  config.api_version = kV1;
+  config.command = plugin();
+  config.args = {"count", (folder / "runs").string(), "2026-01-01T01:00:00Z"};
+  const auto shared = make_exec_credential(config, &hand);
+  const auto runs = [this] { return text_of("runs").size() / 4; };
+  int answered = 0;
+  for (int i = 0; i < 10; ++i) boost::asio::co_spawn(io, ask(shared.get(), &answered), boost::asio::detached);
+  io.run();
+  EXPECT_EQ(answered, 10);
+  EXPECT_EQ(runs(), 1U) << "concurrent requests share one run";
+  hand.wall += 58min;
+  ASSERT_TRUE(await(shared->token(MonoTime::never())));
+  EXPECT_EQ(runs(), 1U);
+  shared->invalidate();
+  ASSERT_TRUE(await(shared->token(MonoTime::never())));
+  EXPECT_EQ(runs(), 2U) << "a 401 runs it again";
+  hand.wall += 2min;
+  ASSERT_TRUE(await(shared->token(MonoTime::never())));
+  EXPECT_EQ(runs(), 3U) << "so does its expiry";
+}
+
+TEST_F(ExecTest, callers_that_waited_for_a_failing_run_fail_with_it) {
+  const auto failing = source({"fail"});
+  int answered = 0;
+  int failed = 0;
+  for (int i = 0; i < 3; ++i) {
+    boost::asio::co_spawn(io, failing->token(MonoTime::never()),
+                          [&](std::exception_ptr, const Result<std::string>& token) { ++(token ? answered : failed); });
+  }
+  io.run();
+  EXPECT_EQ(answered, 0);
+  EXPECT_EQ(failed, 3);
+}
+
+TEST_F(ExecTest, a_credential_near_its_end_is_used_on_while_the_plugin_makes_the_next) {
+  HandClock hand(clock.get(), *parse_rfc3339("2026-01-01T00:00:00Z"));
+  ExecConfig config;
+  config.api_version = kV1;
+  config.command = plugin();
+  config.args = {"once", (folder / "runs").string(), "2026-01-01T01:00:00Z"};  // Hangs from the second run on.
+  auto shared = make_exec_credential(config, &hand);
+  ASSERT_TRUE(await(shared->token(MonoTime::never())));
+  hand.wall += 59min;
+  for (int i = 0; i < 3; ++i) {
+    std::optional<Result<std::string>> got;
+    boost::asio::co_spawn(io, shared->token(MonoTime::never()),
+                          [&](std::exception_ptr, Result<std::string> token) { got = std::move(token); });
+    io.restart();
+    while (!got && io.run_one() > 0) {
+    }
+    ASSERT_TRUE(got.has_value());
+    EXPECT_EQ(got->value(), "tok");
+  }
+  while (text_of("runs").size() < 8) std::this_thread::yield();  // Until the second process has begun.
+  shared.reset();
+  io.restart();
+  io.run();
+  EXPECT_EQ(text_of("runs"), "run\nrun\n") << "one run, not one a request";
+}
+
+TEST_F(ExecTest, a_caller_whose_deadline_passes_leaves_the_plugin_to_the_next_one) {
+  ExecConfig config;
+  config.api_version = kV1;
+  config.command = plugin();
+  config.args = {"wait_for", (folder / "go").string(), (folder / "runs").string()};
+  const auto slow = make_exec_credential(config, clock.get());
+  std::optional<Result<std::string>> first;
+  std::optional<Result<std::string>> second;
+  boost::asio::co_spawn(io, slow->token(clock->monotonic() + 1ms),
+                        [&](std::exception_ptr, Result<std::string> token) { first = std::move(token); });
+  while (!first && io.run_one() > 0) {
+  }
+  ASSERT_FALSE(first->has_value());
+  EXPECT_EQ(first->error().reason, Reason::timeout);
+  EXPECT_THAT(first->error().message, AllOf(HasSubstr(plugin()), HasSubstr("is still running")));
+  boost::asio::co_spawn(io, slow->token(MonoTime::never()),
+                        [&](std::exception_ptr, Result<std::string> token) { second = std::move(token); });
+  std::ofstream(folder / "go") << "go";
+  while (!second && io.run_one() > 0) {
+  }
+  EXPECT_EQ(second->value(), "tok");
+  EXPECT_EQ(text_of("runs"), "run\n") << "both callers shared one run";
+}
+
+TEST_F(ExecTest, a_plugin_ends_with_its_source) {
+  auto hanging = source({"hang"});
+  bool ended = false;
+  boost::asio::co_spawn(io, hanging->token(MonoTime::never()),
+                        [&](std::exception_ptr, const Result<std::string>& token) { ended = !token; });
+  io.poll();
+  EXPECT_FALSE(ended);
+  hanging.reset();
+  io.run();
+  EXPECT_TRUE(ended) << "run() came back, so nothing of the plugin is left to wait for";
+}
+
+TEST_F(ExecTest, a_process_reports_how_it_ended) {
+  ProcessSpec spec;
+  spec.program = plugin();
+  spec.args = {"print", "hello"};
+  spec.max_stdout = 3;
+  const auto result = await(run_process(spec, clock.get()));
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->exit_code, 0);
+  EXPECT_EQ(result->out, "hel");
+  EXPECT_TRUE(result->cut);
+  EXPECT_FALSE(result->timed_out);
+}
+
+}  // namespace
+}  // namespace k8s::test

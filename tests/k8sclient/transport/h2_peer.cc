@@ -1,0 +1,423 @@
+#include "tests/k8sclient/transport/h2_peer.h"
+
+#include <nghttp2/nghttp2.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+
+namespace k8s::test {
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+// ---- Stream ----
+
+namespace {
+
+std::vector<nghttp2_nv> as_name_values(const H2Stream::Headers& headers) {
+  std::vector<nghttp2_nv> result;
+  for (const auto& [name, value] : headers) {
+    result.push_back({reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
+                      reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())), name.size(), value.size(),
+                      NGHTTP2_NV_FLAG_NONE});
+  }
+  return result;
+}
+
+}  // namespace
+
+void H2Stream::start(int status, const Headers& extra) {
+  const auto owner = connection.lock();
+  if (!owner || closed_) return;
+  Headers all{{":status", std::to_string(status)}, {"content-type", "application/json"}};
+  all.insert(all.end(), extra.begin(), extra.end());
+  const auto name_values = as_name_values(all);
+  nghttp2_data_provider provider{};
+  provider.source.ptr = this;
+  provider.read_callback = [](nghttp2_session*, std::int32_t, std::uint8_t* out, std::size_t length,
+                              std::uint32_t* flags, nghttp2_data_source* source, void*) -> ssize_t {
+    auto& self = *static_cast<H2Stream*>(source->ptr);
+    const std::size_t size = std::min(length, self.unsent_.size());
+    std::memcpy(out, self.unsent_.data(), size);
+    self.unsent_.erase(0, size);
+    if (self.unsent_.empty() && self.ending_) *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (size == 0 && !self.ending_) return NGHTTP2_ERR_DEFERRED;
+    return static_cast<ssize_t>(size);
+  };
+  nghttp2_submit_response(owner->session_, id, name_values.data(), name_values.size(), &provider);
+  owner->post_flush();
+}
+
+void H2Stream::send(const std::string& bytes) {
+  const auto owner = connection.lock();
+  if (!owner || closed_) return;
+  unsent_ += bytes;
+  nghttp2_session_resume_data(owner->session_, id);
+  owner->post_flush();
+}
+
+void H2Stream::end() {
+  ending_ = true;
+  send({});
+}
+
+void H2Stream::respond(int status, const std::string& text, const Headers& extra) {
+  start(status, extra);
+  unsent_ += text;
+  end();
+}
+
+void H2Stream::refuse(int status, const std::string& text, const Headers& extra) {
+  const auto owner = connection.lock();
+  if (!owner || closed_) return;
+  respond(status, text, extra);
+  // nghttp2 would leave out data that is still queued when a reset is.
+  owner->gather();
+  nghttp2_submit_rst_stream(owner->session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
+  owner->post_flush();
+}
+
+void H2Stream::reset(std::uint32_t code) {
+  const auto owner = connection.lock();
+  if (!owner || closed_) return;
+  // What was sent before must arrive before.
+  owner->after_flush([self = shared_from_this(), owner, code] {
+    if (!owner->open_) return;
+    nghttp2_submit_rst_stream(owner->session_, NGHTTP2_FLAG_NONE, self->id, code);
+    owner->post_flush();
+  });
+}
+
+// ---- Connection ----
+
+struct H2Connection::Callbacks {
+  static H2Connection& self(void* data) { return *static_cast<H2Connection*>(data); }
+
+  static int on_begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* data) {
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    auto stream = std::make_shared<H2Stream>();
+    stream->id = frame->hd.stream_id;
+    stream->connection = self(data).weak_from_this();
+    self(data).last_stream_ = stream->id;
+    self(data).streams_[stream->id] = std::move(stream);
+    return 0;
+  }
+
+  static int on_header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
+                       const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* data) {
+    const auto found = self(data).streams_.find(frame->hd.stream_id);
+    if (found == self(data).streams_.end()) return 0;
+    const std::string key(reinterpret_cast<const char*>(name), name_size);
+    const std::string text(reinterpret_cast<const char*>(value), value_size);
+    found->second->headers[key] = text;
+    if (key == ":method") found->second->method = text;
+    if (key == ":path") found->second->path = text;
+    return 0;
+  }
+
+  static int on_data(nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* bytes, std::size_t size,
+                     void* data) {
+    const auto found = self(data).streams_.find(id);
+    if (found != self(data).streams_.end()) found->second->body.append(reinterpret_cast<const char*>(bytes), size);
+    return 0;
+  }
+
+  static int on_frame(nghttp2_session*, const nghttp2_frame* frame, void* data) {
+    const bool carries_request = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
+    if (!carries_request) return 0;
+    const bool whole = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    if (!whole && frame->hd.type != NGHTTP2_HEADERS) return 0;
+    const auto found = self(data).streams_.find(frame->hd.stream_id);
+    if (found == self(data).streams_.end()) return 0;
+    const H2StreamPtr stream = found->second;  // The test's answer may end it.
+    (whole ? self(data).handlers_.on_request : self(data).handlers_.on_headers)(stream);
+    return 0;
+  }
+
+  static int on_stream_close(nghttp2_session*, std::int32_t id, std::uint32_t, void* data) {
+    const auto found = self(data).streams_.find(id);
+    if (found == self(data).streams_.end()) return 0;
+    found->second->closed_ = true;
+    self(data).streams_.erase(found);
+    return 0;
+  }
+};
+
+H2Connection::H2Connection(tcp::socket socket, const TlsContext& tls, std::uint32_t max_streams, Handlers handlers)
+    : socket_(std::move(socket)),
+      handlers_(std::move(handlers)),
+      max_streams_(max_streams),
+      ssl_(SSL_new(tls.get())),
+      from_client_(BIO_new(BIO_s_mem())),
+      to_client_(BIO_new(BIO_s_mem())) {
+  SSL_set_bio(ssl_, from_client_, to_client_);
+  SSL_set_accept_state(ssl_);
+  nghttp2_session_callbacks* callbacks = nullptr;
+  nghttp2_session_callbacks_new(&callbacks);
+  nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, &Callbacks::on_begin_headers);
+  nghttp2_session_callbacks_set_on_header_callback(callbacks, &Callbacks::on_header);
+  nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, &Callbacks::on_data);
+  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, &Callbacks::on_frame);
+  nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, &Callbacks::on_stream_close);
+  nghttp2_option* option = nullptr;
+  nghttp2_option_new(&option);
+  // libcurl 7.88 sends a reset after every finished stream too; nghttp2 would take a thousand of them for an attack,
+  // which the API server (Go) does not.
+  nghttp2_option_set_stream_reset_rate_limit(option, 1'000'000, 1'000'000);
+  nghttp2_session_server_new2(&session_, callbacks, this, option);
+  nghttp2_option_del(option);
+  nghttp2_session_callbacks_del(callbacks);
+}
+
+H2Connection::~H2Connection() {
+  for (auto& [id, stream] : streams_) stream->closed_ = true;
+  nghttp2_session_del(session_);
+  SSL_free(ssl_);
+}
+
+void H2Connection::start() {
+  socket_.set_option(tcp::no_delay(true));
+  const nghttp2_settings_entry entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, max_streams_};
+  nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, &entry, 1);
+  read_some();
+}
+
+void H2Connection::read_some() {
+  if (!open_ || frozen_) return;
+  socket_.async_read_some(asio::buffer(input_), [self = shared_from_this()](auto error, std::size_t size) {
+    if (error) {
+      self->close();
+    } else {
+      self->received(size);
+    }
+  });
+}
+
+void H2Connection::received(std::size_t size) {
+  if (frozen_ || !open_) return;
+  BIO_write(from_client_, input_.data(), static_cast<int>(size));
+  const bool more = decrypt();
+  flush();
+  if (more) {
+    read_some();
+  } else {
+    after_flush([self = shared_from_this()] { self->close(); });
+  }
+}
+
+// False when TLS or HTTP/2 is over.
+bool H2Connection::decrypt() {
+  ERR_clear_error();
+  if (!SSL_is_init_finished(ssl_)) {
+    const int result = SSL_do_handshake(ssl_);
+    if (result != 1) return SSL_get_error(ssl_, result) == SSL_ERROR_WANT_READ;
+    if (const char* name = SSL_get_servername(ssl_, TLSEXT_NAMETYPE_host_name)) server_name_ = name;
+  }
+  std::array<std::uint8_t, 16384> plain{};
+  while (open_ && !frozen_) {
+    const int size = SSL_read(ssl_, plain.data(), static_cast<int>(plain.size()));
+    if (size <= 0) return SSL_get_error(ssl_, size) == SSL_ERROR_WANT_READ;
+    if (speaks_http1()) {
+      http1_.append(reinterpret_cast<const char*>(plain.data()), static_cast<std::size_t>(size));
+      answer_http1();
+      continue;
+    }
+    if (nghttp2_session_mem_recv(session_, plain.data(), static_cast<std::size_t>(size)) < 0) return false;
+  }
+  return true;
+}
+
+void H2Connection::post_flush() {
+  if (std::exchange(flush_posted_, true)) return;
+  asio::post(socket_.get_executor(), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->flush_posted_ = false;
+    self->flush();
+  });
+}
+
+void H2Connection::after_flush(std::function<void()> action) {
+  after_flush_.push_back(std::move(action));
+  post_flush();
+}
+
+bool H2Connection::speaks_http1() const {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl_, &name, &size);
+  return std::string_view(reinterpret_cast<const char*>(name), size) == "http/1.1";
+}
+
+void H2Connection::answer_http1() {
+  const bool has_headers = http1_.find("\r\n\r\n") != std::string::npos;
+  if (!has_headers || std::exchange(answered_http1_, true)) return;
+  frames_ = *handlers_.http1_answer;
+  // The rest of the body is read: to close on it would take the answer back.
+  if (frames_.empty()) after_flush([self = shared_from_this()] { self->close(); });
+}
+
+// What nghttp2 has to say, in its order.
+void H2Connection::gather() {
+  if (speaks_http1()) return;
+  const std::uint8_t* bytes = nullptr;
+  for (auto size = nghttp2_session_mem_send(session_, &bytes); size > 0;
+       size = nghttp2_session_mem_send(session_, &bytes)) {
+    frames_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
+  }
+}
+
+void H2Connection::flush() {
+  if (!open_ || frozen_) return;
+  if (SSL_is_init_finished(ssl_)) {
+    gather();
+    if (!frames_.empty()) SSL_write(ssl_, frames_.data(), static_cast<int>(frames_.size()));
+    frames_.clear();
+  }
+  std::array<char, 16384> encrypted{};
+  for (int size = BIO_read(to_client_, encrypted.data(), static_cast<int>(encrypted.size())); size > 0;
+       size = BIO_read(to_client_, encrypted.data(), static_cast<int>(encrypted.size()))) {
+    output_.append(encrypted.data(), static_cast<std::size_t>(size));
+  }
+  write_pending();
+}
+
+void H2Connection::write_pending() {
+  if (!open_ || frozen_ || !writing_.empty()) return;
+  if (output_.empty()) {
+    for (const auto& action : std::exchange(after_flush_, {})) action();
+    return;
+  }
+  writing_ = std::exchange(output_, {});
+  asio::async_write(socket_, asio::buffer(writing_), [self = shared_from_this()](auto error, std::size_t) {
+    self->writing_.clear();
+    if (error) {
+      self->close();
+    } else {
+      self->flush();
+    }
+  });
+}
+
+void H2Connection::goaway(std::int32_t last_stream_id) {
+  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE, last_stream_id, NGHTTP2_NO_ERROR, nullptr, 0);
+  post_flush();
+}
+
+void H2Connection::close_fin() {
+  after_flush([self = shared_from_this()] { self->close(); });
+}
+
+void H2Connection::close_rst() {
+  after_flush([self = shared_from_this()] {
+    if (self->open_) self->socket_.set_option(asio::socket_base::linger(true, 0));
+    self->close();
+  });
+}
+
+void H2Connection::close_notify() {
+  after_flush([self = shared_from_this()] {
+    SSL_shutdown(self->ssl_);
+    self->flush();
+    // A goodbye is the last word: nothing that nghttp2 might still say may follow it.
+    self->after_flush([self] { self->freeze(); });
+  });
+}
+
+void H2Connection::freeze() {
+  frozen_ = true;
+}
+
+void H2Connection::close() {
+  if (!std::exchange(open_, false)) return;
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  after_flush_.clear();
+  for (auto& [id, stream] : streams_) stream->closed_ = true;
+}
+
+// ---- Peer ----
+
+namespace {
+
+template <class T, void (*Free)(T*)>
+std::shared_ptr<T> from_pem(const std::string& pem, T* (*read)(BIO*, T**, pem_password_cb*, void*)) {
+  BIO* const bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
+  std::shared_ptr<T> result(read(bio, nullptr, nullptr, nullptr), Free);
+  BIO_free(bio);
+  return result;
+}
+
+int choose_h2(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in, unsigned in_size,
+              void*) {
+  const std::string_view offered(reinterpret_cast<const char*>(in), in_size);
+  for (const std::string_view name : {"h2", "http/1.1"}) {
+    const auto found = offered.find(static_cast<char>(name.size()) + std::string(name));
+    if (found == std::string_view::npos) continue;
+    *out = in + found + 1;
+    *out_size = static_cast<unsigned char>(name.size());
+    return SSL_TLSEXT_ERR_OK;
+  }
+  return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+H2Connection::TlsContext make_tls(const H2PeerOptions& options) {
+  H2Connection::TlsContext tls(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  const auto cert = from_pem<X509, X509_free>(options.identity.cert_pem, PEM_read_bio_X509);
+  const auto key = from_pem<EVP_PKEY, EVP_PKEY_free>(options.identity.key_pem, PEM_read_bio_PrivateKey);
+  if (SSL_CTX_use_certificate(tls.get(), cert.get()) != 1 || SSL_CTX_use_PrivateKey(tls.get(), key.get()) != 1) {
+    throw std::runtime_error("the peer's certificate and key do not fit");
+  }
+  SSL_CTX_set_alpn_select_cb(tls.get(), choose_h2, nullptr);
+  if (!options.client_ca_pem.empty()) {
+    const auto ca = from_pem<X509, X509_free>(options.client_ca_pem, PEM_read_bio_X509);
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(tls.get()), ca.get());
+    SSL_CTX_set_verify(tls.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  }
+  return tls;
+}
+
+}  // namespace
+
+H2Peer::H2Peer(asio::io_context& io, const H2PeerOptions& options)
+    : acceptor_(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0)),
+      tls_(make_tls(options)),
+      max_streams_(options.max_streams),
+      port_(acceptor_.local_endpoint().port()) {
+  accept();
+}
+
+H2Peer::~H2Peer() {
+  for (const auto& connection : connections_) connection->close();
+}
+
+void H2Peer::accept() {
+  acceptor_.async_accept([this](auto error, tcp::socket socket) {
+    if (error) return;  // Also when this peer is gone.
+    auto dispatch = [handler = handler_, requests = requests_](const H2StreamPtr& stream) {
+      requests->push_back(stream);
+      if (*handler) (*handler)(stream);
+    };
+    const auto begun = [handler = headers_handler_](const H2StreamPtr& stream) {
+      if (*handler) (*handler)(stream);
+    };
+    connections_.push_back(std::make_shared<H2Connection>(std::move(socket), tls_, max_streams_,
+                                                          H2Connection::Handlers{dispatch, begun, http1_answer_}));
+    connections_.back()->start();
+    accept();
+  });
+}
+
+void H2Peer::forget_history() {
+  requests_->clear();
+  std::erase_if(connections_, [](const auto& connection) { return !connection->open(); });
+}
+
+}  // namespace k8s::test

@@ -1,0 +1,269 @@
+// The base values: times, durations, string maps, interned strings, stores, errors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "k8sclient/value/base64.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/interned.h"
+#include "k8sclient/value/object.h"
+#include "k8sclient/value/time.h"
+#include "k8sclient/watch/store.h"
+
+namespace k8s {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+
+TEST(Uid, IsTheTextItWasMadeOfAndTakesNoPlaceInThePoolWhenItIsAUuid) {
+  const std::size_t pooled = Interned::pool_size();
+  const std::string uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+  const Uid known = uuid;
+  EXPECT_EQ(known.str(), uuid);
+  EXPECT_EQ(known, uuid);
+  EXPECT_FALSE(known.empty());
+  EXPECT_EQ(Interned::pool_size(), pooled);
+  EXPECT_NE(known, Uid("1f8fad5b-d9cb-469f-a165-70867728950e"));
+  for (const std::string& other :
+       {std::string(), std::string("uid-1"), std::string("00000000-0000-0000-0000-000000000000"),
+        std::string("0F8FAD5B-D9CB-469F-A165-70867728950E"), std::string("0f8fad5bd9cb469fa16570867728950e"),
+        std::string("0f8fad5b-d9cb-469f-a165-70867728950g"), std::string("0f8fad5b-d9cb-469fa-165-70867728950e")}) {
+    EXPECT_EQ(Uid(other).str(), other);
+    EXPECT_EQ(Uid(other).empty(), other.empty()) << other;
+    EXPECT_NE(Uid(other), known) << other;
+  }
+}
+
+TEST(Rfc3339, reads_what_kubernetes_writes_and_every_offset) {
+  const struct {
+    const char* text;
+    const char* canonical;
+  } cases[] = {
+      {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000000Z"},
+      {"2026-01-02t03:04:05z", "2026-01-02T03:04:05.000000Z"},
+      {"2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05.123000Z"},
+      {"2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05.500000Z"},
+      {"2026-01-02T03:04:05+02:30", "2026-01-02T00:34:05.000000Z"},
+      {"2026-01-01T00:00:00-01:00", "2026-01-01T01:00:00.000000Z"},
+      {"2024-02-29T23:59:60Z", "2024-03-01T00:00:00.000000Z"},
+      {"1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"},
+  };
+  for (const auto& c : cases) {
+    const auto time = parse_rfc3339(c.text);
+    ASSERT_TRUE(time) << c.text;
+    EXPECT_EQ(format_micro_time(*time), c.canonical) << c.text;
+  }
+}
+
+TEST(Rfc3339, refuses_what_is_not_a_time) {
+  for (const char* text :
+       {"", "2026", "2026-01-02", "2026-01-02T03:04:05", "2026-13-02T03:04:05Z", "2026-02-29T03:04:05Z",
+        "2026-01-02T24:04:05Z", "2026-01-02T03:60:05Z", "2026-01-02T03:04:61Z", "2026-01-02T03:04:05.Z",
+        "2026-01-02T03:04:05Zx", "2026-01-02 03:04:05Z", "2026-01-02T03:04:05+0200", "2026-01-02T03:04:05+24:00",
+        "+026-01-02T03:04:05Z"}) {
+    EXPECT_FALSE(parse_rfc3339(text)) << text;
+  }
+}
+
+TEST(Rfc3339, writes_whole_seconds_for_time_and_six_digits_for_micro_time) {
+  const WallTime time = *parse_rfc3339("2026-01-02T03:04:05.678Z");
+  EXPECT_EQ(format_time(time), "2026-01-02T03:04:05Z");
+  EXPECT_EQ(format_micro_time(time), "2026-01-02T03:04:05.678000Z");
+  EXPECT_EQ(parse_rfc3339(format_micro_time(time)), time);
+}
+
+TEST(GoDuration, reads_and_writes_as_go_does) {
+  const struct {
+    const char* text;
+    Duration value;
+    const char* canonical;
+  } cases[] = {
+      {"0", 0s, "0s"},
+      {"10s", 10s, "10s"},
+      {"1h30m", 90min, "1h30m0s"},
+      {"90m", 90min, "1h30m0s"},
+      {"500ms", 500ms, "500ms"},
+      {"1.5s", 1500ms, "1.5s"},
+      {"-2m", -2min, "-2m0s"},
+      {"+1h", 1h, "1h0m0s"},
+      {"250us", 250us, "250µs"},
+      {"250µs", 250us, "250µs"},
+      {"7ns", 7ns, "7ns"},
+      {"1h0m0.25s", 1h + 250ms, "1h0m0.25s"},
+      {"2.25h", 135min, "2h15m0s"},
+  };
+  for (const auto& c : cases) {
+    const auto value = parse_go_duration(c.text);
+    ASSERT_TRUE(value) << c.text;
+    EXPECT_EQ(*value, c.value) << c.text;
+    EXPECT_EQ(format_go_duration(c.value), c.canonical);
+    EXPECT_EQ(parse_go_duration(c.canonical), c.value) << c.canonical;
+  }
+}
+
+TEST(GoDuration, refuses_what_go_refuses) {
+  for (const char* text : {"", "10", "s", "1d", "1h30", "--1s", ".s", "1..5s", "1 s", "10000000h", "-"}) {
+    EXPECT_FALSE(parse_go_duration(text)) << text;
+  }
+}
+
+TEST(StringMap, keeps_keys_sorted_replaces_and_erases) {
+  StringMap map{{"b", "2"}, {"a", "1"}, {"b", "3"}};
+  map.set("c", "");
+  map.erase("missing");
+  std::vector<std::string> seen;
+  for (const auto& [key, value] : map) seen.push_back(std::string(key.view()) + "=" + std::string(value.view()));
+  EXPECT_THAT(seen, ElementsAre("a=1", "b=3", "c="));
+  EXPECT_EQ(map.get("c"), "");
+  EXPECT_EQ(map.get("d"), std::nullopt);
+  map.erase("a");
+  EXPECT_EQ(map, (StringMap{{"c", ""}, {"b", "3"}}));
+  EXPECT_NE(map, (StringMap{{"c", ""}, {"b", "4"}}));
+}
+
+TEST(Interned, equal_texts_share_one_entry_that_its_last_user_frees) {
+  const std::size_t entries = Interned::pool_size();
+  const std::size_t bytes = Interned::pool_bytes();
+  {
+    Interned a("a text of the test");
+    Interned b("a text of the test");
+    EXPECT_EQ(a, b);
+    EXPECT_EQ(a.view().data(), b.view().data());
+    EXPECT_EQ(Interned::pool_size(), entries + 1);
+    EXPECT_EQ(Interned::pool_bytes(), bytes + 18);
+    Interned moved = std::move(a);
+    b = Interned("another");
+    EXPECT_EQ(moved.view(), "a text of the test");
+    moved = moved;  // NOLINT: on purpose
+    b = moved;
+    EXPECT_EQ(Interned::pool_size(), entries + 1) << "\"another\" lost its last user";
+  }
+  EXPECT_EQ(Interned::pool_size(), entries);
+  EXPECT_EQ(Interned::pool_bytes(), bytes);
+}
+
+TEST(Interned, the_empty_text_takes_no_entry_and_order_is_that_of_the_texts) {
+  const std::size_t entries = Interned::pool_size();
+  EXPECT_TRUE(Interned("").empty());
+  EXPECT_EQ(Interned(""), Interned());
+  EXPECT_EQ(Interned::pool_size(), entries);
+  EXPECT_LT(Interned("a"), Interned("b"));
+  EXPECT_LT(Interned(), Interned("a"));
+}
+
+struct Thing {
+  ObjectMeta meta;
+  int value = 0;
+  friend bool operator==(const Thing&, const Thing&) = default;
+};
+
+Thing thing(const std::string& name, int value, const std::string& resource_version) {
+  Thing out;
+  out.meta.name = name;
+  out.meta.resource_version = resource_version;
+  out.value = value;
+  return out;
+}
+
+struct StoreTest : testing::Test {
+  Store<Thing> store;
+  std::vector<std::string> log;
+  StoreTest() {
+    store.add_listener([this](const ObjectKey& key, const auto& before, const auto& after) {
+      const auto show = [](const auto& object) { return object ? std::to_string(object->value) : std::string("-"); };
+      log.push_back(key.name + " " + show(before) + ">" + show(after));
+    });
+  }
+  std::vector<std::string> take() { return std::exchange(log, {}); }
+};
+
+TEST_F(StoreTest, a_relist_is_swapped_in_at_its_end_and_what_is_missing_is_gone) {
+  store.init();
+  store.init_apply(thing("a", 1, "1"));
+  store.init_apply(thing("b", 1, "1"));
+  EXPECT_FALSE(store.synced());
+  EXPECT_EQ(store.size(), 0U) << "readers must not see half a list";
+  store.init_done();
+  EXPECT_TRUE(store.synced());
+  EXPECT_THAT(take(), testing::UnorderedElementsAre("a ->1", "b ->1"));
+
+  store.init();
+  store.init_apply(thing("b", 2, "5"));
+  EXPECT_NE(store.find("a"), nullptr);
+  store.init_done();
+  EXPECT_EQ(store.find("a"), nullptr);
+  EXPECT_THAT(take(), testing::UnorderedElementsAre("b 1>2", "a 1>-"));
+}
+
+TEST_F(StoreTest, a_broken_off_relist_leaves_nothing_behind) {
+  store.init();
+  store.init_apply(thing("half", 1, "1"));
+  store.init();
+  store.init_apply(thing("whole", 1, "2"));
+  store.init_apply(thing("deleted meanwhile", 1, "2"));
+  store.init_erase({"", "deleted meanwhile"});
+  store.init_done();
+  EXPECT_THAT(take(), ElementsAre("whole ->1"));
+}
+
+TEST_F(StoreTest, a_new_resource_version_alone_wakes_nobody_but_is_kept) {
+  store.init();
+  store.init_done();
+  store.apply(thing("a", 1, "1"));
+  store.apply(thing("a", 1, "2"));
+  store.apply(thing("a", 2, "3"));
+  store.erase({"", "a"});
+  store.erase({"", "a"});
+  EXPECT_THAT(take(), ElementsAre("a ->1", "a 1>2", "a 2>-"));
+  store.apply(thing("a", 1, "4"));
+  store.apply(thing("a", 1, "5"));
+  EXPECT_EQ(store.find("a")->meta.resource_version, "5");
+}
+
+TEST_F(StoreTest, an_object_that_a_reader_holds_outlives_its_removal) {
+  store.apply(thing("a", 7, "1"));
+  const auto held = store.get({"", "a"});
+  store.erase({"", "a"});
+  EXPECT_EQ(held->value, 7);
+}
+
+TEST_F(StoreTest, an_absent_api_is_synced_and_empty) {
+  store.apply(thing("a", 1, "1"));
+  store.mark_absent();
+  EXPECT_TRUE(store.synced());
+  EXPECT_THAT(take(), ElementsAre("a ->1", "a 1>-"));
+}
+
+TEST(ErrorReasons, say_whether_the_same_request_may_succeed_later) {
+  for (const Reason reason : {Reason::conflict, Reason::expired, Reason::unauthorized, Reason::too_many_requests,
+                              Reason::timeout, Reason::unavailable, Reason::transport, Reason::decode}) {
+    EXPECT_TRUE(retryable(reason)) << to_string(reason);
+  }
+  for (const Reason reason :
+       {Reason::not_found, Reason::already_exists, Reason::invalid, Reason::forbidden, Reason::cancelled}) {
+    EXPECT_FALSE(retryable(reason)) << to_string(reason);
+  }
+}
+
+TEST(ObjectKeys, print_with_and_without_namespace) {
+  EXPECT_EQ(to_string(ObjectKey{"ns", "a"}), "ns/a");
+  EXPECT_EQ(to_string(ObjectKey{"", "a"}), "a");
+}
+
+TEST(Base64, decodes_what_kubeconfigs_hold_and_refuses_the_rest) {
+  EXPECT_EQ(base64_decode("aGVsbG8="), "hello");
+  EXPECT_EQ(base64_decode("aGVs\nbG8h\n"), "hello!");
+  EXPECT_EQ(base64_decode("aA=="), "h");
+  EXPECT_EQ(base64_decode(""), "");
+  for (const char* text : {"a", "aGVsbG8", "aGVsbG8*", "a===", "====", "aG=sbG8=", "aGVs bG8="}) {
+    EXPECT_FALSE(base64_decode(text)) << text;
+  }
+  const std::string bytes("\0\xff\x10 any", 7);
+  EXPECT_EQ(base64_decode(base64_encode(bytes)), bytes);
+}
+
+}  // namespace
+}  // namespace k8s

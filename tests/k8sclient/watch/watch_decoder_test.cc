@@ -1,0 +1,342 @@
+// The watch stream's framing, and the watch protocol's steps without sockets.
+#include "k8sclient/watch/watch_decoder.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "k8sclient/api/object_json.h"
+#include "k8sclient/watch/watch_machine.h"
+#include "tests/k8sclient/scripted_transport.h"
+
+namespace k8s::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// "TYPE rv|object" for each event, "error: message" at the end of a broken stream.
+std::vector<std::string> decode(WatchDecoder& decoder) {
+  std::vector<std::string> out;
+  while (auto next = decoder.next()) {
+    if (!*next) {
+      out.push_back("error: " + next->error().message);
+      break;
+    }
+    const WatchEvent& event = **next;
+    out.push_back(fmt::format("{} {}{}|{}", to_string(event.type), event.resource_version,
+                              event.initial_events_end ? " end" : "", event.object_json));
+  }
+  return out;
+}
+
+std::vector<std::string> decode_all(const std::string& bytes) {
+  WatchDecoder decoder;
+  decoder.feed(bytes);
+  return decode(decoder);
+}
+
+const std::string kSample =
+    event("ADDED", "a", 1) + "\r\n" +
+    event("MODIFIED", "a\\u00e9\\\"{}", 2, R"(,"spec":{"text":"}\n{ [","n":[1,{"x":null}]})") + bookmark(3) +
+    R"({"object":{"metadata":{"resourceVersion":"4","name":"late"}},"type":"DELETED"})" + "\n" + bookmark(5, true) +
+    R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}})" + "\n";
+
+TEST(WatchDecoders, every_split_of_the_same_bytes_gives_the_same_events) {
+  const std::vector<std::string> whole = decode_all(kSample);
+  ASSERT_EQ(whole.size(), 6U);
+  EXPECT_EQ(whole[3], R"(DELETED 4|{"metadata":{"resourceVersion":"4","name":"late"}})");
+  EXPECT_THAT(whole[4], HasSubstr("BOOKMARK 5 end|"));
+  EXPECT_THAT(whole[5], HasSubstr("ERROR |{\"kind\":\"Status\""));
+  for (std::size_t first = 0; first <= kSample.size(); ++first) {
+    WatchDecoder decoder;
+    decoder.feed(kSample.substr(0, first));
+    std::vector<std::string> events = decode(decoder);
+    decoder.feed(kSample.substr(first));
+    for (std::string& rest : decode(decoder)) events.push_back(std::move(rest));
+    ASSERT_EQ(events, whole) << "split at " << first;
+  }
+  for (std::size_t piece = 1; piece < 40; ++piece) {
+    WatchDecoder decoder;
+    std::vector<std::string> events;
+    for (std::size_t at = 0; at < kSample.size(); at += piece) {
+      decoder.feed(kSample.substr(at, piece));
+      for (std::string& one : decode(decoder)) events.push_back(std::move(one));
+    }
+    ASSERT_EQ(events, whole) << "pieces of " << piece;
+    EXPECT_EQ(decoder.pending(), 0U);
+  }
+}
+
+TEST(WatchDecoders, a_last_line_without_newline_is_no_event) {
+  WatchDecoder decoder;
+  const std::string line = event("ADDED", "a", 1);
+  decoder.feed(line.substr(0, line.size() - 1));
+  EXPECT_FALSE(decoder.next());
+  EXPECT_EQ(decoder.pending(), line.size() - 1);
+}
+
+TEST(WatchDecoders, the_end_of_initial_events_is_marked_on_bookmarks_only) {
+  const std::string marked =
+      R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}})";
+  EXPECT_THAT(decode_all(marked + "\n").at(0), HasSubstr("ADDED 1|"));
+  const std::string no =
+      R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"false"}}}})";
+  EXPECT_THAT(decode_all(no + "\n").at(0), HasSubstr("BOOKMARK 1|"));
+}
+
+TEST(WatchDecoders, refuse_what_is_not_a_watch_event_and_stay_refusing) {
+  const struct {
+    const char* line;
+    const char* message;
+  } cases[] = {
+      {"hello", "a line is not a watch event"},
+      {R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}})", "a line is not a watch event"},
+      {R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}} trailing)", "a line is not a watch event"},
+      {R"({"type":"ADDED","object":[]})", "a line is not a watch event"},
+      {R"({"type":1,"object":{}})", "a line is not a watch event"},
+      {R"({"type":"ADDED"})", "has no object"},
+      {R"({"type":"ADDED","object":{"metadata":{}}})", "no metadata.resourceVersion"},
+      {R"({"type":"RENAMED","object":{"metadata":{"resourceVersion":"1"}}})", "unknown type \"RENAMED\""},
+      {R"({"object":{"metadata":{"resourceVersion":"1"}}})", "unknown type \"\""},
+      {"[]", "a line is not a watch event"},
+      {"{}", "unknown type"},
+      {"\xff\xfe", "a line is not a watch event"},
+  };
+  for (const auto& c : cases) {
+    WatchDecoder decoder;
+    decoder.feed(event("ADDED", "a", 1) + c.line + "\n" + event("ADDED", "b", 2));
+    const auto events = decode(decoder);
+    ASSERT_EQ(events.size(), 2U) << c.line;
+    EXPECT_THAT(events[1], HasSubstr(c.message)) << c.line;
+    decoder.feed(event("ADDED", "c", 3));
+    auto again = decoder.next();
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->error().reason, Reason::decode);
+  }
+}
+
+TEST(WatchDecoders, a_line_over_the_cap_fails_before_it_is_complete_and_one_below_does_not) {
+  const std::string line = event("ADDED", "a", 1, R"(,"pad":")" + std::string(1000, 'x') + "\"");
+  const std::size_t length = line.size() - 1;
+  WatchDecoder exact(length);
+  exact.feed(line);
+  EXPECT_TRUE(exact.next()->has_value());
+  WatchDecoder small(length - 1);
+  small.feed(line.substr(0, length - 1));
+  EXPECT_FALSE(small.next());
+  small.feed("}");
+  const auto refused = small.next();
+  ASSERT_TRUE(refused);
+  EXPECT_THAT(refused->error().message, HasSubstr(fmt::format("longer than {} bytes", length - 1)));
+}
+
+TEST(WatchDecoders, take_an_object_of_one_and_a_half_mebibytes) {
+  const std::string line = event("ADDED", "a", 1, R"(,"pad":")" + std::string(1536 * 1024, 'x') + "\"");
+  WatchDecoder decoder;
+  for (std::size_t at = 0; at < line.size(); at += 16'384) {
+    EXPECT_FALSE(decoder.next());
+    decoder.feed(std::string_view(line).substr(at, 16'384));
+  }
+  EXPECT_TRUE(decoder.next()->has_value());
+}
+
+TEST(ObjectKeysInJson, are_read_without_the_rest) {
+  const auto key = [](std::string json) {
+    json.reserve(json.size() + kJsonPadding);
+    return read_object_key(json);
+  };
+  EXPECT_EQ(
+      *key(
+          R"({"kind":"Pod","spec":{"metadata":{"name":"no"}},"metadata":{"labels":{"name":"x"},"namespace":"ns","name":"p"}})"),
+      (ObjectKey{"ns", "p"}));
+  EXPECT_EQ(*key(R"({"metadata":{"name":"n"}})"), (ObjectKey{"", "n"}));
+  for (const char* json :
+       {"", "{}", "[]", R"({"metadata":{}})", R"({"metadata":{"name":1}})", R"({"metadata":{"name":"a)"}) {
+    EXPECT_EQ(key(json).error().reason, Reason::decode) << json;
+  }
+}
+
+// --- The state machine ---
+
+Failed failure(Reason reason, int status = 0) {
+  return Failed{Error{reason, status, "why"}};
+}
+EventRead read(WatchEventType type, std::string rv, bool end = false) {
+  return {type, std::move(rv), end, {}};
+}
+EventRead error_event(Reason reason) {
+  return {WatchEventType::error, "", false, Error{reason, 0, "why"}};
+}
+
+struct StepCase {
+  const char* sentence;
+  WatchState from;
+  WatchInput input;
+  WatchState to;
+  WatchEmit emit = WatchEmit::nothing;
+  WatchPause pause = WatchPause::none;
+  bool reported = false;
+  bool relist = false;
+  WatchListVerdict verdict = WatchListVerdict::unchanged;
+  bool maybe_absent = false;
+};
+
+constexpr auto kNothing = WatchEmit::nothing;
+constexpr auto kNone = WatchPause::none;
+constexpr auto kBackoff = WatchPause::backoff;
+constexpr auto kRefused = WatchPause::refused;
+constexpr auto kAbsent = WatchPause::absent;
+constexpr auto kUnchanged = WatchListVerdict::unchanged;
+
+void check(const std::vector<StepCase>& cases) {
+  for (const StepCase& c : cases) {
+    SCOPED_TRACE(c.sentence);
+    const WatchStep out = step(c.from, c.input);
+    EXPECT_EQ(out.next, c.to) << state_name(out.next);
+    EXPECT_EQ(out.emit, c.emit);
+    EXPECT_EQ(out.pause, c.pause);
+    EXPECT_EQ(out.report.has_value(), c.reported);
+    EXPECT_EQ(out.relist, c.relist);
+    EXPECT_EQ(out.watch_list, c.verdict);
+    EXPECT_EQ(out.maybe_absent, c.maybe_absent);
+  }
+}
+
+TEST(WatchMachine, starts_with_watch_list_or_pages) {
+  using enum WatchListVerdict;
+  check({
+      {"a LIST begins", Empty{}, Started{}, Listing{}, WatchEmit::init},
+      {"a WatchList opened", Empty{"9"}, Opened{}, InitialWatch{"9"}, WatchEmit::init},
+      {"the server refuses WatchList", Empty{}, failure(Reason::invalid, 422), Empty{}, kNothing, kNone, false, false,
+       never},
+      {"forbidden is told and retried now and then", Empty{}, failure(Reason::forbidden, 403), Empty{}, kNothing,
+       kRefused, true},
+      {"404 may mean absent", Empty{}, failure(Reason::not_found, 404), Empty{}, kNothing, kAbsent, true, false,
+       kUnchanged, true},
+      {"unreachable backs off", Empty{}, failure(Reason::transport), Empty{}, kNothing, kBackoff, true},
+      {"too many requests back off", Empty{}, failure(Reason::too_many_requests, 429), Empty{}, kNothing, kBackoff,
+       true},
+  });
+}
+
+TEST(WatchMachine, lists_page_by_page) {
+  check({
+      {"a page with more to come", Listing{"", "3"}, PageRead{"10", "tok"}, Listing{"tok", "3"}},
+      {"the last page", Listing{"tok", "3"}, PageRead{"10", ""}, InitListed{"10"}, WatchEmit::init_done},
+      {"a list behind what was seen is told", Listing{"", "11"}, PageRead{"10", ""}, InitListed{"10"},
+       WatchEmit::init_done, kNone, true},
+      {"an expired token starts over", Listing{"tok", "3"}, failure(Reason::expired, 410), Empty{"3"}, kNothing,
+       kBackoff, true},
+      {"an unreadable page starts over", Listing{"tok", "3"}, failure(Reason::decode), Empty{"3"}, kNothing, kBackoff,
+       true},
+      {"503 asks for the same page again", Listing{"tok", "3"}, failure(Reason::unavailable, 503), Listing{"tok", "3"},
+       kNothing, kBackoff, true},
+      {"403 in the middle", Listing{"tok", "3"}, failure(Reason::forbidden, 403), Empty{"3"}, kNothing, kRefused, true},
+      {"404", Listing{"", "3"}, failure(Reason::not_found, 404), Empty{"3"}, kNothing, kAbsent, true, false, kUnchanged,
+       true},
+  });
+}
+
+TEST(WatchMachine, streams_the_initial_view) {
+  using enum WatchListVerdict;
+  using enum WatchEventType;
+  check({
+      {"an initial object", InitialWatch{"3"}, read(added, "2"), InitialWatch{"3"}, WatchEmit::init_apply},
+      {"changed while streaming", InitialWatch{}, read(modified, "5"), InitialWatch{}, WatchEmit::init_apply},
+      {"deleted while streaming", InitialWatch{}, read(deleted, "6"), InitialWatch{}, WatchEmit::init_remove},
+      {"the end mark", InitialWatch{"3"}, read(bookmark, "7", true), Watching{"7", 0, true}, WatchEmit::init_done},
+      {"the end mark behind what was seen", InitialWatch{"30"}, read(bookmark, "7", true), Watching{"7", 0, true},
+       WatchEmit::init_done, kNone, true},
+      {"a server that ignores the request", InitialWatch{"3"}, read(bookmark, "7"), Empty{"3"}, kNothing, kNone, false,
+       false, never},
+      {"silence before the mark", InitialWatch{"3"}, Ended{30s, true}, Empty{"3"}, kNothing, kBackoff, false, false,
+       never},
+      {"the stream ends before the mark", InitialWatch{"3"}, Ended{1s, false}, Empty{"3"}, kNothing, kBackoff, false,
+       false, not_now},
+      {"it breaks before the mark", InitialWatch{"3"}, failure(Reason::transport), Empty{"3"}, kNothing, kBackoff, true,
+       false, not_now},
+      {"expired", InitialWatch{"3"}, error_event(Reason::expired), Empty{"3"}, kNothing, kBackoff, true, false,
+       not_now},
+      {"refused in the stream", InitialWatch{"3"}, error_event(Reason::invalid), Empty{"3"}, kNothing, kBackoff, true,
+       false, never},
+  });
+}
+
+TEST(WatchMachine, watches_from_where_it_was) {
+  using enum WatchEventType;
+  check({
+      {"opened", InitListed{"7", 2}, Opened{}, Watching{"7", 2, false}},
+      {"added", Watching{"7", 2}, read(added, "8"), Watching{"8", 0, true}, WatchEmit::apply},
+      {"modified", Watching{"7"}, read(modified, "8"), Watching{"8", 0, true}, WatchEmit::apply},
+      {"deleted", Watching{"7"}, read(deleted, "8"), Watching{"8", 0, true}, WatchEmit::remove},
+      {"the same version twice is no travel in time", Watching{"7"}, read(modified, "7"), Watching{"7", 0, true},
+       WatchEmit::apply},
+      {"bookmark", Watching{"7"}, read(bookmark, "80"), Watching{"80", 0, true}},
+      {"the server's time is up", Watching{"8", 0, true}, Ended{300s, false}, InitListed{"8"}},
+      {"an idle watch that had brought something", Watching{"8", 0, true}, Ended{300s, true}, InitListed{"8"}},
+      {"very short watches back off", Watching{"8", 0, true}, Ended{100ms, false}, InitListed{"8"}, kNothing, kBackoff},
+      {"the view is to be renewed", Watching{"8", 0, true}, Ended{300s, false, true}, Empty{"8"}},
+      {"a silent watch whose view is to be renewed", Watching{"8", 2}, Ended{150s, true, true}, Empty{"8"}},
+      {"a watch that brought nothing", Watching{"8", 0}, Ended{150s, true}, InitListed{"8", 1}, kNothing, kBackoff},
+      {"the connection broke", Watching{"8", 1}, failure(Reason::transport), InitListed{"8", 1}, kNothing, kBackoff,
+       true},
+  });
+}
+
+TEST(WatchMachine, relists_when_it_must) {
+  using enum WatchEventType;
+  check({
+      {"410 at opening", InitListed{"7"}, failure(Reason::expired, 410), Empty{"7"}, kNothing, kBackoff, true, true},
+      {"410 in the stream", Watching{"7"}, error_event(Reason::expired), Empty{"7"}, kNothing, kBackoff, true, true},
+      {"an unreadable line", Watching{"7"}, failure(Reason::decode), Empty{"7"}, kNothing, kBackoff, true, true},
+      {"back in time", Watching{"10"}, read(modified, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
+      {"a bookmark back in time", Watching{"10"}, read(bookmark, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
+      {"the API went away", InitListed{"7"}, failure(Reason::not_found, 404), Empty{"7"}, kNothing, kAbsent, true, true,
+       kUnchanged, true},
+      {"the last strike by silence", Watching{"7", kMaxStrikes - 1}, Ended{150s, true}, Empty{"7"}, kNothing, kBackoff,
+       true, true},
+      {"the last strike by an HTTP error", InitListed{"7", kMaxStrikes - 1}, failure(Reason::timeout, 504), Empty{"7"},
+       kNothing, kBackoff, true, true},
+  });
+}
+
+TEST(WatchMachine, keeps_its_place_when_the_failure_says_nothing_about_it) {
+  check({
+      {"unreachable", InitListed{"7", 3}, failure(Reason::transport), InitListed{"7", 3}, kNothing, kBackoff, true},
+      {"429", InitListed{"7", 3}, failure(Reason::too_many_requests, 429), InitListed{"7", 3}, kNothing, kBackoff,
+       true},
+      {"403", InitListed{"7", 3}, failure(Reason::forbidden, 403), InitListed{"7", 3}, kNothing, kRefused, true},
+      {"500 counts", InitListed{"7"}, failure(Reason::unavailable, 500), InitListed{"7", 1}, kNothing, kBackoff, true},
+      {"an ERROR event counts", Watching{"7", 1}, error_event(Reason::unavailable), InitListed{"7", 2}, kNothing,
+       kBackoff, true},
+      {"an input of another state changes nothing", Watching{"7"}, PageRead{"9", ""}, Watching{"7"}},
+  });
+}
+
+TEST(WatchMachine, asks_for_what_its_state_needs) {
+  EXPECT_EQ(next_ask(Empty{}, {true}), WatchAsk::open_watch_list);
+  EXPECT_EQ(next_ask(Empty{}, {false}), WatchAsk::start_list);
+  EXPECT_EQ(next_ask(Listing{}, {true}), WatchAsk::list_page);
+  EXPECT_EQ(next_ask(InitialWatch{}, {false}), WatchAsk::read);
+  EXPECT_EQ(next_ask(InitListed{}, {true}), WatchAsk::open_watch);
+  EXPECT_EQ(next_ask(Watching{}, {true}), WatchAsk::read);
+}
+
+TEST(ResourceVersions, are_compared_as_numbers_of_any_length_and_never_when_opaque) {
+  EXPECT_TRUE(older("9", "10"));
+  EXPECT_FALSE(older("10", "9"));
+  EXPECT_FALSE(older("10", "10"));
+  EXPECT_FALSE(older("010", "10"));
+  EXPECT_TRUE(older("99999999999999999999998", "99999999999999999999999"));
+  EXPECT_FALSE(older("abc", "10"));
+  EXPECT_FALSE(older("1", ""));
+  EXPECT_FALSE(older("", "1"));
+}
+
+}  // namespace
+}  // namespace k8s::test

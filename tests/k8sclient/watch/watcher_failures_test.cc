@@ -1,0 +1,266 @@
+// Watcher: failures, refusals, absent APIs and malformed objects; how it is stopped.
+#include <gmock/gmock.h>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/k8sclient/watch/watcher_fixture.h"
+
+namespace k8s::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+TEST_F(WatcherTest, failures_back_off_with_jitter_up_to_a_bound_and_start_afresh_after_quiet) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  for (int i = 0; i < 8; ++i) transport.then(Answer::broken());
+  transport.then(Answer::streaming({{140s, bookmark(11)}, {10s, event("MODIFIED", "a", 12)}, {1s, ""}}));
+  transport.then(Answer::broken());
+  transport.otherwise(Answer::streaming({}));
+  start();
+  clock.run_for(10min);
+  const double bases[] = {0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30};
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_GE(gap(i + 2), bases[i] - 0.01) << i;
+    EXPECT_LE(gap(i + 2), std::min(bases[i] * 2, 30.0) + 0.01) << i;
+  }
+  EXPECT_LE(gap(10), 151.1) << "a watch that had its time is followed by the next at once";
+  EXPECT_LE(gap(11), 1.61) << "after two quiet minutes the backoff begins again";
+  EXPECT_THAT(errors.front(), HasSubstr("watch nodes: scripted failure"));
+}
+
+TEST_F(WatcherTest, very_short_watches_do_not_spin) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.otherwise(Answer::streaming({{1ms, bookmark(11)}, {1ms, ""}}));
+  start();
+  clock.run_for(60s);
+  EXPECT_LT(transport.requests.size(), 12U);
+}
+
+TEST_F(WatcherTest, forbidden_is_reported_as_such_leaves_the_store_unsynced_and_a_granted_right_is_noticed_soon) {
+  transport.then(Answer::status_of(403, "Forbidden", "nodes is forbidden: User x cannot watch"));
+  transport.then(Answer::status_of(403, "Forbidden", "nodes is forbidden: User x cannot watch"));
+  transport.then(Answer::streaming({{1s, bookmark(5, true)}}));
+  start();
+  clock.run_for(9s);
+  EXPECT_EQ(transport.requests.size(), 1U);
+  ASSERT_TRUE(sink.last_error());
+  EXPECT_EQ(sink.last_error()->reason, Reason::forbidden);
+  EXPECT_FALSE(store.synced());
+  clock.run_for(60s);
+  EXPECT_TRUE(store.synced());
+  EXPECT_FALSE(sink.last_error());
+}
+
+struct RareRetry {
+  int status;
+  const char* reason;
+  double least, most;  // Seconds from one attempt to the next.
+};
+struct RareRetryTest : WatcherTest, testing::WithParamInterface<RareRetry> {};
+
+TEST_P(RareRetryTest, what_only_somebody_can_mend_is_tried_again_at_spread_times) {
+  transport.otherwise(Answer::status_of(GetParam().status, GetParam().reason, "no"));
+  start();
+  clock.run_for(1h);
+  std::set<long> rounded;
+  std::optional<MonoTime> before;
+  for (std::size_t i = 0; i < transport.requests.size(); ++i) {
+    if (!transport.requests[i].path.starts_with("/api/v1/nodes")) continue;  // Discovery, after a 404.
+    const double waited =
+        before ? std::chrono::duration<double>(transport.times[i] - *before).count() : GetParam().least;
+    EXPECT_GE(waited, GetParam().least);
+    EXPECT_LE(waited, GetParam().most);
+    rounded.insert(std::lround(waited));
+    before = transport.times[i];
+  }
+  EXPECT_GT(rounded.size(), 5U);
+}
+INSTANTIATE_TEST_SUITE_P(reasons, RareRetryTest,
+                         testing::Values(RareRetry{403, "Forbidden", 10, 30}, RareRetry{404, "NotFound", 60, 90}));
+
+TEST_F(WatcherTest, it_is_failing_until_a_list_comes_whole_or_a_stream_opens_again) {
+  options.watch_list = false;
+  transport.then(Answer::status_of(403, "Forbidden", "no"));
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::streaming({{30s, bookmark(11)}, {1s, ""}}));
+  transport.then(Answer::status_of(403, "Forbidden", "no"));
+  transport.then(Answer::streaming({}));
+  start();
+  clock.run_for(1s);
+  EXPECT_TRUE(watcher->failing());
+  clock.run_until([&] { return store.synced(); }, 100s);
+  EXPECT_FALSE(watcher->failing()) << "the list came whole";
+  clock.run_for(40s);
+  EXPECT_TRUE(watcher->failing()) << "the next stream is refused";
+  clock.run_for(100s);
+  EXPECT_EQ(watcher->stats().watches, 2U);
+  EXPECT_FALSE(watcher->failing()) << "a stream is open";
+}
+
+TEST_F(WatcherTest, an_api_that_discovery_does_not_know_is_absent_until_somebody_installs_it) {
+  transport.then(Answer::code(404));
+  transport.then(Answer::code(404));
+  transport.then(Answer::ok(R"({"kind":"APIVersions","versions":[]})"));
+  start();
+  EXPECT_TRUE(store.synced());
+  EXPECT_TRUE(sink.api_absent());
+  EXPECT_THAT(errors, IsEmpty());
+  transport.then(Answer::streaming({{{}, event("ADDED", "a", 1) + bookmark(5, true)}}));
+  watcher->retry_now();
+  clock.run_ready();
+  EXPECT_FALSE(sink.api_absent());
+  EXPECT_THAT(names(), ElementsAre("a"));
+}
+
+TEST_F(WatcherTest, a_404_that_discovery_does_not_confirm_empties_nothing) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::code(404, "<html>wrong door</html>"));
+  transport.then(Answer::code(404, "<html>wrong door</html>"));
+  transport.then(Answer::code(404, "<html>wrong door</html>"));
+  start();
+  clock.run_for(30s);
+  EXPECT_THAT(names(), ElementsAre("a"));
+  EXPECT_FALSE(sink.api_absent());
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("wrong door")));
+}
+
+TEST_F(WatcherTest, a_malformed_object_is_counted_told_and_never_looks_like_a_deletion) {
+  options.watch_list = false;
+  const std::string bad_item = R"({"metadata":{"name":"b","resourceVersion":"21"},"bad":1})";
+  transport.then(Answer::ok(page(10, {"a", "b"})));
+  transport.then(Answer::streaming(
+      {{1s, event("MODIFIED", "a", 11, R"(,"bad":1)") + event("ADDED", "c", 12)}, {1s, "garbage\n"}}));
+  transport.then(Answer::ok(R"({"metadata":{"resourceVersion":"20"},"items":[)" + bad_item +
+                            R"(,{"metadata":{"name":"c","resourceVersion":"12"}}]})"));
+  transport.then(Answer::streaming({}));
+  start();
+  clock.run_for(1s);
+  EXPECT_THAT(names(), UnorderedElementsAre("a", "b", "c"));
+  EXPECT_EQ(store.find("a")->meta.resource_version, "10") << "the object stays as it was";
+  clock.run_for(5s);
+  EXPECT_THAT(names(), UnorderedElementsAre("b", "c")) << "a is gone, b is only unreadable";
+  EXPECT_EQ(store.find("b")->meta.resource_version, "10");
+  EXPECT_EQ(sink.malformed(), 2U);
+  EXPECT_EQ(watcher->stats().malformed, 2U);
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("watch nodes: a is kept as it was: spec.x"), HasSubstr("not a watch event"),
+                                  HasSubstr("b is kept as it was")));
+}
+
+TEST_F(WatcherTest, a_line_over_the_cap_relists_instead_of_growing) {
+  options.watch_list = false;
+  options.max_line = 10'000;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::streaming({{1s, std::string(20'000, 'x')}}));
+  transport.then(Answer::ok(page(20, {"b"})));
+  transport.then(Answer::streaming({}));
+  start();
+  clock.run_for(5s);
+  EXPECT_THAT(names(), ElementsAre("b"));
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("longer than 10000 bytes")));
+}
+
+TEST_F(WatcherTest, stop_ends_every_kind_of_wait_at_once) {
+  const struct {
+    const char* what;
+    Answer first;
+  } cases[] = {
+      {"while a stream is read", Answer::streaming({})},
+      {"while a request is under way",
+       {.status = 200, .body = {}, .headers = {}, .error = {}, .takes = 25s, .stream = {}}},
+      {"while it backs off", Answer::broken()},
+      {"while the client retries", Answer::retry_after(503, "20")},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    ended = false;
+    options.watch_list = std::string_view(c.what) != "while the client retries";
+    transport.then(c.first);
+    start();
+    EXPECT_FALSE(ended);
+    EXPECT_TRUE(watcher->running());
+    const MonoTime before = clock.monotonic();
+    watcher->stop();
+    watcher->stop();
+    clock.run_ready();
+    EXPECT_TRUE(ended);
+    EXPECT_FALSE(watcher->running());
+    EXPECT_EQ(clock.monotonic(), before);
+    EXPECT_EQ(transport.open_streams, 0);
+  }
+}
+
+// Stops its watcher from within a callback and notes what comes afterwards.
+struct StoppingSink final : WatchSink {
+  Watcher* watcher = nullptr;
+  std::string stop_at;
+  std::vector<std::string> calls;
+  Result<void> note(const char* call) {
+    calls.emplace_back(call);
+    if (stop_at == call) watcher->stop();
+    return fail(Reason::decode, "refused");
+  }
+  void init() override { (void)note("init").has_value(); }
+  Result<void> init_apply(std::string_view) override { return note("init_apply"); }
+  void init_done() override { (void)note("init_done").has_value(); }
+  Result<void> apply(std::string_view) override { return note("apply"); }
+  Result<void> remove(std::string_view) override { return note("remove"); }
+  void on_error(const Error&) override { (void)note("on_error").has_value(); }
+};
+
+TEST_F(WatcherTest, a_sink_may_stop_its_watcher_from_any_call_and_hears_nothing_after_it) {
+  for (const char* call : {"init", "init_apply", "on_error", "init_done", "apply", "remove"}) {
+    SCOPED_TRACE(call);
+    transport.requests.clear();
+    ended = false;
+    transport.otherwise(Answer::ok(page(10, {"a", "b"})));
+    StoppingSink stopping;
+    stopping.stop_at = call;
+    options.watch_list = false;
+    watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, &stopping);
+    stopping.watcher = watcher.get();
+    transport.then(Answer::ok(page(10, {"a", "b"})));
+    transport.then(
+        Answer::streaming({{1s, event("ADDED", "c", 11) + event("DELETED", "c", 12) + event("ADDED", "d", 13)}}));
+    boost::asio::co_spawn(io, watcher->run(), [this](std::exception_ptr) { ended = true; });
+    clock.run_for(5s);
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(stopping.calls.back(), call);
+    while (transport.left() > 0) (void)await(transport.send({})).has_value();
+  }
+}
+
+boost::asio::awaitable<void> run_watcher(Watcher* watcher) {
+  co_await watcher->run();
+}
+
+TEST_F(WatcherTest, cancelling_the_coroutine_that_awaits_run_stops_it_too) {
+  boost::asio::cancellation_signal cancel;
+  transport.then(Answer::streaming({}));
+  watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, &sink);
+  boost::asio::co_spawn(
+      io, run_watcher(watcher.get()),
+      boost::asio::bind_cancellation_slot(cancel.slot(), [this](std::exception_ptr) { ended = true; }));
+  clock.run_ready();
+  cancel.emit(boost::asio::cancellation_type::terminal);
+  clock.run_ready();
+  EXPECT_TRUE(ended);
+}
+
+}  // namespace
+}  // namespace k8s::test

@@ -1,0 +1,247 @@
+// Watcher: the protocol, from a first view by pages or by stream to bookmarks, dead peers and renewals.
+#include <gmock/gmock.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include <set>
+#include <string>
+
+#include "tests/k8sclient/watch/watcher_fixture.h"
+
+namespace k8s::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+TEST_F(WatcherTest, lists_by_pages_then_watches_from_the_lists_version) {
+  options.watch_list = false;
+  options.label_selector = *LabelSelector::parse("a=b");
+  options.field_selector = FieldSelector::equals("metadata.name", "x");
+  transport.then(Answer::ok(page(10, {"a", "b"}, "more")));
+  transport.then(Answer::ok(page(10, {"c"})));
+  transport.then(
+      Answer::streaming({{1s, event("ADDED", "d", 11) + event("DELETED", "a", 12)}, {1s, event("MODIFIED", "b", 13)}}));
+  start();
+  EXPECT_TRUE(store.synced());
+  EXPECT_THAT(names(), UnorderedElementsAre("a", "b", "c"));
+  clock.run_for(3s);
+  EXPECT_THAT(names(), UnorderedElementsAre("b", "c", "d"));
+  EXPECT_EQ(store.find("b")->meta.resource_version, "13");
+  EXPECT_EQ(asked(0, "resourceVersion"), "") << "a consistent read";
+  EXPECT_EQ(asked(1, "continue"), "more");
+  EXPECT_EQ(asked(2, "resourceVersion"), "10");
+  EXPECT_EQ(asked(2, "sendInitialEvents"), "");
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(asked(i, "labelSelector"), "a=b");
+    EXPECT_EQ(asked(i, "fieldSelector"), "metadata.name=x");
+  }
+  EXPECT_EQ(watcher->stats().lists, 1U);
+  EXPECT_EQ(watcher->stats().events, 3U);
+  EXPECT_THAT(errors, IsEmpty());
+}
+
+TEST_F(WatcherTest, streams_the_initial_view_where_the_server_offers_it) {
+  transport.then(Answer::streaming({{1s, event("ADDED", "a", 5) + event("ADDED", "b", 3)},
+                                    {1s, event("ADDED", "c", 11) + event("DELETED", "b", 12)},
+                                    {1s, bookmark(12, true) + event("ADDED", "d", 13)}}));
+  start();
+  clock.run_for(2s);
+  EXPECT_FALSE(store.synced());
+  clock.run_for(1s);
+  EXPECT_TRUE(store.synced());
+  EXPECT_THAT(names(), UnorderedElementsAre("a", "c", "d"));
+  EXPECT_EQ(asked(0, "sendInitialEvents"), "true");
+  EXPECT_EQ(asked(0, "resourceVersionMatch"), "NotOlderThan");
+  EXPECT_EQ(asked(0, "allowWatchBookmarks"), "true");
+  EXPECT_EQ(transport.requests.size(), 1U);
+}
+
+TEST_F(WatcherTest, falls_back_to_pages_where_watch_list_is_refused_or_ignored) {
+  const struct {
+    const char* what;
+    Answer first;
+  } cases[] = {
+      {"422", Answer::status_of(422, "Invalid", "sendInitialEvents is forbidden for watch")},
+      {"400", Answer::code(400)},
+      {"405", Answer::code(405)},
+      {"ignored, with a plain bookmark", Answer::streaming({{1s, event("ADDED", "x", 1) + bookmark(5)}})},
+      {"ignored, then silence", Answer::streaming({{1s, event("ADDED", "x", 1)}})},
+      {"broken off", Answer::streaming({{1s, event("ADDED", "x", 1)}, {1s, "{\"type\":"}, {1s, ""}})},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    transport.requests.clear();
+    ended = false;
+    transport.then(c.first);
+    transport.then(Answer::ok(page(10, {"a"})));
+    transport.then(Answer::streaming({}));
+    start();
+    clock.run_for(60s);
+    EXPECT_TRUE(store.synced());
+    EXPECT_THAT(names(), ElementsAre("a"));
+    EXPECT_EQ(asked(1, "watch"), "");
+    EXPECT_EQ(asked(2, "resourceVersion"), "10");
+    EXPECT_THAT(errors, IsEmpty()) << "a fallback is no news";
+    watcher->stop();
+    clock.run_ready();
+  }
+}
+
+TEST_F(WatcherTest, a_refusal_of_watch_list_is_remembered_and_a_break_is_not) {
+  transport.then(Answer::streaming({{1s, event("ADDED", "x", 1)}, {1s, ""}}));  // Broke: LIST this time.
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::code(410));
+  transport.then(Answer::code(422));  // Tried again, refused: never again.
+  transport.then(Answer::ok(page(20, {"a"})));
+  transport.then(Answer::code(410));
+  transport.then(Answer::ok(page(30, {"a"})));
+  transport.then(Answer::streaming({}));
+  start();
+  clock.run_for(20s);
+  EXPECT_EQ(asked(3, "sendInitialEvents"), "true");
+  EXPECT_EQ(asked(6, "watch"), "");
+  EXPECT_EQ(transport.left(), 0U);
+}
+
+TEST_F(WatcherTest, an_expired_version_relists_and_what_was_deleted_meanwhile_is_gone) {
+  for (const bool in_stream : {true, false}) {
+    SCOPED_TRACE(in_stream);
+    options.watch_list = false;
+    ended = false;
+    transport.then(Answer::ok(page(10, {"a", "b"})));
+    if (in_stream) {
+      transport.then(Answer::streaming(
+          {{1s, R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})"
+                "\n"}}));
+    } else {
+      transport.then(Answer::status_of(410, "Expired", "too old"));
+    }
+    transport.then(Answer::ok(page(20, {"b", "c"})));
+    transport.then(Answer::streaming({}));
+    start();
+    EXPECT_THAT(names(), UnorderedElementsAre("a", "b"));
+    clock.run_for(5s);
+    EXPECT_THAT(names(), UnorderedElementsAre("b", "c"));
+    EXPECT_EQ(watcher->stats().relists, 1U);
+    EXPECT_THAT(errors.back(), HasSubstr("too old"));
+    watcher->stop();
+    clock.run_ready();
+  }
+}
+
+TEST_F(WatcherTest, bookmarks_move_the_version_that_the_next_watch_starts_from) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::streaming({{60s, bookmark(500)}, {60s, ""}}));
+  transport.then(Answer::streaming({}));
+  start();
+  clock.run_for(125s);
+  EXPECT_EQ(asked(2, "resourceVersion"), "500");
+  EXPECT_EQ(watcher->stats().bookmarks, 1U);
+  EXPECT_THAT(errors, IsEmpty());
+}
+
+TEST_F(WatcherTest, half_a_line_at_the_end_of_a_stream_is_dropped_and_comes_again) {
+  options.watch_list = false;
+  const std::string line = event("ADDED", "b", 12);
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::streaming({{2s, event("MODIFIED", "a", 11) + line.substr(0, 30)}, {1s, ""}}));
+  transport.then(Answer::streaming({{1s, line}}));
+  start();
+  clock.run_for(5s);
+  EXPECT_EQ(asked(2, "resourceVersion"), "11");
+  EXPECT_THAT(names(), UnorderedElementsAre("a", "b"));
+}
+
+TEST_F(WatcherTest, asks_the_server_for_a_random_end_and_does_not_outlive_it_by_much) {
+  options.watch_list = false;
+  options.bookmark_gap = 10'000s;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.otherwise(Answer::streaming({{1s, event("MODIFIED", "a", 11)}}));  // Then hangs for good.
+  start();
+  clock.run_for(2h);
+  std::set<int> timeouts;
+  for (std::size_t i = 1; i + 1 < transport.requests.size(); ++i) {
+    const int timeout = std::stoi(asked(i, "timeoutSeconds"));
+    EXPECT_THAT(timeout, testing::AllOf(testing::Ge(290), testing::Le(580)));
+    EXPECT_NEAR(gap(i + 1), timeout + 5, 0.01);
+    timeouts.insert(timeout);
+  }
+  EXPECT_GT(timeouts.size(), 5U) << "watches of a fleet must not end all at once";
+}
+
+TEST_F(WatcherTest, a_stream_silent_past_the_bookmark_gap_is_dead) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::streaming({{60s, bookmark(20)}}));
+  transport.otherwise(Answer::streaming({{60s, bookmark(21)}}));
+  start();
+  clock.run_for(215s);
+  ASSERT_GE(transport.requests.size(), 3U);
+  EXPECT_NEAR(gap(2), 60 + 150, 0.01);
+  EXPECT_EQ(asked(2, "resourceVersion"), "20");
+}
+
+TEST_F(WatcherTest, a_watch_that_never_brings_anything_ends_in_a_relist) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(1000, {"a"})));
+  for (int i = 0; i < kMaxStrikes; ++i) transport.then(Answer::streaming({}));
+  transport.then(Answer::ok(page(900, {"b"})));  // A restored etcd: behind what was seen.
+  transport.then(Answer::streaming({}));
+  start();
+  clock.run_for(12min);
+  EXPECT_THAT(names(), ElementsAre("b"));
+  EXPECT_THAT(errors, testing::Contains(HasSubstr("went back in time")));
+  EXPECT_EQ(watcher->stats().relists, 1U);
+}
+
+TEST_F(WatcherTest, a_view_that_is_to_be_renewed_is_listed_again_at_the_end_of_a_watch) {
+  options.watch_list = false;
+  options.renew_after = 4min;
+  transport.then(Answer::ok(page(10, {"a", "b"})));
+  transport.then(Answer::streaming({{150s, bookmark(20)}}));  // Silent about b, which is gone: dead at 300 s.
+  transport.then(Answer::ok(page(21, {"a"})));
+  transport.then(Answer::streaming({{100s, bookmark(22)}}));  // Ends at 250 s, and the view is of then.
+  transport.then(Answer::ok(page(23, {"a"})));
+  transport.otherwise(Answer::streaming({}));
+  start();
+  clock.run_for(299s);
+  EXPECT_THAT(names(), testing::UnorderedElementsAre("a", "b"));
+  clock.run_for(2s);
+  EXPECT_THAT(names(), ElementsAre("a"));
+  EXPECT_EQ(watcher->stats().lists, 2U);
+  clock.run_for(260s);
+  EXPECT_EQ(watcher->stats().lists, 3U);
+  EXPECT_EQ(watcher->stats().relists, 0U);  // Nothing was distrusted.
+  EXPECT_THAT(errors, testing::IsEmpty());
+}
+
+TEST_F(WatcherTest, two_scopes_of_one_resource_do_not_disturb_each_other) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::streaming({{1s, event("ADDED", "b", 11)}}));
+  start();
+  Store<Thing> other_store;
+  StoreSink<Thing> other_sink(&other_store, project);
+  WatcherOptions other_options = options;
+  other_options.ns = "other";
+  Watcher other(&client, Gvr{"", "v1", "pods"}, other_options, &other_sink);
+  transport.then(Answer::ok(page(50, {"x"})));
+  transport.then(Answer::streaming({{2s, event("DELETED", "x", 51)}}));
+  boost::asio::co_spawn(io, other.run(), boost::asio::detached);
+  clock.run_for(5s);
+  EXPECT_THAT(names(), UnorderedElementsAre("a", "b"));
+  EXPECT_TRUE(other_store.synced());
+  EXPECT_EQ(other_store.size(), 0U);
+  EXPECT_THAT(transport.requests.at(2).path, HasSubstr("/api/v1/namespaces/other/pods?"));
+  other.stop();
+  clock.run_ready();
+}
+
+}  // namespace
+}  // namespace k8s::test

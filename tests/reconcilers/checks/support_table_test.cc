@@ -1,0 +1,168 @@
+// What can work where: strategy x way in x plugin release x MIG x GFD x --mps-root, as the planner and preflight answer
+// for one node each. The table is golden/what_works_where.md, and stands in docs/compatibility.md.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+constexpr std::size_t kDimensions = 6;
+using Row = std::array<std::string, kDimensions>;
+constexpr std::string_view kAny = "any";
+
+const std::array<std::vector<std::string>, kDimensions>& values() {
+  static const std::array<std::vector<std::string>, kDimensions> kValues{{
+      {"none", "time-slicing", "mps"},
+      {"default", "label", "policy"},
+      {"v0.17.1", "v0.18.1", "v0.18.2", "v0.20.0", "unknown"},
+      {"off", "single", "mixed"},
+      {"yes", "no"},
+      {"set", "missing"},
+  }};
+  return kValues;
+}
+
+std::filesystem::path source(std::string_view path) {
+  const char* root = std::getenv("GSO_SOURCE_DIR");
+  return std::filesystem::path(root ? root : ".") / path;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string verdict(const NodeAssessment& a) {
+  std::set<std::string> codes;
+  for (const Diagnostic& d : *a.setup) {
+    if (d.severity == Severity::error) codes.insert(d.code);
+  }
+  const bool blocked = a.situation == Situation::blocked;
+  const bool setup = a.reason == kProviderUnsupported || a.reason == kConfigInvalid;
+  for (const std::string_view hopeless : {kMigEnabled, kMpsByLabelUnsupported}) {
+    if (codes.contains(std::string(hopeless)) || (blocked && a.reason == hopeless))
+      return fmt::format("Refused({})", hopeless);
+  }
+  if (blocked && !setup) return fmt::format("Refused({})", a.reason);
+  if (blocked && codes.empty()) codes.insert(std::string(a.reason));
+  if (codes.empty()) return "Supported";
+  return fmt::format("NeedsFix({})", fmt::join(codes, ", "));
+}
+
+// Six nodes that run something else, asked to share in three ways, with GFD and without.
+void answer(const std::string& strategy, const std::string& version, const std::string& mig,
+            const std::string& mps_root, std::map<Row, std::string>& answers) {
+  const std::string wanted = strategy == "mps" ? "mps-4" : strategy == "time-slicing" ? "ts-4" : "none";
+  FleetSpec spec;
+  spec.plugin = version == "unknown" ? "latest" : version;
+  spec.profiles = {{"any", strategy == "none" ? "ts-2" : "none"}, {"wanted", wanted}};
+  spec.mig_strategy = mig == "mixed" ? "mixed" : "";
+  spec.mps_root = mps_root == "set";
+  for (const std::string& way : values()[1]) {
+    for (const std::string& gfd : values()[4]) {
+      NodeSpec node;
+      node.name = way + "-" + gfd;
+      node.gfd = gfd == "yes";
+      node.mig = mig == "single";
+      node.labels = {{"way", way}};
+      // What the MIG manager leaves, with GFD or without.
+      if (node.mig)
+        node.labels.insert({{"nvidia.com/mig.config", "all-1g.5gb"}, {"nvidia.com/mig.config.state", "success"}});
+      spec.nodes.push_back(std::move(node));
+    }
+  }
+  FleetModel fleet(spec);
+  EXPECT_TRUE(fleet.settle());
+  for (const std::string& gfd : values()[4]) fleet.label("label-" + gfd, std::string(kConfigLabel), "wanted");
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\n"
+      "spec: {nodeSelector: {matchLabels: {way: policy}}, profile: {configMapKey: wanted}}\n");
+  fleet.edit("any", wanted);
+  (void)fleet.plan();
+  for (const std::string& way : values()[1]) {
+    for (const std::string& gfd : values()[4]) {
+      const NodeAssessment* a = fleet.index.assessment(way + "-" + gfd);
+      answers[{strategy, way, version, mig, gfd, mps_root}] = a == nullptr ? "no answer" : verdict(*a);
+    }
+  }
+}
+
+// Rows that differ in one dimension only, and answer the same, become one.
+void fold(std::size_t dimension, std::map<Row, std::string>& answers) {
+  std::map<std::pair<Row, std::string>, std::set<std::string>> families;
+  for (const auto& [row, answer] : answers) {
+    Row family = row;
+    family[dimension].clear();
+    families[{family, answer}].insert(row[dimension]);
+  }
+  answers.clear();
+  for (const auto& [family, members] : families) {
+    std::vector<std::string> ordered;
+    for (const std::string& value : values()[dimension]) {
+      if (members.contains(value)) ordered.push_back(value);
+    }
+    Row row = family.first;
+    row[dimension] = ordered.size() == values()[dimension].size() ? kAny : fmt::format("{}", fmt::join(ordered, ", "));
+    answers[row] = family.second;
+  }
+}
+
+std::string print_table(const std::map<Row, std::string>& answers) {
+  std::string out =
+      "| strategy | way in | plugin | MIG | GFD | `--mps-root` | answer |\n|---|---|---|---|---|---|---|\n";
+  for (const auto& [row, answer] : answers) {
+    for (const std::string& value : row) out += fmt::format("| {} ", value);
+    out += fmt::format("| {} |\n", answer);
+  }
+  return out;
+}
+
+TEST(SupportTable, IsWhatThePlannerAndPreflightAnswer) {
+  std::map<Row, std::string> answers;
+  for (const std::string& strategy : values()[0]) {
+    for (const std::string& version : values()[2]) {
+      for (const std::string& mig : values()[3]) {
+        for (const std::string& mps_root : values()[5]) answer(strategy, version, mig, mps_root, answers);
+      }
+    }
+  }
+  EXPECT_EQ(answers.size(), 540U);
+  for (std::size_t dimension = kDimensions; dimension-- > 0;) fold(dimension, answers);
+  const std::string table = print_table(answers);
+  const auto golden = source("tests/reconcilers/golden/what_works_where.md");
+  const auto page = source("docs/compatibility.md");
+  constexpr std::string_view kBegin = "<!-- support table: begin -->\n";
+  constexpr std::string_view kEnd = "<!-- support table: end -->";
+  std::string text = read_file(page);
+  const std::size_t from = text.find(kBegin);
+  const std::size_t to = text.find(kEnd);
+  ASSERT_NE(from, std::string::npos);
+  ASSERT_NE(to, std::string::npos);
+  const std::size_t first = from + kBegin.size();
+  if (std::getenv("GSO_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(golden) << table;
+    text.replace(first, to - first, table);
+    std::ofstream(page) << text;
+    return;
+  }
+  EXPECT_EQ(table, read_file(golden)) << "GSO_UPDATE_GOLDEN=1 takes this as the new answer";
+  EXPECT_EQ(table, text.substr(first, to - first)) << "docs/compatibility.md";
+}
+
+}  // namespace
+}  // namespace gso::test

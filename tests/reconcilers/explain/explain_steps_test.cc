@@ -1,0 +1,100 @@
+// What is said of a node at each step of its change, and the command to go on with.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "reconcilers/explain/flight.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/model/labels.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+FleetSpec one_node(const std::string& profile) {
+  FleetSpec spec;
+  spec.profiles = {{"any", profile}};
+  spec.nodes = alike_nodes(1, "NVIDIA-A100-SXM4-40GB", "a");
+  return spec;
+}
+
+// Of a01 while it is in flight, each once.
+std::vector<std::string> steps_of(FleetModel& fleet, int ticks) {
+  std::vector<std::string> out;
+  for (int i = 0; i < ticks; ++i) {
+    (void)fleet.tick();
+    fleet.index.refresh(fleet.world, fleet.settings);
+    const NodeAssessment* a = fleet.index.assessment("a01");
+    if (a->situation != Situation::in_flight) continue;
+    const std::string step = shown_state(fleet.world, fleet.index, fleet.node("a01")).message;
+    if (out.empty() || out.back() != step) out.push_back(step);
+  }
+  return out;
+}
+
+TEST(FlightStep, TellsWhatIsReplacedNextAndWhatIsVerified) {
+  FleetModel fleet(one_node("mps-4"));
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  fleet.edit("any", "mps-8");
+  EXPECT_THAT(steps_of(fleet, 20),
+              ElementsAre(HasSubstr("to be drained, then mps mps-a01"),
+                          HasSubstr("is not Ready; then plugin plugin-a01-6 is replaced"),
+                          HasSubstr("plugin plugin-a01-6 is replaced next"),
+                          HasSubstr("pod plugin-a01-30 is not Ready"), "verifying: it shows its profile"));
+}
+
+TEST(FlightStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  fleet.crash_pods("a01", true);
+  fleet.edit("any", "ts-8");
+  EXPECT_THAT(steps_of(fleet, 8).back(), HasSubstr("CrashLoopBackOff"));
+  fleet.set_ready("a01", false);
+  fleet.index.refresh(fleet.world, fleet.settings);
+  const std::vector<NodeStep> steps = steps_to(fleet.world, fleet.index, "default", "gpu-operator/mps-config/any", 9);
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].node, "a01");
+  EXPECT_FALSE(steps[0].ready);
+  EXPECT_THAT(steps[0].step, HasSubstr("the node is not Ready; pod plugin-a01"));
+  EXPECT_TRUE(steps_to(fleet.world, fleet.index, "default", "gpu-operator/mps-config/other", 9).empty());
+  fleet.annotate("a01", kHoldAnnotation, "true");
+  fleet.index.refresh(fleet.world, fleet.settings);
+  EXPECT_EQ(flight_step(fleet.index.impl(), fleet.node("a01"), *fleet.index.assessment("a01")),
+            "held: nothing more is done on it");
+}
+
+TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) {
+  FleetSpec spec = one_node("ts-4");
+  spec.profiles["sliced"] = "ts-2";
+  spec.nodes.front().mig = true;
+  FleetModel fleet(spec);
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  const auto explained = [&] {
+    fleet.settle();
+    fleet.index.refresh(fleet.world, fleet.settings);
+    const Snapshot snapshot{fleet.world, fleet.now, fleet.observed, fleet.consumers, fleet.settings};
+    return explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
+  };
+  fleet.edit("any", "mps-8");
+  EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
+  EXPECT_EQ(explained().next, "kubectl label node a01 nvidia.com/device-plugin.config=sliced --overwrite");
+  fleet.remove_key("sliced");
+  EXPECT_EQ(explained().next, "kubectl edit configmap mps-config --namespace gpu-operator");
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: team}\n"
+      "spec: {profile: {inline: {strategy: mps, replicas: 2}}}\n");
+  EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
+  EXPECT_EQ(explained().next, "kubectl edit sharingpolicies.gpusharing.dev team");
+}
+
+}  // namespace
+}  // namespace gso::test

@@ -1,0 +1,124 @@
+// `rollout diff`: which nodes a text would restart, and who is in the way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reconcilers/explain/what_if.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class WhatIf : public testing::Test {
+ protected:
+  static FleetSpec spec() {
+    FleetSpec out;
+    out.profiles = {{"any", "ts-4"}, {"other", "ts-2"}};
+    out.nodes = alike_nodes(2);
+    return out;
+  }
+  WhatIf() {
+    EXPECT_TRUE(fleet.settle());
+    fleet.advance(std::chrono::seconds(5));
+  }
+  k8s::Result<void> give(const std::string& key, const std::string& profile, bool whole = false) {
+    GivenText text;
+    text.config_map = {"gpu-operator", "mps-config"};
+    text.keys[key] = profile_text(profile);
+    text.whole = whole;
+    return apply_given(fleet.world, fleet.settings, text, fleet.now);
+  }
+  std::vector<NodeDifference> all() { return differences(fleet.world, fleet.settings, fleet.now); }
+  std::vector<std::string> in_the_way(NodeDifference difference) {
+    NodeConsumers listed = fleet.consumers[difference.node];
+    listed.listed_at = fleet.now;
+    find_obstacles(difference, fleet.world, fleet.settings, listed);
+    return difference.in_the_way;
+  }
+  FleetModel fleet{spec()};
+};
+
+TEST_F(WhatIf, TheTextThatRunsChangesNothing) {
+  EXPECT_THAT(all(), IsEmpty());
+  ASSERT_TRUE(give("any", "ts-4"));
+  EXPECT_THAT(all(), IsEmpty());
+}
+
+TEST_F(WhatIf, AKeyThatNobodyUsesChangesNothing) {
+  ASSERT_TRUE(give("other", "ts-8"));
+  EXPECT_THAT(all(), IsEmpty());
+}
+
+TEST_F(WhatIf, EnteringMpsRestartsEveryNodeAndWaitsForWhoUsesIt) {
+  fleet.use("n01", "job", "nvidia.com/gpu", 1);
+  ASSERT_TRUE(give("any", "mps-4"));
+  const auto found = all();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].node, "n01");
+  EXPECT_EQ(found[0].transition, Transition::enter_mps);
+  EXPECT_THAT(found[0].restarts, ElementsAre(Component::plugin, Component::gfd));
+  EXPECT_TRUE(found[0].cordons);
+  EXPECT_THAT(in_the_way(found[0]), ElementsAre("jobs/job"));
+  EXPECT_THAT(in_the_way(found[1]), IsEmpty());
+}
+
+TEST_F(WhatIf, GrowingTimeSlicingIsLiveAndNobodyIsInTheWay) {
+  fleet.use("n01", "job", "nvidia.com/gpu", 1);
+  ASSERT_TRUE(give("any", "ts-8"));
+  const auto found = all();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].drain, Drain::nothing);
+  EXPECT_FALSE(found[0].cordons);
+  EXPECT_THAT(in_the_way(found[0]), IsEmpty());
+}
+
+TEST_F(WhatIf, ShrinkingIsInTheWayOfThoseWhoAskForMoreThanIsLeft) {
+  fleet.use("n01", "large", "nvidia.com/gpu", 5);
+  fleet.use("n02", "small", "nvidia.com/gpu", 4);
+  ASSERT_TRUE(give("any", "ts-2"));  // Two GPUs: 4 are left of 8.
+  const auto found = all();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].drain, Drain::fits);
+  EXPECT_THAT(in_the_way(found[0]), ElementsAre("jobs/large"));
+  EXPECT_THAT(in_the_way(found[1]), IsEmpty());
+}
+
+TEST_F(WhatIf, ATextThatNoPluginTakesBlocksItsNodes) {
+  ASSERT_TRUE(give("any", "broken"));
+  const auto found = all();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].blocked, "ConfigInvalid");
+  EXPECT_THAT(found[0].restarts, IsEmpty());
+}
+
+TEST_F(WhatIf, AWholeConfigMapWithoutTheDefaultKeyIsSaid) {
+  ASSERT_TRUE(give("renamed", "ts-4", true));
+  const auto found = all();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].blocked, "ConfigInvalid");
+}
+
+TEST_F(WhatIf, AConfigMapThatNobodyMountsIsRefusedByName) {
+  GivenText text;
+  text.config_map = {"gpu-operator", "elsewhere"};
+  const auto applied = apply_given(fleet.world, fleet.settings, text, fleet.now);
+  ASSERT_FALSE(applied);
+  EXPECT_THAT(applied.error().message, testing::HasSubstr("they mount gpu-operator/mps-config"));
+}
+
+TEST(WhatIfWithoutARecord, PresentTextsCountAsWhatRuns) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}};
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);  // No operator has planned here.
+  GivenText text;
+  text.config_map = {"gpu-operator", "mps-config"};
+  text.keys["any"] = profile_text("ts-8");
+  ASSERT_TRUE(apply_given(fleet.world, fleet.settings, text, fleet.now));
+  EXPECT_EQ(differences(fleet.world, fleet.settings, fleet.now).size(), 2U);
+}
+
+}  // namespace
+}  // namespace gso::test

@@ -1,0 +1,352 @@
+#include "tests/reconcilers/fleet_model/invariant_checks.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_labels.h"
+
+namespace gso::test {
+
+namespace {
+
+const RolloutSpec& rollout_of(const FleetModel& fleet, const NodeAssessment& a) {
+  const SharingPolicy* policy = fleet.world.policies.find(a.policy.view());
+  return policy ? policy->rollout : fleet.settings.rollout;
+}
+
+bool serves(const Node& node) {
+  return std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
+}
+
+// Out of service or in flight, whoever caused it.
+bool is_busy(const Node& node) {
+  return !node.ready || node.unschedulable || !serves(node) || read_flight(node) != nullptr;
+}
+
+std::string component_of(const FleetModel& fleet, const DeletePod& deletion) {
+  const Pod* pod = fleet.world.operand_pods.find(deletion.pod);
+  if (pod == nullptr || pod->meta.controller() == nullptr) return {};
+  for (const auto& [key, daemonset] : fleet.world.daemonsets.all()) {
+    const std::string uid = daemonset->meta.uid.str();  // "ds-plugin"
+    if (pod->meta.controller()->uid == uid) return uid.substr(3);
+  }
+  return {};
+}
+
+// Available nodes that the plan takes out of service: into a change, or by a deletion that costs what they serve.
+std::set<std::string> taken_out(const FleetModel& fleet, const Plan& plan) {
+  std::set<std::string> out;
+  for (const PlannedAction& planned : plan.actions) {
+    const auto* deletion = std::get_if<DeletePod>(&planned.action);
+    const bool costs = deletion && component_of(fleet, *deletion) != "gfd" && !component_of(fleet, *deletion).empty();
+    if ((starts(planned) || costs) && !is_busy(fleet.node(planned.node))) out.insert(planned.node);
+  }
+  return out;
+}
+
+void check_budgets(const FleetModel& fleet, const Plan& plan) {  // S1
+  struct Sum {
+    std::int64_t total = 0, busy = 0, started = 0;
+    IntOrPercent limit;
+  };
+  const std::set<std::string> out = taken_out(fleet, plan);
+  if (out.empty()) return;
+  std::map<std::string, Sum> sums;
+  for (const std::string& name : fleet.index.node_names()) {
+    const NodeAssessment& a = *fleet.index.assessment(name);
+    const RolloutSpec& rollout = rollout_of(fleet, a);
+    const auto count = [&](const std::string& what, IntOrPercent limit) {
+      Sum& sum = sums[what];
+      sum.limit = limit;
+      ++sum.total;
+      sum.busy += is_busy(fleet.node(name)) ? 1 : 0;
+      sum.started += out.contains(name) ? 1 : 0;
+    };
+    count("the cluster", fleet.settings.cluster_max_unavailable);
+    count(fmt::format("policy {}", a.policy.view()), rollout.max_unavailable);
+    count(fmt::format("group {}/{}/{}", a.policy.view(), a.key.view(), a.product.view()),
+          rollout.max_unavailable_per_group);
+  }
+  for (const auto& [what, sum] : sums) {
+    if (sum.started == 0) continue;
+    EXPECT_LE(sum.busy + sum.started, sum.limit.of(sum.total)) << "S1: " << what;
+  }
+}
+
+void check_deletion(const FleetModel& fleet, const PlannedAction& planned, const DeletePod& deletion) {
+  const Pod* pod = fleet.world.operand_pods.find(deletion.pod);
+  ASSERT_NE(pod, nullptr) << "S2: not an operand pod: " << print(planned);
+  EXPECT_EQ(pod->meta.uid.str(), deletion.uid) << "S2";
+  EXPECT_FALSE(component_of(fleet, deletion).empty()) << "S2: of no discovered DaemonSet: " << print(planned);
+  const NodeAssessment* a = fleet.index.assessment(planned.node);
+  ASSERT_NE(a, nullptr);
+  EXPECT_TRUE(a->profile && a->profile->valid) << "S5: a restart into an invalid profile: " << print(planned);
+  EXPECT_FALSE(a->held) << "a held node is restarted: " << print(planned);
+}
+
+void check_eviction(const FleetModel& fleet, const PlannedAction& planned) {
+  const NodeAssessment* a = fleet.index.assessment(planned.node);
+  ASSERT_NE(a, nullptr);
+  EXPECT_EQ(rollout_of(fleet, *a).workloads, WorkloadMode::evict) << "S2: eviction without Evict: " << print(planned);
+  EXPECT_TRUE(fleet.node(planned.node).unschedulable) << "an eviction from a node that takes new pods";
+}
+
+void check_config_map(const FleetModel& fleet, const WriteConfigMap& write) {
+  if (write.config_map.name != "mps-config") return;
+  const ConfigMap& present = *fleet.world.configmaps.find(write.config_map);
+  for (const auto& [key, text] : write.set) EXPECT_TRUE(is_text_of_key(text, key)) << "not a key of ours: " << key;
+  for (const std::string& key : write.remove) {
+    EXPECT_TRUE(present.our_keys.contains(key)) << "not a key of ours: " << key;
+    for (const auto& [name, other] : fleet.world.nodes.all()) {
+      EXPECT_NE(other->meta.labels.get(kConfigLabel), key) << name.name << " still resolves to it";
+    }
+  }
+}
+
+// Keys that a patch sets or removes, but for our own.
+std::set<std::string> foreign_keys(const std::map<std::string, std::string>& set, const std::set<std::string>& remove) {
+  std::set<std::string> out = remove;
+  for (const auto& [key, value] : set) out.insert(key);
+  std::erase_if(out, [](const std::string& key) { return key.starts_with("gpusharing.dev/"); });
+  return out;
+}
+
+void check_labels(const FleetModel& fleet, const PlannedAction& planned, const PatchNode& patch) {  // S3
+  const Node& node = fleet.node(patch.name);
+  const auto theirs = nfd_owned(node);
+  for (const std::string& key : foreign_keys(patch.set, patch.remove)) {
+    EXPECT_FALSE(theirs.contains(key)) << "S3: NFD owns it: " << print(planned);
+    EXPECT_FALSE(key.starts_with(kDeployPrefix)) << "S3: the GPU Operator owns it: " << print(planned);
+    if (key != kConfigLabel) continue;
+    const NodeAssessment* a = fleet.index.assessment(patch.name);
+    const SharingPolicy* policy = a ? fleet.world.policies.find(a->policy.view()) : nullptr;
+    EXPECT_TRUE(!node.meta.labels.contains(key) || label_writer(node, key) || (policy && policy->takeover))
+        << "S3: somebody else's: " << print(planned);
+  }
+  const std::string guard(node.meta.annotations.get(kGuardAnnotation).value_or(""));
+  for (const std::string& key : foreign_keys(patch.set_annotations, patch.remove_annotations)) {
+    EXPECT_TRUE(key == kScaleDownDisabled || key == kKarpenterDoNotDisrupt) << "S3: " << print(planned);
+    const std::string_view word = key == kScaleDownDisabled ? "cluster-autoscaler" : "karpenter";
+    EXPECT_TRUE(!node.meta.annotations.contains(key) || guard.find(word) != std::string::npos)
+        << "S3: somebody else's: " << print(planned);
+  }
+}
+
+void check_cordon(const FleetModel& fleet, const PlannedAction& planned, const PatchNode& patch) {  // S7
+  if (!patch.unschedulable) return;
+  const Node& node = fleet.node(patch.name);
+  EXPECT_EQ(patch.resource_version, node.meta.resource_version) << "S7: a cordon without resourceVersion";
+  if (*patch.unschedulable) {
+    EXPECT_FALSE(node.unschedulable) << "S7: a cordon of a cordoned node claims what is somebody else's";
+    return;
+  }
+  EXPECT_EQ(node.meta.annotations.get(kCordonedAnnotation), "true") << "S7: not our cordon: " << print(planned);
+  EXPECT_NE(node.meta.annotations.get(kHoldAnnotation), "true") << "S7: a held node relies on it: " << print(planned);
+}
+
+// Nodes of the same group that are on their way to this revision, or failed it.
+std::int64_t underway(const FleetModel& fleet, const NodeAssessment& like, std::string_view target) {
+  std::int64_t out = 0;
+  for (const std::string& name : fleet.index.node_names()) {
+    const NodeAssessment& a = *fleet.index.assessment(name);
+    const bool same = a.policy == like.policy && a.key == like.key && a.product == like.product;
+    if (same && a.flight && a.flight->target == target) ++out;
+  }
+  return out;
+}
+
+void check_canary(const FleetModel& fleet, const Plan& plan) {
+  std::map<std::string, std::int64_t> starting;
+  for (const PlannedAction& planned : plan.actions) {
+    if (!starts(planned) || fleet.index.assessment(planned.node)->flight) continue;
+    const NodeAssessment& a = *fleet.index.assessment(planned.node);
+    const RolloutSpec& rollout = rollout_of(fleet, a);
+    const UnitKey key{std::string(a.policy.view()), fleet.index.operand_sets()[a.set].id(), std::string(a.key.view())};
+    const auto& record = *fleet.index.impl().record;
+    const auto verified = record.verified.find(key.set + "/" + key.key);
+    const bool known_good = verified != record.verified.end() && verified->second == a.target.view();
+    const Group& group = fleet.index.impl().units.at(key).groups.at(std::string(a.product.view()));
+    if (rollout.canary_nodes_per_group <= 0 || known_good || a.situation != Situation::change || group.settled > 0)
+      continue;
+    const std::int64_t now = ++starting[std::string(a.product.view())] + underway(fleet, a, a.target.view());
+    EXPECT_LE(now, rollout.canary_nodes_per_group) << "before the canary has shown its revision: " << print(planned);
+  }
+}
+
+void check_start(const FleetModel& fleet, const PlannedAction& planned, const PatchNode& patch) {
+  const NodeAssessment& a = *fleet.index.assessment(planned.node);
+  EXPECT_EQ(patch.set_annotations.at(std::string(kTargetAnnotation)), a.target.view())
+      << "not what the node should run";
+  EXPECT_TRUE(a.profile && a.profile->valid) << "S5: " << print(planned);
+  EXPECT_FALSE(a.held) << "a held node is started: " << print(planned);
+  const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
+  EXPECT_TRUE(!replicas || fleet.index.impl().kai.use_of(planned.node).empty()) << "S8: " << print(planned);
+  if (a.flight) return;  // Goes on; what follows is about those that begin.
+  EXPECT_TRUE(windows_at(rollout_of(fleet, a).windows, fleet.now).open) << "outside the window: " << print(planned);
+  const SharingPolicy* policy = fleet.world.policies.find(a.policy.view());
+  const auto retry = policy ? policy->meta.annotations.get(kRetryAnnotation).value_or("") : "";
+  EXPECT_EQ(fleet.index.impl().record->failure(a.policy.view(), fleet.index.operand_sets()[a.set].id(), a.key.view(),
+                                               a.target.view(), retry),
+            nullptr)
+      << "a revision that failed is tried again: " << print(planned);
+}
+
+}  // namespace
+
+bool starts(const PlannedAction& planned) {
+  const auto* patch = std::get_if<PatchNode>(&planned.action);
+  return patch && planned.disruptive && patch->set_annotations.contains(std::string(kTargetAnnotation));
+}
+
+void check_plan(const FleetModel& fleet, const Plan& plan) {
+  check_budgets(fleet, plan);
+  check_canary(fleet, plan);
+  for (const PlannedAction& planned : plan.actions) {
+    if (const auto* deletion = std::get_if<DeletePod>(&planned.action)) check_deletion(fleet, planned, *deletion);
+    if (std::holds_alternative<EvictPod>(planned.action)) check_eviction(fleet, planned);
+    if (const auto* write = std::get_if<WriteConfigMap>(&planned.action)) check_config_map(fleet, *write);
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    if (patch == nullptr) continue;
+    check_labels(fleet, planned, *patch);
+    check_cordon(fleet, planned, *patch);
+    if (starts(planned)) check_start(fleet, planned, *patch);
+  }
+}
+
+void check_same(const Plan& plan, const Plan& again) {
+  auto lines = [](const Plan& p) {
+    std::multiset<std::string> out;
+    for (const PlannedAction& action : p.actions) out.insert(print(action));
+    return out;
+  };
+  EXPECT_EQ(lines(plan), lines(again));
+  EXPECT_EQ(plan.conditions, again.conditions);
+  EXPECT_EQ(plan.consumers_wanted, again.consumers_wanted);
+}
+
+void check_incomplete_views(const FleetModel& fleet) {
+  const auto check = [&](std::string_view store, void (*forget)(World&)) {
+    World partial = fleet.world;
+    forget(partial);
+    FleetIndex index;
+    const Plan plan = plan_fleet(Snapshot{partial, fleet.now, fleet.observed, fleet.consumers, fleet.settings}, index);
+    for (const PlannedAction& planned : plan.actions)
+      ADD_FAILURE() << "S4: without " << store << ": " << print(planned);
+  };
+  check("nodes", [](World& world) { world.nodes = {}; });
+  check("DaemonSets", [](World& world) { world.daemonsets = {}; });
+  check("ConfigMaps", [](World& world) { world.configmaps = {}; });
+  check("operand pods", [](World& world) { world.operand_pods = {}; });
+  check("ControllerRevisions", [](World& world) { world.revisions = {}; });
+  check("ClusterPolicies", [](World& world) { world.clusterpolicies = {}; });
+  check("SharingPolicies", [](World& world) { world.policies = {}; });
+  check("SharingRollouts", [](World& world) { world.rollouts = {}; });
+}
+
+void check_undisruptive(const Plan& plan, std::string_view when) {
+  for (const PlannedAction& planned : plan.actions) {
+    EXPECT_FALSE(planned.disruptive) << "S9: " << when << ": " << print(planned);
+    EXPECT_FALSE(std::holds_alternative<DeletePod>(planned.action)) << "S9: " << when << ": " << print(planned);
+  }
+}
+
+namespace {
+
+// The policy's status names the node under a reason, or says why nobody starts.
+std::string reason_in_status(const FleetModel& fleet, const NodeAssessment& a, const std::string& node) {
+  const auto status = nlohmann::json::parse(fleet.policy_status(std::string(a.policy.view())), nullptr, false);
+  if (!status.is_object()) return {};
+  for (const auto& entry : status.value("blocked", nlohmann::json::array())) {
+    for (const auto& name : entry.value("nodes", nlohmann::json::array())) {
+      if (name == node) return entry.value("reason", "");
+    }
+  }
+  for (const auto& condition : status.value("conditions", nlohmann::json::array())) {
+    const bool stopped = condition.value("type", "") == "Progressing" && condition.value("status", "") == "False";
+    if (stopped && condition.value("reason", "") != "Settled") return condition.value("reason", "");
+  }
+  // It stands behind one that is out of service, which has to have a reason itself.
+  for (const std::string& other : fleet.index.node_names()) {
+    const NodeAssessment& first = *fleet.index.assessment(other);
+    const bool holds_a_slot = first.situation == Situation::in_flight && first.policy == a.policy;
+    if (a.situation == Situation::change && holds_a_slot) return "behind " + other;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string named_reason(const FleetModel& fleet, const Plan& rest, const std::string& node) {
+  const NodeAssessment& a = *fleet.index.assessment(node);
+  if (a.situation == Situation::blocked) return std::string(a.reason);
+  if (a.situation == Situation::failed) return std::string(kVerificationFailed);
+  for (const Finding& finding : rest.findings) {
+    if (finding.object.kind == "Node" && finding.object.name == node) return finding.reason;
+  }
+  if (!a.ready) return "NotReady";
+  return reason_in_status(fleet, a, node);
+}
+
+bool all_converged_or_named(const FleetModel& fleet, const Plan& rest) {
+  return std::ranges::all_of(fleet.index.node_names(), [&](const std::string& name) {
+    return fleet.index.assessment(name)->situation == Situation::current || !named_reason(fleet, rest, name).empty();
+  });
+}
+
+void check_converged_or_named(const FleetModel& fleet, const Plan& rest) {
+  for (const std::string& name : fleet.index.node_names()) {
+    const NodeAssessment& a = *fleet.index.assessment(name);
+    const std::string reason = named_reason(fleet, rest, name);
+    EXPECT_TRUE(a.situation == Situation::current || !reason.empty())
+        << "L1: " << name << " is in situation " << to_string(a.situation)
+        << " and nobody says why: " << fleet.policy_status(std::string(a.policy.view()));
+    EXPECT_TRUE(a.situation != Situation::current || a.matches || !reason.empty())
+        << "L1: " << name << ": " << a.verified.mismatch;
+  }
+}
+
+void check_silent(FleetModel& fleet) {
+  for (const Duration wait : {Duration(0), Duration(std::chrono::minutes(1)), Duration(std::chrono::hours(3))}) {
+    fleet.advance(wait);
+    const Plan plan = fleet.plan();
+    for (const PlannedAction& action : plan.actions) ADD_FAILURE() << "S6: " << print(action);
+  }
+}
+
+void RestartLedger::note(const FleetModel& fleet, const PlannedAction& planned) {
+  if (const auto* patch = std::get_if<PatchNode>(&planned.action); patch != nullptr) {
+    // Taken to another revision, or found to show one: what it shows in the end may be a later content than what it
+    // was restarted for.
+    const auto differs = [&](std::string_view annotation, const std::string& target) {
+      const auto entry = patch->set_annotations.find(std::string(annotation));
+      return entry != patch->set_annotations.end() && entry->second != target;
+    };
+    const bool anew = planned.reason == "ReplaceAgain" || planned.reason == "ReloadFailed";
+    std::erase_if(last_, [&](const auto& entry) {
+      const bool other = differs(kRevisionAnnotation, entry.second) || differs(kTargetAnnotation, entry.second);
+      return entry.first.first == patch->name && (anew || other);
+    });
+  }
+  const auto* deletion = std::get_if<DeletePod>(&planned.action);
+  if (deletion == nullptr || planned.reason != "Restart") return;
+  const std::string target = fleet.annotation_of(planned.node, kTargetAnnotation);
+  EXPECT_NE(target, "") << "a restart that the node does not know of: " << print(planned);
+  EXPECT_NE(fleet.label_of(planned.node, kStateLabel), kStateFailed)
+      << "a failed node is restarted: " << print(planned);
+  const std::string component = component_of(fleet, *deletion);
+  const auto [entry, first] = last_.try_emplace({planned.node, component}, target);
+  EXPECT_TRUE(first || entry->second != target)
+      << component << " is restarted twice for " << target << ": " << print(planned);
+  entry->second = target;
+}
+
+}  // namespace gso::test

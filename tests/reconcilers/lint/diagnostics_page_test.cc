@@ -1,0 +1,87 @@
+// docs/diagnostics.md lists the codes that are in the code, and no others.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "tests/reconcilers/shared_vectors.h"
+
+namespace gso {
+namespace {
+
+using testing::read_file;
+using testing::source_dir;
+using Codes = std::set<std::string>;
+
+Codes matches(const std::string& text, const std::regex& pattern) {
+  Codes out;
+  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
+    out.insert((*at)[1]);
+  }
+  return out;
+}
+
+// Words in CamelCase that are no codes: kinds, and values of fields.
+const Codes& other_words() {
+  static const Codes kWords{"Approve",       "ClusterPolicy",
+                            "ConfigMap",     "ControllerRevision",
+                            "DaemonSet",     "DaemonSetRestart",
+                            "Enforce",       "Evict",
+                            "False",         "File",
+                            "GPUs",          "Interrupt",
+                            "Karpenter",     "List",
+                            "MPSSidecar",    "Node",
+                            "NodeByNode",    "Null",
+                            "Observe",       "Off",
+                            "Path",          "Pause",
+                            "Pod",           "Policy",
+                            "Prefix",        "Profile",
+                            "Retain",        "Revert",
+                            "Rollback",      "Root",
+                            "SharingPolicy", "True",
+                            "WaitForIdle",   "Yes",
+                            "Strategy",      "Config",
+                            "RuntimeClass",  "NoExecute"};
+  return kWords;
+}
+
+Codes codes_in_the_code() {
+  static const std::regex kLiteral("\"([A-Z][A-Za-z]+[a-z][A-Za-z]*)\"");
+  Codes out;
+  for (const char* folder : {"reconcilers/checks", "reconcilers/profile", "reconcilers/lint"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(source_dir() / folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".cc") || name.ends_with(".h")) {
+        out.merge(matches(read_file(entry.path()), kLiteral));
+      }
+    }
+  }
+  for (const std::string& word : other_words()) {
+    out.erase(word);
+  }
+  return out;
+}
+
+TEST(DiagnosticsPage, ListsEveryCodeAndNoOther) {
+  static const std::regex kQuoted("`([A-Z][A-Za-z]+[a-z][A-Za-z]*)`");
+  static const std::regex kRow("\n\\| (`[^|]*)\\|");
+  Codes listed;
+  const std::string page = read_file(source_dir() / "docs/diagnostics.md");
+  for (const std::string& cell : matches(page, kRow)) {
+    listed.merge(matches(cell, kQuoted));
+  }
+  const Codes used = codes_in_the_code();
+  ASSERT_GT(used.size(), 80u);
+  for (const std::string& code : used) {
+    EXPECT_TRUE(listed.contains(code)) << code << " is not listed (or is no code: then it belongs to other_words)";
+  }
+  for (const std::string& code : listed) {
+    EXPECT_TRUE(used.contains(code)) << code << " is listed, and nothing says it";
+  }
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,386 @@
+// Documents of all kinds through lint: kind detection, places, Pods and policies, JSON and text.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/yaml_node.h"
+#include "tests/reconcilers/lint/linted.h"
+#include "tests/reconcilers/shared_vectors.h"
+
+namespace gso {
+namespace {
+
+using namespace lint_test;
+using testing::shared_vectors;
+
+const std::string kGood = "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 4}]}}\n";
+
+// As for the plugin, and for the value of a ConfigMap's key.
+TEST(LintDocuments, AnEmptyDocumentBeforeAProfileIsTheOneThatCounts) {
+  const auto documents = lint("---\n---\n" + kGood);
+  ASSERT_EQ(documents.size(), 2u);
+  ASSERT_TRUE(documents[0].profile && documents[0].valid());
+  EXPECT_EQ(documents[0].profile->strategy(), Strategy::none);
+  ASSERT_EQ(documents[0].diagnostics.size(), 1u);
+  EXPECT_EQ(documents[0].diagnostics[0].code, "FurtherDocumentIgnored");
+  // In front of a manifest it is nothing.
+  EXPECT_EQ(lint("---\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\n").size(), 1u);
+}
+
+TEST(LintDocuments, AnErrorNeverPointsBehindTheEndOfTheText) {
+  const auto documents = lint("foo: [");
+  ASSERT_EQ(documents.size(), 1u);
+  ASSERT_EQ(documents[0].diagnostics.size(), 1u);
+  EXPECT_EQ(documents[0].diagnostics[0].line, 1);
+  EXPECT_EQ(documents[0].diagnostics[0].message.find("line 2"), std::string::npos)
+      << documents[0].diagnostics[0].message;
+}
+
+// The verdict is the plugin's, and each thing is said once.
+TEST(LintDocuments, TextBehindAnEmptyFirstDocumentIsIgnored) {
+  for (const auto& [text, line, column] :
+       std::vector<std::tuple<std::string, int, int>>{{"---\n---\n@", 3, 1},
+                                                      {"---\n--- @", 2, 5},
+                                                      {"---\n---\nfoo: [", 3, 7},
+                                                      {"---\n# c\n---\n]\n", 4, 1},
+                                                      {"---\n---\n  a: b: c", 3, 7}}) {
+    SCOPED_TRACE(text);
+    const auto documents = lint(text);
+    ASSERT_EQ(documents.size(), 1u);
+    EXPECT_TRUE(documents[0].valid() && documents[0].profile);
+    ASSERT_EQ(codes(documents[0]), Codes{"FurtherTextIgnored"});
+    EXPECT_EQ(documents[0].diagnostics[0].line, line);
+    EXPECT_EQ(documents[0].diagnostics[0].column, column);
+  }
+}
+
+TEST(LintDocuments, WhatFollowsAProfileWithoutASeparatorIsIgnoredText) {
+  for (const std::string text : {" version: v1\nsharing:\n  mps: {}\n", "version: v1\n...\nsharing:\n  mps: {}\n",
+                                 "---\n version: v1\nsharing:\n  mps: {}\n"}) {
+    SCOPED_TRACE(text);
+    const auto documents = lint(text);
+    ASSERT_EQ(documents.size(), 1u);
+    EXPECT_TRUE(documents[0].valid());
+    ASSERT_EQ(documents[0].diagnostics.size(), 1u);
+    EXPECT_EQ(documents[0].diagnostics[0].code, "FurtherTextIgnored");
+  }
+}
+
+TEST(LintDocuments, AnEmptyTextIsOneValidProfile) {
+  for (const std::string text : {"", "\n \n", "# nothing\n", "---\n", "null\n", "{}"}) {
+    const auto documents = lint(text);
+    ASSERT_EQ(documents.size(), 1u) << text;
+    EXPECT_EQ(documents[0].kind, "Profile");
+    EXPECT_EQ(documents[0].source, "f.yaml#0");
+    EXPECT_TRUE(documents[0].valid()) << text;
+  }
+}
+
+TEST(LintDocuments, EveryDocumentOfAFileIsReadAndEmptyOnesAreNot) {
+  const auto documents = lint("---\n" + kGood + "---\n---\n# only a comment\n---\nversion: v2\n");
+  ASSERT_EQ(documents.size(), 2u);
+  EXPECT_TRUE(documents[0].valid());
+  EXPECT_EQ(codes(documents[0]), Codes{"FurtherDocumentIgnored"});  // By the plugin.
+  EXPECT_EQ(documents[0].diagnostics[0].line, 8);
+  EXPECT_EQ(codes(documents[1]), Codes{"UnknownVersion"});
+  EXPECT_EQ(documents[1].source, "f.yaml#1");
+  EXPECT_EQ(documents[1].diagnostics[0].line, 8);
+}
+
+TEST(LintDocuments, ABrokenDocumentDoesNotHideTheOthers) {
+  const auto documents = lint(kGood + "---\nversion: [v1\n---\nversion: v3\n---\na: b: c\n---\n" + kGood);
+  ASSERT_EQ(documents.size(), 5u);
+  EXPECT_EQ(codes(documents[1]), Codes{"SyntaxError"});
+  EXPECT_EQ(codes(documents[2]), Codes{"UnknownVersion"});
+  EXPECT_EQ(documents[2].diagnostics[0].line, 6);
+  EXPECT_TRUE(documents[0].valid());
+  EXPECT_EQ(codes(documents[0]), Codes{"FurtherTextIgnored"});
+  EXPECT_EQ(codes(documents[3]), Codes{"SyntaxError"});
+  EXPECT_EQ(documents[3].diagnostics[0].line, 8);
+  EXPECT_TRUE(documents[4].valid());
+  EXPECT_EQ(documents[4].source, "f.yaml#4");
+}
+
+TEST(LintDocuments, EveryKeyOfAConfigMapIsAProfile) {
+  const auto documents = lint(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\ndata:\n  good: |\n    version: v1\n  bad: |-\n    "
+      "version: v1\n    sharing:\n"
+      "      timeSlicing: {}\n  empty: \"\"\n  'no label!': ''\n  number: 4\n");
+  ASSERT_EQ(documents.size(), 6u);
+  EXPECT_EQ(documents[0].kind, "ConfigMap");
+  EXPECT_EQ(codes(documents[0]), Codes{"KeyNoLabelValue"});
+  for (const LintedDocument& document : documents) {
+    EXPECT_EQ(document.name, "profiles");
+    EXPECT_EQ(document.source, "f.yaml#0");
+  }
+  EXPECT_EQ(documents[1].key, "bad");
+  EXPECT_EQ(codes(documents[1]), Codes{"NoResources"});
+  EXPECT_EQ(documents[1].diagnostics[0].line, 3);  // In the value.
+  EXPECT_TRUE(documents[2].valid());
+  EXPECT_EQ(documents[5].key, "number");
+  EXPECT_EQ(codes(documents[5]), Codes{"WrongType"});
+}
+
+TEST(LintDocuments, APolicysKeyIsLookedForInTheConfigMapsThatStandBeside) {
+  const std::string map =
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: 'sharing: {}', b: ''}\n---\n";
+  const auto found = [&](const std::string& text) {
+    std::vector<ClusterObject> objects;
+    std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
+    lint_cluster(objects, documents);
+    std::vector<std::string> out;
+    for (const LintedDocument& document : documents) {
+      for (const Diagnostic& d : document.diagnostics) {
+        out.push_back(fmt::format("{}:{}:{} {}", document.kind, d.line, d.column, d.code));
+      }
+    }
+    return out;
+  };
+  const auto policy = [](const std::string& key) {
+    return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec:\n  profile:\n    "
+           "configMapKey: " +
+           key + "\n";
+  };
+  EXPECT_EQ(found(map + policy("b")), std::vector<std::string>{});
+  EXPECT_EQ(found(map + policy("c")), std::vector<std::string>{"SharingPolicy:11:19 ConfigInvalid"});
+  EXPECT_EQ(found(policy("c")), std::vector<std::string>{});
+  // A ConfigMap of something else says nothing about it.
+  EXPECT_EQ(found("kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: x}, data: {ca: x}}\n---\n" +
+                  policy("c")),
+            std::vector<std::string>{});
+}
+
+// The kubelet makes files of binaryData's keys too.
+TEST(LintDocuments, AKeyOfBinaryDataIsAProfile) {
+  const auto documents = lint(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\nbinaryData:\n  bad: dmVyc2lvbjogdjIK\n  good: |\n"
+      "    dmVyc2lv\n    bjogdjEK\n  odd: '%'\n  number: 4\n");
+  ASSERT_EQ(documents.size(), 4u);
+  EXPECT_EQ(documents[0].key, "bad");
+  EXPECT_EQ(codes(documents[0]), Codes{"UnknownVersion"});
+  EXPECT_EQ(documents[1].key, "good");
+  EXPECT_TRUE(documents[1].valid());
+  ASSERT_EQ(codes(documents[2]), Codes{"WrongType"});
+  EXPECT_EQ(documents[2].diagnostics[0].path, "binaryData.number");
+  ASSERT_EQ(codes(documents[3]), Codes{"BinaryDataInvalid"});
+  EXPECT_EQ(documents[3].diagnostics[0].line, 9);
+  // Of a List, where it looks like a profile; and twice is once too often.
+  const auto listed = lint(
+      "apiVersion: v1\nkind: List\nitems:\n- kind: ConfigMap\n  metadata: {name: a}\n  data: {k: ''}\n"
+      "  binaryData: {k: c2hhcmluZzoge21wczoge319Cg==, '-': ''}\n");
+  ASSERT_EQ(listed.size(), 4u);
+  EXPECT_EQ(codes(listed[0]), (Codes{"KeyNoLabelValue", "KeyTwice"}));
+  EXPECT_EQ(listed[3].key, "k");
+  EXPECT_EQ(codes(listed[3]), Codes{"NoResources"});
+}
+
+// Programs write JSON with escapes and characters that YAML reads otherwise.
+TEST(LintDocuments, AManifestInJsonIsReadAsJson) {
+  const std::string head = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":")";
+  const std::vector<std::pair<std::string, Codes>> cases{
+      {R"(# \ud83d\ude00\nversion: v2\n)", {"UnknownVersion"}},
+      {R"(# \ud83d\nversion: v2\n)", {"UnknownVersion"}},                 // Half a pair.
+      {"# \x7f \u0085 \u2028 \ufeff\\nversion: v2\\n", {"SyntaxError"}},  // DEL is for the plugin's library to refuse.
+      {"version: \u2028v1\\n", {"SyntaxError"}},
+      {R"(# a \"quote\" and \\ud83d\nversion: v2\n)", {"UnknownVersion"}}};
+  for (const auto& [value, expected] : cases) {
+    const auto documents = lint(head + value + "\"}}\n");
+    ASSERT_EQ(documents.size(), 1u) << value;
+    EXPECT_EQ(codes(lint("\xef\xbb\xbf" + head + value + "\"}}\n")[0]), expected) << value;
+    EXPECT_EQ(documents[0].key, "a") << value;
+    EXPECT_EQ(codes(documents[0]), expected) << value;
+  }
+  // A profile in JSON is read as the plugin reads it: as YAML, which has no surrogates.
+  EXPECT_EQ(codes(lint(R"({"version": "\ud83d\ude00"})")[0]), Codes{"SyntaxError"});
+}
+
+TEST(LintDocuments, OfALListOnlyConfigMapsWithProfilesAreChecked) {
+  const auto documents = lint(
+      "kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: kube-root-ca.crt}, data: {ca.crt: "
+      "'-----BEGIN CERTIFICATE-----'}}\n"
+      "- kind: ConfigMap\n  apiVersion: v1\n  metadata: {name: mps-config}\n  data:\n    any: |\n      sharing: {mps: "
+      "{resources: []}}\n"
+      "- {kind: Deployment, apiVersion: apps/v1, metadata: {name: d}}\n");
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_TRUE(documents[0].valid());
+  EXPECT_EQ(codes(documents[0]), Codes{});
+  EXPECT_EQ(documents[1].key, "any");
+  EXPECT_EQ(documents[1].source, "f.yaml#1");
+  EXPECT_EQ(codes(documents[1]), Codes{"NoResources"});
+  EXPECT_EQ(codes(documents[2], true), Codes{"NotChecked"});
+}
+
+TEST(LintDocuments, JsonHasTheContractsFieldsInTheirOrder) {
+  const std::string text =
+      lint_json(lint("version: v1\nsharing:\n  mps:\n    renameByDefault: true\n    resources:\n    - name: gpu\n      "
+                     "replicas: 4\n"));
+  EXPECT_EQ(text, R"({
+ "documents": [
+  {
+   "source": "f.yaml#0",
+   "kind": "Profile",
+   "name": "",
+   "key": "",
+   "valid": true,
+   "diagnostics": [],
+   "normalized": {
+    "sharing": {
+     "timeSlicing": {},
+     "mps": {
+      "renameByDefault": true,
+      "failRequestsGreaterThanOne": true,
+      "resources": [
+       {
+        "name": "nvidia.com/gpu",
+        "rename": "nvidia.com/gpu.shared",
+        "devices": "all",
+        "replicas": 4
+       }
+      ]
+     }
+    }
+   }
+  }
+ ]
+}
+)");
+  const auto broken = nlohmann::json::parse(lint_json(lint("version: v4\n")))["documents"][0];
+  EXPECT_EQ(broken["valid"], false);
+  EXPECT_FALSE(broken.contains("normalized"));
+  EXPECT_EQ(broken["diagnostics"][0]["line"], 1);
+  EXPECT_EQ(broken["diagnostics"][0]["column"], 10);
+  EXPECT_EQ(broken["diagnostics"][0]["path"], "version");
+}
+
+TEST(LintDocuments, TextShowsTheLineAndACaret) {
+  const std::string text =
+      "# \u00fc\nversion: \"v1\"\nsharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n";
+  EXPECT_EQ(lint_report(lint(text)[0], text),
+            "f.yaml:3:17: warning: sharing.mps.\u00fc: \"\u00fc\" is ignored: there is no such field; fields that "
+            "exist here: "
+            "renameByDefault, failRequestsGreaterThanOne, resources [UnknownField]\n"
+            "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
+            "      |                 ^\n"
+            "f.yaml:3:57: error: sharing.mps.resources[0].replicas: replicas is 1; it must be 2 or more (to turn "
+            "sharing off, leave "
+            "the sharing section out) [ReplicasBelowMinimum]\n"
+            "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
+            "      |                                                         ^\n");
+}
+
+// The two lines under a diagnostic of a text: the source line, and the caret.
+std::string shown(const std::string& text) {
+  const std::string report = lint_report(lint(text)[0], text);
+  return report.substr(std::min(report.find('\n') + 1, report.size()));
+}
+
+TEST(LintDocuments, TheCaretStandsUnderTheCharacterInATerminal) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"version:\tv2\n", "    1 | version:\tv2\n      |         \t^\n"},
+      {"# \u65e5\n\"v\": [\u65e5\U0001f600e\u0301, {version: 1}, *a]\n",  // Wide ones, and a mark that combines.
+       "    2 | \"v\": [\u65e5\U0001f600e\u0301, {version: 1}, *a]\n      |                            ^\n"},
+      {"{flags: {migStrategy: none}, version: v2}\r\n",
+       "    1 | {flags: {migStrategy: none}, version: v2}\n      |                                       ^\n"},
+      {"\ufeffversion: v2\n", "    1 | version: v2\n      |          ^\n"},
+      {"version:\r  v2\r", "    2 |   v2\n      |   ^\n"}};
+  for (const auto& [text, expected] : table) {
+    EXPECT_EQ(shown(text), expected);
+  }
+  // As Windows' shells write files.
+  const std::string narrow = "# \n version: v2\n";
+  std::string little = "\xff\xfe";
+  std::string big = "\xfe\xff";
+  for (const char c : narrow) {
+    little += {c, '\0'};
+    big += {'\0', c};
+  }
+  EXPECT_EQ(shown(little), "    2 |  version: v2\n      |           ^\n");
+  EXPECT_EQ(shown(big), shown(little));
+}
+
+TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
+  const std::string text =
+      "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: |\n    # first\n    version: v2\n  b: \"version: v3\"\n";
+  const auto documents = lint(text);
+  ASSERT_EQ(documents.size(), 2u);
+  EXPECT_EQ(lint_report(documents[0], text),
+            "f.yaml:6:14: error: version: version is \"v2\"; the only version there is is v1 [UnknownVersion]\n"
+            "    6 |     version: v2\n"
+            "      |              ^\n");
+  EXPECT_EQ(
+      lint_report(documents[1], text),
+      "f.yaml[b], line 1 of the value, column 10: error: version: version is \"v3\"; the only version there is is v1 "
+      "[UnknownVersion]\n"
+      "    1 | version: v3\n"
+      "      |          ^\n");
+}
+
+std::string pod(const std::string& annotations, const std::string& limits = "",
+                const std::string& scheduler = "kai-scheduler") {
+  return "kind: Pod\napiVersion: v1\nmetadata: {name: p, annotations: {" + annotations +
+         "}}\nspec:\n  schedulerName: " + scheduler + "\n  containers: [{name: main, resources: {limits: {" + limits +
+         "}}}]\n";
+}
+
+TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {
+  struct Case {
+    std::string annotations;
+    std::string limits;
+    Codes codes;
+  };
+  const std::vector<Case> cases{
+      {"gpu-fraction: '0.25'", "", {}},
+      {"gpu-fraction: '0x1p-2'", "", {}},
+      {"gpu-fraction: '1.0'", "", {"GPUFractionInvalid"}},
+      {"gpu-fraction: 'NAN'", "", {"GPUFractionInvalid"}},
+      {"gpu-fraction: ''", "", {"GPUFractionInvalid"}},
+      {"gpu-fraction: 0.25", "", {"AnnotationNoString"}},
+      {"gpu-memory: '2048'", "", {}},
+      {"gpu-memory: '2Gi'", "", {"GPUMemoryInvalid"}},
+      {"gpu-memory: '+2048'", "", {"GPUMemoryInvalid"}},
+      {"gpu-memory: '9223372036854775808'", "", {"GPUMemoryInvalid"}},
+      {"gpu-fraction: '0.5', gpu-memory: '10'", "", {"MemoryWithOtherRequest"}},
+      {"gpu-fraction: '0.5'", "nvidia.com/gpu: 1", {"FractionWithWholeGPU"}},
+      {"gpu-memory: '10'", "nvidia.com/gpu: 1", {"MemoryWithOtherRequest"}},
+      {"gpu-fraction: '0.5'", "nvidia.com/mig-1g.5gb: 1", {"FractionWithOtherGPUResource"}},
+      {"gpu-fraction-num-devices: '2'", "", {"DevicesWithoutFraction"}},
+      {"gpu-fraction: '0.5', gpu-fraction-num-devices: '0'", "", {"NumDevicesInvalid"}},
+      {"gpu-fraction: '0.5', gpu-fraction-num-devices: '9223372036854775808'", "", {"NumDevicesInvalid"}},
+      {"gpu-fraction: '0.5', gpu-fraction-container-name: side", "", {"ContainerNotFound"}},
+      {"gpu-fraction: '0.5', gpu-fraction-container-name: main", "", {}},
+      {"gpu-fraction-container-name: side", "nvidia.com/gpu: 1", {"AnnotationIgnored"}},
+      {"mps: 'true'", "", {"MPSWithoutFraction"}},
+      {"mps: 'True', gpu-fraction: '0.5'", "", {"AnnotationIgnored"}},
+      {"", "nvidia.com/gpu: 2", {}}};
+  for (const Case& c : cases) {
+    EXPECT_EQ(codes(lint(pod(c.annotations, c.limits))[0]), c.codes) << c.annotations;
+  }
+  EXPECT_EQ(codes(lint(pod("gpu-fraction: '7'", "", "default-scheduler"))[0]), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes(lint(pod("gpu-fraction: '0.5'"), {.kai_gpu_sharing = false})[0]), Codes{"KAISharingDisabled"});
+  EXPECT_EQ(codes(lint(pod("", "nvidia.com/gpu: 1"), {.kai_gpu_sharing = false})[0]), Codes{});
+}
+
+TEST(LintDocuments, PodsAgreeWithTheSharedVectors) {
+  const auto vectors = shared_vectors("kai_admission");
+  if (!vectors) {
+    GTEST_SKIP() << "no vectors beside the project";
+  }
+  for (const auto& vector : vectors->at("cases")) {
+    const auto documents =
+        lint(vector.at("manifest").dump(), {.kai_gpu_sharing = vector.at("kai_gpu_sharing").get<bool>()});
+    ASSERT_EQ(documents.size(), 1u);
+    EXPECT_EQ(documents[0].valid(), vector.at("expect").at("allow").get<bool>()) << vector.at("id");
+    EXPECT_EQ(documents[0].name, vector.at("manifest").at("metadata").at("name"));
+  }
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,149 @@
+// Lint of SharingPolicies: field by field, and against the CRD.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/yaml_node.h"
+#include "tests/reconcilers/lint/linted.h"
+#include "tests/reconcilers/shared_vectors.h"
+
+namespace gso {
+namespace {
+
+using namespace lint_test;
+
+std::string policy(const std::string& spec) {
+  return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {" + spec + "}\n";
+}
+
+TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
+  const std::vector<std::pair<std::string, Codes>> cases{
+      {"", {}},
+      {"mode: Observe, takeover: true, priority: -5, nodeSelector: {matchLabels: {a: b}}", {}},
+      {"profile: {configMapKey: mps-4}", {}},
+      {"profile: {inline: {strategy: mps, replicas: 8}}", {}},
+      {"profile: {}", {"ProfileNotUnique"}},
+      {"profile: {configMapKey: a, inline: {strategy: none}}", {"ProfileNotUnique"}},
+      {"profile: {configMapKey: 'not a label'}", {"KeyNoLabelValue"}},
+      {"profile: {inline: {strategy: mps, replicas: 49}}", {"OutOfRange"}},
+      {"profile: {inline: {strategy: time-slicing}}", {"ReplicasMissing"}},
+      {"profile: {inline: {strategy: timeslicing, replicas: 4}}", {"UnknownValue"}},
+      {"mode: enforce", {"UnknownValue"}},
+      {"rollout: {maxUnavailable: 0}", {"OutOfRange"}},
+      {"rollout: {maxUnavailable: 101%}", {"OutOfRange"}},
+      {"rollout: {maxUnavailable: 25%, maxUnavailablePerGroup: 3}", {}},
+      {"rollout: {maxUnavailable: '3'}", {"OutOfRange"}},
+      {"rollout: {idleTimeout: 1d}", {"InvalidDuration"}},
+      {"rollout: {verifyTimeout: 90}", {"InvalidDuration"}},
+      {"rollout: {idleTimeout: 0s}", {"OutOfRange"}},
+      {"rollout: {idleTimeout: 720h}", {}},
+      {"rollout: {verifyTimeout: 999ms}", {"OutOfRange"}},
+      {"rollout: {verifyTimeout: 24h1ns}", {"OutOfRange"}},
+      {"rollout: {canary: {nodesPerGroup: -1, soak: 2m}}", {"OutOfRange"}},
+      {"rollout: {workloads: Evict, cordon: false}", {"EvictNeedsCordon"}},
+      {"rollout: {workloads: Evict}", {}},
+      {"rollout: {mechanism: DaemonSetRestart}", {"DaemonSetRestartInterrupts", "DaemonSetRestartHasNoCanary"}},
+      {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 0}}", {}},
+      {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 0}, onFailure: Rollback}",
+       {"DaemonSetRestartPauses"}},
+      {"deletionPolicy: Revert, revisionHistoryLimit: 3", {}},
+      {"revisionHistoryLimit: -1", {"OutOfRange"}},
+      {"profile: {inline: {strategy: none, replicas: 4}}", {"NothingShared"}},
+      {"profile: {inline: {strategy: mps, replicas: 4, resource: nvidia.com/mig-1g.5gb}}", {"MPSSharesGPUsOnly"}},
+      {"rollout: {maintenanceWindows: [{cron: 0 2 * * SAT, duration: 4h, timeZone: Europe/Berlin}]}", {}},
+      {"rollout: {maintenanceWindows: [{cron: 0 2 * *, duration: 4h}]}", {"InvalidWindow"}},
+      {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 4h, timeZone: Berlin}]}", {"InvalidWindow"}},
+      {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 200h}]}", {"InvalidWindow"}},
+      {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 4h, zone: UTC}]}", {"UnknownField"}},
+      {"rollout: {maintenanceWindows: 2h}", {"WrongType"}},
+      {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 1}}",
+       {"DaemonSetRestartHasNoCanary"}},
+      {"rollout: {maxFailure: 3}", {"UnknownField"}},
+      {"nodeSelector: {matchLabels: {any: thing}, matchExpressions: [{key: a, op: In}]}", {"UnknownField"}},
+      {"rollout: {canary: {Soak: 1m}}, modes: Observe", {"UnknownField", "UnknownField"}},
+      {"rollout: 4", {"WrongType"}}};
+  for (const auto& [spec, expected] : cases) {
+    EXPECT_EQ(codes(lint(policy(spec))[0]), expected) << spec;
+  }
+}
+
+// A property of the CRD, as lint calls it, and the words that it may be.
+struct CrdField {
+  std::string path;
+  std::vector<std::string> words;
+};
+
+void schema_fields(const DocumentValue& schema, const std::string& path, std::vector<CrdField>& out) {
+  const DocumentValue* properties = schema.find("properties");
+  for (std::size_t i = 0; properties != nullptr && i < properties->members.size(); ++i) {
+    const DocumentMember& property = properties->members[i];
+    CrdField& field = out.emplace_back(CrdField{path + property.key, {}});
+    if (const DocumentValue* words = property.value.find("enum"); words != nullptr) {
+      for (const DocumentValue& word : words->items) {
+        field.words.push_back(word.text);
+      }
+    }
+    schema_fields(property.value, path + property.key + ".", out);
+    if (const DocumentValue* items = property.value.find("items"); items != nullptr) {
+      schema_fields(*items, path + property.key + "[].", out);
+    }
+  }
+}
+
+std::vector<CrdField> crd_fields() {
+  YamlStream stream(testing::read_file(testing::source_dir() / "crds/gpusharing.dev_sharingpolicies.yaml"));
+  const auto document = stream.next();
+  std::vector<CrdField> fields;
+  if (document) {
+    std::vector<Diagnostic> unused;
+    const DocumentValue crd = to_document_value(*document->root, DecodeTarget::none, unused);
+    const DocumentValue& schema = *crd.find("spec")->find("versions")->items[0].find("schema")->find("openAPIV3Schema");
+    schema_fields(*schema.find("properties")->find("spec"), "", fields);
+  }
+  return fields;
+}
+
+// "a.b[].c" and a value as a spec in flow style.
+std::string spec_with(const std::string& path, const std::string& value) {
+  const auto dot = path.find('.');
+  const std::string head = path.substr(0, dot);
+  const bool list = head.ends_with("[]");
+  const std::string key = list ? head.substr(0, head.size() - 2) : head;
+  const std::string inner = dot == std::string::npos ? value : "{" + spec_with(path.substr(dot + 1), value) + "}";
+  return key + ": " + (list ? "[" + inner + "]" : inner);
+}
+
+TEST(LintPolicies, EveryFieldOfTheCrdIsKnownWithItsWords) {
+  const auto fields = crd_fields();
+  ASSERT_GT(fields.size(), 10u);
+  for (const CrdField& field : fields) {
+    const auto found = codes(lint(policy(spec_with(field.path, "null")))[0]);
+    EXPECT_EQ(std::count(found.begin(), found.end(), "UnknownField"), 0) << field.path;
+    for (const std::string& word : field.words) {
+      const auto with_word = codes(lint(policy(spec_with(field.path, word)))[0]);
+      EXPECT_EQ(std::count(with_word.begin(), with_word.end(), "UnknownValue"), 0) << field.path << " " << word;
+    }
+  }
+}
+
+TEST(LintPolicies, EveryFieldThatLintKnowsIsOneOfTheCrd) {
+  // Names that are reserved: lint reads them, the CRD need not have them.
+  const std::vector<std::string> reserved{"profile.inline", "deletionPolicy", "rollout.mechanism", "rollout.onFailure",
+                                          "rollout.maintenanceWindows"};
+  const auto served = crd_fields();
+  for (const std::string_view field : policy_fields()) {
+    const bool known =
+        std::any_of(served.begin(), served.end(), [&](const CrdField& f) { return f.path == field; }) ||
+        std::any_of(reserved.begin(), reserved.end(), [&](const std::string& name) { return field.starts_with(name); });
+    EXPECT_TRUE(known) << field;
+  }
+}
+
+}  // namespace
+}  // namespace gso

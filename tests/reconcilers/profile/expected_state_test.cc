@@ -1,0 +1,338 @@
+// GFD's labels and the plugin's allocatable for profiles and sets of GPUs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/node_checks.h"
+#include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/mps.h"
+#include "reconcilers/profile/node_devices.h"
+#include "tests/reconcilers/shared_vectors.h"
+
+namespace gso {
+namespace {
+
+using testing::shared_vectors;
+using Labels = std::map<std::string, std::string>;
+using Counts = std::map<std::string, std::int64_t>;
+
+Profile profile(const std::string& text) {
+  const ParsedProfile parsed = parse_profile(text);
+  EXPECT_TRUE(parsed.accepted) << parsed.first_error();
+  return parsed.profile;
+}
+
+Device h100() {
+  Device device;
+  device.name = "NVIDIA H100 NVL";
+  device.memory_mib = 95830;
+  device.compute_major = 9;
+  device.mig_capable = true;
+  return device;
+}
+
+MigDevice slice(const std::string& name, std::int64_t memory) {
+  return {name, {{"memory", memory}, {"multiprocessors", 16}, {"slices.gi", 1}}};
+}
+
+Device h100_with(std::vector<MigDevice> slices) {
+  Device device = h100();
+  device.mig_enabled = true;
+  device.mig_devices = std::move(slices);
+  return device;
+}
+
+// The labels of one resource by suffix, of those asked for.
+std::string label(const Expectation& e, const std::string& key) {
+  const auto found = e.labels.find("nvidia.com/" + key);
+  return found == e.labels.end() ? "(none)" : found->second;
+}
+
+const std::string kSlicing = "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}]}}";
+
+TEST(ExpectedState, WithoutSharingEveryGpuIsOne) {
+  const Expectation e = expected_state(Profile{}, {h100(), h100()});
+  EXPECT_EQ(e.labels, (Labels{{"nvidia.com/gpu.compute.major", "9"},
+                              {"nvidia.com/gpu.compute.minor", "0"},
+                              {"nvidia.com/gpu.count", "2"},
+                              {"nvidia.com/gpu.family", "hopper"},
+                              {"nvidia.com/gpu.memory", "95830"},
+                              {"nvidia.com/gpu.mode", "compute"},
+                              {"nvidia.com/gpu.product", "NVIDIA-H100-NVL"},
+                              {"nvidia.com/gpu.replicas", "1"},
+                              {"nvidia.com/gpu.sharing-strategy", "none"},
+                              {"nvidia.com/mig.capable", "true"},
+                              {"nvidia.com/mps.capable", "false"}}));
+  EXPECT_EQ(e.allocatable, (Counts{{"nvidia.com/gpu", 2}}));
+  EXPECT_EQ(e.error, std::nullopt);
+  EXPECT_FALSE(e.labels_unreliable);
+}
+
+TEST(ExpectedState, ANodeWithoutGpusShowsNothing) {
+  const Expectation e = expected_state(profile(kSlicing), {});
+  EXPECT_TRUE(e.labels.empty());
+  EXPECT_TRUE(e.allocatable.empty());
+  EXPECT_EQ(e.error, std::nullopt);
+}
+
+TEST(ExpectedState, RenamingMovesTheCountAndDropsTheSuffix) {
+  const Expectation plain = expected_state(profile(kSlicing), {h100(), h100()});
+  EXPECT_EQ(label(plain, "gpu.product"), "NVIDIA-H100-NVL-SHARED");
+  EXPECT_EQ(plain.allocatable, (Counts{{"nvidia.com/gpu", 6}}));
+  const Expectation renamed =
+      expected_state(profile("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 3}]}}"),
+                     {h100(), h100()});
+  EXPECT_EQ(label(renamed, "gpu.product"), "NVIDIA-H100-NVL");
+  EXPECT_EQ(label(renamed, "gpu.replicas"), "3");
+  EXPECT_EQ(renamed.allocatable, (Counts{{"nvidia.com/gpu", 0}, {"nvidia.com/gpu.shared", 6}}));
+}
+
+TEST(ExpectedState, UnderMigNoneAGpuInMigModeIsSharedByThePluginButNotInItsLabels) {
+  const Expectation e = expected_state(profile(kSlicing), {h100_with({slice("1g.12gb", 11008)})});
+  EXPECT_EQ(label(e, "gpu.replicas"), "0");
+  EXPECT_EQ(label(e, "gpu.sharing-strategy"), "none");
+  EXPECT_EQ(label(e, "gpu.product"), "NVIDIA-H100-NVL");
+  EXPECT_EQ(e.allocatable, (Counts{{"nvidia.com/gpu", 3}}));
+}
+
+TEST(ExpectedState, UnderMigSingleTheSlicesAreTheGpus) {
+  const Profile p = profile("flags: {migStrategy: single}\n" + kSlicing);
+  const auto gpus = std::vector<Device>{h100_with({slice("1g.12gb", 11008), slice("1g.12gb", 11008)}),
+                                        h100_with({slice("1g.12gb", 11008)})};
+  const Expectation e = expected_state(p, gpus);
+  EXPECT_EQ(label(e, "gpu.count"), "3");
+  EXPECT_EQ(label(e, "gpu.memory"), "11008");
+  EXPECT_EQ(label(e, "gpu.product"), "NVIDIA-H100-NVL-MIG-1g.12gb-SHARED");
+  EXPECT_EQ(label(e, "gpu.multiprocessors"), "16");
+  EXPECT_EQ(label(e, "mig.strategy"), "single");
+  EXPECT_EQ(e.allocatable, (Counts{{"nvidia.com/gpu", 9}}));
+  EXPECT_EQ(e.error, std::nullopt);
+}
+
+TEST(ExpectedState, UnderMigSingleUnevenSlicesAreInvalid) {
+  const Profile p = profile("flags: {migStrategy: single}\n" + kSlicing);
+  const std::vector<std::vector<Device>> sets{{h100_with({})},
+                                              {h100_with({slice("1g.12gb", 11008), slice("2g.24gb", 22144)})},
+                                              {h100_with({slice("1g.12gb", 11008)}), h100()}};
+  for (const auto& gpus : sets) {
+    const Expectation e = expected_state(p, gpus);
+    EXPECT_EQ(label(e, "gpu.product"), "NVIDIA-H100-NVL-MIG-INVALID");
+    EXPECT_EQ(label(e, "gpu.count"), "0");
+    EXPECT_EQ(label(e, "gpu.sharing-strategy"), "");
+    ASSERT_TRUE(e.error.has_value());
+    for (const auto& [resource, count] : e.allocatable) {
+      EXPECT_EQ(count, 0) << resource;
+    }
+  }
+  EXPECT_EQ(expected_state(p, {h100(), h100()}).allocatable, (Counts{{"nvidia.com/gpu", 6}}));
+}
+
+TEST(ExpectedState, UnderMigMixedEverySliceHasItsResource) {
+  const Profile p = profile(
+      "flags: {migStrategy: mixed}\nsharing: {timeSlicing: {resources: [{name: mig-1g.12gb.me, replicas: 4}]}}");
+  const Expectation e = expected_state(
+      p, {h100_with({slice("1g.12gb", 11008), slice("1g.12gb+me", 11008), slice("1g.12gb+me", 11008)}), h100()});
+  EXPECT_EQ(label(e, "gpu.count"), "2");
+  EXPECT_EQ(label(e, "gpu.replicas"), "1");
+  EXPECT_EQ(label(e, "mig-1g.12gb.count"), "1");
+  EXPECT_EQ(label(e, "mig-1g.12gb.product"), "NVIDIA-H100-NVL-MIG-1g.12gb");
+  EXPECT_EQ(label(e, "mig-1g.12gb.me.replicas"), "4");
+  EXPECT_EQ(label(e, "mig-1g.12gb.me.product"), "NVIDIA-H100-NVL-MIG-1g.12gb.me-SHARED");
+  EXPECT_EQ(e.allocatable,
+            (Counts{{"nvidia.com/gpu", 1}, {"nvidia.com/mig-1g.12gb", 1}, {"nvidia.com/mig-1g.12gb.me", 8}}));
+  EXPECT_TRUE(expected_state(p, {h100_with({slice("1c.2g.24gb", 22144)})}).error.has_value());
+}
+
+TEST(ExpectedState, MpsWithoutItsDaemonServesNothing) {
+  const std::vector<std::pair<std::string, std::vector<Device>>> cases{
+      {"sharing: {mps: {resources: [{name: gpu, replicas: 3}]}}", {h100_with({slice("1g.12gb", 11008)})}},
+      {"sharing: {mps: {resources: [{name: gpu, replicas: 49}]}}", {h100()}},
+      {"sharing: {mps: {resources: [{name: mig-1g.12gb, replicas: 3}]}}", {h100()}},
+      {"flags: {migStrategy: mixed}\nsharing: {mps: {resources: [{name: gpu, replicas: 3}]}}", {h100()}}};
+  for (const auto& [text, gpus] : cases) {
+    const Expectation e = expected_state(profile(text), gpus);
+    EXPECT_TRUE(e.error.has_value()) << text;
+    EXPECT_TRUE(e.mps.empty()) << text;
+    for (const auto& [resource, count] : e.allocatable) {
+      EXPECT_EQ(count, 0) << text << resource;
+    }
+  }
+  EXPECT_TRUE(expected_state(profile(cases[0].first), cases[0].second).labels.empty());               // GFD exits.
+  EXPECT_EQ(label(expected_state(profile(cases[1].first), cases[1].second), "mps.capable"), "true");  // GFD does not.
+}
+
+TEST(ExpectedState, AnMpsClientGetsItsShareOfEveryGpu) {
+  Device small = h100();
+  small.memory_mib = 15360;
+  Device unknown = h100();
+  unknown.memory_mib = 0;
+  const Expectation e =
+      expected_state(profile("sharing: {mps: {renameByDefault: true, resources: [{name: gpu, replicas: 7}]}}"),
+                     {h100(), small, unknown});
+  ASSERT_EQ(e.mps.size(), 1u);
+  EXPECT_EQ(e.mps[0].resource, "nvidia.com/gpu.shared");
+  EXPECT_EQ(e.mps[0].thread_percentage, 14);
+  EXPECT_EQ(e.mps[0].pinned_memory_mib_by_gpu, (std::vector<std::int64_t>{13690, 2194, 0}));
+}
+
+TEST(ExpectedState, DifferentModelsMakeTheLabelsUnreliableButNotTheCount) {
+  Device display = h100();
+  display.name = "NVIDIA T1000";
+  display.pci_class = 0x030000;
+  const Expectation e = expected_state(profile(kSlicing), {h100(), h100(), display});
+  EXPECT_TRUE(e.labels_unreliable);
+  EXPECT_EQ(label(e, "gpu.mode"), "unknown");
+  EXPECT_EQ(e.allocatable, (Counts{{"nvidia.com/gpu", 9}}));
+}
+
+TEST(ExpectedState, LabelsThatNfdDropsAreKeptApart) {
+  Device odd = h100();
+  odd.name = "NVIDIA Prototype Accelerator With A Name That Nobody Wanted To Shorten";
+  const Expectation e = expected_state(Profile{}, {odd});
+  EXPECT_EQ(label(e, "gpu.product"), "(none)");
+  EXPECT_EQ(e.dropped_labels.count("nvidia.com/gpu.product"), 1u);
+}
+
+TEST(ExpectedState, ProductsAreSanitisedAsGfdDoes) {
+  EXPECT_EQ(sanitise_product("NVIDIA  GeForce (RTX) 4090 "), "NVIDIA-GeForce-RTX-4090");
+  EXPECT_EQ(sanitise_product(" a / b"), "a-b");
+  EXPECT_EQ(sanitise_product("x+y\tz\u00ae"), "xyz");
+  EXPECT_EQ(gpu_family(7, 2), "volta");
+  EXPECT_EQ(gpu_family(8, 9), "ada-lovelace");
+  EXPECT_EQ(gpu_family(11, 0), "undefined");
+  EXPECT_EQ(gpu_family(12, 1), "blackwell");
+}
+
+TEST(ExpectedState, CountsBeyondSixtyFourBitsAreCutOff) {
+  const Expectation e = expected_state(
+      profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 9223372036854775807}]}}"), {h100(), h100()});
+  EXPECT_EQ(e.allocatable.at("nvidia.com/gpu"), INT64_MAX);
+}
+
+TEST(ExpectedState, GpusAreReadFromANodesLabels) {
+  const std::string node =
+      R"({"kind":"Node","metadata":{"name":"n","labels":{"nvidia.com/gpu.product":"Tesla-T4-SHARED","nvidia.com/gpu.count":"2",
+    "nvidia.com/gpu.memory":"15360","nvidia.com/gpu.compute.major":"7","nvidia.com/gpu.compute.minor":"5","nvidia.com/mig.capable":"false"}}})";
+  const auto devices = devices_of_node(node);
+  ASSERT_TRUE(devices.has_value());
+  ASSERT_EQ(devices->size(), 2u);
+  EXPECT_EQ(devices->front().name, "Tesla-T4");
+  EXPECT_EQ(devices->front().compute_minor, 5);
+  const auto annotated = devices_of_node(
+      R"({"kind":"Node","metadata":{"annotations":{"gpusharing.dev/devices":"[{\"name\":\"A\"},{\"name\":\"B\"}]"}}})");
+  ASSERT_TRUE(annotated.has_value());
+  EXPECT_EQ(annotated->size(), 2u);
+  for (const std::string bad :
+       {"", "kind: Pod", "kind: Node\nmetadata: {name: n}", "a: [",
+        "kind: Node\nmetadata: {labels: {nvidia.com/gpu.product: A-MIG-1g.5gb, nvidia.com/gpu.count: '7'}}"}) {
+    EXPECT_FALSE(devices_of_node(bad).has_value()) << bad;
+  }
+  // As `kubectl get nodes -o yaml` prints it.
+  const std::string head = "kind: List\napiVersion: v1\nitems:\n";
+  EXPECT_FALSE(devices_of_node(head + "- " + node + "\n- " + node + "\n").has_value());
+  EXPECT_FALSE(devices_of_node("kind: List\nitems: []\n").has_value());
+  const auto listed = devices_of_node(head + "- " + node + "\n");
+  ASSERT_TRUE(listed.has_value());
+  EXPECT_EQ(listed->size(), 2u);
+}
+
+TEST(ExpectedState, GpusThatCannotBeAreRefused) {
+  for (const std::string fields :
+       {"\"memoryMiB\":-1", "\"memoryMiB\":1.5", "\"computeCapability\":[4294967303,5]", "\"computeCapability\":[-7,5]",
+        "\"computeCapability\":[7]", "\"computeCapability\":{\"a\":1,\"b\":2}", "\"migEnabled\":1"}) {
+    EXPECT_FALSE(parse_devices("[{\"name\":\"T4\"," + fields + "}]").has_value()) << fields;
+  }
+  EXPECT_TRUE(parse_devices(R"([{"name":"T4","memoryMiB":0,"computeCapability":[7,5]}])").has_value());
+}
+
+bool agrees(const nlohmann::json& want, const Labels& got, const nlohmann::json& optional) {
+  for (const auto& [key, value] : want.items()) {
+    const bool may_miss = std::find(optional.begin(), optional.end(), key) != optional.end();
+    const auto found = got.find(key);
+    if (found == got.end() ? !may_miss : found->second != value) {
+      return false;
+    }
+  }
+  return std::all_of(got.begin(), got.end(), [&](const auto& entry) { return want.contains(entry.first); });
+}
+
+TEST(ExpectedState, TheSharedVectorsHold) {
+  const auto vectors = shared_vectors("gfd_labels");
+  if (!vectors) {
+    GTEST_SKIP() << "no vectors beside the project";
+  }
+  for (const auto& vector : vectors->at("cases")) {
+    const std::string id = vector.at("id");
+    const auto& want = vector.at("expect");
+    const auto devices = parse_devices(vector.at("devices").dump());
+    ASSERT_TRUE(devices.has_value()) << id;
+    const ParsedProfile parsed = parse_profile(vector.at("config").get<std::string>());
+    const Expectation e = parsed.accepted ? expected_state(parsed.profile, *devices) : Expectation{};
+    const bool failed = !parsed.valid() || e.error.has_value();
+    EXPECT_EQ(failed, want.value("error", failed)) << id;
+    if (want.contains("labels_any_of")) {
+      const auto& sets = want.at("labels_any_of");
+      EXPECT_TRUE(std::any_of(sets.begin(), sets.end(), [&](const auto& set) {
+        return agrees(set, e.labels, want.value("optional", nlohmann::json::array()));
+      })) << id;
+    }
+    if (want.contains("allocatable")) {
+      for (const auto& [resource, count] : want.at("allocatable").items()) {
+        const auto found = e.allocatable.find(resource);
+        EXPECT_EQ(found == e.allocatable.end() ? 0 : found->second, std::stoll(count.get<std::string>())) << id;
+      }
+    }
+  }
+}
+
+TEST(ExpectedState, TheSharedFactsHold) {
+  const auto vectors = shared_vectors("gfd_labels");
+  if (!vectors) {
+    GTEST_SKIP() << "no vectors beside the project";
+  }
+  const PluginVersion current{0, 20, 0, true};
+  for (const auto& fact : vectors->at("facts")) {
+    const std::string kind = fact.at("fact");
+    if (kind == "mps_limits") {
+      const std::int64_t replicas = fact.at("replicas");
+      const std::int64_t mib = fact.at("total_bytes").get<std::int64_t>() / (1 << 20);
+      EXPECT_EQ(fact.at("command_mem"),
+                "set_default_device_pinned_mem_limit 0 " + std::to_string(mps_pinned_memory_mib(mib, replicas)) + "M");
+      EXPECT_EQ(fact.at("command_threads"),
+                "set_default_active_thread_percentage " + std::to_string(mps_thread_percentage(replicas)));
+    } else if (kind == "mps_max_clients") {
+      const std::string capability = fact.at("computeCapability");
+      const auto dot = capability.find('.');
+      EXPECT_EQ(fact.at("maxClients"),
+                mps_max_clients(std::stoi(capability.substr(0, dot)), std::stoi(capability.substr(dot + 1))));
+    } else if (kind == "environment_overrides_file") {
+      const auto devices = parse_devices(fact.at("devices").dump());
+      const Profile there = with_environment(profile(fact.at("config")), fact.at("env").get<Labels>());
+      EXPECT_EQ(expected_state(there, *devices).labels, fact.at("labels").get<Labels>());
+    } else if (kind == "validate_request") {
+      const std::string sharing = fact.at("sharing");
+      const std::string description = fact.at("description");
+      if (description.find("unknown device") != std::string::npos ||
+          description.find("pointer nil") != std::string::npos) {
+        continue;  // Not about the profile: the device's existence, and a state that upstream never reaches.
+      }
+      const bool fail = sharing.find("+fail") != std::string::npos;
+      const std::string section = sharing.starts_with("mps") ? "mps" : "timeSlicing";
+      const Profile shared = sharing == "none" ? Profile{}
+                                               : profile("sharing: {" + section +
+                                                         ": {failRequestsGreaterThanOne: " + (fail ? "true" : "false") +
+                                                         ", resources: [{name: gpu, replicas: 2}]}}");
+      EXPECT_EQ(request_refusal(shared, current, "nvidia.com/gpu", static_cast<std::int64_t>(fact.at("request").size()))
+                    .has_value(),
+                fact.at("error").get<bool>())
+          << description;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,205 @@
+// What a profile means: strategy, replicas, revision, the key a node resolves to, and checks against node and release.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "reconcilers/cluster/node_checks.h"
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+namespace {
+
+Profile profile(const std::string& text) {
+  const ParsedProfile parsed = parse_profile(text);
+  EXPECT_TRUE(parsed.accepted) << parsed.first_error();
+  return parsed.profile;
+}
+
+Profile mps(int replicas, const std::string& more = "") {
+  return profile("sharing: {mps: {" + more + "resources: [{name: gpu, replicas: " + std::to_string(replicas) + "}]}}");
+}
+
+TEST(ProfileMeaning, MpsWinsWhereverItStands) {
+  const Profile both = profile(
+      "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}, mps: {resources: [{name: mig-1g.5gb, replicas: "
+      "3}]}}");
+  EXPECT_EQ(both.strategy(), Strategy::mps);
+  EXPECT_EQ(both.plugin_replicas("nvidia.com/gpu"), 1);
+  EXPECT_EQ(both.plugin_replicas("nvidia.com/mig-1g.5gb"), 3);
+  EXPECT_EQ(profile("").strategy(), Strategy::none);
+  EXPECT_EQ(profile("").active(), nullptr);
+}
+
+TEST(ProfileMeaning, OfDuplicateEntriesThePluginTakesTheLargestAndGfdTheFirst) {
+  const Profile twice = profile(
+      "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}, {name: gpu, replicas: 9}, {name: gpu, replicas: "
+      "5}]}}");
+  EXPECT_EQ(twice.plugin_replicas("nvidia.com/gpu"), 9);
+  EXPECT_EQ(twice.gfd_replicas("nvidia.com/gpu"), 3);
+}
+
+TEST(ProfileMeaning, EqualMeaningGivesAnEqualRevision) {
+  const std::string plain =
+      "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 8\n";
+  const std::vector<std::string> same{
+      plain,
+      "{\"sharing\":{\"mps\":{\"failRequestsGreaterThanOne\":true,\"resources\":[{\"name\":\"gpu\",\"replicas\":010,"
+      "\"rename\":\"x\"}]}}}",
+      "# why\nunknown: 1\n" + plain,
+      "flags: {migStrategy: none, failOnInitError: true, plugin: {deviceListStrategy: [envvar]}, gfd: {sleepInterval: "
+      "60s}}\n" +
+          plain,
+      "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}, mps: {resources: [{name: gpu, replicas: 8}]}}"};
+  for (const std::string& text : same) {
+    EXPECT_EQ(revision_of(profile(text)), revision_of(profile(plain))) << text;
+  }
+  const std::vector<std::string> different{
+      "",
+      "sharing: {mps: {resources: [{name: gpu, replicas: 9}]}}",
+      "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 8}]}}",
+      "sharing: {mps: {renameByDefault: true, resources: [{name: gpu, replicas: 8}]}}",
+      "sharing: {mps: {failRequestsGreaterThanOne: false, resources: [{name: gpu, replicas: 8}]}}",
+      "flags: {migStrategy: single}\n" + plain,
+      "flags: {gfd: {noTimestamp: true}}\n" + plain,
+      "sharing: {mps: {resources: [{name: gpu, replicas: 8}, {name: gpu, replicas: 9}]}}"};
+  for (std::size_t i = 0; i < different.size(); ++i) {
+    EXPECT_NE(revision_of(profile(different[i])), revision_of(profile(plain))) << different[i];
+  }
+}
+
+TEST(ProfileMeaning, RevisionsCarryAVersionAndAreTheSameOnEveryCluster) {
+  EXPECT_EQ(revision_of(profile("")), revision_of(Profile{}));
+  EXPECT_TRUE(known_revision_format(revision_of(mps(4))));
+  EXPECT_EQ(revision_of(Profile{}).size(), 19u);
+  for (const std::string text :
+       {"", "v1-", "v1-00", "v2-0000000000000000", "v1-000000000000000g", "v1-00000000000000000"}) {
+    EXPECT_FALSE(known_revision_format(text)) << text;
+  }
+}
+
+TEST(ProfileMeaning, AKeyIsResolvedInConfigManagersOrder) {
+  using Source = EffectiveKey::Source;
+  struct Case {
+    std::string label;
+    std::string default_key;
+    std::vector<std::string> fallbacks;
+    std::vector<std::string> keys;
+    Source source;
+    std::string key;
+  };
+  const std::vector<Case> cases{{"a", "b", {}, {"a", "b"}, Source::label, "a"},
+                                {"x", "b", {"empty"}, {"a", "b"}, Source::error, ""},
+                                {"", "b", {}, {"a", "b"}, Source::default_key, "b"},
+                                {"", "x", {"named", "single", "empty"}, {"a", "default"}, Source::error, ""},
+                                {"", "", {"named", "single"}, {"a", "default"}, Source::fallback_named, "default"},
+                                {"", "", {"named", "single"}, {"a"}, Source::fallback_single, "a"},
+                                {"", "", {"single", "named"}, {"default"}, Source::fallback_single, "default"},
+                                {"", "", {"named", "single"}, {"a", "b"}, Source::error, ""},
+                                {"", "", {"named", "single", "empty"}, {"a", "b"}, Source::fallback_empty, ""},
+                                {"", "", {"empty", "named"}, {"default"}, Source::fallback_empty, ""},
+                                {"", "", {"named", "bogus", "empty"}, {"a"}, Source::error, ""},
+                                {"", "", {"empty"}, {}, Source::error, ""},
+                                {"", "", {}, {"a"}, Source::error, ""}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& c = cases[i];
+    const EffectiveKey found = resolve_effective_key(c.label, c.default_key, c.fallbacks, c.keys);
+    EXPECT_EQ(found.source, c.source) << i << ": " << found.error;
+    EXPECT_EQ(found.key, c.key) << i;
+    EXPECT_EQ(found.error.empty(), c.source != Source::error) << i;
+  }
+}
+
+std::vector<std::string> codes(const std::vector<Diagnostic>& diagnostics) {
+  std::vector<std::string> out;
+  for (const Diagnostic& d : diagnostics) {
+    out.push_back(d.code);
+  }
+  return out;
+}
+
+Device gpu(int major, int minor, bool mig = false) {
+  Device device;
+  device.name = "GPU";
+  device.memory_mib = 16384;
+  device.compute_major = major;
+  device.compute_minor = minor;
+  device.mig_capable = mig;
+  device.mig_enabled = mig;
+  return device;
+}
+
+using Codes = std::vector<std::string>;
+
+TEST(ProfileMeaning, ANodeTakesAsManyMpsClientsAsItsOldestGpu) {
+  EXPECT_EQ(codes(check_on_node(mps(48), {gpu(7, 5)})), Codes{});
+  EXPECT_EQ(codes(check_on_node(mps(49), {gpu(9, 0)})), Codes{"MPSReplicasAboveMaximum"});
+  EXPECT_EQ(codes(check_on_node(mps(16), {gpu(7, 0)})), Codes{});
+  EXPECT_EQ(codes(check_on_node(mps(17), {gpu(9, 0), gpu(7, 2)})), Codes{"MPSReplicasAboveMaximum"});
+  EXPECT_EQ(codes(check_on_node(mps(17), {gpu(10, 0)})), Codes{});
+}
+
+TEST(ProfileMeaning, MpsAndMigExcludeEachOther) {
+  EXPECT_EQ(codes(check_on_node(mps(4), {gpu(8, 0), gpu(8, 0, true)})), Codes{"MIGEnabled"});
+  const Profile mixed = with_environment(mps(4), {{"MIG_STRATEGY", "mixed"}});
+  EXPECT_EQ(codes(check_on_node(mixed, {gpu(8, 0)})), Codes{"MPSWithMixedMIG"});
+  const Profile single = with_environment(profile("flags: {migStrategy: mixed}"), {{"MIG_STRATEGY", "single"}});
+  EXPECT_EQ(codes(check_on_node(single, {gpu(8, 0), gpu(8, 0, true)})), Codes{"MIGNotUniform"});
+}
+
+TEST(ProfileMeaning, EntriesForOtherDevicesAreNamed) {
+  const Profile slices =
+      profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, replicas: 2}]}}");
+  EXPECT_EQ(codes(check_on_node(slices, {gpu(8, 0)})), Codes{"NameMatchesNothing"});
+  const Profile renamed =
+      profile("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 4}]}}");
+  EXPECT_EQ(codes(check_on_node(renamed, {gpu(8, 0)})), Codes{});
+}
+
+PluginVersion release(const std::string& tag) {
+  return PluginVersion::of_image("nvcr.io/nvidia/k8s-device-plugin:" + tag);
+}
+
+TEST(ProfileMeaning, DefectsDependOnTheRelease) {
+  EXPECT_EQ(codes(check_on_release(profile(""), release("v0.18.1"), true)), Codes{});
+  EXPECT_EQ(codes(check_on_release(profile(""), release("v0.18.2"), true)), Codes{"DefaultFirstStart"});
+  EXPECT_EQ(codes(check_on_release(profile(""), release("v0.20.0"), false)), Codes{});
+  EXPECT_EQ(codes(check_on_release(profile(""), release("latest"), true)), Codes{"DefaultFirstStart"});
+  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.17.4"), false)), Codes{"MPSSidecarCannotSignal"});
+  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.19.3"), false)), Codes{"MPSSidecarPanics"});
+  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.20.0"), false)), Codes{"MPSSidecarCannotSignal"});
+  const Profile relaxed = mps(4, "failRequestsGreaterThanOne: false, ");
+  EXPECT_EQ(codes(check_on_release(relaxed, release("v0.17.4"), false)),
+            (Codes{"MPSSidecarCannotSignal", "FailRequestsForced"}));
+  EXPECT_EQ(codes(check_on_release(relaxed, release("v0.20.0"), false)), Codes{"MPSSidecarCannotSignal"});
+  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.14.5"), false)), Codes{"MPSNotInRelease"});
+  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.15.0"), false)), Codes{"MPSSidecarCannotSignal"});
+  const Profile newer =
+      profile("{flags: {nvidiaDevRoot: /x, gdrcopyEnabled: true, gdsEnabled: true}, imex: {channelIDs: [0]}}");
+  EXPECT_EQ(codes(check_on_release(newer, release("v0.15.1"), false)),
+            (Codes{"FieldNotInRelease", "FieldNotInRelease", "FieldNotInRelease"}));
+  EXPECT_EQ(codes(check_on_release(newer, release("v0.17.4"), false)), Codes{"FieldNotInRelease"});
+  EXPECT_EQ(codes(check_on_release(newer, release("v0.18.0"), false)), Codes{});
+  EXPECT_EQ(codes(check_on_release(newer, release("latest"), false)), Codes{});
+}
+
+TEST(ProfileMeaning, RequestsAboveOneAreRefusedByStrategySettingAndRelease) {
+  const Profile slices = profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}");
+  const Profile strict =
+      profile("sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: gpu, replicas: 4}]}}");
+  const Profile relaxed = mps(4, "failRequestsGreaterThanOne: false, ");
+  EXPECT_FALSE(refuses_requests_above_one(profile(""), release("v0.20.0")));
+  EXPECT_FALSE(refuses_requests_above_one(slices, release("v0.20.0")));
+  EXPECT_TRUE(refuses_requests_above_one(strict, release("v0.15.0")));
+  EXPECT_TRUE(refuses_requests_above_one(mps(4), release("v0.20.0")));
+  EXPECT_FALSE(refuses_requests_above_one(relaxed, release("v0.20.0")));
+  EXPECT_TRUE(refuses_requests_above_one(relaxed, release("v0.19.3")));
+  EXPECT_TRUE(refuses_requests_above_one(relaxed, release("latest")));
+  EXPECT_TRUE(request_refusal(mps(4), release("v0.20.0"), "nvidia.com/gpu", 2).has_value());
+  EXPECT_FALSE(request_refusal(mps(4), release("v0.20.0"), "nvidia.com/gpu", 1).has_value());
+  EXPECT_FALSE(request_refusal(mps(4), release("v0.20.0"), "nvidia.com/mig-1g.5gb", 2).has_value());
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,181 @@
+// What an operator that leaves for good takes with it, on fleets in every state of a change.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/status/cleanup.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+FleetSpec spec_of(int nodes, const std::string& profile) {
+  FleetSpec out;
+  out.profiles = {{"any", profile}};
+  out.nodes = alike_nodes(nodes);
+  return out;
+}
+
+Cleanup leave(FleetModel& fleet, const std::set<std::string>& in_use = {}) {
+  fleet.index.note_everything_changed();
+  fleet.index.refresh(fleet.world, fleet.settings);
+  Cleanup out = plan_cleanup(fleet.world, fleet.index, in_use, fleet.now);
+  for (const PlannedAction& action : out.actions) fleet.apply(action);
+  return out;
+}
+
+std::vector<std::string> left_on_nodes(const FleetModel& fleet) {
+  std::vector<std::string> out;
+  for (const auto& [key, node] : fleet.world.nodes.all()) {
+    if (node->unschedulable) out.push_back(key.name + " cordoned");
+    for (const auto* map : {&node->meta.labels, &node->meta.annotations}) {
+      for (const auto& entry : *map) {
+        if (entry.key.view().starts_with("gpusharing.dev/"))
+          out.push_back(key.name + " " + std::string(entry.key.view()));
+      }
+    }
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+void move_into_a_rollout(FleetModel& fleet) {
+  fleet.settings.rollout.canary_nodes_per_group = 0;
+  fleet.settings.rollout.max_unavailable = {100, true};
+  fleet.settings.rollout.max_unavailable_per_group = {100, true};
+  fleet.settings.cluster_max_unavailable = {100, true};
+  fleet.settings.settle = std::chrono::seconds(1);
+  ASSERT_TRUE(fleet.settle());
+  fleet.advance(std::chrono::seconds(5));
+  fleet.edit("any", "mps-8");
+  for (int i = 0; i < 3; ++i) (void)fleet.tick();
+}
+
+TEST(PlannerCleanup, InMidRolloutNothingStaysCordonedAndNothingOfOursIsLeft) {
+  FleetModel fleet(spec_of(4, "mps-4"));
+  move_into_a_rollout(fleet);
+  const auto before = left_on_nodes(fleet);
+  ASSERT_THAT(before, testing::Contains("n01 cordoned")) << "the rollout has not begun";
+  const Cleanup done = leave(fleet);
+  EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
+  EXPECT_THAT(done.kept, IsEmpty());
+}
+
+TEST(PlannerCleanup, ASecondTimeHasNothingToDo) {
+  FleetModel fleet(spec_of(4, "mps-4"));
+  move_into_a_rollout(fleet);
+  EXPECT_FALSE(leave(fleet).actions.empty());
+  EXPECT_TRUE(leave(fleet).actions.empty());
+}
+
+TEST(PlannerCleanup, ANodeThatSomebodyElseCordonedStaysSo) {
+  FleetSpec spec = spec_of(2, "mps-4");
+  spec.nodes[0].cordoned = true;
+  FleetModel fleet(std::move(spec));
+  move_into_a_rollout(fleet);
+  (void)leave(fleet);
+  EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned"));
+}
+
+TEST(PlannerCleanup, ACordonThatHoldReliesOnStaysAndIsNamed) {
+  FleetModel fleet(spec_of(2, "mps-4"));
+  move_into_a_rollout(fleet);
+  fleet.annotate("n01", kHoldAnnotation, "true");
+  const Cleanup done = leave(fleet);
+  EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned", "n01 gpusharing.dev/hold"));
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("n01 stays cordoned: gpusharing.dev/hold relies on it")));
+}
+
+TEST(PlannerCleanup, ACordonThatADriverUpgradeReliesOnStays) {
+  FleetModel fleet(spec_of(2, "mps-4"));
+  move_into_a_rollout(fleet);
+  fleet.label("n01", std::string(kDriverUpgradeState), "pod-restart-required");
+  const Cleanup done = leave(fleet);
+  EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned"));
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("DriverUpgrade relies on it")));
+}
+
+TEST(PlannerCleanup, WhereWeAreTheLabellerOurLabelsGoAndTheMpsDaemonKeepsItsOwn) {
+  FleetSpec spec = spec_of(1, "ts-2");
+  spec.nodes[0].gfd = false;
+  FleetModel fleet(std::move(spec));
+  fleet.settings.label_mode = PlannerSettings::LabelMode::enforce;
+  fleet.label("n01", std::string(kMpsCapable), std::nullopt);  // Ours to write, then.
+  ASSERT_TRUE(fleet.settle());
+  fleet.advance(std::chrono::seconds(5));
+  fleet.edit("any", "mps-4");
+  ASSERT_TRUE(fleet.settle());
+  ASSERT_EQ(fleet.label_of("n01", kGpuReplicas), "4");
+  ASSERT_EQ(fleet.label_of("n01", kMpsCapable), "true");
+  const Cleanup done = leave(fleet);
+  EXPECT_EQ(fleet.label_of("n01", kGpuReplicas), "");
+  EXPECT_EQ(fleet.label_of("n01", kMpsCapable), "true");
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("mps.capable stays")));
+}
+
+class LabelOfAPolicy : public testing::Test {
+ protected:
+  void apply(const std::string& deletion) {
+    fleet.settings.projection = std::chrono::seconds(1);
+    fleet.settings.settle = std::chrono::seconds(1);
+    ASSERT_TRUE(fleet.settle());
+    fleet.policy(
+        "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {deletionPolicy: " +
+        deletion +
+        ", profile: {inline: {strategy: time-slicing, replicas: 8}}, rollout: {canary: {soak: 1s}, maxUnavailable: "
+        "100%, "
+        "maxUnavailablePerGroup: 100%}}\n");
+    fleet.settings.cluster_max_unavailable = {100, true};
+    ASSERT_TRUE(fleet.settle());
+    ASSERT_NE(fleet.label_of("n01", kConfigLabel), "");
+    label = fleet.label_of("n01", kConfigLabel);
+  }
+  FleetModel fleet{spec_of(2, "ts-2")};
+  std::string label;
+};
+
+TEST_F(LabelOfAPolicy, StaysWithRetain) {
+  apply("Retain");
+  const Cleanup done = leave(fleet);
+  EXPECT_EQ(fleet.label_of("n01", kConfigLabel), label);
+  EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
+}
+
+TEST_F(LabelOfAPolicy, GoesBackWithRevertWhereNobodyUsesTheGpus) {
+  apply("Revert");
+  ASSERT_THAT(fleet.world.policies.find("p")->finalizers, ElementsAre(kRevertFinalizer));
+  fleet.index.refresh(fleet.world, fleet.settings);
+  EXPECT_THAT(nodes_to_revert(fleet.world, fleet.index), ElementsAre("n01", "n02"));
+  const Cleanup done = leave(fleet, {"n02"});
+  EXPECT_EQ(fleet.label_of("n01", kConfigLabel), "");
+  EXPECT_EQ(fleet.label_of("n02", kConfigLabel), label);
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("node n02: label")));
+  EXPECT_THAT(fleet.world.policies.find("p")->finalizers, IsEmpty());
+  EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
+}
+
+TEST(PlannerCleanup, TheMarkForKaisMpsPodsGoesWhereItIsOurs) {
+  FleetModel fleet(spec_of(2, "mps-4"));
+  for (const char* node : {"n01", "n02"}) fleet.label(node, std::string(kMpsEnabled), "true");
+  fleet.annotate("n01", kMpsMarkAnnotation, "true");
+  (void)leave(fleet);
+  EXPECT_EQ(fleet.label_of("n01", kMpsEnabled), "");
+  EXPECT_EQ(fleet.label_of("n02", kMpsEnabled), "true");
+  EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
+}
+
+TEST(PlannerCleanup, AFleetThatWeNeverTouchedIsNotWritten) {
+  FleetModel fleet(spec_of(3, "mps-4"));
+  EXPECT_TRUE(leave(fleet).actions.empty());
+}
+
+}  // namespace
+}  // namespace gso::test

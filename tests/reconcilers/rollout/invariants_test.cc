@@ -1,0 +1,260 @@
+// The invariants of the design, checked at every step of random stories over the model fleet, and that the index which
+// follows events plans the same as one that looks at everything anew.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_labels.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/fleet_model/invariant_checks.h"
+
+namespace gso::test {
+namespace {
+
+FleetSpec mixed_fleet() {
+  FleetSpec spec;
+  spec.profiles = {{"any", "mps-4"}, {"ts", "ts-2"}, {"more", "ts-4"}};
+  spec.nodes = alike_nodes(6, "NVIDIA-A100-SXM4-40GB", "a");
+  for (NodeSpec& node : alike_nodes(3, "Tesla-T4", "t")) spec.nodes.push_back(std::move(node));
+  NodeSpec mig;
+  mig.name = "mig";
+  mig.gpus = 7;
+  mig.mig = true;
+  mig.labels = {{std::string(kConfigLabel), "ts"}};
+  spec.nodes.push_back(mig);
+  NodeSpec bare;
+  bare.name = "bare";
+  bare.gfd = false;
+  spec.nodes.push_back(bare);
+  NodeSpec cordoned;
+  cordoned.name = "z-cordoned";
+  cordoned.cordoned = true;
+  spec.nodes.push_back(cordoned);
+  return spec;
+}
+
+constexpr std::string_view kKeyPolicy =
+    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: by-key}}\nspec:\n"
+    "  nodeSelector: {{matchExpressions: [{{key: nvidia.com/gpu.product, operator: In, values: [{0}, {0}-SHARED]}}]}}\n"
+    "  profile: {{configMapKey: {1}}}\n"
+    "  rollout: {{maxUnavailable: 30%, canary: {{soak: 3s}}, verifyTimeout: 40s, idleTimeout: 30s}}\n";
+
+constexpr std::string_view kInlinePolicy =
+    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: by-key}}\nspec:\n"
+    "  nodeSelector: {{matchExpressions: [{{key: nvidia.com/gpu.product, operator: In, values: [{0}, {0}-SHARED]}}]}}\n"
+    "  deletionPolicy: {2}\n  profile: {{inline: {{strategy: time-slicing, replicas: {1}}}}}\n"
+    "  rollout: {{maxUnavailable: 30%, canary: {{soak: 3s}}, verifyTimeout: 40s, idleTimeout: 30s, onFailure: {3}}}\n";
+
+class Stories : public testing::TestWithParam<int> {};
+
+TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  FleetSpec spec = mixed_fleet();
+  spec.on_delete = pick(4) == 0;
+  spec.crds = pick(5) != 0;
+  if (pick(3) == 0) spec.plugin = "v0.17.1";
+  FleetModel fleet(spec);
+  fleet.settings.settle = std::chrono::seconds(pick(2) * 3);
+  fleet.settings.cluster_max_unavailable = {50, true};
+  fleet.settings.rollout.max_unavailable = {30, true};
+  fleet.settings.rollout.canary_soak = std::chrono::seconds(3);
+  fleet.settings.projection = std::chrono::seconds(2);
+  fleet.settings.keep_unused_keys = std::chrono::seconds(20);
+  fleet.settings.rollout.verify_timeout = std::chrono::seconds(40);
+  fleet.settings.rollout.idle_timeout = std::chrono::seconds(30);
+  auto checked_tick = [&] {
+    const Plan again = fleet.plan_from_scratch();
+    const Plan plan = fleet.plan();
+    check_plan(fleet, plan);
+    check_same(plan, again);
+    if (std::getenv("GSO_SHOW_STORY") != nullptr) {
+      for (const PlannedAction& action : plan.actions) {
+        if (!std::holds_alternative<PatchStatus>(action.action))
+          fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
+      }
+    }
+    if (pick(25) == 0) {
+      // Killed after some of its writes, and started again.
+      const int done = plan.actions.empty() ? 0 : pick(static_cast<int>(plan.actions.size()));
+      for (int i = 0; i < done; ++i) fleet.apply(plan.actions[static_cast<std::size_t>(i)]);
+      fleet.restart_operator();
+    } else {
+      fleet.apply(plan);
+    }
+    fleet.advance(std::chrono::seconds(1));
+  };
+  for (int i = 0; i < 5; ++i) checked_tick();
+  for (const NodeSpec& node : spec.nodes) EXPECT_EQ(fleet.restarts(node.name, "plugin"), 0) << "S9";
+
+  const char* const profiles[] = {"mps-4", "mps-8",        "mps-8-many", "mps-6-renamed", "ts-4",
+                                  "ts-8",  "ts-2-renamed", "none",       "broken"};
+  const char* const nodes[] = {"a01", "a02", "a03", "t01", "mig", "bare", "z-cordoned"};
+  for (int event = 0; event < 12; ++event) {
+    const std::string node = nodes[pick(7)];
+    const int what = pick(18);
+    if (std::getenv("GSO_SHOW_STORY") != nullptr)
+      fmt::print("{} event {} at {}\n", k8s::format_time(fleet.now), what, node);
+    switch (what) {
+      case 0:
+      case 1:
+      case 2:
+        fleet.edit("any", profiles[pick(9)]);
+        break;
+      case 3:
+        fleet.edit("ts", profiles[4 + pick(3)]);
+        break;
+      case 4:
+        fleet.label(node, std::string(kConfigLabel), pick(2) == 0 ? std::optional<std::string>("ts") : std::nullopt);
+        break;
+      case 5:
+        fleet.set_ready(node, pick(2) == 0);
+        break;
+      case 6:
+        fleet.restart_operator();
+        break;
+      case 7:
+        fleet.use(node, fmt::format("job{}", event), "nvidia.com/gpu", 1);
+        break;
+      case 8:
+        fleet.annotate(node, kHoldAnnotation, pick(2) == 0 ? std::optional<std::string>("true") : std::nullopt);
+        break;
+      case 9:
+        fleet.delete_pod_of(node, pick(2) == 0 ? "plugin" : "gfd");
+        break;
+      case 10:
+        fleet.roll_templates(pick(2) == 0 ? "any" : "more");
+        break;
+      case 11:
+        fleet.crash_pods(node, pick(2) == 0);
+        break;
+      case 12:
+        if (spec.crds)
+          fleet.policy(fmt::format(kKeyPolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB",
+                                   pick(2) == 0 ? "ts" : "more"));
+        break;
+      case 13:
+        fleet.remove_policy("by-key");
+        break;
+      case 14:
+      case 15:
+        if (spec.crds) {
+          fleet.policy(fmt::format(kInlinePolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB",
+                                   pick(2) == 0 ? 3 : 5, pick(2) == 0 ? "Revert" : "Retain",
+                                   pick(2) == 0 ? "Rollback" : "Pause"));
+        }
+        break;
+      case 17:
+        fleet.stick_sidecars(node, pick(3) != 0);
+        break;
+      case 16:
+        fleet.replace_config_map({{"any", "mps-4"}, {"ts", "ts-2"}, {"more", "ts-4"}});
+        break;
+      default:
+        break;
+    }
+    for (int i = pick(14); i > 0 && !HasFatalFailure(); --i) checked_tick();
+    if (HasFailure()) return;
+  }
+  // Inputs stop, and nothing stands in the way any more.
+  fleet.edit("any", "mps-8");
+  for (const char* node : nodes) {
+    fleet.set_ready(node, true);
+    fleet.annotate(node, kHoldAnnotation, std::nullopt);
+    fleet.release(node);
+    fleet.crash_pods(node, false);
+    fleet.stick_sidecars(node, false);
+  }
+  if (std::getenv("GSO_SHOW_STORY") != nullptr) {
+    fleet.on_plan = [&](const Plan& plan) {
+      for (const PlannedAction& action : plan.actions)
+        fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
+    };
+  }
+  EXPECT_TRUE(fleet.settle(3000)) << "L1: did not come to rest";
+  fleet.on_plan = nullptr;
+  const Plan rest = fleet.plan();
+  for (const PlannedAction& action : rest.actions) ADD_FAILURE() << "S6: " << print(action);
+  check_converged_or_named(fleet, rest);
+  for (const auto& [key, node] : fleet.world.nodes.all()) {
+    const bool named = !named_reason(fleet, rest, key.name).empty();
+    EXPECT_TRUE(named || node->unschedulable == (key.name == "z-cordoned")) << "S7: " << key.name;
+  }
+}
+
+// GSO_SEEDS=801 plays the first 800.
+int last_seed() {
+  const char* wanted = std::getenv("GSO_SEEDS");
+  return wanted ? std::atoi(wanted) : 41;
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, Stories, testing::Range(1, last_seed()));
+
+TEST(Writes, AreTwoPatchesForAChangedNodeAndNoneForAnother) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "mps-4"}, {"ts", "ts-2"}};
+  spec.nodes = alike_nodes(5);
+  spec.nodes[4].labels = {{std::string(kConfigLabel), "ts"}};
+  FleetModel fleet(spec);
+  ASSERT_TRUE(fleet.settle());
+  for (const NodeSpec& node : spec.nodes) EXPECT_EQ(fleet.patches(node.name), 0) << "S9: " << node.name;
+  fleet.edit("any", "mps-8");
+  ASSERT_TRUE(fleet.settle());
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.patches(spec.nodes[static_cast<std::size_t>(i)].name), 2);
+  EXPECT_EQ(fleet.patches(spec.nodes[4].name), 0);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.restarts(spec.nodes[static_cast<std::size_t>(i)].name, "plugin"), 1);
+}
+
+TEST(Unsynced, NothingIsPlannedBeforeEveryStoreHasSynced) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);
+  fleet.edit("any", "mps-8");
+  check_incomplete_views(fleet);
+}
+
+TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);
+  fleet.world.unsynced_namespaces = {"gpu-operator"};
+  for (const PlannedAction& action : fleet.plan().actions) {
+    EXPECT_FALSE(std::holds_alternative<WriteConfigMap>(action.action)) << "a baseline from an incomplete view";
+  }
+  fleet.world.unsynced_namespaces.clear();
+  ASSERT_TRUE(fleet.settle());
+  fleet.edit("any", "mps-8");
+  fleet.world.unsynced_namespaces = {"gpu-operator"};
+  fleet.plan();
+  fleet.advance(std::chrono::seconds(20));
+  for (const PlannedAction& action : fleet.plan().actions) EXPECT_FALSE(action.disruptive) << print(action);
+}
+
+// What is watched over counts as not done yet (gpusharing_convergence_seconds): a node that has failed waits for
+// people.
+TEST(Conditions, OfAFailedNodeNameNothingThatIsWaitedFor) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}};
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);
+  ASSERT_TRUE(fleet.settle());
+  fleet.advance(std::chrono::seconds(5));
+  fleet.policy(
+      "{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {name: default}, "
+      "spec: {rollout: {verifyTimeout: 30s}}}");
+  fleet.crash_pods("n01", true);
+  fleet.edit("any", "ts-8");
+  for (int i = 0; i < 60; ++i) fleet.tick();
+  ASSERT_EQ(fleet.label_of("n01", kStateLabel), kStateFailed);
+  for (const std::string& condition : fleet.plan().conditions) EXPECT_FALSE(condition.starts_with("unchanged/"));
+}
+
+}  // namespace
+}  // namespace gso::test

@@ -1,0 +1,106 @@
+// Many nodes at once: what one planning pass takes on, and what becomes of those that it has no time for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso::test {
+namespace {
+
+using std::chrono::seconds;
+
+FleetSpec alike(int nodes) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}};
+  spec.nodes = alike_nodes(nodes);
+  return spec;
+}
+
+void let_all_go_at_once(FleetModel& fleet) {
+  fleet.settings.settle = Duration::zero();
+  fleet.settings.cluster_max_unavailable = {100, true};
+  RolloutSpec& rollout = fleet.settings.rollout;
+  rollout.max_unavailable = rollout.max_unavailable_per_group = {100, true};
+  rollout.canary_nodes_per_group = 0;
+  rollout.verify_timeout = std::chrono::minutes(1);
+  EXPECT_TRUE(fleet.settle());
+}
+
+std::int64_t count_state(const FleetModel& fleet, std::string_view state) {
+  return std::ranges::count_if(fleet.world.nodes.all(),
+                               [&](const auto& entry) { return entry.second->meta.labels.get(kStateLabel) == state; });
+}
+
+// Where they stay: their new pods do not come up.
+void take_all_into_flight(FleetModel& fleet) {
+  let_all_go_at_once(fleet);
+  for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, true);
+  fleet.edit("any", "ts-8");
+  for (int tick = 0; tick < 40; ++tick) fleet.tick();
+  ASSERT_EQ(count_state(fleet, kStateUpdating), fleet.world.nodes.size());
+}
+
+TEST(ManyNodes, APassDecidesOnlySoMuchAndTheNextOneGoesOnAtOnce) {
+  constexpr int kNodes = 450;
+  FleetModel fleet(alike(kNodes));
+  let_all_go_at_once(fleet);
+  fleet.edit("any", "ts-8");
+  std::size_t most = 0;
+  int full = 0;
+  for (int tick = 0; tick < 200; ++tick) {
+    const Plan plan = fleet.tick();
+    most = std::max(most, plan.actions.size());
+    if (plan.actions.size() >= Pass::kMostActions) {
+      ++full;
+      EXPECT_EQ(plan.requeue_after, Duration::zero()) << "tick " << tick;
+    }
+  }
+  // Two actions for each start (the mark and the pod), two marks taken off for each that is done.
+  EXPECT_GE(full, kNodes * 3 / static_cast<int>(Pass::kMostActions) / 2);
+  EXPECT_LE(most, 140U) << "rollout and labels, and what the last node adds";
+  for (const auto& [key, node] : fleet.world.nodes.all()) {
+    ASSERT_EQ(fleet.allocatable(key.name, "nvidia.com/gpu"), 16) << key.name;
+    ASSERT_EQ(fleet.restarts(key.name, "plugin"), 1) << key.name;
+  }
+}
+
+TEST(ManyNodes, ThoseThatAPassHadNoTimeForAreGivenUpOnInTimeAllTheSame) {
+  constexpr int kNodes = 450;
+  FleetModel fleet(alike(kNodes));
+  ASSERT_NO_FATAL_FAILURE(take_all_into_flight(fleet));
+  fleet.restart_operator();  // So that the time of all of them begins at once.
+  const auto patience = std::chrono::duration_cast<seconds>(fleet.settings.rollout.verify_timeout).count();
+  for (std::int64_t tick = 0; tick <= patience; ++tick) fleet.tick();
+  ASSERT_GT(count_state(fleet, kStateUpdating), kNodes / 2) << "one pass has done it all";
+  for (int tick = 0; tick < 16; ++tick) fleet.tick();  // A patch and an Event for each.
+  EXPECT_EQ(count_state(fleet, kStateFailed), kNodes);
+}
+
+TEST(ManyNodes, WhoseWritesNeverSucceedDoNotKeepTheOthersFromBeingFinished) {
+  constexpr int kNodes = 450;
+  FleetModel fleet(alike(kNodes));
+  ASSERT_NO_FATAL_FAILURE(take_all_into_flight(fleet));
+  for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, false);
+  // Twice as many as a pass decides on, and the first ones by name.
+  const std::vector<std::string> names = fleet.index.node_names();
+  const std::set<std::string> refused(names.begin(), names.begin() + 2 * Pass::kMostActions);
+  for (int tick = 0; tick < 100; ++tick) {
+    Plan plan = fleet.plan();
+    std::erase_if(plan.actions, [&](const PlannedAction& planned) {
+      const auto* patch = std::get_if<PatchNode>(&planned.action);
+      return patch != nullptr && refused.contains(patch->name);
+    });
+    fleet.apply(plan);
+    fleet.advance(std::chrono::milliseconds(1007));
+  }
+  EXPECT_EQ(count_state(fleet, kStateUpdating), refused.size());
+}
+
+}  // namespace
+}  // namespace gso::test

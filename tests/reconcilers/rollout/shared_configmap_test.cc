@@ -1,0 +1,89 @@
+// Two device plugins that mount one ConfigMap (the GPU Operator's, and a standalone one for other nodes) are one unit.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/rollout/gates.h"
+
+namespace gso {
+namespace {
+
+std::string daemonset(const std::string& name, const std::string& pool, const std::string& owner) {
+  return fmt::format(R"(---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: {0}, namespace: gpu-operator, uid: uid-{0}{2}}}
+spec:
+  selector: {{matchLabels: {{app: {0}}}}}
+  template:
+    metadata: {{labels: {{app: {0}}}}}
+    spec:
+      nodeSelector: {{pool: {1}}}
+      containers:
+      - {{name: nvidia-device-plugin, image: "nvcr.io/nvidia/k8s-device-plugin:v0.17.1"}}
+      - name: config-manager
+        image: nvcr.io/nvidia/k8s-device-plugin:v0.17.1
+        command: [config-manager]
+        env: [{{name: DEFAULT_CONFIG, value: any}}, {{name: CONFIG_FILE_SRCDIR, value: /available-configs}}]
+        volumeMounts: [{{name: config, mountPath: /available-configs}}]
+      volumes: [{{name: config, configMap: {{name: mps-config}}}}]
+)",
+                     name, pool, owner);
+}
+
+std::string node(const std::string& name, const std::string& pool) {
+  return fmt::format(R"(---
+apiVersion: v1
+kind: Node
+metadata: {{name: {}, labels: {{nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2", pool: {}}}}}
+status: {{capacity: {{nvidia.com/gpu: "2"}}, allocatable: {{nvidia.com/gpu: "2"}}, conditions: [{{type: Ready, status: "True"}}]}}
+)",
+                     name, pool);
+}
+
+constexpr const char* kConfigMap = R"(---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: mps-config, namespace: gpu-operator}
+data: {any: "version: v1"}
+---
+apiVersion: nvidia.com/v1
+kind: ClusterPolicy
+metadata: {name: cluster-policy, uid: uid-policy}
+spec: {devicePlugin: {config: {name: mps-config, default: any}}}
+)";
+
+TEST(SharedConfigMap, SettlesOnceAndNotAnewForEachPluginInTurn) {
+  const std::string owner =
+      ", ownerReferences: [{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: cluster-policy, uid: uid-policy, "
+      "controller: true}]";
+  // `aaa` comes first by name, and is not the one that something may be announced to.
+  const std::string manifests = kConfigMap + daemonset("nvidia-device-plugin-daemonset", "main", owner) +
+                                daemonset("aaa-plugin", "edge", "") + node("n1", "main") + node("n2", "edge");
+  const WallTime now = *k8s::parse_rfc3339("2026-01-03T00:00:00Z");
+  auto loaded = load_manifests({{"cluster.yaml", manifests}}, now);
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  FleetIndex index;
+  PlannerSettings settings;
+  index.note_everything_changed();
+  index.refresh(loaded->world, settings);
+  const FleetIndex::Impl& all = index.impl();
+  ASSERT_EQ(all.discovery.sets.size(), 2U);
+  ASSERT_EQ(all.units.size(), 1U);
+  EXPECT_EQ(all.signatures[0], all.signatures[1]);
+  const std::size_t speaker = all.units.begin()->second.set;
+  EXPECT_EQ(all.discovery.sets[speaker].provider, Provider::gpu_operator);
+  // Whoever is counted last.
+  for (const char* changed : {"n2", "n1", "n2"}) {
+    index.note_node_changed(changed);
+    index.refresh(loaded->world, settings);
+    EXPECT_EQ(all.units.begin()->second.set, speaker) << changed;
+  }
+}
+
+}  // namespace
+}  // namespace gso
