@@ -51,9 +51,10 @@ const Codes& other_words() {
 Codes codes_in_the_code() {
   static const std::regex kLiteral("\"([A-Z][A-Za-z]+[a-z][A-Za-z]*)\"");
   Codes out;
-  for (const char* folder : {"reconcilers/checks", "reconcilers/profile", "reconcilers/lint"}) {
+  for (const char* folder : {"reconcilers/checks", "reconcilers/profile", "reconcilers/lint", "reconcilers/cluster"}) {
     for (const auto& entry : std::filesystem::directory_iterator(source_dir() / folder)) {
       const std::string name = entry.path().filename().string();
+      if (std::string(folder) == "reconcilers/cluster" && !name.starts_with("node_checks")) continue;
       if (name.ends_with(".cc") || name.ends_with(".h")) {
         out.merge(matches(read_file(entry.path()), kLiteral));
       }
