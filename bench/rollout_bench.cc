@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace {
@@ -116,7 +117,7 @@ class Bench {
     step.actions = plan.actions.size();
     step.starts = static_cast<std::size_t>(std::ranges::count_if(plan.actions, [](const PlannedAction& planned) {
       const auto* patch = std::get_if<PatchNode>(&planned.action);
-      return patch && patch->set_annotations.contains(std::string(kTargetAnnotation));
+      return patch && test::target_written_by(*patch).has_value();
     }));
     steps_.push_back(step);
     fleet_.apply(plan);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "controller/commands/cleanup.h"
+#include "tests/change_words/change_words.h"
 #include "tests/controller/our_cluster.h"
 
 namespace gso {
@@ -20,9 +21,13 @@ constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/gpu-sha
 class CleanupCommand : public OurCluster {
  protected:
   CleanupCommand() {
-    merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"gpusharing.dev/state":"Updating"},
-      "annotations":{"gpusharing.dev/cordoned":"true","gpusharing.dev/target-revision":"v1-2","gpusharing.dev/replace":"{}",
-                     "gpusharing.dev/devices":"[]"}},"spec":{"unschedulable":true}})");
+    Json node = Json::parse(R"({"metadata":{"labels":{"gpusharing.dev/state":"Updating"},
+      "annotations":{"gpusharing.dev/devices":"[]"}},"spec":{"unschedulable":true}})");
+    test::ChangeWords change;
+    change.to = "v1-2";
+    change.cordoned = true;
+    node["metadata"]["annotations"].update(Json(test::write_change(change)));
+    merge("/api/v1/nodes/gpu-1", node.dump());
     post("/api/v1/nodes",
          R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"foreign"},"spec":{"unschedulable":true}})");
     post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",

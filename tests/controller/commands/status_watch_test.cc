@@ -12,6 +12,7 @@
 #include "controller/commands/status_watch.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
+#include "tests/change_words/change_words.h"
 #include "tests/controller/our_cluster.h"
 #include "tests/sim/kai/kai_objects.h"
 
@@ -65,8 +66,10 @@ class StatusWatch : public OurCluster {
                                {"metadata", {{"name", "gpu-sharing-operator-state"}}},
                                {"data", {{std::string(kRecordKey), print_record(record)}}}};
     post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state.dump());
+    test::ChangeWords change;
+    change.to = target;
     const nlohmann::json meta{{"labels", {{"gpusharing.dev/state", "Failed"}}},
-                              {"annotations", {{"gpusharing.dev/target-revision", target}}}};
+                              {"annotations", test::write_change(change)}};
     merge("/api/v1/nodes/gpu-1", nlohmann::json{{"metadata", meta}}.dump());
     sim.clock.run_for(2s);
   }

@@ -31,7 +31,7 @@ TEST_F(ExecutorTest, AllPartsForOneNodeBecomeOnePatchWithTheResourceVersionThatA
   PlannedAction cordon = patch("n1", {{"gpusharing.dev/state", "Updating"}}, "sharing.rollout");
   std::get<PatchNode>(cordon.action).unschedulable = true;
   std::get<PatchNode>(cordon.action).resource_version = "1";
-  std::get<PatchNode>(cordon.action).set_annotations = {{"gpusharing.dev/target-revision", "v1-abc"}};
+  std::get<PatchNode>(cordon.action).set_annotations = {{"gpusharing.dev/message", "why"}};
   PlannedAction removal = patch("n1", {}, "node.mps-ready");
   std::get<PatchNode>(removal.action).remove = {"nvidia.mps/enabled"};
   execute({patch("n1", {{"nvidia.com/gpu.replicas", "4"}}), cordon, removal});
@@ -40,7 +40,7 @@ TEST_F(ExecutorTest, AllPartsForOneNodeBecomeOnePatchWithTheResourceVersionThatA
   EXPECT_EQ(Json::parse(transport.seen.back().request.body), Json::parse(R"({
     "metadata":{"resourceVersion":"1",
       "labels":{"nvidia.com/gpu.replicas":"4","gpusharing.dev/state":"Updating","nvidia.mps/enabled":null},
-      "annotations":{"gpusharing.dev/target-revision":"v1-abc"}},
+      "annotations":{"gpusharing.dev/message":"why"}},
     "spec":{"unschedulable":true}})"));
 }
 

@@ -104,7 +104,8 @@ class FleetModel {
   void rollout_switch(const std::string& name, std::string_view field, bool value);
   void undo_newest_rollout(const std::string& policy);
   void forget_finished_rollouts();
-  void use(const std::string& node, const std::string& pod, const std::string& resource, std::int64_t count);
+  void use(const std::string& node, const std::string& pod, const std::string& resource, std::int64_t count,
+           const std::map<std::string, std::string>& annotations = {});
   // A member of a batch/v1 Job, in namespace `jobs`.
   void use_by_job(const std::string& node, const std::string& pod, const std::string& job,
                   const std::map<std::string, std::string>& annotations);

@@ -227,7 +227,8 @@ void FleetModel::rollout_switch(const std::string& name, std::string_view field,
   world.rollouts.apply(out);
 }
 
-void FleetModel::use(const std::string& name, const std::string& pod, const std::string& resource, std::int64_t count) {
+void FleetModel::use(const std::string& name, const std::string& pod, const std::string& resource, std::int64_t count,
+                     const std::map<std::string, std::string>& annotations) {
   Pod out;
   out.meta.name = pod;
   out.meta.ns = k8s::Interned("jobs");
@@ -235,16 +236,16 @@ void FleetModel::use(const std::string& name, const std::string& pod, const std:
   out.node_name = k8s::Interned(name);
   out.phase = k8s::Interned("Running");
   out.gpu_requests[k8s::Interned(resource)] = count;
+  for (const auto& [key, value] : annotations) out.meta.annotations.set(key, value);
   consumers[name].pods.push_back(std::move(out));
 }
 
 void FleetModel::use_by_job(const std::string& name, const std::string& pod, const std::string& job,
                             const std::map<std::string, std::string>& annotations) {
-  use(name, pod, std::string(kGpuResource), 1);
+  use(name, pod, std::string(kGpuResource), 1, annotations);
   Pod& made = consumers[name].pods.back();
   made.meta.labels.set("batch.kubernetes.io/job-name", job);
   made.meta.owners.push_back({k8s::Interned("Job"), k8s::Interned(job), k8s::Interned("job-" + job), true});
-  for (const auto& [key, value] : annotations) made.meta.annotations.set(key, value);
 }
 
 void FleetModel::protect(const std::string& pod, const std::string& answer) {

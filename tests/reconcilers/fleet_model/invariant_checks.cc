@@ -13,6 +13,7 @@
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
+#include "tests/change_words/change_words.h"
 
 namespace gso::test {
 
@@ -132,11 +133,11 @@ void check_labels(const FleetModel& fleet, const PlannedAction& planned, const P
     EXPECT_TRUE(!node.meta.labels.contains(key) || label_writer(node, key) || (policy && policy->takeover))
         << "S3: somebody else's: " << print(planned);
   }
-  const std::string guard(node.meta.annotations.get(kGuardAnnotation).value_or(""));
+  const std::set<std::string> guards = read_change(node).guards;
   for (const std::string& key : foreign_keys(patch.set_annotations, patch.remove_annotations)) {
     EXPECT_TRUE(key == kScaleDownDisabled || key == kKarpenterDoNotDisrupt) << "S3: " << print(planned);
-    const std::string_view word = key == kScaleDownDisabled ? "cluster-autoscaler" : "karpenter";
-    EXPECT_TRUE(!node.meta.annotations.contains(key) || guard.find(word) != std::string::npos)
+    const std::string word = key == kScaleDownDisabled ? "cluster-autoscaler" : "karpenter";
+    EXPECT_TRUE(!node.meta.annotations.contains(key) || guards.contains(word))
         << "S3: somebody else's: " << print(planned);
   }
 }
@@ -149,7 +150,7 @@ void check_cordon(const FleetModel& fleet, const PlannedAction& planned, const P
     EXPECT_FALSE(node.unschedulable) << "S7: a cordon of a cordoned node claims what is somebody else's";
     return;
   }
-  EXPECT_EQ(node.meta.annotations.get(kCordonedAnnotation), "true") << "S7: not our cordon: " << print(planned);
+  EXPECT_TRUE(read_change(node).cordoned) << "S7: not our cordon: " << print(planned);
   EXPECT_NE(node.meta.annotations.get(kHoldAnnotation), "true") << "S7: a held node relies on it: " << print(planned);
 }
 
@@ -184,8 +185,7 @@ void check_canary(const FleetModel& fleet, const Plan& plan) {
 
 void check_start(const FleetModel& fleet, const PlannedAction& planned, const PatchNode& patch) {
   const NodeAssessment& a = *fleet.index.assessment(planned.node);
-  EXPECT_EQ(patch.set_annotations.at(std::string(kTargetAnnotation)), a.target.view())
-      << "not what the node should run";
+  EXPECT_EQ(target_written_by(patch), a.target.view()) << "not what the node should run";
   EXPECT_TRUE(a.profile && a.profile->valid) << "S5: " << print(planned);
   EXPECT_FALSE(a.held) << "a held node is started: " << print(planned);
   const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
@@ -204,7 +204,7 @@ void check_start(const FleetModel& fleet, const PlannedAction& planned, const Pa
 
 bool starts(const PlannedAction& planned) {
   const auto* patch = std::get_if<PatchNode>(&planned.action);
-  return patch && planned.disruptive && patch->set_annotations.contains(std::string(kTargetAnnotation));
+  return patch && planned.disruptive && target_written_by(*patch);
 }
 
 void check_plan(const FleetModel& fleet, const Plan& plan) {
@@ -326,19 +326,18 @@ void RestartLedger::note(const FleetModel& fleet, const PlannedAction& planned) 
   if (const auto* patch = std::get_if<PatchNode>(&planned.action); patch != nullptr) {
     // Taken to another revision, or found to show one: what it shows in the end may be a later content than what it
     // was restarted for.
-    const auto differs = [&](std::string_view annotation, const std::string& target) {
-      const auto entry = patch->set_annotations.find(std::string(annotation));
-      return entry != patch->set_annotations.end() && entry->second != target;
-    };
+    const auto loaded = patch->set_annotations.find(std::string(kRevisionAnnotation));
+    const auto to = target_written_by(*patch);
     const bool anew = planned.reason == "ReplaceAgain" || planned.reason == "ReloadFailed";
     std::erase_if(last_, [&](const auto& entry) {
-      const bool other = differs(kRevisionAnnotation, entry.second) || differs(kTargetAnnotation, entry.second);
+      const bool other =
+          (loaded != patch->set_annotations.end() && loaded->second != entry.second) || (to && *to != entry.second);
       return entry.first.first == patch->name && (anew || other);
     });
   }
   const auto* deletion = std::get_if<DeletePod>(&planned.action);
   if (deletion == nullptr || planned.reason != "Restart") return;
-  const std::string target = fleet.annotation_of(planned.node, kTargetAnnotation);
+  const std::string target = read_change(fleet.node(planned.node)).to;
   EXPECT_NE(target, "") << "a restart that the node does not know of: " << print(planned);
   EXPECT_NE(fleet.label_of(planned.node, kStateLabel), kStateFailed)
       << "a failed node is restarted: " << print(planned);

@@ -2,10 +2,11 @@
 // cases/<name>.golden. GSO_UPDATE_GOLDEN=1 writes the goldens anew; review the difference as code.
 //
 //   fleet: {plugin: v0.20.0, default: any, profiles: {any: mps-4}, nodes: [{name: n1, gpus: 2}, {count: 8, prefix: a}]}
-//   settings: {settle: 10s, cluster: 50%, adopt: true, rollouts: Observe}
+//   settings: {settle: 10s, cluster: 50%, statusLag: 12s, adopt: true, rollouts: Observe}
 //   do:
 //   - baseline                 # plans and applies until the fleet is quiet; prints nothing
 //   - edit: {any: mps-8}       # edit, label, annotate, announce, roll, roll-back, use, release, ready, policy, …
+//   - change: {n1: {guards: [karpenter]}}  # writes the annotations of a change as the operator would, or what is left
 //   - advance: 10s
 //   - plan                     # prints the plan, applies nothing
 //   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
@@ -23,11 +24,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <sstream>
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/labels.h"
+#include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -102,6 +103,7 @@ class Script {
     } else {
       fleet_.settings.cluster_max_unavailable = {100, true};
     }
+    fleet_.settings.status_lag = *k8s::parse_go_duration(settings.value("statusLag", "0s"));
     fleet_.settings.projection = *k8s::parse_go_duration(settings.value("projection", "3s"));
     for (const Json& ns : settings.value("removeRejectedPods", Json::array())) {
       fleet_.settings.remove_rejected_pods.insert(ns.get<std::string>());
@@ -138,7 +140,7 @@ class Script {
     }
     if (verb == "plan") return show("plan", fleet_.plan(), true);
     if (verb == "tick") {
-      for (int i = 0; i < (argument.is_number() ? argument.get<int>() : 1); ++i) show("tick", fleet_.tick(), false);
+      for (int i = 0; i < (argument.is_number() ? argument.get<int>() : 1); ++i) tick();
       return;
     }
     if (verb == "settle") {
@@ -160,6 +162,15 @@ class Script {
     if (verb == "advance") return fleet_.advance(*k8s::parse_go_duration(argument.get<std::string>()));
     out_ += fmt::format("-- {}{}\n", verb, argument.is_null() ? "" : " " + argument.dump());
     happen(verb, argument);
+  }
+
+  // Shown with the time after it, in the words of the nodes before it.
+  void tick() {
+    std::string text;
+    fleet_.on_plan = [&](const Plan& plan) { text = text_of(plan, false); };
+    fleet_.tick();
+    fleet_.on_plan = nullptr;
+    put("tick", text);
   }
 
   void happen(const std::string& verb, const Json& argument) {
@@ -228,6 +239,13 @@ class Script {
           fleet_.annotate(node, key, value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
         }
       }
+    } else if (verb == "change") {
+      for (const auto& [node, change] : argument.items()) {
+        ChangeWords words;
+        words.to = change.value("to", "");
+        for (const Json& guard : change.value("guards", Json::array())) words.guards.insert(guard.get<std::string>());
+        for (const auto& [key, value] : write_change(words)) fleet_.annotate(node, key, value);
+      }
     } else if (verb == "annotate-configmap") {
       for (const auto& [key, value] : argument.items()) {
         fleet_.annotate_config_map(key, value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
@@ -261,7 +279,8 @@ class Script {
       names_.clear();
     } else if (verb == "use") {
       for (const auto& [node, pod] : argument.items()) {
-        fleet_.use(node, pod.value("pod", "job"), pod.value("resource", "nvidia.com/gpu"), pod.value("count", 1));
+        fleet_.use(node, pod.value("pod", "job"), pod.value("resource", "nvidia.com/gpu"), pod.value("count", 1),
+                   string_map(pod.value("annotations", Json::object())));
       }
     } else if (verb == "job") {
       for (const auto& [node, pod] : argument.items()) {
@@ -313,36 +332,41 @@ class Script {
     }
   }
 
-  // Marks for autoscalers go with every start and every end: they are shown where a case asks for them (guards: true).
-  [[nodiscard]] std::string shown(std::string line) const {
-    if (guards_) return line;
-    static const std::string kMark =
-        "(cluster-autoscaler.kubernetes.io/scale-down-disabled(=true)?|karpenter.sh/do-not-disrupt(=true)?|"
-        "gpusharing.dev/autoscaler-guard(=cluster-autoscaler,karpenter)?)";
-    static const std::regex kMarks("," + kMark + "(?=[, ])|" + kMark + ",?");
-    line = std::regex_replace(line, kMarks, "");
-    static const std::regex kNothingLeft(" (un)?annotate=(?= )");
-    return std::regex_replace(line, kNothingLeft, "");
+  // In words, so that goldens say what a change means and not how its annotations are spelled. Marks for autoscalers go
+  // with every start and every end: they are shown where a case asks for them (guards: true).
+  std::string shown(const PlannedAction& planned) {
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    if (patch == nullptr) return print(planned);
+    Annotations& before = annotations_.try_emplace(patch->name, annotations_of(fleet_.node(patch->name))).first->second;
+    std::string line = print_in_words(planned, before, guards_);
+    before = patched(std::move(before), *patch);  // A later patch of the same plan comes after this one.
+    return line;
   }
 
-  void show(std::string_view what, const Plan& plan, bool all) {
+  void show(std::string_view what, const Plan& plan, bool all) { put(what, text_of(plan, all)); }
+
+  void put(std::string_view what, const std::string& text) {
+    if (!text.empty()) out_ += fmt::format("{} {}\n{}", k8s::format_time(fleet_.now).substr(11, 8), what, text);
+  }
+
+  std::string text_of(const Plan& plan, bool all) {
     std::string text;
+    annotations_.clear();
     for (const PlannedAction& action : plan.actions) {
       // Statuses are shown by their own tests; here they would hide the rest.
       if (!all && std::holds_alternative<PatchStatus>(action.action)) continue;
-      text += "  " + shown(print(action)) + "\n";
+      text += "  " + shown(action) + "\n";
     }
-    if (all) {
-      for (const Finding& finding : plan.findings) text += "  finding " + print(finding) + "\n";
-      for (const std::string& name : plan.consumers_wanted) text += "  wants consumers of " + name + "\n";
-      if (plan.requeue_after) text += fmt::format("  again in {}\n", k8s::format_go_duration(*plan.requeue_after));
-      if (text.empty()) text = "  nothing\n";
-    }
-    if (!text.empty()) out_ += fmt::format("{} {}\n{}", k8s::format_time(fleet_.now).substr(11, 8), what, text);
+    if (!all) return text;
+    for (const Finding& finding : plan.findings) text += "  finding " + print(finding) + "\n";
+    for (const std::string& name : plan.consumers_wanted) text += "  wants consumers of " + name + "\n";
+    if (plan.requeue_after) text += fmt::format("  again in {}\n", k8s::format_go_duration(*plan.requeue_after));
+    return text.empty() ? "  nothing\n" : text;
   }
 
   FleetModel fleet_;
   bool guards_ = false;
+  std::map<std::string, Annotations> annotations_;  // By node, as the plan that is shown changes them.
   std::vector<std::string> names_;
   std::string out_;
 };

@@ -5,6 +5,7 @@
 
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -212,7 +213,7 @@ TEST(KaiAndReplicas, ANodeThatIsHalfWayGoesOnToOtherReplicasOnceKaiHasLeftIt) {
     begin(fleet);
     fleet.edit("any", "mps-8");
     for (int i = 0; i < 3; ++i) fleet.tick();
-    const std::string target = fleet.annotation_of("n01", kTargetAnnotation);
+    const std::string target = read_change(fleet.node("n01")).to;
     ASSERT_EQ(fleet.restarts("n01", "mps"), 1);
     ASSERT_EQ(fleet.restarts("n01", "plugin"), 0);
     if (known) fleet.world.kai.pods.apply(reservation());
@@ -220,7 +221,7 @@ TEST(KaiAndReplicas, ANodeThatIsHalfWayGoesOnToOtherReplicasOnceKaiHasLeftIt) {
     fleet.edit("any", "mps-6");
     std::set<std::string> told = told_about(fleet, "n01");
     EXPECT_TRUE(told.contains(std::string(kKaiReservations)));
-    EXPECT_EQ(fleet.annotation_of("n01", kTargetAnnotation), target);
+    EXPECT_EQ(read_change(fleet.node("n01")).to, target);
     EXPECT_EQ(fleet.restarts("n01", "plugin"), 0);
     fleet.world.kai.pods.erase(reservation().meta.key());
     fleet.world.kai.use_known = true;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
+#include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/story/combined_setting.h"
@@ -240,8 +241,10 @@ std::string leftovers(const Scene& scene, const Stage::Seen& before) {
       return "S9: " + node.name + ", which had drifted before, was restarted";
     if (!scene.view().schedulable(node.name)) return "S7: " + node.name + " stays cordoned or NotReady";
     if (const std::string state = scene.state_of(node.name); !state.empty()) return node.name + " stays " + state;
-    for (const std::string_view key : {kTargetAnnotation, kReplaceAnnotation, kCordonedAnnotation, kGuardAnnotation,
-                                       kScaleDownDisabled, kKarpenterDoNotDisrupt, kMessageAnnotation}) {
+    if (const auto found = scene.view().nodes.find(k8s::ObjectKey{"", node.name});
+        found && test::has_change_annotations(test::annotations_of(*found)))
+      return node.name + " keeps the annotations of its change";
+    for (const std::string_view key : {kScaleDownDisabled, kKarpenterDoNotDisrupt, kMessageAnnotation}) {
       const std::string value = scene.view().annotation(node.name, std::string(key));
       if (!value.empty()) return fmt::format("{} keeps {}={}", node.name, key, value);
     }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
+#include "tests/change_words/change_words.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -127,9 +128,7 @@ bool is_our_guard(const json& before, const json& after, const std::string& key)
   const json& was = annotations_of(before);
   const json& is = annotations_of(after);
   const bool set = !was.contains(key) && is.value(key, "") == "true";
-  const json& marked = set ? is : was;
-  return (set || !is.contains(key)) &&
-         marked.value("gpusharing.dev/autoscaler-guard", "").find(word) != std::string::npos;
+  return (set || !is.contains(key)) && test::read_change(set ? after : before).guards.contains(word);
 }
 
 // The label nvidia.mps/enabled, where the annotation beside it says that it is ours.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "reconcilers/model/labels.h"
+#include "tests/change_words/change_words.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -67,8 +68,7 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   const json owners = pod["metadata"].value("ownerReferences", json::array());
   const std::optional<json> on = server_->get(kNodes, {"", node});
   if (!on || owners.empty()) return;
-  const std::string target =
-      (*on)["metadata"].value("annotations", json::object()).value(std::string(kTargetAnnotation), "");
+  const std::string target = test::read_change(*on).to;
   if (target.empty()) return;
   ++deletions_;
   // The same pod again is harmless: a restarted operator may not have seen that it is going.

@@ -6,6 +6,7 @@
 
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "tests/change_words/change_words.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -53,12 +54,11 @@ void RestartRules::on_write(const AuditEntry& entry) {
     const std::string node = entry.before->value("spec", json::object()).value("nodeName", "");
     const std::optional<json> on = server_->get(kNodes, {"", node});
     // In flight, what was asked before it began holds; nobody takes a node that has lost its pods half-way back.
-    if (on) judge(node, !part(*on, "annotations").contains(std::string(kTargetAnnotation)), what);
+    if (on) judge(node, test::read_change(*on).to.empty(), what);
   }
   if (entry.gvr.resource != "nodes" || entry.after == nullptr) return;
-  const std::string key(kTargetAnnotation);
-  const std::string target = part(*entry.after, "annotations").value(key, "");
-  if (!target.empty() && target != part(*entry.before, "annotations").value(key, ""))
+  const std::string target = test::read_change(*entry.after).to;
+  if (!target.empty() && target != test::read_change(*entry.before).to)
     judge(entry.key.name, true, what + ", to " + target);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/change_words/change_words.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/story/scene.h"
 
@@ -155,8 +156,8 @@ std::string Scene::operator_traces() const {
   if (operator_writes) return std::to_string(operator_writes());
   std::string traces;
   for (const auto& [key, node] : view_.nodes.all()) {
-    traces += state_of(key.name) + view_.annotation(key.name, "gpusharing.dev/replace") +
-              (view_.schedulable(key.name) ? "" : "-") + "|";
+    for (const auto& [annotation, text] : test::write_change(test::read_change(*node))) traces += text;
+    traces += state_of(key.name) + (view_.schedulable(key.name) ? "" : "-") + "|";
   }
   for (const auto& [key, pod] : view_.pods.all()) {
     traces += (*pod)["metadata"].contains("deletionTimestamp") ? key.name + "|" : "";

@@ -1,0 +1,56 @@
+// The annotations of a Node that say which change is in progress, for tests: what they mean, not how they are spelled.
+// No other test names one of them, so that their spelling can change in one place.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "reconcilers/model/objects.h"
+#include "reconcilers/model/plan.h"
+
+namespace gso::test {
+
+using Annotations = std::map<std::string, std::string>;
+
+// The change that is in progress on a node.
+struct ChangeWords {
+  std::string to;  // Target revision; empty: none.
+  // Uids of the pods to replace, by component ("plugin"). Components without a pod are left out.
+  std::map<std::string, std::set<std::string>> pods;
+  bool cordoned = false;         // The operator cordoned the node.
+  std::set<std::string> guards;  // Autoscalers whose annotation the operator set: "cluster-autoscaler", "karpenter".
+  std::string retry;             // Value of the policy's retry annotation when the change failed; empty: none.
+  friend bool operator==(const ChangeWords&, const ChangeWords&) = default;
+};
+
+[[nodiscard]] Annotations annotations_of(const Node& node);
+// `node` is a Node object as the API server returns it; one without annotations has none.
+[[nodiscard]] Annotations annotations_of(const nlohmann::json& node);
+
+// Text that cannot be read counts as an empty list.
+[[nodiscard]] ChangeWords read_change(const Annotations& annotations);
+[[nodiscard]] ChangeWords read_change(const Node& node);
+[[nodiscard]] ChangeWords read_change(const nlohmann::json& node);
+
+// The annotations to put on a Node so that `change` is in progress there.
+[[nodiscard]] Annotations write_change(const ChangeWords& change);
+
+// Whether any annotation of a change remains, readable or not.
+[[nodiscard]] bool has_change_annotations(const Annotations& annotations);
+
+// The target revision that this patch writes; nothing where it leaves the target as it is, or removes it.
+[[nodiscard]] std::optional<std::string> target_written_by(const PatchNode& patch);
+
+// The annotations of a node after the patch.
+[[nodiscard]] Annotations patched(Annotations before, const PatchNode& patch);
+
+// print(planned) in words: `change={to v1-…, replace gfd[uid-7] plugin[uid-6], cordon}`, `change=none`, and
+// `owned={nvidia.com/device-plugin.config was absent, policy p wrote x}`, each only where the patch changes it for a
+// node with the annotations `before`. Actions other than PatchNode are printed as they are. The autoscalers'
+// annotations are left out unless `with_guards`.
+[[nodiscard]] std::string print_in_words(const PlannedAction& planned, const Annotations& before, bool with_guards);
+
+}  // namespace gso::test
