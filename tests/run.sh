@@ -1,101 +1,207 @@
 #!/usr/bin/env bash
-# `./dev test [fast|asan|tsan]`: builds everything and runs every suite, fast ones first; under a sanitizer's preset where
-# one is named. The real control plane is built (once, cached) while the C++ compiles. Prints what ran and how many; the last line is "N passed, N failed".
+# `./dev test [fast|asan|tsan]` builds everything and runs every suite, fast ones first; under a sanitizer's preset where
+# one is named. The real control plane is built (once, cached) while the C++ compiles.
+# `./dev test SUITE [FILTER]` runs one suite and builds only what that needs:
+#
+#   scenarios, kubectl, controlplane   the scripts of tests/scenarios, tests/sim, tests/conformance/controlplane
+#   conformance, or one of its parts   tests/conformance/run.sh, `run.sh --list` names the parts
+#   unit, sim                          everything with this ctest label
+#   planner, explain_tests, …          a ctest name; "_tests" may be left out, but where a part has the name (kai, chart)
+#
+# FILTER is a text that the names of the tests or scenarios contain. $GSO_PRESET names another preset than debug.
+# Prints what ran, failed and was skipped; the last line is "N passed, N failed, N skipped".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=../dev
 source ./dev --as-library
+PRESET=${GSO_PRESET:-debug}
 MODE=${1:-all}
-PRESET=debug
 case $MODE in
-  all|fast) ;;
-  asan|tsan) PRESET=$MODE MODE=all ;;
-  *) die "test takes nothing, or one of fast, asan and tsan, not '$MODE'" ;;
+  asan | tsan) PRESET=$MODE MODE=all ;;
 esac
 
 ensure_packages "${BUILD_PACKAGES[@]}" "${SPEED_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 OUT=build/test-results
-rm -rf "$OUT"; mkdir -p "$OUT/gtest"
 STARTED=$SECONDS
-FAILED=0 PASSED=0 FAILED_NAMES=()
+PASSED=0 FAILED=0 SKIPPED=0 FAILED_NAMES=() SKIPPED_NAMES=()
 
-# suite NAME COMMAND…: runs one script suite, whose last "N passed, N failed" line counts (else 1 for the exit code).
+report() {  # NAME PASSED FAILED SKIPPED SECONDS
+  PASSED=$((PASSED + $2)) FAILED=$((FAILED + $3)) SKIPPED=$((SKIPPED + $4))
+  [ "$3" -eq 0 ] || FAILED_NAMES+=("$1")
+  [ "$4" -eq 0 ] || SKIPPED_NAMES+=("$1 ($4)")
+  printf '  %-28s %5d passed %4d failed %4d skipped %5d s\n' "$1" "$2" "$3" "$4" "$5"
+}
+
+# suite NAME COMMAND…: runs one script suite, whose last "N passed, N failed[, N skipped]" line counts (else 1 for the
+# exit code). Exit code 77 without such a line means skipped, for the reason that the last line says.
 suite() {
   local name=$1 from=$SECONDS status=0 counts; shift
   "$@" >"$OUT/$name.log" 2>&1 </dev/null || status=$?
-  counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$OUT/$name.log" | tail -n 1 || true)
-  local passed=0 failed=0
-  if [ -n "$counts" ]; then read -r passed _ failed _ <<<"${counts/,/}"
+  counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$OUT/$name.log" | tail -n 1 || true)
+  local passed=0 failed=0 skipped=0
+  if [ -n "$counts" ]; then read -r passed _ failed _ skipped _ <<<"${counts//,/} 0"
   elif [ "$status" -eq 0 ]; then passed=1
+  elif [ "$status" -eq 77 ]; then skipped=1
   else failed=1; fi
-  [ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
-  report "$name" "$passed" "$failed" $((SECONDS - from))
-  [ "$failed" -eq 0 ] || tail -n 60 "$OUT/$name.log" >&2
+  [ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || [ "$skipped" -gt 0 ] || failed=1
+  report "$name" "$passed" "$failed" "$skipped" $((SECONDS - from))
+  [ "$status" -ne 77 ] || tail -n 1 "$OUT/$name.log"
+  [ "$failed" -eq 0 ] || grep -vE '^(ok|PASS|SKIP)\b' "$OUT/$name.log" | tail -n 60 >&2
 }
 
-report() {  # NAME PASSED FAILED SECONDS
-  PASSED=$((PASSED + $2)) FAILED=$((FAILED + $3))
-  [ "$3" -eq 0 ] || FAILED_NAMES+=("$1")
-  printf '  %-28s %5d passed %4d failed %5d s\n' "$1" "$2" "$3" "$4"
+# Reads one of GoogleTest's reports.
+report_gtest() {  # FILE
+  local name tests failures skipped seconds
+  name=$(basename "$1" .xml)
+  tests=$(sed -n -E 's/^<testsuites tests="([0-9]+)".*/\1/p' "$1" | head -n 1)
+  failures=$(sed -n -E 's/^<testsuites .* failures="([0-9]+)".* errors="([0-9]+)".*/\1/p' "$1" | head -n 1)
+  seconds=$(sed -n -E 's/^<testsuites .* time="([0-9]+)(\.[0-9]+)?".*/\1/p' "$1" | head -n 1)
+  skipped=$(grep -c '<skipped' "$1" || true)
+  report "$name" $((tests - failures - skipped)) "$failures" "$skipped" "$seconds"
+  mv "$1" "$1.counted"
 }
 
-CONTROL_PLANE=
-if [ "$MODE" = all ]; then
-  say "building the control plane in the background (log: $OUT/controlplane-build.log)"
-  nice -n 10 tests/conformance/controlplane/build.sh >"$OUT/controlplane-build.log" 2>&1 </dev/null &
-  CONTROL_PLANE=$!
-  trap 'kill "$CONTROL_PLANE" 2>/dev/null || true' EXIT
-fi
-build "$PRESET"
-say "built after $((SECONDS - STARTED)) s; running the suites"
-
-# GoogleTest executables, in parallel; each writes its own report, from which the cases are counted.
+# run_ctest ARGUMENTS-OF-CTEST…: GoogleTest executables and scripts, in parallel; each executable writes its own report,
+# from which the cases are counted.
 run_ctest() {
-  local label=$1 from=$SECONDS status=0 name tests failures
-  GTEST_OUTPUT="xml:$PWD/$OUT/gtest/" ctest --preset "$PRESET" -L "$label" -j "$(nproc)" --output-on-failure \
-    >"$OUT/ctest-$label.log" 2>&1 </dev/null || status=$?
+  local from=$SECONDS status=0 name why listed log="$OUT/ctest.log"
+  GTEST_OUTPUT="xml:$PWD/$OUT/gtest/" ctest --preset "$PRESET" "$@" -j "$(nproc)" --output-on-failure \
+    >"$log" 2>&1 </dev/null || status=$?
   for xml in "$OUT"/gtest/*.xml; do
-    [ -f "$xml" ] || continue
-    name=$(basename "$xml" .xml)
-    tests=$(sed -n -E 's/^<testsuites tests="([0-9]+)".*/\1/p' "$xml" | head -n 1)
-    failures=$(sed -n -E 's/^<testsuites .* failures="([0-9]+)".* errors="([0-9]+)".*/\1/p' "$xml" | head -n 1)
-    report "$name" $((tests - failures)) "$failures" "$(sed -n -E 's/^<testsuites .* time="([0-9]+)(\.[0-9]+)?".*/\1/p' "$xml" | head -n 1)"
-    mv "$xml" "$xml.counted"
+    [ ! -f "$xml" ] || report_gtest "$xml"
   done
   # A crash or a time-out leaves no report: count those from ctest itself.
-  local listed
-  listed=$(sed -n -E 's/^\s*[0-9]+ - (\S+) \((Failed|Timeout|SEGFAULT|Subprocess.*|.*Exception.*|Not Run)\).*/\1 \2/p' "$OUT/ctest-$label.log" || true)
+  listed=$(sed -n -E 's/^\s*[0-9]+ - (\S+) \((Failed|Timeout|SEGFAULT|Subprocess.*|.*Exception.*|Not Run)\).*/\1 \2/p' "$log" || true)
   while read -r name why; do
     [ -n "$name" ] || continue
     [ -f "$OUT/gtest/$name.xml.counted" ] && [ "$why" = Failed ] && continue
-    report "$name ($why)" 0 1 0
+    report "$name ($why)" 0 1 0 0
   done <<<"$listed"
   # Scripts that ctest runs (no GoogleTest report) count one each.
-  while read -r name; do
-    [ -n "$name" ] && [ ! -f "$OUT/gtest/$name.xml.counted" ] && report "$name" 1 0 0
-  done < <(sed -n -E 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (\S+) \.+ +Passed.*/\1/p' "$OUT/ctest-$label.log") || true
+  while read -r name why; do
+    [ -n "$name" ] && [ ! -f "$OUT/gtest/$name.xml.counted" ] || continue
+    if [ "$why" = Passed ]; then report "$name" 1 0 0 0; else report "$name" 0 0 1 0; fi
+  done < <(sed -n -E 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (\S+) \.*(\*\*\*)? *(Passed|Skipped).*/\1 \3/p' "$log") || true
   if [ "$status" -ne 0 ]; then
-    grep -vE '^\[ +(OK|RUN) +\]' "$OUT/ctest-$label.log" | tail -n 120 >&2
-    [ "$FAILED" -gt 0 ] || report "ctest-$label" 0 1 $((SECONDS - from))
+    grep -vE '^\[ +(OK|RUN) +\]' "$log" | tail -n 120 >&2
+    [ "$FAILED" -gt 0 ] || report "ctest $*" 0 1 0 $((SECONDS - from))
   fi
+  mv "$log" "$OUT/ctest-${*: -1}.log"
 }
-run_ctest unit
-run_ctest sim
 
-if [ "$MODE" = all ]; then
+run_scenarios() {  # [FILTER]
+  GSO_BIN="$PWD/build/$PRESET/controller/gpu-sharing-operator" suite scenarios tests/scenarios/suite.py "$@"
+}
+
+# kubectl against the simulated API server; with $GSO_KUBECTL, else the one on PATH.
+run_kubectl() {
+  suite kubectl tests/sim/kubectl_test.sh --simulated "build/$PRESET/tests/sim/sim_server"
+}
+
+run_conformance() {  # [PART]
+  GSO_BUILD="$PWD/build/$PRESET" suite "${1:-conformance}" tests/conformance/run.sh "$@"
+}
+
+built_kubectl() { printf '%s/kubectl' "$(tests/conformance/controlplane/build.sh --bin)"; }
+
+run_everything() {
+  local control_plane=
+  if [ "$MODE" = all ]; then
+    say "building the control plane in the background (log: $OUT/controlplane-build.log)"
+    nice -n 10 tests/conformance/controlplane/build.sh >"$OUT/controlplane-build.log" 2>&1 </dev/null &
+    control_plane=$!
+    # shellcheck disable=SC2064  # The process of now.
+    trap "kill $control_plane 2>/dev/null || true" EXIT
+  fi
+  build "$PRESET"
+  say "built after $((SECONDS - STARTED)) s; running the suites"
+  run_scenarios
+  run_ctest -L unit
+  run_ctest -L sim
+  if [ "$MODE" = fast ]; then
+    run_kubectl
+    return
+  fi
   say "waiting for the control plane's build"
-  if wait "$CONTROL_PLANE"; then
+  if wait "$control_plane"; then
     trap - EXIT
+    GSO_KUBECTL=$(built_kubectl) run_kubectl
     suite controlplane tests/conformance/controlplane/cluster_test.sh
-    GSO_BUILD="$PWD/build/$PRESET" suite conformance tests/conformance/run.sh
+    run_conformance
   else
     trap - EXIT
     tail -n 40 "$OUT/controlplane-build.log" >&2
-    report controlplane-build 0 1 0
+    report controlplane-build 0 1 0 0
   fi
-fi
+}
+
+# The suite of a ctest name, which may be in shards: NAME, NAME_1, …
+run_ctest_name() {  # NAME [FILTER]
+  local name=$1 filter=${2:-} names targets
+  [ -f "build/$PRESET/build.ninja" ] || cmake --preset "$PRESET" >/dev/null
+  names=$(ctest --preset "$PRESET" -N | sed -n -E 's/^ *Test +#[0-9]+: (\S+)$/\1/p')
+  grep -qx "$name" <<<"$names" || name=${name}_tests
+  if ! grep -qx "$name" <<<"$names"; then
+    die "there is no suite '$1'. Suites: scenarios kubectl controlplane conformance unit sim; parts of the conformance suite: $(tests/conformance/run.sh --list | xargs); ctest names: $(xargs <<<"$names")"
+  fi
+  targets=$(cmake --build --preset "$PRESET" --target help | sed -n -E 's/^([A-Za-z0-9_-]+): .*/\1/p')
+  if grep -qx "$name" <<<"$targets"; then
+    build "$PRESET" "$name"
+    [ -z "$filter" ] || export GTEST_FILTER="*$filter*"
+  else  # A script, which tries the operator.
+    [ -z "$filter" ] || die "suite '$name' is a script; it takes no filter"
+    build "$PRESET" gpu-sharing-operator
+  fi
+  run_ctest -R "^$name(_[0-9]+)?$"
+}
+
+run_one() {  # SUITE [FILTER]
+  case $1 in
+    scenarios)
+      build "$PRESET" gpu-sharing-operator
+      run_scenarios "${@:2}"
+      ;;
+    kubectl)
+      build "$PRESET" sim_server
+      tests/conformance/controlplane/build.sh kubectl
+      GSO_KUBECTL=$(built_kubectl) run_kubectl
+      ;;
+    controlplane)
+      tests/conformance/controlplane/build.sh
+      suite controlplane tests/conformance/controlplane/cluster_test.sh
+      ;;
+    unit | sim)
+      build "$PRESET"
+      run_ctest -L "$1"
+      ;;
+    *)
+      if [ "$1" = conformance ] || tests/conformance/run.sh --list | grep -qx -- "$1"; then
+        build "$PRESET"
+        tests/conformance/controlplane/build.sh
+        if [ "$1" = conformance ]; then run_conformance; else run_conformance "$1"; fi
+      else
+        run_ctest_name "$@"
+      fi
+      ;;
+  esac
+  [ $((PASSED + FAILED + SKIPPED)) -gt 0 ] || die "no test of suite '$1' has a name that contains '${2:-}'"
+}
+
+case $MODE in
+  all | fast)
+    rm -rf "$OUT"
+    mkdir -p "$OUT/gtest"
+    run_everything
+    ;;
+  *)
+    mkdir -p "$OUT/gtest"
+    rm -f "$OUT"/gtest/*
+    run_one "$@"
+    ;;
+esac
 
 say "finished after $((SECONDS - STARTED)) s; logs in $OUT"
+[ ${#SKIPPED_NAMES[@]} -eq 0 ] || printf 'skipped: %s\n' "$(IFS=,; echo "${SKIPPED_NAMES[*]}")"
 [ ${#FAILED_NAMES[@]} -eq 0 ] || printf 'failed: %s\n' "${FAILED_NAMES[*]}"
-printf '%d passed, %d failed\n' "$PASSED" "$FAILED"
+printf '%d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
 [ "$FAILED" -eq 0 ]

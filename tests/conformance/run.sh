@@ -2,12 +2,12 @@
 # Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      parts: sequences custom-resources playground rollouts chart chart-live quick-start least-privilege kai bad-input
-#                         story-v0.17.0 story-v0.20.0 rollout-stories-1, -2, -3 seeds; all by default
+#   run.sh [PART...]      all parts by default
+#   run.sh --list         the names of the parts, one a line
 #
 # GSO_CONFORMANCE_JOBS says how many at once (6), GSO_BUILD which build is tried (build/debug).
 # Prints one line for each part as it ends (its whole output is in
-# build/test-results/conformance/PART.log) and the end of what failed; closes with "N passed, N failed".
+# build/test-results/conformance/PART.log) and the end of what failed; closes with "N passed, N failed, N skipped".
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -16,6 +16,13 @@ project=$(cd "$here/../.." && pwd)
 build=${GSO_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
 jobs=${GSO_CONFORMANCE_JOBS:-6}
+# In the order of starting: those that take longest come first.
+all_parts=(bad-input kai rollout-stories-2 rollout-stories-3 story-v0.17.0 story-v0.20.0 rollout-stories-1 chart-live seeds
+  quick-start rollouts least-privilege chart kubectl-commands sequences playground custom-resources)
+if [[ ${1:-} == --list ]]; then
+  printf '%s\n' "${all_parts[@]}"
+  exit
+fi
 mkdir -p "$logs"
 work=$(mktemp -d)
 # Not to be killed with the shell that waits: each part takes its control plane down itself.
@@ -37,6 +44,11 @@ sequences() {
   up --api-only
   timeout 600 "$build/tests/conformance/conformance_sequences" --server-a sim --kubeconfig "$cluster/admin.kubeconfig" \
     --etcd "http://127.0.0.1:$(<"$cluster/ports/etcd")" --sequences "$here/sequences" --root "$project"
+}
+
+kubectl-commands() {
+  up
+  GSO_KUBECTL=$cluster/bin/kubectl timeout 300 "$project/tests/sim/kubectl_test.sh" --kubeconfig "$cluster/admin.kubeconfig"
 }
 
 custom-resources() {
@@ -102,25 +114,25 @@ tell() {
   timeout 900 "$here/story_test.sh" "$cluster" "$build" "$1"
 }
 
-# Runs one part, and writes "PASSED FAILED SECONDS" to $work/PART.counts.
+# Runs one part, and writes "PASSED FAILED SKIPPED" to $work/PART.counts.
 run_part() {
-  local began=$SECONDS status=0 good bad
+  local began=$SECONDS status=0 good bad skipped
   part=$1 cluster=$work/$1  # Read by the traps, when this function is over.
   trap 'down || true' EXIT
   trap 'exit 130' INT TERM
   ("$part") >"$logs/$part.log" 2>&1 </dev/null || status=$?
   # A part may close with several counts, one for each of its scripts.
-  read -r good bad < <(sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$logs/$part.log" |
-    awk '{ good += $1; bad += $2 } END { print good + 0, bad + 0 }')
-  if ((status != 0 && bad == 0)); then bad=1; fi
-  printf '  %-28s %5d passed %4d failed %5d s\n' "$part" "$good" "$bad" $((SECONDS - began))
+  read -r good bad skipped < <(sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "$logs/$part.log" |
+    awk '{ good += $1; bad += $2; skipped += $3 } END { print good + 0, bad + 0, skipped + 0 }')
+  if ((status == 77 && good + bad + skipped == 0)); then skipped=1; fi
+  if ((status != 0 && bad + skipped == 0)); then bad=1; fi
+  printf '  %-28s %5d passed %4d failed %4d skipped %5d s\n' "$part" "$good" "$bad" "$skipped" $((SECONDS - began))
   if ((bad)); then grep -vE '^ok ' "$logs/$part.log" | tail -n 60 | cut -c1-600; fi
-  echo "$good $bad" >"$work/$part.counts"
+  echo "$good $bad $skipped" >"$work/$part.counts"
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(bad-input kai rollout-stories-2 rollout-stories-3 story-v0.17.0 story-v0.20.0 rollout-stories-1 chart-live seeds quick-start rollouts
-  least-privilege chart sequences playground custom-resources)
+((${#parts[@]})) || parts=("${all_parts[@]}")
 for part in "${parts[@]}"; do
   declare -F "$part" >/dev/null || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
 done
@@ -130,11 +142,11 @@ for part in "${parts[@]}"; do
 done
 wait || true
 
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 for part in "${parts[@]}"; do
-  good=0 bad=1
-  [ ! -s "$work/$part.counts" ] || read -r good bad <"$work/$part.counts"
-  passed=$((passed + good)) failed=$((failed + bad))
+  good=0 bad=1 left_out=0
+  [ ! -s "$work/$part.counts" ] || read -r good bad left_out <"$work/$part.counts"
+  passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + left_out))
 done
-printf '%d passed, %d failed\n' "$passed" "$failed"
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 ((failed == 0))
