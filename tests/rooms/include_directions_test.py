@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Checks that includes run downwards only: include_directions_test.py [PROJECT].
+
+Rooms are folders. A file may include its own room and the rooms below it. VIOLATIONS lists the includes of today that
+run upwards: the list may only shrink, so that a listed include which is gone fails the test as well.
+"""
+import os
+import re
+import sys
+
+# reconcilers/, from the bottom to the top; rooms of one line stand beside each other and do not include each other.
+RECONCILERS = [
+    ["model"],
+    ["profile"],
+    ["cluster"],
+    ["checks"],
+    ["node", "kai"],
+    ["fleet"],
+    ["rollout"],
+    ["status"],
+    ["registry"],  # reconcilers/registry.h: one line for each reconciler.
+    ["explain", "lint"],
+]
+# controller/: what people type comes last, and what runs in the cluster knows nothing of it. Rooms of the first line
+# may include each other.
+CONTROLLER = [
+    ["config", "kai", "reading", "runtime", "serving", "watches", "writes"],
+    ["commands"],
+    ["cli"],
+    ["main"],  # controller/main.cc
+]
+# Top folders of the product, from the bottom to the top. None of them includes tests/ or bench/.
+TOP = ["k8sclient", "reconcilers", "controller"]
+
+VIOLATIONS = """
+controller/reading/cluster_reader.cc -> controller/commands/shared/forbidden_hint.h
+controller/reading/manifests.cc -> controller/commands/shared/input_file.h
+reconcilers/checks/preflight.cc -> reconcilers/node/node_labels.h
+reconcilers/checks/preflight_cluster.cc -> reconcilers/fleet/fleet_index.h
+reconcilers/cluster/cluster_pods.cc -> reconcilers/fleet/fleet.h
+reconcilers/cluster/cluster_pods.cc -> reconcilers/kai/index.h
+reconcilers/cluster/consumers.cc -> reconcilers/fleet/fleet.h
+reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
+reconcilers/fleet/fleet.cc -> reconcilers/registry.h
+reconcilers/fleet/fleet.cc -> reconcilers/rollout/drain.h
+reconcilers/fleet/fleet.cc -> reconcilers/status/status.h
+reconcilers/kai/planners.h -> reconcilers/fleet/fleet.h
+reconcilers/kai/planners.h -> reconcilers/fleet/pass.h
+reconcilers/node/assess_obstacles.cc -> reconcilers/kai/index.h
+reconcilers/node/mps_ready.cc -> reconcilers/fleet/pass.h
+reconcilers/profile/node_devices.cc -> reconcilers/cluster/facts.h
+reconcilers/rollout/gates.cc -> reconcilers/status/status.h
+reconcilers/status/policy_status.cc -> reconcilers/registry.h
+reconcilers/status/unreadable_record.cc -> reconcilers/registry.h
+"""
+
+# Includes that are right, and that are wrong: the rules above, tried out.
+RIGHT = """
+reconcilers/node/assess.cc -> reconcilers/checks/preflight.h
+reconcilers/node/assess.cc -> reconcilers/node/assess.h
+reconcilers/explain/pod.cc -> reconcilers/kai/waiting.h
+reconcilers/model/objects.h -> k8sclient/value/object.h
+controller/commands/run.cc -> controller/runtime/run_operator.h
+controller/runtime/manager.cc -> controller/writes/executor.h
+controller/main.cc -> controller/cli/cli.h
+k8sclient/watch/watcher.h -> k8sclient/api/client.h
+"""
+WRONG = """
+reconcilers/model/objects.h -> reconcilers/node/assess.h
+reconcilers/node/assess.cc -> reconcilers/kai/index.h
+reconcilers/kai/index.cc -> reconcilers/node/assess.h
+reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
+reconcilers/status/status.cc -> controller/runtime/manager.h
+controller/runtime/manager.cc -> controller/commands/run.h
+controller/commands/run.cc -> controller/cli/cli.h
+k8sclient/api/client.h -> reconcilers/model/objects.h
+controller/runtime/manager.cc -> tests/controller/sim_time.h
+reconcilers/unheard_of/new.cc -> reconcilers/model/objects.h
+"""
+
+
+def room_of(path):
+    """("reconcilers", "node") for reconcilers/node/assess.cc; a file beside the rooms is a room by its own name."""
+    parts = path.split("/")
+    name = parts[1] if len(parts) > 2 else os.path.splitext(parts[-1])[0]
+    return parts[0], name
+
+
+def level(rooms, name):
+    for number, beside in enumerate(rooms):
+        if name in beside:
+            return number
+    return None
+
+
+def is_allowed(source, header):
+    """Whether `source` may include `header`; both are paths from the project's root."""
+    top, room = room_of(source)
+    other_top, other = room_of(header)
+    if other_top not in TOP:
+        return False
+    if top != other_top:
+        return TOP.index(other_top) < TOP.index(top)
+    if room == other or top == "k8sclient":
+        return True
+    rooms = RECONCILERS if top == "reconcilers" else CONTROLLER
+    mine, theirs = level(rooms, room), level(rooms, other)
+    if mine is None or theirs is None:
+        return False
+    return theirs < mine or (top == "controller" and theirs == mine == 0)
+
+
+def upward_includes(root):
+    """All includes that run upwards, as "file -> header"."""
+    out = set()
+    for top in TOP:
+        for folder, _, files in os.walk(os.path.join(root, top)):
+            for name in files:
+                if not name.endswith((".h", ".cc")):
+                    continue
+                path = os.path.relpath(os.path.join(folder, name), root)
+                with open(os.path.join(folder, name), encoding="utf-8") as source:
+                    headers = re.findall(r'^#include "([^"]+)"', source.read(), re.MULTILINE)
+                out |= {"%s -> %s" % (path, header) for header in headers if not is_allowed(path, header)}
+    return out
+
+
+def unknown_rooms(root):
+    """Folders of reconcilers/ and controller/ that no list above names."""
+    out = []
+    for top, rooms in (("reconcilers", RECONCILERS), ("controller", CONTROLLER)):
+        for name in sorted(os.listdir(os.path.join(root, top))):
+            if os.path.isdir(os.path.join(root, top, name)) and level(rooms, name) is None:
+                out.append("%s/%s" % (top, name))
+    return out
+
+
+def pairs(lines):
+    return [tuple(line.split(" -> ")) for line in lines.splitlines() if line]
+
+
+def check_the_rules():
+    """How many of RIGHT and WRONG are judged otherwise."""
+    mistakes = [pair for pair in pairs(RIGHT) if not is_allowed(*pair)] + [pair for pair in pairs(WRONG) if is_allowed(*pair)]
+    for source, header in mistakes:
+        print("FAILED: the rules judge %s -> %s the other way" % (source, header))
+    return len(mistakes)
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    listed = {line.strip() for line in VIOLATIONS.splitlines() if line.strip() and not line.strip().startswith("#")}
+    found = upward_includes(root)
+    failed = check_the_rules()
+    for line in sorted(found - listed):
+        failed += 1
+        print("FAILED: %s runs upwards; move the declaration down, or pass a value in" % line)
+    for line in sorted(listed - found):
+        failed += 1
+        print("FAILED: %s is gone; remove it from VIOLATIONS in %s" % (line, os.path.relpath(__file__, root)))
+    for room in unknown_rooms(root):
+        failed += 1
+        print("FAILED: room %s has no place in the order; add it to %s" % (room, os.path.relpath(__file__, root)))
+    print("%d passed, %d failed" % (0 if failed else 1, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
