@@ -28,7 +28,7 @@ void follow_killed_daemons(World& world) {
     const std::string node(pod->node_name.view());
     if (daemon->running && daemon->ready && !pod->meta.deletion_timestamp) {
       world.killed_daemons.erase(node);  // It sets the compute mode itself.
-    } else if (pod->meta.deletion_timestamp && daemon->last_exit_code == kKilled) {
+    } else if (pod->meta.deletion_timestamp && daemon->terminated && daemon->terminated->exit_code == kKilled) {
       world.killed_daemons[node] = {pod->meta.name, *pod->meta.deletion_timestamp};
     }
   });

@@ -159,8 +159,8 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
       std::string state = std::string(pod->phase.view()) + (is_serving(*pod) ? ", ready" : ", not ready");
       if (is_crash_looping(*pod)) state += ", crash-looping";
       for (const ContainerStatus& container : pod->containers) {
-        if (!container.last_message.empty())
-          state += fmt::format("; {}: {}", container.name.view(), container.last_message.view());
+        if (!container.last_message().empty())
+          state += fmt::format("; {}: {}", container.name.view(), container.last_message());
       }
       out.operands.push_back(fmt::format("{}: {} {}", to_string(component), k8s::to_string(pod->meta.key()), state));
     }

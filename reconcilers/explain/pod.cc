@@ -234,7 +234,7 @@ class PodQuestions {
       }
       add(Severity::error, "ContainerWaits",
           fmt::format("container {} waits: {}{}{}", container.name.view(), container.waiting_reason.view(),
-                      container.last_message.empty() ? "" : ": ", container.last_message.view()),
+                      container.last_message().empty() ? "" : ": ", container.last_message()),
           fmt::format("kubectl logs {} {} --container {} --previous", asked_.pod.meta.name, asked_.in_namespace(),
                       container.name.view()));
     };

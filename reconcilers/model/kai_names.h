@@ -25,6 +25,15 @@ inline constexpr std::string_view kFraction = "gpu-fraction";
 inline constexpr std::string_view kMemory = "gpu-memory";
 inline constexpr std::string_view kDeviceCount = "gpu-fraction-num-devices";
 inline constexpr std::string_view kContainerName = "gpu-fraction-container-name";
+// Mode NvFractions: "nvidia.com/container.<container>.gpu-memory.request|limit", ".gpu-compute.mode|portion" and
+// ".gpus.devices". Names of containers have no dots.
+inline constexpr std::string_view kNvFractionPrefix = "nvidia.com/container.";
+[[nodiscard]] inline bool names_nv_fraction(std::string_view annotation) {
+  if (!annotation.starts_with(kNvFractionPrefix)) return false;
+  const std::string_view rest = annotation.substr(kNvFractionPrefix.size());
+  return rest.find(".gpu-memory.") != std::string_view::npos || rest.find(".gpu-compute.") != std::string_view::npos ||
+         rest.ends_with(".gpus.devices");
+}
 
 // --- Objects.
 inline constexpr std::string_view kConfigName = "kai-config";

@@ -1,7 +1,29 @@
 // What the projected objects do beyond holding values.
 #include "reconcilers/model/objects.h"
 
+#include "reconcilers/model/labels.h"
+
 namespace gso {
+
+bool is_held(const Node& node) {
+  return node.meta.annotations.get(kHoldAnnotation) == "true" || node.meta.labels.get(kHoldAnnotation) == "true";
+}
+
+std::string hold_of(const Node& node) {
+  if (!is_held(node)) return {};
+  const bool annotated = node.meta.annotations.get(kHoldAnnotation) == "true";
+  return std::string(annotated ? "annotation " : "label ").append(kHoldAnnotation);
+}
+
+std::int64_t ContainerStatus::last_exit_code() const {
+  if (terminated) return terminated->exit_code;
+  return last_terminated ? last_terminated->exit_code : 0;
+}
+
+std::string_view ContainerStatus::last_message() const {
+  if (terminated && !terminated->message.empty()) return terminated->message.view();
+  return last_terminated ? last_terminated->message.view() : std::string_view();
+}
 
 std::int64_t& ResourceCounts::operator[](const Interned& resource) {
   auto it = std::ranges::lower_bound(entries_, resource, {}, &Entry::first);

@@ -45,6 +45,31 @@ class ResourceCounts {
   Entries entries_;
 };
 
+// A value that few objects have: it takes a pointer's room where there is none. Compared by value.
+template <class T>
+class Rare {
+ public:
+  Rare() = default;
+  explicit Rare(T value) : value_(std::make_unique<T>(std::move(value))) {}
+  Rare(const Rare& other) : value_(other.value_ ? std::make_unique<T>(*other.value_) : nullptr) {}
+  Rare(Rare&& other) noexcept = default;
+  Rare& operator=(Rare other) noexcept {
+    value_ = std::move(other.value_);
+    return *this;
+  }
+  ~Rare() = default;
+  [[nodiscard]] explicit operator bool() const { return value_ != nullptr; }
+  // Only where there is one.
+  [[nodiscard]] const T* operator->() const { return value_.get(); }
+  [[nodiscard]] const T& operator*() const { return *value_; }
+  friend bool operator==(const Rare& a, const Rare& b) {
+    return a.value_ && b.value_ ? *a.value_ == *b.value_ : !a.value_ && !b.value_;
+  }
+
+ private:
+  std::unique_ptr<T> value_;
+};
+
 struct Taint {
   Interned key;
   Interned value;
@@ -64,6 +89,11 @@ struct Node {
   ResourceCounts allocatable;
   friend bool operator==(const Node&, const Node&) = default;
 };
+// A person keeps the operator off the node: gpusharing.dev/hold=true, as an annotation or as a label.
+[[nodiscard]] bool is_held(const Node& node);
+// "label gpusharing.dev/hold" or "annotation gpusharing.dev/hold", whichever holds the node (the annotation where both
+// do); empty where none does.
+[[nodiscard]] std::string hold_of(const Node& node);
 
 struct ConfigMap {
   ObjectMeta meta;
@@ -114,10 +144,11 @@ struct DaemonSet {
   std::vector<ContainerSpec> init_containers;
   std::vector<ContainerSpec> containers;
   std::map<std::string, std::string> configmap_volumes;  // volume name -> ConfigMap name.
-  std::string restarted_for;                             // Annotation gpusharing.dev/restarted-for of the template.
-  bool on_delete = false;                                // updateStrategy OnDelete.
-  std::int64_t observed_generation = 0;
-  std::int64_t desired = 0, updated = 0, available = 0;  // status counters.
+  // Host directories of MPS, as the template names them: MPS_ROOT, --mps-root, and host paths that are mounted at /mps.
+  std::set<std::string> mps_roots;
+  std::string restarted_for;  // Annotation gpusharing.dev/restarted-for of the template.
+  bool on_delete = false;     // updateStrategy OnDelete.
+  // Nothing of status: each pod that becomes Ready changes its counters, and would wake every planner.
   friend bool operator==(const DaemonSet&, const DaemonSet&) = default;
 };
 
@@ -127,6 +158,14 @@ struct ControllerRevision {
   friend bool operator==(const ControllerRevision&, const ControllerRevision&) = default;
 };
 
+// How a container ended.
+struct Termination {
+  std::int64_t exit_code = 0;
+  Interned reason;   // OOMKilled, Error, Completed, …
+  Interned message;  // First 256 bytes.
+  friend bool operator==(const Termination&, const Termination&) = default;
+};
+
 struct ContainerStatus {
   Interned name;
   bool ready = false;
@@ -134,8 +173,12 @@ struct ContainerStatus {
   std::int64_t restarts = 0;
   std::optional<WallTime> started_at;  // state.running.startedAt
   Interned waiting_reason;             // CrashLoopBackOff, ContainerCreating, …
-  Interned last_message;               // terminated/waiting message, first 256 bytes.
-  std::int64_t last_exit_code = 0;
+  Rare<Termination> terminated;        // state.terminated: it has ended, and nothing has taken its place.
+  Rare<Termination> last_terminated;   // lastState.terminated: how the run before this state ended.
+  // Of the newest end that there was: its exit code (0 where there was none), and its message, or that of the one
+  // before where it left none.
+  [[nodiscard]] std::int64_t last_exit_code() const;
+  [[nodiscard]] std::string_view last_message() const;
   friend bool operator==(const ContainerStatus&, const ContainerStatus&) = default;
 };
 
@@ -147,12 +190,14 @@ struct Pod {
   Interned reason;  // status.reason, e.g. UnexpectedAdmissionError
   Interned scheduler_name;
   Interned runtime_class;
-  Interned priority_class;
+  std::int64_t priority = 0;  // spec.priority, which the API server fills from the PriorityClass.
   bool ready = false;
   std::vector<ContainerStatus> init_containers;  // Those that have not succeeded (or, as sidecars, are not ready).
   std::vector<ContainerStatus> containers;
-  ResourceCounts gpu_requests;          // nvidia.com/* limits summed over containers (init: the largest).
-  bool uses_mps_pipe = false;           // Mounts /run/nvidia/mps or /mps by hostPath.
+  // nvidia.com/* as the scheduler counts them: containers and sidecars summed, or the largest need of an init step.
+  ResourceCounts gpu_requests;
+  std::vector<Interned> host_paths;     // Of its hostPath volumes; not of operand pods.
+  bool uses_mps_pipe = false;           // Mounts a usual MPS directory, or the one that CUDA_MPS_PIPE_DIRECTORY names.
   bool nvidia_visible_devices = false;  // Has NVIDIA_VISIBLE_DEVICES (not void/none) without a request.
   bool dra_gpu_claim = false;
   friend bool operator==(const Pod&, const Pod&) = default;

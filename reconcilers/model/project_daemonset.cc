@@ -111,9 +111,10 @@ bool read_affinity(Fields& fields, Value value, DaemonSet& out) {
   });
 }
 
-bool read_volume(Fields& fields, Value value, DaemonSet& out) {
+bool read_volume(Fields& fields, Value value, DaemonSet& out, std::map<std::string, std::string>& host_paths) {
   std::string name;
   std::string config_map;
+  std::string host_path;
   const bool read = fields.object(value, "volumes", [&](std::string_view key, Value inner) {
     if (key == "name") return fields.text(inner, "volumes.name", name);
     if (key == "configMap") {
@@ -121,14 +122,52 @@ bool read_volume(Fields& fields, Value value, DaemonSet& out) {
         return field == "name" ? fields.text(text, "volumes.configMap.name", config_map) : true;
       });
     }
+    if (key == "hostPath") {
+      return fields.object(inner, "volumes.hostPath", [&](std::string_view field, Value text) {
+        return field == "path" ? fields.text(text, "volumes.hostPath.path", host_path) : true;
+      });
+    }
     return true;
   });
+  if (!host_path.empty()) host_paths.insert_or_assign(name, std::move(host_path));
   if (!config_map.empty()) out.configmap_volumes.insert_or_assign(std::move(name), std::move(config_map));
   return read;
 }
 
+// The value of a flag: "--mps-root=/x", or "--mps-root", "/x".
+void add_flags(const ContainerSpec& container, std::string_view flag, std::set<std::string>& out) {
+  for (std::size_t i = 0; i < container.command.size(); ++i) {
+    const std::string_view word = container.command[i];
+    if (word == flag && i + 1 < container.command.size()) out.insert(container.command[i + 1]);
+    if (word.starts_with(flag) && word.substr(flag.size()).starts_with('=')) {
+      out.emplace(word.substr(flag.size() + 1));
+    }
+  }
+}
+
+std::set<std::string> mps_roots(const DaemonSet& daemonset, const std::map<std::string, std::string>& host_paths) {
+  std::set<std::string> found;
+  for (const auto* list : {&daemonset.containers, &daemonset.init_containers}) {
+    for (const ContainerSpec& container : *list) {
+      if (const auto root = container.env.find("MPS_ROOT"); root != container.env.end()) found.insert(root->second);
+      add_flags(container, "--mps-root", found);
+      const auto mount = container.volume_mounts.find("/mps");
+      if (mount == container.volume_mounts.end()) continue;
+      if (const auto path = host_paths.find(mount->second); path != host_paths.end()) found.insert(path->second);
+    }
+  }
+  std::set<std::string> out;
+  for (std::string root : found) {
+    while (root.size() > 1 && root.ends_with('/')) root.pop_back();
+    // "/" is above every path, and $(OTHER) is told elsewhere.
+    if (root.size() > 1 && root.starts_with('/')) out.insert(std::move(root));
+  }
+  return out;
+}
+
 bool read_template_spec(Fields& fields, Value value, DaemonSet& out) {
-  return fields.object(value, "spec.template.spec", [&](std::string_view key, Value inner) {
+  std::map<std::string, std::string> host_paths;
+  const bool read = fields.object(value, "spec.template.spec", [&](std::string_view key, Value inner) {
     auto containers = [&](std::vector<ContainerSpec>& into) {
       return fields.array(inner, "spec.template.spec.containers",
                           [&](Value item) { return read_container_spec(fields, item, into.emplace_back()); });
@@ -142,10 +181,13 @@ bool read_template_spec(Fields& fields, Value value, DaemonSet& out) {
         return json::read_toleration(fields, item, "tolerations", out.tolerations.emplace_back());
       });
     }
-    if (key == "volumes")
-      return fields.array(inner, "volumes", [&](Value item) { return read_volume(fields, item, out); });
+    if (key == "volumes") {
+      return fields.array(inner, "volumes", [&](Value item) { return read_volume(fields, item, out, host_paths); });
+    }
     return true;
   });
+  out.mps_roots = mps_roots(out, host_paths);
+  return read;
 }
 
 bool read_template_meta(Fields& fields, Value value, DaemonSet& out) {
@@ -194,18 +236,6 @@ k8s::Result<DaemonSet> project_daemonset(std::string_view text) {
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
     if (key == "spec") return read_daemonset_spec(fields, value, out);
-    if (key == "status") {
-      return fields.object(value, "status", [&](std::string_view field, Value inner) {
-        if (field == "observedGeneration")
-          return fields.number(inner, "status.observedGeneration", out.observed_generation);
-        if (field == "desiredNumberScheduled")
-          return fields.number(inner, "status.desiredNumberScheduled", out.desired);
-        if (field == "updatedNumberScheduled")
-          return fields.number(inner, "status.updatedNumberScheduled", out.updated);
-        if (field == "numberAvailable") return fields.number(inner, "status.numberAvailable", out.available);
-        return true;
-      });
-    }
     return true;
   });
   if (!read) return std::unexpected(read.error());

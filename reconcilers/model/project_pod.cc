@@ -3,6 +3,7 @@
 
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 
@@ -16,7 +17,7 @@ using json::Value;
 bool keeps_pod_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/") || key.starts_with("gpu-") || key.starts_with("kai.scheduler/") ||
          key.starts_with("runai-") || key == "received-resource-type" || key == kKarpenterDoNotDisrupt ||
-         key == kSafeToEvict || names_a_job(key);
+         key == kSafeToEvict || kai::names_nv_fraction(key) || names_a_job(key);
 }
 
 bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name, std::string& text) {
@@ -27,11 +28,24 @@ bool read_name_value(Fields& fields, Value value, std::string_view field, std::s
   });
 }
 
+struct Mount {
+  std::string volume;
+  std::string path;      // In the container.
+  std::string sub_path;  // Of the volume.
+};
+
 // What one container of a pod says about its use of GPUs.
 struct ContainerUse {
   ResourceCounts limits;
-  std::vector<std::string> mounts;  // Volume names.
-  bool visible_devices = false;     // NVIDIA_VISIBLE_DEVICES names devices.
+  std::vector<Mount> mounts;
+  std::string pipe_directory;    // CUDA_MPS_PIPE_DIRECTORY
+  bool visible_devices = false;  // NVIDIA_VISIBLE_DEVICES names devices.
+  bool sidecar = false;          // Of an init container: restartPolicy Always.
+};
+
+struct Volume {
+  std::string name;
+  std::string host_path;  // Empty: another kind of volume.
 };
 
 bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
@@ -52,44 +66,110 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
         std::string text;
         if (!read_name_value(fields, item, "env", name, text)) return false;
         if (name == "NVIDIA_VISIBLE_DEVICES") use.visible_devices = !text.empty() && text != "void" && text != "none";
+        if (name == "CUDA_MPS_PIPE_DIRECTORY") use.pipe_directory = text;
         return true;
       });
     }
     if (key == "volumeMounts") {
       return fields.array(inner, "volumeMounts", [&](Value item) {
-        return fields.object(item, "volumeMounts", [&](std::string_view field, Value name) {
-          return field == "name" ? fields.text(name, "volumeMounts.name", use.mounts.emplace_back()) : true;
+        Mount& mount = use.mounts.emplace_back();
+        return fields.object(item, "volumeMounts", [&](std::string_view field, Value text) {
+          if (field == "name") return fields.text(text, "volumeMounts.name", mount.volume);
+          if (field == "mountPath") return fields.text(text, "volumeMounts.mountPath", mount.path);
+          if (field == "subPath") return fields.text(text, "volumeMounts.subPath", mount.sub_path);
+          return true;
         });
       });
+    }
+    if (key == "restartPolicy") {
+      std::string_view policy;
+      if (!fields.view(inner, "containers.restartPolicy", policy)) return false;
+      use.sidecar = policy == "Always";
     }
     return true;
   });
 }
 
-bool read_pod_volume(Fields& fields, Value value, bool& mps_path) {
+bool read_pod_volume(Fields& fields, Value value, Volume& volume) {
   return fields.object(value, "spec.volumes", [&](std::string_view key, Value inner) {
+    if (key == "name") return fields.text(inner, "spec.volumes.name", volume.name);
     if (key != "hostPath") return true;
     return fields.object(inner, "spec.volumes.hostPath", [&](std::string_view field, Value path) {
-      if (field != "path") return true;
-      std::string_view text;
-      if (!fields.view(path, "spec.volumes.hostPath.path", text)) return false;
-      mps_path = mps_path || text.starts_with("/run/nvidia/mps") || text == "/mps" || text.starts_with("/mps/");
-      return true;
+      return field == "path" ? fields.text(path, "spec.volumes.hostPath.path", volume.host_path) : true;
     });
   });
 }
 
-void add_use(const ContainerUse& use, bool init, Pod& pod) {
-  for (const auto& [resource, count] : use.limits) {
-    std::int64_t& total = pod.gpu_requests[resource];
-    // Init containers run one after the other, before the others: the larger need counts.
-    total = init ? std::max(total, count) : total + count;
+void add(ResourceCounts& sum, const ResourceCounts& counts) {
+  for (const auto& [resource, count] : counts) sum[resource] += count;
+}
+
+// As the scheduler counts (k8s.io/component-helpers, resource.PodRequests): a sidecar runs beside everything that
+// starts after it, and other init containers run one after the other before the main containers.
+ResourceCounts requests_of(const std::vector<ContainerUse>& init_containers,
+                           const std::vector<ContainerUse>& containers) {
+  ResourceCounts sidecars;
+  ResourceCounts largest_step;
+  for (const ContainerUse& use : init_containers) {
+    ResourceCounts step = sidecars;
+    add(step, use.limits);
+    if (use.sidecar) sidecars = step;
+    for (const auto& [resource, count] : step) largest_step[resource] = std::max(largest_step[resource], count);
   }
+  ResourceCounts out = std::move(sidecars);
+  for (const ContainerUse& use : containers) add(out, use.limits);
+  for (const auto& [resource, count] : largest_step) out[resource] = std::max(out[resource], count);
+  return out;
+}
+
+std::string_view without_slash(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
+// Directories that the MPS daemon uses by default (from driver r615 on /run/nvidia-mps), and those of the plugin's
+// chart and of the GPU Operator.
+bool is_usual_mps_path(std::string_view path) {
+  constexpr std::string_view kUsual[] = {"/run/nvidia/mps",     "/run/nvidia-mps", "/var/run/nvidia/mps",
+                                         "/var/run/nvidia-mps", "/tmp/nvidia-mps", "/mps"};
+  return std::ranges::any_of(kUsual, [&](std::string_view usual) { return path.starts_with(usual); });
+}
+
+// Whether the mount shows the directory to the container: mounted there by whatever volume, or above it by a host path
+// (an emptyDir above it is the pod's own).
+bool shows(const Mount& mount, const Volume* volume, std::string_view directory) {
+  const std::string_view path = without_slash(mount.path);
+  if (path == directory) return true;
+  return volume != nullptr && !volume->host_path.empty() && directory.starts_with(path) &&
+         (path.ends_with('/') || directory.substr(path.size()).starts_with('/'));
+}
+
+// A client of an MPS daemon outside of the pod. A directory that one container names counts for the others' mounts,
+// too: which of them is the client is not told.
+bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vector<Volume>& volumes) {
+  if (std::ranges::any_of(volumes, [](const Volume& volume) { return is_usual_mps_path(volume.host_path); }))
+    return true;
+  std::vector<std::string_view> directories;
+  for (const ContainerUse* use : uses) {
+    if (!use->pipe_directory.empty()) directories.push_back(without_slash(use->pipe_directory));
+  }
+  return std::ranges::any_of(uses, [&](const ContainerUse* use) {
+    return std::ranges::any_of(use->mounts, [&](const Mount& mount) {
+      const auto volume = std::ranges::find(volumes, mount.volume, &Volume::name);
+      const Volume* found = volume == volumes.end() ? nullptr : &*volume;
+      if (found != nullptr && !mount.sub_path.empty() && !found->host_path.empty() &&
+          is_usual_mps_path(std::string(without_slash(found->host_path)) + "/" + mount.sub_path))
+        return true;
+      return std::ranges::any_of(directories,
+                                 [&](std::string_view directory) { return shows(mount, found, directory); });
+    });
+  });
 }
 
 bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
   std::vector<ContainerUse> containers;
   std::vector<ContainerUse> init_containers;
+  std::vector<Volume> volumes;
   const bool read = fields.object(value, "spec", [&](std::string_view key, Value inner) {
     auto uses = [&](std::vector<ContainerUse>& into) {
       return fields.array(inner, "spec.containers",
@@ -98,45 +178,64 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
     if (key == "nodeName") return fields.text(inner, "spec.nodeName", pod.node_name);
     if (key == "schedulerName") return fields.text(inner, "spec.schedulerName", pod.scheduler_name);
     if (key == "runtimeClassName") return fields.text(inner, "spec.runtimeClassName", pod.runtime_class);
-    if (key == "priorityClassName") return fields.text(inner, "spec.priorityClassName", pod.priority_class);
+    if (key == "priority") return fields.number(inner, "spec.priority", pod.priority);
     if (key == "containers") return uses(containers);
     if (key == "initContainers") return uses(init_containers);
     if (key == "volumes") {
       return fields.array(inner, "spec.volumes",
-                          [&](Value item) { return read_pod_volume(fields, item, pod.uses_mps_pipe); });
+                          [&](Value item) { return read_pod_volume(fields, item, volumes.emplace_back()); });
     }
     if (key == "resourceClaims") {
       return fields.array(inner, "spec.resourceClaims", [&](Value) { return pod.dra_gpu_claim = true; });
     }
     return true;
   });
-  for (const auto& use : containers) add_use(use, false, pod);
-  for (const auto& use : init_containers) add_use(use, true, pod);
+  pod.gpu_requests = requests_of(init_containers, containers);
+  std::vector<const ContainerUse*> uses;
+  for (const auto* list : {&containers, &init_containers}) {
+    for (const ContainerUse& use : *list) uses.push_back(&use);
+  }
+  pod.uses_mps_pipe = uses_mps_pipe(uses, volumes);
+  for (const Volume& volume : volumes) {
+    if (!volume.host_path.empty()) pod.host_paths.emplace_back(without_slash(volume.host_path));
+  }
   auto visible = [](const ContainerUse& use) { return use.visible_devices && use.limits.empty(); };
   pod.nvidia_visible_devices =
       std::ranges::any_of(containers, visible) || std::ranges::any_of(init_containers, visible);
   return read;
 }
 
-// The newest message of a container is what its back-off was about: waiting first, then the last termination.
 constexpr std::size_t kMessageBytes = 256;
 
+bool read_termination(Fields& fields, Value value, Rare<Termination>& out) {
+  Termination ended;
+  const bool read = fields.object(value, "state.terminated", [&](std::string_view key, Value inner) {
+    if (key == "exitCode") return fields.number(inner, "state.terminated.exitCode", ended.exit_code);
+    if (key == "reason") return fields.text(inner, "state.terminated.reason", ended.reason);
+    if (key == "message") {
+      std::string_view message;
+      if (!fields.view(inner, "state.terminated.message", message)) return false;
+      ended.message = Interned(message.substr(0, kMessageBytes));
+    }
+    return true;
+  });
+  out = Rare(std::move(ended));
+  return read;
+}
+
+// state, or lastState (`last`).
 bool read_container_state(Fields& fields, Value value, bool last, ContainerStatus& status) {
   return fields.object(value, "status.containerStatuses.state", [&](std::string_view kind, Value inner) {
-    if (kind == "running" && !last) status.running = true;
+    if (kind == "terminated" && !Fields::is_null(inner)) {
+      return read_termination(fields, inner, last ? status.last_terminated : status.terminated);
+    }
+    if (last) return true;
+    if (kind == "running") status.running = true;
     return fields.object(inner, "status.containerStatuses.state", [&](std::string_view key, Value text) {
-      if (kind == "running" && !last && key == "startedAt") {
+      if (kind == "running" && key == "startedAt") {
         return fields.time(text, "state.running.startedAt", status.started_at);
       }
       if (kind == "waiting" && key == "reason") return fields.text(text, "state.waiting.reason", status.waiting_reason);
-      if (kind == "terminated" && key == "exitCode") {
-        return fields.number(text, "state.terminated.exitCode", status.last_exit_code);
-      }
-      if (kind == "terminated" && key == "message") {
-        std::string_view message;
-        if (!fields.view(text, "state.terminated.message", message)) return false;
-        if (status.last_message.empty()) status.last_message = Interned(message.substr(0, kMessageBytes));
-      }
       return true;
     });
   });
@@ -200,6 +299,7 @@ k8s::Result<Pod> project_operand_pod(std::string_view text) {
   kept.shrink_to_fit();
   pod->meta.labels = std::move(kept);
   pod->meta.annotations = {};
+  pod->host_paths = {};
   return pod;
 }
 

@@ -38,23 +38,23 @@ std::optional<Ailment> ailment_of(const ContainerStatus& container, bool init, c
   // Kubelet shows a container that was created and never started as waiting for no reason: a containerd that was
   // restarted at the wrong moment forgets it.
   const bool created = init && pod.phase == "Pending" && container.waiting_reason.empty() &&
-                       container.last_exit_code == 0 && container.restarts == 0;
+                       container.last_exit_code() == 0 && container.restarts == 0;
   if (created) {
     return Ailment{"StuckInCreated", fmt::format("container {} was created and never started", container.name.view()),
                    minutes(2)};
   }
-  if (container.restarts == 0 && container.last_exit_code == 0) return std::nullopt;
+  if (container.restarts == 0 && container.last_exit_code() == 0) return std::nullopt;
   for (const Sign& sign : kSigns) {
-    if (container.last_message.view().find(sign.message) == std::string_view::npos) continue;
+    if (container.last_message().find(sign.message) == std::string_view::npos) continue;
     return Ailment{sign.name,
-                   fmt::format("container {} {}: {}", container.name.view(), sign.what, container.last_message.view()),
+                   fmt::format("container {} {}: {}", container.name.view(), sign.what, container.last_message()),
                    sign.name == "StaleProjection" ? projection : Duration(seconds(30))};
   }
   constexpr std::int64_t kRestarts = 3;
   if (container.waiting_reason != "CrashLoopBackOff" || container.restarts < kRestarts) return std::nullopt;
   return Ailment{"ConfigManagerCrashLoop",
                  fmt::format("container {} has ended {} times, the last time with exit code {}", container.name.view(),
-                             container.restarts, container.last_exit_code),
+                             container.restarts, container.last_exit_code()),
                  minutes(1)};
 }
 
@@ -80,10 +80,10 @@ std::string first_problem(const NodePods& pods) {
       if (is_serving(*pod) || pod->meta.deletion_timestamp) continue;
       for (const auto* statuses : {&pod->init_containers, &pod->containers}) {
         for (const ContainerStatus& container : *statuses) {
-          if (container.waiting_reason.empty() && container.last_message.empty()) continue;
-          const bool both = !container.waiting_reason.empty() && !container.last_message.empty();
+          if (container.waiting_reason.empty() && container.last_message().empty()) continue;
+          const bool both = !container.waiting_reason.empty() && !container.last_message().empty();
           return fmt::format("pod {} container {}: {}{}{}", pod->meta.name, container.name.view(),
-                             container.waiting_reason.view(), both ? " " : "", container.last_message.view());
+                             container.waiting_reason.view(), both ? " " : "", container.last_message());
         }
       }
       return fmt::format("pod {} is not Ready", pod->meta.name);

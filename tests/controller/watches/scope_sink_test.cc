@@ -57,10 +57,10 @@ TEST(ScopeSink, ListenersSeeTheLastStateBeforeAnObjectGoes) {
   ScopeSink<Pod> sink(&store, &counts, &project_pod);
   std::vector<std::string> seen;
   store.add_listener([&seen](const k8s::ObjectKey&, const auto&, const auto& pod) {
-    seen.push_back(pod == nullptr                                  ? "gone"
-                   : pod->containers.empty()                       ? "starts"
-                   : pod->containers.front().last_exit_code == 137 ? "killed"
-                                                                   : "other");
+    seen.push_back(pod == nullptr                                    ? "gone"
+                   : pod->containers.empty()                         ? "starts"
+                   : pod->containers.front().last_exit_code() == 137 ? "killed"
+                                                                     : "other");
   });
   sink.init();
   sink.init_done();

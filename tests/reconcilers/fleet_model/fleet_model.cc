@@ -349,8 +349,7 @@ bool FleetModel::come_up_ill(Machine& machine, std::string_view component, Pod& 
   status.name = k8s::Interned("config-manager");
   status.waiting_reason = k8s::Interned("CrashLoopBackOff");
   status.restarts = 4;
-  status.last_exit_code = 1;
-  status.last_message = k8s::Interned(it->second.first);
+  status.last_terminated = Rare(Termination{1, {}, k8s::Interned(it->second.first)});
   pod.containers = {status};
   pod.phase = k8s::Interned("Running");
   return true;
@@ -410,7 +409,7 @@ void FleetModel::delete_pod(const ObjectKey& key, const std::string& uid) {
     last.meta.deletion_timestamp = now;
     ContainerStatus daemon;
     daemon.name = k8s::Interned("mps-control-daemon-ctr");
-    daemon.last_exit_code = 137;
+    daemon.terminated = Rare(Termination{137, {}, {}});
     last.containers = {daemon};
     world.operand_pods.apply(std::move(last));
   }

@@ -1,6 +1,8 @@
 // What planners get to see of an object's JSON, where a rule is behind it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "k8sclient/watch/store.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {
@@ -17,9 +19,88 @@ TEST(Projections, InitContainersThatHaveSucceededAreNotKept) {
   ASSERT_EQ(pod->init_containers.size(), 1U);
   EXPECT_EQ(pod->init_containers[0].name, "config-manager-init");
   EXPECT_EQ(pod->init_containers[0].waiting_reason, "CrashLoopBackOff");
-  EXPECT_EQ(pod->init_containers[0].last_message, "no key");
+  EXPECT_EQ(pod->init_containers[0].last_message(), "no key");
   ASSERT_EQ(pod->containers.size(), 1U);
   EXPECT_TRUE(pod->containers[0].running);
+}
+
+TEST(Projections, HowAContainerEndedAndHowItEndedBeforeAreTwoThings) {
+  const auto pod = project_pod(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"status":{"containerStatuses":[
+    {"name":"ended","state":{"terminated":{"exitCode":137,"reason":"Error"}},
+     "lastState":{"terminated":{"exitCode":1,"reason":"OOMKilled","message":"before"}}},
+    {"name":"waits","state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":2}}},
+    {"name":"runs","state":{"running":{}},"lastState":{}}]}})");
+  ASSERT_TRUE(pod.has_value()) << pod.error().message;
+  const ContainerStatus& ended = pod->containers[0];
+  ASSERT_TRUE(ended.terminated && ended.last_terminated);
+  EXPECT_EQ(ended.terminated->exit_code, 137);
+  EXPECT_EQ(ended.terminated->reason, "Error");
+  EXPECT_EQ(ended.last_terminated->exit_code, 1);
+  EXPECT_EQ(ended.last_terminated->reason, "OOMKilled");
+  EXPECT_EQ(ended.last_exit_code(), 137) << "the newest";
+  EXPECT_EQ(ended.last_message(), "before") << "the newest that there is";
+  EXPECT_FALSE(pod->containers[1].terminated);
+  EXPECT_EQ(pod->containers[1].last_exit_code(), 2);
+  EXPECT_EQ(pod->containers[2].last_exit_code(), 0);
+  ContainerStatus same = ended;
+  EXPECT_EQ(same, ended) << "by value";
+  same.terminated = {};
+  EXPECT_NE(same, ended);
+}
+
+// The expected sums are those of k8s.io/component-helpers, resource.PodRequests.
+TEST(Projections, RequestsOfSidecarsAreSummedAndThoseOfInitStepsAreNot) {
+  struct Row {
+    std::string_view init;
+    std::string_view main;
+    std::int64_t total;
+    std::string_view why;
+  };
+  constexpr Row kRows[] = {
+      {"", "2 1", 3, "containers add up"},
+      {"2", "2", 2, "an init step ends before the containers start"},
+      {"5", "2", 5, "the largest step counts"},
+      {"2s", "2", 4, "a sidecar runs beside the containers"},
+      {"1s 3", "1", 4, "a step runs beside the sidecars before it"},
+      {"3 1s", "1", 3, "and not beside those after it"},
+      {"1s 2s", "1", 4, "sidecars add up"},
+  };
+  const auto containers = [](std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] < '0' || text[i] > '9') continue;
+      const bool sidecar = i + 1 < text.size() && text[i + 1] == 's';
+      out += fmt::format(R"({}{{"name":"c","resources":{{"limits":{{"nvidia.com/gpu":"{}"}}}}{}}})",
+                         out.empty() ? "" : ",", text[i], sidecar ? R"(,"restartPolicy":"Always")" : "");
+    }
+    return out;
+  };
+  for (const Row& row : kRows) {
+    const auto pod = project_pod(
+        fmt::format(R"({{"kind":"Pod","metadata":{{"name":"p"}},"spec":{{"containers":[{}],"initContainers":[{}]}}}})",
+                    containers(row.main), containers(row.init)));
+    ASSERT_TRUE(pod.has_value()) << pod.error().message;
+    const auto total = pod->gpu_requests.find(Interned("nvidia.com/gpu"));
+    ASSERT_NE(total, pod->gpu_requests.end()) << row.why;
+    EXPECT_EQ(total->second, row.total) << row.why;
+  }
+}
+
+TEST(Projections, APodThatBecomesReadyIsNoChangeOfItsDaemonSet) {
+  const auto daemonset = [](int ready, int version) {
+    return *project_daemonset(fmt::format(
+        R"({{"kind":"DaemonSet","metadata":{{"name":"d","namespace":"n","generation":3,"resourceVersion":"{1}"}},
+        "spec":{{"template":{{"spec":{{"containers":[{{"name":"nvidia-device-plugin"}}]}}}}}},
+        "status":{{"observedGeneration":3,"desiredNumberScheduled":9,"updatedNumberScheduled":{0},"numberAvailable":{0}}}}})",
+        ready, version));
+  };
+  k8s::Store<DaemonSet> store;
+  int woken = 0;
+  store.add_listener([&](const auto&, const auto&, const auto&) { ++woken; });
+  store.apply(daemonset(1, 1));
+  store.apply(daemonset(2, 2));
+  EXPECT_EQ(woken, 1) << "the first time only";
+  EXPECT_EQ(store.find(ObjectKey{"n", "d"})->meta.resource_version, "2") << "a restart needs the newest one";
 }
 
 TEST(Projections, NullInAPolicyIsAsIfTheFieldWereAbsent) {

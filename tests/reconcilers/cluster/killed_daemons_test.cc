@@ -1,0 +1,47 @@
+// MPSUncleanExit: told of a daemon that was killed as its pod went, by what its last state says.
+#include "reconcilers/cluster/killed_daemons.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+struct Row {
+  std::string_view why;
+  bool deleted;
+  std::string_view state;
+  std::string_view last_state;
+  bool told;
+};
+
+constexpr std::string_view kRuns = R"({"running":{"startedAt":"2026-03-01T07:00:00Z"}})";
+constexpr std::string_view kKilled = R"({"terminated":{"exitCode":137,"reason":"OOMKilled"}})";
+constexpr std::string_view kEnded = R"({"terminated":{"exitCode":0,"reason":"Completed"}})";
+constexpr std::string_view kFailed = R"({"terminated":{"exitCode":1,"reason":"Error"}})";
+
+TEST(KilledDaemons, AreToldByTheirPresentStateAlone) {
+  const Row rows[] = {
+      {"killed as it went", true, kKilled, "{}", true},
+      {"killed as it went, and had failed before", true, kKilled, kFailed, true},
+      {"it still runs; it was killed once, long ago", true, kRuns, kKilled, false},
+      {"it ended by itself; it was killed once, long ago", true, kEnded, kKilled, false},
+      {"killed, and started again by the kubelet", false, kKilled, "{}", false},
+  };
+  for (const Row& row : rows) {
+    World world;
+    follow_killed_daemons(world);
+    const auto pod = project_operand_pod(fmt::format(
+        R"({{"kind":"Pod","metadata":{{"name":"mps-1","namespace":"gpu"{}}},"spec":{{"nodeName":"n1"}},"status":{{
+        "containerStatuses":[{{"name":"mps-control-daemon-ctr","ready":false,"state":{},"lastState":{}}}]}}}})",
+        row.deleted ? R"(,"deletionTimestamp":"2026-03-01T08:00:00Z")" : "", row.state, row.last_state));
+    ASSERT_TRUE(pod.has_value()) << pod.error().message;
+    world.operand_pods.apply(*pod);
+    EXPECT_EQ(world.killed_daemons.contains("n1"), row.told) << row.why;
+  }
+}
+
+}  // namespace
+}  // namespace gso
