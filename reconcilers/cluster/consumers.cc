@@ -1,22 +1,59 @@
 // Which pods of a node use its GPUs, and which were refused there.
 #include <algorithm>
 
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/kai_names.h"
 
 namespace gso {
 
+namespace {
+
+// KAI's fractions are annotations and groups: the GPU itself is requested by their reservation pod. A consumer of
+// several devices has nothing but labels of groups.
+bool shares_by_kai(const Pod& pod) {
+  const auto& annotations = pod.meta.annotations;
+  if (annotations.contains(kai::kFraction) || annotations.contains(kai::kMemory)) return true;
+  const auto by_container = [](const auto& entry) { return kai::names_nv_fraction(entry.key.view()); };
+  const auto in_group = [](const auto& entry) {
+    return entry.key == kai::kGroupLabel || entry.key.view().starts_with(kai::kGroupPrefix);
+  };
+  return std::ranges::any_of(annotations, by_container) || std::ranges::any_of(pod.meta.labels, in_group);
+}
+
+bool is_operand(const DaemonSet& daemonset) {
+  return std::ranges::any_of(daemonset.containers, [](const ContainerSpec& container) {
+    return component_of_container(container.name).has_value();
+  });
+}
+
+// Mounts the directory of an MPS daemon of this cluster, or something below it, from the host.
+bool mounts_mps_root(const Pod& pod, const World& world) {
+  if (pod.host_paths.empty()) return false;
+  const auto below = [](std::string_view path, std::string_view root) {
+    return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+  };
+  return std::ranges::any_of(world.daemonsets.all(), [&](const auto& entry) {
+    const DaemonSet& daemonset = *entry.second;
+    return !daemonset.mps_roots.empty() && is_operand(daemonset) &&
+           std::ranges::any_of(daemonset.mps_roots, [&](const std::string& root) {
+             return std::ranges::any_of(pod.host_paths, [&](const Interned& path) { return below(path.view(), root); });
+           });
+  });
+}
+
+}  // namespace
+
 bool is_gpu_consumer(const Pod& pod, const World& world) {
   if (pod.phase == "Succeeded" || pod.phase == "Failed") return false;
   if (world.operand_pods.find(pod.meta.key()) != nullptr) return false;
   const bool requests = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
-  // KAI's fractions are annotations and a group: the GPU itself is requested by their reservation pod.
-  const bool fraction = pod.meta.labels.contains(kai::kGroupLabel) || pod.meta.annotations.contains(kai::kFraction) ||
-                        pod.meta.annotations.contains(kai::kMemory);
-  if (requests || pod.uses_mps_pipe || pod.dra_gpu_claim || fraction) return true;
+  if (requests || pod.uses_mps_pipe || pod.dra_gpu_claim || shares_by_kai(pod) || mounts_mps_root(pod, world))
+    return true;
   // The NVIDIA stack's other DaemonSets (DCGM, validator, driver) see all devices and are none of their clients.
   const auto* owner = pod.meta.controller();
-  const bool sees_devices = pod.nvidia_visible_devices || pod.runtime_class == "nvidia";
+  // The container toolkit makes `nvidia`, `nvidia-cdi` and `nvidia-legacy`.
+  const bool sees_devices = pod.nvidia_visible_devices || pod.runtime_class.view().starts_with("nvidia");
   return sees_devices && !(owner != nullptr && owner->kind == "DaemonSet");
 }
 
