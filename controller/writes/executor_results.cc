@@ -205,6 +205,12 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   forget(subject);
   if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
     run->result.evictions[planned.node][evicted->uid] = {};
+    // Its owner looks at the pod, and not into our log.
+    run->result.events.push_back({.regarding = target,
+                                  .warning = false,
+                                  .reason = std::string(kEvicted),
+                                  .action = "Evict",
+                                  .note = planned.message});
   }
   if (std::holds_alternative<PatchNode>(planned.action)) {
     parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.reason}});

@@ -63,6 +63,7 @@ constexpr auto kFields = std::to_array<std::string_view>({
     "rollout.canary.soak",
     "rollout.workloads",
     "rollout.cordon",
+    "rollout.evictBarePods",
     "rollout.idleTimeout",
     "rollout.verifyTimeout",
     "rollout.maxFailures",
@@ -266,6 +267,7 @@ class PolicyCheck {
     });
     word(value, "workloads", kWorkloads);
     boolean(value, "cordon");
+    boolean(value, "evictBarePods");
     boolean(value, "paused");
     duration(value, "idleTimeout", {1s, 720h, "from 1s to 720h"});
     duration(value, "verifyTimeout", {1s, 24h, "from 1s to 24h"});

@@ -135,6 +135,10 @@ inline constexpr std::string_view kConfigMapReplacedByGitOps = "ConfigMapReplace
 inline constexpr std::string_view kRolledBack = "RolledBack";
 inline constexpr std::string_view kUndone = "Undone";
 inline constexpr std::string_view kRejectedPod = "RejectedPod";
+inline constexpr std::string_view kEvicted = "Evicted";  // Event on a Pod.
+inline constexpr std::string_view kDevicePluginConflict = "DevicePluginConflict";
+inline constexpr std::string_view kConfigNotManaged = "ConfigNotManaged";
+inline constexpr std::string_view kDaemonSetDiffers = "DaemonSetDiffers";
 inline constexpr std::string_view kMpsUncleanExit = "MPSUncleanExit";
 
 }  // namespace gso

@@ -47,7 +47,8 @@ struct RolloutSpec {
   std::int64_t canary_nodes_per_group = 1;
   k8s::Duration canary_soak = std::chrono::seconds(60);
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
-  std::optional<bool> cordon;  // Absent: cordon where clients would break.
+  std::optional<bool> cordon;    // Absent: cordon where clients would break.
+  bool evict_bare_pods = false;  // Under Evict: also pods without a controller, which nobody makes anew.
   k8s::Duration idle_timeout = std::chrono::hours(1);
   k8s::Duration verify_timeout = std::chrono::minutes(10);
   std::int64_t max_failures = 3;  // After the canary; in the canary one failure is enough.

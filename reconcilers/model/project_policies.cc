@@ -149,6 +149,7 @@ bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
     }
     if (key == "workloads") return choice(fields, inner, "spec.rollout.workloads", kWorkloads, out.workloads);
     if (key == "cordon") return fields.flag(inner, "spec.rollout.cordon", out.cordon);
+    if (key == "evictBarePods") return fields.flag(inner, "spec.rollout.evictBarePods", out.evict_bare_pods);
     if (key == "idleTimeout") return duration(fields, inner, "spec.rollout.idleTimeout", out.idle_timeout);
     if (key == "verifyTimeout") return duration(fields, inner, "spec.rollout.verifyTimeout", out.verify_timeout);
     if (key == "maxFailures") return fields.number(inner, "spec.rollout.maxFailures", out.max_failures);

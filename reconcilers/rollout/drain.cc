@@ -1,4 +1,4 @@
-// Who is in the way of one node, and evictions.
+// Who is in the way of one node, and why they stay there.
 #include "reconcilers/rollout/drain.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/model/jobs.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -60,28 +59,6 @@ std::optional<InTheWay> refused(const Pass& pass, const std::string& node, const
                                            fmt::join(held.answers, "; "))};
 }
 
-bool refuses_eviction(const Pod& pod) {
-  const auto& annotations = pod.meta.annotations;
-  return annotations.get(kKarpenterDoNotDisrupt) == "true" || annotations.get(kDoNotDisruptAnnotation) == "true" ||
-         annotations.get(kSafeToEvict) == "false";
-}
-
-// Jobs with a member on one of these nodes that may not be evicted.
-std::set<std::string> jobs_that_stay(const Pass& pass, const Mates& mates, const NodeUse& lost) {
-  std::set<std::string> out;
-  const auto stays = [&](const Pod& pod) {
-    if (const auto job = job_of(pod)) out.insert(job->id());
-  };
-  for (const std::string& node : mates.nodes) {
-    const NodeUse use = use_of(pass.s, node, WallTime::min());
-    for (const Pod* pod : use.waiting) {
-      if (refuses_eviction(*pod)) stays(*pod);
-    }
-  }
-  for (const Pod* pod : lost.waiting) stays(*pod);
-  return out;
-}
-
 }  // namespace
 
 NodeUse stranded(const NodeUse& use, const NodeAssessment& a) {
@@ -105,8 +82,10 @@ std::optional<InTheWay> in_the_way(const Pass& pass, const std::string& node, co
   if (const NodeUse lost = stranded(use, a); !lost.waiting.empty()) {
     return InTheWay{kRenameStrandsPods, strands_message(lost, a)};
   }
-  if (auto answer = refused(pass, node, use)) return answer;
-  return InTheWay{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
+  auto answer = refused(pass, node, use);
+  InTheWay out = answer ? std::move(*answer) : InTheWay{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
+  if (const std::string why = why_bare_pods_stay(pass, node, a, use); !why.empty()) out.message += "; " + why;
+  return out;
 }
 
 std::string draining_condition(const std::string& node, std::string_view target) {
@@ -154,33 +133,6 @@ std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass) {
     out.emplace(seen.name, std::move(who));
   }
   return out;
-}
-
-void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
-  const Mates mates = mates_of(pass, node);
-  if (!mates.pending.empty()) {
-    pass.finding(
-        Severity::warning, node_ref(node), kJobSpansNodes,
-        fmt::format("{} runs on {} too, which cannot be started beside this node (budgets, canary): members of "
-                    "one job leave together or not at all, so nobody is evicted here; the node waits until it "
-                    "is idle",
-                    mates.jobs_text(), fmt::join(mates.pending, ", ")));
-    return;
-  }
-  if (!mates.unlisted.empty()) {
-    pass.plan.consumers_wanted.insert(mates.unlisted.begin(), mates.unlisted.end());
-    return;
-  }
-  const NodeUse lost = stranded(use, a);
-  const std::set<std::string> staying = jobs_that_stay(pass, mates, lost);
-  for (const Pod* pod : use.waiting) {
-    const auto job = job_of(*pod);
-    const bool stays = refuses_eviction(*pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
-                       (job && staying.contains(job->id()));
-    if (pod->meta.deletion_timestamp || stays) continue;
-    pass.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
-             fmt::format("{} uses the GPUs of node {}, whose sharing changes", pod->meta.name, node), true, node);
-  }
 }
 
 void remove_rejected(Pass& pass, const std::string& node) {

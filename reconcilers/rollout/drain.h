@@ -45,8 +45,14 @@ struct Mates {
 };
 [[nodiscard]] Mates mates_of(const Pass& pass, const std::string& node);
 
-// Evicts what may be evicted, under `workloads: Evict`: no pod that refuses it or would be stranded, and no member of a
-// job that cannot leave as a whole.
+// Under `workloads: Evict`: which pods are waited for because they have no controller, and how to go on; empty where no
+// such pod keeps the node waiting.
+[[nodiscard]] std::string why_bare_pods_stay(const Pass& pass, const std::string& node,
+                                             const NodeAssessment& assessment, const NodeUse& use);
+
+// Evicts, under `workloads: Evict`, what must leave and may: of a node that only serves less afterwards no more pods
+// than it takes for the others to fit. Never a pod that refuses it, would be stranded, or has no controller (but for
+// spec.rollout.evictBarePods), and no member of a job that cannot leave as a whole.
 void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& assessment, const NodeUse& use);
 
 // Says which pods request more than their node will serve, before anything is changed there.

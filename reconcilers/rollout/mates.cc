@@ -77,7 +77,9 @@ std::string_view consequence(WorkloadMode mode) {
     case WorkloadMode::interrupt:
       return "The policy's workloads is Interrupt: nobody waits for these pods";
     case WorkloadMode::evict:
-      return "These pods are evicted, but for those whose resource goes away: they are waited for";
+      return "Pods are evicted until the others fit, lowest priority first. Those whose resource goes away, that "
+             "refuse "
+             "an eviction or that have no controller are waited for";
     case WorkloadMode::wait_for_idle:
       break;
   }

@@ -155,6 +155,17 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
   EXPECT_THAT(done.evictions.at("n1").at("u9").text, testing::HasSubstr("disruption budget")) << "for the node's state";
 }
 
+TEST_F(ExecutorTest, APodThatWasEvictedHasAnEventThatSaysWhy) {
+  PlannedAction evict{
+      "sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Evict", "evicted from node n1", true, "n1"};
+  const Execution done = execute({evict});
+  ASSERT_EQ(done.events.size(), 1U);
+  const ObjectRef pod{"v1", "Pod", "default", "train", "u9"};
+  EXPECT_EQ(done.events[0], (RecordEvent{pod, false, "Evicted", "Evict", "evicted from node n1"}));
+  script["eviction"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "disruption budget", "10"); };
+  EXPECT_THAT(execute({evict}).events, IsEmpty()) << "not where it stays";
+}
+
 TEST_F(ExecutorTest, AnEvictionThatTheAccountMayNotAskForIsRememberedWithTheValueToSet) {
   script["eviction"] = [] { return ScriptedAnswer::status(403, "Forbidden", "cannot create pods/eviction"); };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};

@@ -104,8 +104,11 @@ class FleetModel {
   void rollout_switch(const std::string& name, std::string_view field, bool value);
   void undo_newest_rollout(const std::string& policy);
   void forget_finished_rollouts();
+  // A pod of a ReplicaSet, in namespace `jobs`.
   void use(const std::string& node, const std::string& pod, const std::string& resource, std::int64_t count,
            const std::map<std::string, std::string>& annotations = {});
+  void use_bare(const std::string& node, const std::string& pod);         // One GPU, and nobody makes it anew.
+  void taint(const std::string& node, const std::vector<Taint>& taints);  // In place of those that it has.
   // A member of a batch/v1 Job, in namespace `jobs`.
   void use_by_job(const std::string& node, const std::string& pod, const std::string& job,
                   const std::map<std::string, std::string>& annotations);

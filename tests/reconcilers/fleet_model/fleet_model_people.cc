@@ -237,7 +237,18 @@ void FleetModel::use(const std::string& name, const std::string& pod, const std:
   out.phase = k8s::Interned("Running");
   out.gpu_requests[k8s::Interned(resource)] = count;
   for (const auto& [key, value] : annotations) out.meta.annotations.set(key, value);
+  out.meta.creation_timestamp = now;
+  out.meta.owners.push_back({k8s::Interned("ReplicaSet"), k8s::Interned("rs-" + pod), k8s::Interned("rs"), true});
   consumers[name].pods.push_back(std::move(out));
+}
+
+void FleetModel::use_bare(const std::string& name, const std::string& pod) {
+  use(name, pod, std::string(kGpuResource), 1);
+  consumers[name].pods.back().meta.owners.clear();
+}
+
+void FleetModel::taint(const std::string& name, const std::vector<Taint>& taints) {
+  change_node(name, [&](Node& out) { out.taints = taints; });
 }
 
 void FleetModel::use_by_job(const std::string& name, const std::string& pod, const std::string& job,
@@ -245,7 +256,7 @@ void FleetModel::use_by_job(const std::string& name, const std::string& pod, con
   use(name, pod, std::string(kGpuResource), 1, annotations);
   Pod& made = consumers[name].pods.back();
   made.meta.labels.set("batch.kubernetes.io/job-name", job);
-  made.meta.owners.push_back({k8s::Interned("Job"), k8s::Interned(job), k8s::Interned("job-" + job), true});
+  made.meta.owners.assign(1, {k8s::Interned("Job"), k8s::Interned(job), k8s::Interned("job-" + job), true});
 }
 
 void FleetModel::protect(const std::string& pod, const std::string& answer) {

@@ -1,0 +1,238 @@
+// Which pods are evicted from a node: no more than must leave, the least important first.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/drain.h"
+
+namespace gso {
+
+namespace {
+
+bool refuses_eviction(const Pod& pod) {
+  const auto& annotations = pod.meta.annotations;
+  return annotations.get(kKarpenterDoNotDisrupt) == "true" || annotations.get(kDoNotDisruptAnnotation) == "true" ||
+         annotations.get(kSafeToEvict) == "false";
+}
+
+// Without a controller: nobody makes it anew. (Mirror pods belong to their Node.)
+bool is_bare(const Pod& pod) {
+  return pod.meta.controller() == nullptr;
+}
+
+// Pods that are never evicted, whatever the node needs.
+bool stays(const RolloutSpec& rollout, const Pod& pod) {
+  return refuses_eviction(pod) || (is_bare(pod) && !rollout.evict_bare_pods);
+}
+
+// Jobs with a member on one of these nodes that may not be evicted.
+std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollout, const Mates& mates,
+                                     const NodeUse& lost) {
+  std::set<std::string> out;
+  const auto keep_job_of = [&](const Pod& pod) {
+    if (const auto job = job_of(pod)) out.insert(job->id());
+  };
+  for (const std::string& node : mates.nodes) {
+    const NodeUse use = use_of(pass.s, node, WallTime::min());
+    for (const Pod* pod : use.waiting) {
+      if (stays(rollout, *pod)) keep_job_of(*pod);
+    }
+  }
+  for (const Pod* pod : lost.waiting) keep_job_of(*pod);
+  return out;
+}
+
+// Of a node whose change is under way, and of one whose change is to start.
+Drain drain_of(const Pass& pass, const NodeAssessment& a) {
+  const WorkloadMode mode = pass.index.policy(pass.s.world, a.policy.view()).rollout.workloads;
+  if (!a.flight) return drain_for(a, a.transition, mode);
+  const bool same = a.profile && a.profile->valid && a.flight->target == a.target.view();
+  const ProfilePtr target = same ? a.profile : pass.index.book.by_revision(a.flight->target);
+  return drain_for(a, flight_transition(*a.flight, target ? &target->profile() : nullptr), mode);
+}
+
+// What leaves together: a pod, or the members of one job on one node.
+struct Leaver {
+  std::vector<const Pod*> pods;
+  std::int64_t priority = 0;  // The highest among them.
+  bool refused = false;       // A budget has kept one of them: others of the same priority may be free to go.
+  std::int64_t requests = 0;
+  WallTime created{};  // Of the youngest.
+  std::string name;
+
+  void add(const Pod& pod, bool was_refused) {
+    priority = pods.empty() ? pod.priority : std::max(priority, pod.priority);
+    created = pods.empty() ? pod.meta.creation_timestamp : std::max(created, pod.meta.creation_timestamp);
+    refused = refused || was_refused;
+    for (const auto& [resource, count] : pod.gpu_requests) requests += count;
+    const std::string key = k8s::to_string(pod.meta.key());
+    name = name.empty() ? key : std::min(name, key);
+    pods.push_back(&pod);
+  }
+  [[nodiscard]] std::int64_t requested(std::string_view resource) const {
+    std::int64_t sum = 0;
+    for (const Pod* pod : pods) {
+      const auto found = pod->gpu_requests.find(Interned(resource));
+      sum += found == pod->gpu_requests.end() ? 0 : found->second;
+    }
+    return sum;
+  }
+  // Lowest priority first, then the smallest, then the youngest.
+  [[nodiscard]] bool leaves_before(const Leaver& other) const {
+    return std::tie(priority, refused, requests, other.created, name) <
+           std::tie(other.priority, other.refused, other.requests, created, other.name);
+  }
+};
+
+// Resources of which more is requested than the node will serve, pods left out that are ending already.
+using Excess = std::map<std::string, std::int64_t>;
+
+Excess excess_of(const NodeUse& use, const NodeAssessment& a) {
+  Excess out;
+  if (!a.expectation) return out;
+  NodeUse remaining = use;
+  std::erase_if(remaining.waiting, [](const Pod* pod) { return pod->meta.deletion_timestamp.has_value(); });
+  for (const auto& [resource, served] : a.expectation->capacity) {
+    if (const std::int64_t more = remaining.requested(resource) - served; more > 0) out.emplace(resource, more);
+  }
+  return out;
+}
+
+bool fits_without(const Excess& excess, const std::vector<const Leaver*>& gone) {
+  return std::ranges::all_of(excess, [&](const auto& entry) {
+    std::int64_t freed = 0;
+    for (const Leaver* leaver : gone) freed += leaver->requested(entry.first);
+    return freed >= entry.second;
+  });
+}
+
+// The fewest and least important that it takes; none where it would not fit without all of them either: they would
+// lose their work for nothing while the others are waited for.
+std::vector<const Leaver*> until_it_fits(const Excess& excess, const std::vector<Leaver>& leavers) {
+  std::vector<const Leaver*> gone;
+  for (const Leaver& leaver : leavers) {
+    if (fits_without(excess, gone)) break;
+    const bool helps =
+        std::ranges::any_of(excess, [&](const auto& entry) { return leaver.requested(entry.first) > 0; });
+    if (helps) gone.push_back(&leaver);
+  }
+  if (!fits_without(excess, gone)) return {};
+  // The last to be taken is the most important, and may have made others unnecessary.
+  for (std::size_t i = gone.size(); i-- > 0;) {
+    std::vector<const Leaver*> fewer = gone;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    if (fits_without(excess, fewer)) gone = std::move(fewer);
+  }
+  return gone;
+}
+
+// Uids of the pods of one node that must leave; `staying`: jobs that cannot.
+std::set<std::string> chosen_on(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use,
+                                const std::set<std::string>& staying) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
+  const NodeUse lost = stranded(use, a);
+  const auto listing = pass.s.consumers.find(node);
+  std::map<std::string, Leaver> by_job;
+  for (const Pod* pod : use.waiting) {
+    const auto job = job_of(*pod);
+    const bool keeps = stays(rollout, *pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
+                       (job && staying.contains(job->id()));
+    if (pod->meta.deletion_timestamp || keeps) continue;
+    const bool refused =
+        listing != pass.s.consumers.end() && listing->second.refused.contains(std::string(pod->meta.uid));
+    by_job[job ? job->id() : k8s::to_string(pod->meta.key())].add(*pod, refused);
+  }
+  std::vector<Leaver> leavers;
+  for (auto& [id, leaver] : by_job) leavers.push_back(std::move(leaver));
+  std::ranges::sort(leavers, [](const Leaver& x, const Leaver& y) { return x.leaves_before(y); });
+  std::vector<const Leaver*> gone;
+  if (drain_of(pass, a) == Drain::fits) {
+    gone = until_it_fits(excess_of(use, a), leavers);
+  } else {
+    for (const Leaver& leaver : leavers) gone.push_back(&leaver);
+  }
+  std::set<std::string> out;
+  for (const Leaver* leaver : gone) {
+    for (const Pod* pod : leaver->pods) out.insert(std::string(pod->meta.uid));
+  }
+  return out;
+}
+
+// Jobs that leave one of the nodes leave all of them.
+std::set<std::string> jobs_that_leave(const Pass& pass, const Mates& mates, const std::set<std::string>& staying) {
+  std::set<std::string> out;
+  for (const std::string& node : mates.nodes) {
+    const NodeAssessment* a = pass.index.find(node);
+    if (a == nullptr) continue;
+    const NodeUse use = use_of(pass.s, node, WallTime::min());
+    const std::set<std::string> chosen = chosen_on(pass, node, *a, use, staying);
+    for (const Pod* pod : use.waiting) {
+      const auto job = chosen.contains(std::string(pod->meta.uid)) ? job_of(*pod) : std::nullopt;
+      if (job) out.insert(job->id());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string why_bare_pods_stay(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
+  if (rollout.workloads != WorkloadMode::evict || rollout.evict_bare_pods) return {};
+  NodeUse bare;
+  for (const Pod* pod : use.waiting) {
+    if (is_bare(*pod) && !pod->meta.deletion_timestamp) bare.waiting.push_back(pod);
+  }
+  if (bare.waiting.empty()) return {};
+  // Where others can make room, nobody waits for these.
+  if (drain_of(pass, a) == Drain::fits && !chosen_on(pass, node, a, use, {}).empty()) return {};
+  const bool one = bare.waiting.size() == 1;
+  return fmt::format(
+      "{} {} no controller: nothing would create {} again after an eviction, so {} waited for. Delete {} with kubectl, "
+      "or "
+      "set spec.rollout.evictBarePods: true in policy {}",
+      bare.names(), one ? "has" : "have", one ? "it" : "them", one ? "it is" : "they are", one ? "it" : "them",
+      a.policy.view());
+}
+
+void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
+  const Mates mates = mates_of(pass, node);
+  if (!mates.pending.empty()) {
+    pass.finding(
+        Severity::warning, node_ref(node), kJobSpansNodes,
+        fmt::format("{} runs on {} too, which cannot be started beside this node (budgets, canary): members of "
+                    "one job leave together or not at all, so nobody is evicted here; the node waits until it "
+                    "is idle",
+                    mates.jobs_text(), fmt::join(mates.pending, ", ")));
+    return;
+  }
+  if (!mates.unlisted.empty()) {
+    pass.plan.consumers_wanted.insert(mates.unlisted.begin(), mates.unlisted.end());
+    return;
+  }
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
+  const std::set<std::string> staying = jobs_that_stay(pass, rollout, mates, stranded(use, a));
+  const std::set<std::string> chosen = chosen_on(pass, node, a, use, staying);
+  const std::set<std::string> leaving = jobs_that_leave(pass, mates, staying);
+  const UnitKey unit{std::string(a.policy.view()), pass.index.set_of(a).id(), std::string(a.key.view())};
+  for (const Pod* pod : use.waiting) {
+    const auto job = job_of(*pod);
+    const bool leaves = chosen.contains(std::string(pod->meta.uid)) || (job && leaving.contains(job->id()));
+    if (!leaves || pod->meta.deletion_timestamp) continue;
+    pass.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
+             fmt::format("evicted from node {}, whose GPU sharing changes (rollout {})", node,
+                         rollout_name(unit, a.flight ? a.flight->target : std::string(a.target.view()))),
+             true, node);
+  }
+}
+
+}  // namespace gso

@@ -1,0 +1,126 @@
+// Who is evicted under `workloads: Evict`: no more pods than must leave, the least important first, and nobody whom
+// nobody would make anew.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/labels.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+using testing::HasSubstr;
+
+struct User {
+  std::string name;
+  std::int64_t gpus = 1;
+  std::int64_t priority = 0;
+  int age = 0;  // Hours.
+  bool bare = false;
+  std::string annotation = {};  // Set to "true".
+  bool protected_by_budget = false;
+};
+
+struct Row {
+  std::string name;
+  std::vector<User> users;  // Of a node that serves 12, and is to serve 8.
+  std::set<std::string> evicted;
+};
+
+std::unique_ptr<FleetModel> fleet_of(const std::vector<User>& users, const std::string& rollout) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-12"}};
+  spec.nodes = alike_nodes(1);
+  spec.nodes.front().gpus = 1;
+  auto fleet = std::make_unique<FleetModel>(spec);
+  fleet->settings.cluster_max_unavailable = {100, true};
+  EXPECT_TRUE(fleet->settle());
+  fleet->policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {rollout: " +
+      rollout + "}\n");
+  for (const User& user : users) {
+    fleet->use("n01", user.name, "nvidia.com/gpu", user.gpus);
+    Pod& pod = fleet->consumers["n01"].pods.back();
+    pod.priority = user.priority;
+    pod.meta.creation_timestamp = fleet->now - std::chrono::hours(user.age);
+    if (user.bare) pod.meta.owners.clear();
+    if (!user.annotation.empty()) pod.meta.annotations.set(user.annotation, "true");
+    if (user.protected_by_budget) fleet->protect(user.name, "budget");
+  }
+  return fleet;
+}
+
+std::set<std::string> evicted_in(FleetModel& fleet, std::string_view profile) {
+  std::set<std::string> out;
+  fleet.edit("any", profile);
+  for (int i = 0; i < 60; ++i) {
+    for (const PlannedAction& planned : fleet.tick().actions) {
+      if (const auto* evict = std::get_if<EvictPod>(&planned.action)) out.insert(evict->pod.name);
+    }
+  }
+  return out;
+}
+
+TEST(Evictions, TakeNoMoreThanWhatMustLeaveTheLeastImportantFirst) {
+  const std::vector<Row> rows = {
+      {"one of nine equal ones", {{"p1"}, {"p2"}, {"p3"}, {"p4"}, {"p5"}, {"p6"}, {"p7"}, {"p8"}, {"p9"}}, {"p1"}},
+      {"nobody where all fit", {{"a", 4}, {"b", 4}}, {}},
+      {"the lowest priority", {{"a", 4, 0}, {"b", 4, 10}, {"c", 2, -5}}, {"c"}},
+      {"a large one of low priority before a small one of high priority", {{"a", 8, 0}, {"b", 1, 10}}, {"a"}},
+      {"the smallest of one priority", {{"a", 6}, {"b", 3}}, {"b"}},
+      {"the youngest of one size", {{"a", 5, 0, 1}, {"b", 5, 0, 9}}, {"a"}},
+      {"not one that another one makes unnecessary", {{"a", 1}, {"b", 2}, {"c", 7}}, {"b"}},
+      {"two where one is not enough", {{"a", 2}, {"b", 2}, {"c", 8}}, {"a", "b"}},
+      {"nobody who refuses", {{"a", 1, 0, 0, false, "gpusharing.dev/do-not-disrupt"}, {"b", 8}}, {"b"}},
+      {"nobody without a controller", {{"a", 1, 0, 0, true}, {"b", 8}}, {"b"}},
+      {"nobody for nothing", {{"a", 9, 0, 0, true}, {"b", 1}}, {}},
+      {"another one of the same priority where a budget keeps the first",
+       {{"a", 1, 0, 0, false, "", true}, {"b", 1}, {"c", 7, 5}},
+       {"a", "b"}},
+  };
+  for (const Row& row : rows) {
+    const auto fleet = fleet_of(row.users, "{workloads: Evict}");
+    EXPECT_EQ(evicted_in(*fleet, "ts-8"), row.evicted) << row.name;
+  }
+}
+
+TEST(Evictions, EveryClientOfMPSMustLeave) {
+  const auto fleet = fleet_of({{"a"}, {"b", 2, 100}}, "{workloads: Evict}");
+  EXPECT_EQ(evicted_in(*fleet, "mps-8"), (std::set<std::string>{"a", "b"}));
+}
+
+TEST(Evictions, ABarePodIsWaitedForAndNamedUnlessThePolicySaysOtherwise) {
+  const std::vector<User> users = {{"bare", 1, 0, 0, true}, {"owned", 1}};
+  const auto fleet = fleet_of(users, "{workloads: Evict}");
+  EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{"owned"});
+  std::string said;
+  for (const Finding& finding : fleet->plan().findings) {
+    if (finding.reason == kWaitingForWorkloads) said = finding.message;
+  }
+  EXPECT_THAT(said, HasSubstr("jobs/bare has no controller"));
+  EXPECT_THAT(said, HasSubstr("spec.rollout.evictBarePods: true in policy default"));
+  EXPECT_THAT(fleet->policy_status("default"), HasSubstr("jobs/bare has no controller")) << "in status.blocked";
+
+  const auto willing = fleet_of(users, "{workloads: Evict, evictBarePods: true}");
+  EXPECT_EQ(evicted_in(*willing, "mps-8"), (std::set<std::string>{"bare", "owned"}));
+}
+
+TEST(Evictions, NameTheNodeAndTheRolloutForThePodsOwner) {
+  const auto fleet = fleet_of({{"a"}}, "{workloads: Evict}");
+  fleet->edit("any", "mps-8");
+  std::string said;
+  for (int i = 0; i < 60 && said.empty(); ++i) {
+    for (const PlannedAction& planned : fleet->tick().actions) {
+      if (std::holds_alternative<EvictPod>(planned.action)) said = planned.message;
+    }
+  }
+  EXPECT_THAT(said, HasSubstr("evicted from node n01"));
+  EXPECT_THAT(said, HasSubstr("rollout default-any-"));
+}
+
+}  // namespace
+}  // namespace gso::test
