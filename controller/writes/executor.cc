@@ -194,7 +194,7 @@ boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::strin
     copy.meta.resource_version = planned_from->meta.resource_version;
     same = copy == *planned_from;
   }
-  const bool held = live != nullptr && live->meta.annotations.get(kHoldAnnotation) == "true";
+  const bool held = live != nullptr && is_held(*live);
   if (!same) {
     parts_.log->info("The node changed since it was planned for", {{"node", node}, {"held", held}});
     run->result.replan = true;

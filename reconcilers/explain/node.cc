@@ -129,7 +129,7 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
                                      : "it is cordoned by the operator, for a change that came to no end");
   }
   if (a == nullptr) return;
-  if (a->held) out.notes.push_back(fmt::format("annotation {}=true keeps the operator off it", kHoldAnnotation));
+  if (a->held) out.notes.push_back(fmt::format("{}=true keeps the operator off it", hold_of(node)));
   if (a->flight) {
     const std::vector<std::string> left = pods_to_go(index, node, *a);
     out.notes.push_back(fmt::format("a change to {} is under way; {}", a->flight->target,

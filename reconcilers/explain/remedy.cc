@@ -16,7 +16,7 @@ struct Remedy {
   std::string_view reason;
   std::string_view command;  // {0}: the node, {1}: the ConfigMap's namespace, {2}: its name, {3}: the policy.
 };
-constexpr std::array<Remedy, 9> kRemedies{{
+constexpr std::array<Remedy, 8> kRemedies{{
     {kBudgetExhausted, "gpu-sharing-operator status"},
     {kWaitingForWorkloads, "kubectl get pods --all-namespaces --field-selector spec.nodeName={0}"},
     {kPdbRefuses, "kubectl get poddisruptionbudgets --all-namespaces"},
@@ -25,7 +25,6 @@ constexpr std::array<Remedy, 9> kRemedies{{
     {kMigChange, "kubectl get node {0} -L nvidia.com/mig.config.state"},
     {kKaiReservations, "kubectl get pods --all-namespaces -l runai-gpu-group --field-selector spec.nodeName={0}"},
     {kRenameStrandsPods, "kubectl get pods --all-namespaces --field-selector spec.nodeName={0}"},
-    {kHeld, "kubectl annotate node {0} gpusharing.dev/hold-"},
 }};
 
 class Chooser {
@@ -99,6 +98,10 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   const std::string_view reason = a->held ? kHeld : a->situation == Situation::blocked ? a->reason : std::string_view();
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.mend_invalid();
+  if (reason == kHeld) {
+    const bool labelled = hold_of(node).starts_with("label");
+    return fmt::format("kubectl {} node {} {}-", labelled ? "label" : "annotate", node.meta.name, kHoldAnnotation);
+  }
   const auto remedy = std::ranges::find(kRemedies, reason, &Remedy::reason);
   if (remedy != kRemedies.end()) return chooser.fill(remedy->command);
   if (a->situation == Situation::failed) return chooser.fill("gpu-sharing-operator rollout start {3}");

@@ -13,23 +13,27 @@
 namespace gso {
 namespace {
 
-std::optional<Finding> ignored(const ObjectRef& object, const k8s::StringMap& annotations, std::string_view key,
-                               std::string_view reason, std::string_view effect) {
-  const auto value = annotations.get(key);
+// `where`: "annotation" or "label", whichever `values` are.
+std::optional<Finding> ignored(const ObjectRef& object, std::string_view where, const k8s::StringMap& values,
+                               std::string_view key, std::string_view reason, std::string_view effect) {
+  const auto value = values.get(key);
   if (!value || *value == "true" || *value == "false") return std::nullopt;
   const std::string command =
-      fmt::format("kubectl annotate {} {}{} {}=true --overwrite", object.kind == "Node" ? "node" : "configmap",
-                  object.name, object.ns.empty() ? "" : " --namespace " + object.ns, key);
+      fmt::format("kubectl {} {} {}{} {}=true --overwrite", where == "label" ? "label" : "annotate",
+                  object.kind == "Node" ? "node" : "configmap", object.name,
+                  object.ns.empty() ? "" : " --namespace " + object.ns, key);
   return Finding{
       Severity::warning, object, std::string(reason),
-      fmt::format("annotation {}={} does not {}: only the value true does; {}", key, *value, effect, command)};
+      fmt::format("{} {}={} does not {}: only the value true does; {}", where, key, *value, effect, command)};
 }
 
 }  // namespace
 
 std::optional<Finding> ignored_hold(const Node& node) {
-  return ignored({"v1", "Node", "", node.meta.name, ""}, node.meta.annotations, kHoldAnnotation, "HoldIgnored",
-                 "hold the node");
+  if (is_held(node)) return std::nullopt;
+  const ObjectRef object{"v1", "Node", "", node.meta.name, ""};
+  auto out = ignored(object, "annotation", node.meta.annotations, kHoldAnnotation, "HoldIgnored", "hold the node");
+  return out ? out : ignored(object, "label", node.meta.labels, kHoldAnnotation, "HoldIgnored", "hold the node");
 }
 
 std::vector<Finding> ignored_switches(const World& world) {
@@ -38,8 +42,8 @@ std::vector<Finding> ignored_switches(const World& world) {
     if (auto finding = ignored_hold(*node)) out.push_back(*std::move(finding));
   }
   for (const auto& [key, config_map] : world.configmaps.all()) {
-    auto finding = ignored({"v1", "ConfigMap", key.ns, key.name, ""}, config_map->meta.annotations, kPausedAnnotation,
-                           "PausedIgnored", "pause rollouts of it");
+    auto finding = ignored({"v1", "ConfigMap", key.ns, key.name, ""}, "annotation", config_map->meta.annotations,
+                           kPausedAnnotation, "PausedIgnored", "pause rollouts of it");
     if (finding) out.push_back(*std::move(finding));
   }
   std::ranges::sort(out, [](const Finding& a, const Finding& b) {

@@ -1,4 +1,4 @@
-// Switches that people have set by annotation to a value that means nothing. Pure functions.
+// Switches that people have set, by annotation or label, to a value that means nothing. Pure functions.
 #pragma once
 
 #include <optional>

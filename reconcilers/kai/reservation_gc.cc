@@ -293,7 +293,7 @@ class Collector {
     if (pod.meta.annotations.get(kDoNotDisruptAnnotation) == "true")
       return fmt::format("it carries {}=true", kDoNotDisruptAnnotation);
     const Node* node = world_.nodes.find(pod.node_name.view());
-    if (node && node->meta.annotations.get(kHoldAnnotation) == "true") {
+    if (node && is_held(*node)) {
       return fmt::format("node {} carries {}=true", node->meta.name, kHoldAnnotation);
     }
     return {};

@@ -49,7 +49,7 @@ inline constexpr std::string_view kAdoptAnnotation = "gpusharing.dev/adopt-drift
 // On a SharingRollout of an inline profile, "true": its nodes go back to what was verified before (`rollout undo`).
 inline constexpr std::string_view kUndoAnnotation = "gpusharing.dev/undo";
 // Inputs by people: "true" on a Node keeps us off it; "true" on a ConfigMap starts no node; the GPUs of a node as JSON.
-inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
+inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";  // On a Node as a label, too: is_held().
 inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";
 inline constexpr std::string_view kDevicesAnnotation = "gpusharing.dev/devices";
 inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-not-disrupt";

@@ -24,7 +24,7 @@ NodeAssessment Assessor::run() {
   facts_ = facts_of(node_, recorded_gpus());
   out_.product = Interned(facts_.product);
   out_.ready = node_.ready;
-  out_.held = node_.meta.annotations.get(kHoldAnnotation) == "true";
+  out_.held = is_held(node_);
   out_.gfd = gfd_ != nullptr;
   out_.gfd_elsewhere = !out_.gfd && find_stray(context_.strays, Component::gfd, node_) != nullptr;
   out_.flight = read_flight(node_);

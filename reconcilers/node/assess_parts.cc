@@ -241,7 +241,7 @@ std::string_view foreign_holder(const Node& node, const OperandSet& set) {
 }
 
 bool cordon_is_relied_on(const Node& node, const OperandSet& set) {
-  return node.meta.annotations.get(kHoldAnnotation) == "true" || !foreign_holder(node, set).empty();
+  return is_held(node) || !foreign_holder(node, set).empty();
 }
 
 std::optional<std::string_view> label_writer(const Node& node, std::string_view label) {

@@ -32,7 +32,7 @@ class Left {
 
   // Why nothing can be taken off yet, whatever time passes; empty: nothing is in the way.
   [[nodiscard]] std::string obstacle() const {
-    if (node_.meta.annotations.get(kHoldAnnotation) == "true") return fmt::format("{} is set", kHoldAnnotation);
+    if (is_held(node_)) return fmt::format("{} is set", kHoldAnnotation);
     const OperandSet none;
     if (const auto holder = foreign_holder(node_, a_ == nullptr ? none : set()); !holder.empty()) {
       return holder == kDriverUpgrade ? "a driver upgrade is under way" : "the MIG manager is changing the node";

@@ -115,7 +115,7 @@ class Leaving {
     if (node.meta.annotations.get(kCordonedAnnotation) != "true" || !node.unschedulable) return;
     const NodeAssessment* a = index_.assessment(node.meta.name);
     std::string holder(foreign_holder(node, a == nullptr ? OperandSet() : index_.operand_sets()[a->set]));
-    if (node.meta.annotations.get(kHoldAnnotation) == "true") holder = kHoldAnnotation;
+    if (is_held(node)) holder = kHoldAnnotation;
     if (!holder.empty()) {
       out.kept.push_back(
           fmt::format("node {} stays cordoned: {} relies on it; uncordon it afterwards", node.meta.name, holder));
