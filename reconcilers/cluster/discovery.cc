@@ -81,6 +81,7 @@ std::string PluginVersion::to_string() const {
 
 const Operand* OperandSet::find(Component component, const Node& node) const {
   const Operand* paused = nullptr;
+  const Operand* tainted = nullptr;
   for (const Operand& operand : operands) {
     if (operand.component != component) continue;
     switch (selects(operand, node, component == Component::mps)) {
@@ -89,11 +90,14 @@ const Operand* OperandSet::find(Component component, const Node& node) const {
       case Selects::paused:
         paused = &operand;
         break;
+      case Selects::tainted:
+        tainted = &operand;
+        break;
       case Selects::no:
         break;
     }
   }
-  return paused;
+  return paused != nullptr ? paused : tainted;
 }
 
 const Operand* OperandSet::by_uid(std::string_view daemonset_uid) const {

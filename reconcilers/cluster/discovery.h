@@ -93,7 +93,8 @@ struct OperandSet {
   // "namespace/configmap".
   [[nodiscard]] std::string id() const { return ns + "/" + config_map; }
   [[nodiscard]] ObjectKey config_map_key() const { return {ns, config_map}; }
-  // The operand of that component that selects the node, or nullptr.
+  // The operand of that component that selects the node, or nullptr. One that a taint keeps from making new pods there
+  // (Selects::tainted) where no other one does: whether its pod still runs has to be asked.
   [[nodiscard]] const Operand* find(Component component, const Node& node) const;
   [[nodiscard]] const Operand* by_uid(std::string_view daemonset_uid) const;
   friend bool operator==(const OperandSet&, const OperandSet&) = default;
@@ -115,11 +116,18 @@ struct Discovery {
 
 // How well a DaemonSet's template selects a node: nodeSelector, required node affinity, NoSchedule and NoExecute
 // taints (with the tolerations every DaemonSet pod has). `paused` when only a deploy label says "paused-for-…": the
-// pods are supposed to be gone until the driver manager or the MIG manager restores it.
-enum class Selects { no, yes, paused };
+// pods are supposed to be gone until the driver manager or the MIG manager restores it. `tainted`: it would, but for a
+// taint: pods that run there go on (NoSchedule), and one that is deleted does not come back.
+enum class Selects { no, tainted, yes, paused };
 // `ignore_mps_capable`: the label nvidia.com/mps.capable follows the profile, so it does not decide whether a node
 // belongs to an MPS DaemonSet.
 [[nodiscard]] Selects selects(const Operand& operand, const Node& node, bool ignore_mps_capable);
+
+// The first taint of the node that keeps the operand's pods off, or nullptr.
+[[nodiscard]] const Taint* untolerated(const Operand& operand, const Node& node);
+
+// "maintenance=true:NoSchedule", as kubectl writes it.
+[[nodiscard]] std::string to_string(const Taint& taint);
 
 // The first of Discovery::strays of that component that selects the node, or nullptr.
 [[nodiscard]] const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node);

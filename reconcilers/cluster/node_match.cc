@@ -86,10 +86,18 @@ Selects selects(const Operand& operand, const Node& node, bool ignore_mps_capabl
     result = Selects::paused;
   }
   if (!affinity_matches(operand, node)) return Selects::no;
-  if (!std::ranges::all_of(node.taints, [&](const Taint& taint) { return tolerated(taint, operand); })) {
-    return Selects::no;
-  }
-  return result;
+  return untolerated(operand, node) != nullptr ? Selects::tainted : result;
+}
+
+const Taint* untolerated(const Operand& operand, const Node& node) {
+  const auto found = std::ranges::find_if(node.taints, [&](const Taint& taint) { return !tolerated(taint, operand); });
+  return found == node.taints.end() ? nullptr : &*found;
+}
+
+std::string to_string(const Taint& taint) {
+  std::string out(taint.key.view());
+  if (!taint.value.empty()) out.append("=").append(taint.value.view());
+  return out.append(":").append(taint.effect.view());
 }
 
 }  // namespace gso

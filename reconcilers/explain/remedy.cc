@@ -98,6 +98,12 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   const std::string_view reason = a->held ? kHeld : a->situation == Situation::blocked ? a->reason : std::string_view();
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.mend_invalid();
+  if (reason == kTaintNotTolerated) {
+    const Operand* plugin = index.set_of(*a).find(Component::plugin, node);
+    const Taint* taint = plugin == nullptr ? nullptr : untolerated(*plugin, node);
+    if (taint == nullptr) return fmt::format("kubectl describe node {}", node.meta.name);
+    return fmt::format("kubectl taint node {} {}:{}-", node.meta.name, taint->key.view(), taint->effect.view());
+  }
   if (reason == kHeld) {
     const bool labelled = hold_of(node).starts_with("label");
     return fmt::format("kubectl {} node {} {}-", labelled ? "label" : "annotate", node.meta.name, kHoldAnnotation);

@@ -100,6 +100,7 @@ inline constexpr std::string_view kOutsideWindow = "OutsideWindow";
 inline constexpr std::string_view kHeld = "Held";
 inline constexpr std::string_view kConfigInvalid = "ConfigInvalid";
 inline constexpr std::string_view kProviderUnsupported = "ProviderUnsupported";
+inline constexpr std::string_view kTaintNotTolerated = "TaintNotTolerated";
 
 // --- Reasons of actions, Events, findings and conditions.
 // Why a policy's changes wait where it only looks, and the Event that says which ones.

@@ -11,13 +11,39 @@
 
 namespace gso {
 
+namespace {
+
+// The operand of that component on the node, as OperandSet::find, where its pods are or may come.
+const Operand* operand_on(const OperandSet& set, Component component, const Node& node,
+                          const std::vector<const Pod*>& pods) {
+  const Operand* found = set.find(component, node);
+  if (found == nullptr || selects(*found, node, component == Component::mps) != Selects::tainted) return found;
+  const bool runs = std::ranges::any_of(pods, [&](const Pod* pod) {
+    const auto* owner = pod->meta.controller();
+    return owner != nullptr && owner->uid.view() == found->uid && pod->phase != "Succeeded" && pod->phase != "Failed";
+  });
+  return runs ? found : nullptr;
+}
+
+}  // namespace
+
 Assessor::Assessor(const AssessContext& context, const Node& node, const OperandSet& set, std::size_t index,
                    const std::vector<const Pod*>& operand_pods)
     : context_(context), node_(node), set_(set), pods_(sort_pods(set, operand_pods)) {
   out_.set = index;
-  plugin_ = set.find(Component::plugin, node);
-  gfd_ = set.find(Component::gfd, node);
-  mps_ = set.find(Component::mps, node);
+  plugin_ = operand_on(set, Component::plugin, node, operand_pods);
+  gfd_ = operand_on(set, Component::gfd, node, operand_pods);
+  mps_ = operand_on(set, Component::mps, node, operand_pods);
+}
+
+void Assessor::find_taint() {
+  for (const Operand* operand : {plugin_, gfd_, mps_}) {
+    const Taint* taint = operand == nullptr ? nullptr : untolerated(*operand, node_);
+    if (taint == nullptr) continue;
+    out_.taint = Interned(
+        fmt::format("{}, which DaemonSet {} does not tolerate", to_string(*taint), k8s::to_string(operand->key)));
+    return;
+  }
 }
 
 NodeAssessment Assessor::run() {
@@ -28,6 +54,7 @@ NodeAssessment Assessor::run() {
   out_.gfd = gfd_ != nullptr;
   out_.gfd_elsewhere = !out_.gfd && find_stray(context_.strays, Component::gfd, node_) != nullptr;
   out_.flight = read_flight(node_);
+  find_taint();
   policy_ = governing_policy(context_.policies, node_);
   out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
   find_losers();
@@ -230,7 +257,7 @@ std::optional<NodeAssessment> assess_node(const AssessContext& context, const No
   if (!has_gpus(node)) return std::nullopt;
   for (std::size_t i = 0; i < context.sets.size(); ++i) {
     const OperandSet& set = context.sets[i];
-    if (set.find(Component::plugin, node) == nullptr) continue;
+    if (operand_on(set, Component::plugin, node, operand_pods) == nullptr) continue;
     return Assessor(context, node, set, i, operand_pods).run();
   }
   return std::nullopt;

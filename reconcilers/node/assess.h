@@ -115,8 +115,11 @@ struct NodeAssessment {
   Interned target;       // Its revision; empty when nothing resolves.
   Interned profile_ref;  // "<configmap>/<key>" of the target.
   Interned product;
-  Interned label_by;                                   // The policy that wrote the node's label; empty: it is not ours.
-  ProfilePtr profile;                                  // Target; null when nothing resolves.
+  // "maintenance=true:NoSchedule, which DaemonSet a/b does not tolerate": a pod that is deleted there does not come
+  // back.
+  Interned taint;
+  Interned label_by;       // The policy that wrote the node's label; empty: it is not ours.
+  ProfilePtr profile;      // Target; null when nothing resolves.
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.
   Loaded loaded;
   Verification verified;                 // Against the target.

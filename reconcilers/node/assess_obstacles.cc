@@ -37,8 +37,21 @@ void Assessor::find_obstacle() {
   find_own_obstacle();
 }
 
+// Nothing is restarted where it could not come back. A node that has loaded its profile by itself is recorded.
+std::string Assessor::taint_obstacle() const {
+  const bool needs_nothing = out_.situation == Situation::to_record && out_.matches;
+  if (out_.taint.empty() || needs_nothing) return {};
+  return fmt::format(
+      "the node has the taint {}: a pod that is deleted there would not come back. Remove the taint, or add a "
+      "toleration "
+      "to the DaemonSet{}",
+      out_.taint.view(),
+      set_.provider == Provider::gpu_operator ? " (spec.daemonsets.tolerations of the ClusterPolicy)" : "");
+}
+
 // What would be in the way even if nobody else were at work on the node.
 void Assessor::find_own_obstacle() {
+  if (std::string why = taint_obstacle(); !why.empty()) return block(kTaintNotTolerated, std::move(why), true);
   if (out_.label && label_is_foreign() && !policy_->takeover) {
     return block(
         kLabelOwnedByOther,

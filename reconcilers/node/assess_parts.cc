@@ -230,7 +230,7 @@ std::string_view foreign_holder(const Node& node, const OperandSet& set) {
   const auto mig = node.meta.labels.get(kMigConfigState).value_or("");
   if (mig == "pending" || mig == "rebooting") return kMigChange;
   for (const Operand& operand : set.operands) {
-    if (selects(operand, node, true) != Selects::paused) continue;
+    if (selects(operand, node, true) == Selects::no) continue;
     for (const auto& [key, value] : operand.node_selector) {
       const auto actual = node.meta.labels.get(key).value_or("");
       if (actual.starts_with("paused-for-mig")) return kMigChange;

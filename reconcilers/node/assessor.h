@@ -20,6 +20,7 @@ class Assessor {
 
  private:
   void finish();
+  void find_taint();
   [[nodiscard]] std::int64_t recorded_gpus() const;
 
   // --- What the node should run.
@@ -76,6 +77,7 @@ class Assessor {
   void find_own_obstacle();
   [[nodiscard]] std::string mig_obstacle() const;
   [[nodiscard]] std::string kai_obstacle() const;
+  [[nodiscard]] std::string taint_obstacle() const;
   [[nodiscard]] std::string mps_capable_obstacle() const;
   [[nodiscard]] std::string mps_label_obstacle() const;
   void find_pinned_break();

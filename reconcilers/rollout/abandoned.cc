@@ -39,7 +39,7 @@ class Left {
     }
     const auto& unsynced = pass_.s.world.unsynced_namespaces;
     if (a_ == nullptr ? !unsynced.empty() : unsynced.contains(set().ns)) return "not all of its pods can be read";
-    // A taint keeps new pods off the node: when it goes, the change goes on.
+    // The DaemonSet may select the node again before that pod is gone: then the change goes on.
     const Pod* plugin = a_ == nullptr ? plugin_pod() : nullptr;
     return plugin == nullptr ? "" : fmt::format("its pod {} is still there", plugin->meta.name);
   }

@@ -80,6 +80,7 @@ class Healer {
 
   [[nodiscard]] bool may_be_healed(const Node& node, const NodeAssessment& a) {
     const OperandSet& set = pass_.index.set_of(a);
+    if (!a.taint.empty()) return false;  // The new pod would not come.
     if (!node.ready || a.held || !pass_.plannable(a) || !foreign_holder(node, set).empty()) return false;
     if (!a.profile || !a.profile->valid || a.situation == Situation::blocked) return false;  // S5
     if (pass_.s.settings.mode_of(pass_.index.policy(pass_.s.world, a.policy.view())) == PolicyMode::observe)

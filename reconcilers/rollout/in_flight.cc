@@ -43,11 +43,12 @@ class FlightPlan {
       return;
     }
     if (!same_target_ && !touched()) return back_out("Superseded", "the profile changed before any pod was restarted");
+    if (stopped_by_taint()) return;
     if (!same_target_ && anything_listed_left()) return retarget();
     if (before_first_pods()) return;
     const std::string verifying = verifying_condition(node(), flight_.target, print_replace(flight_.replace));
     const bool expired = pass_.held_for(verifying, rollout_.verify_timeout);
-    if (is_superseded()) return retarget();
+    if (is_superseded() && a_.taint.empty()) return retarget();
     if (any_left(first_components(a_, transition_))) {
       // Terminating: they take the grace period that they need.
       if (expired) fail("pods of the first step are still terminating");
@@ -64,13 +65,27 @@ class FlightPlan {
       return;
     }
     if (expired) return give_up();
-    if (reloads_by_itself() && pass_.held_for(reloading_condition(node(), flight_), kReloadGrace)) {
+    if (reloads_by_itself() && a_.taint.empty() && pass_.held_for(reloading_condition(node(), flight_), kReloadGrace)) {
       heal_reload();
     }
   }
 
  private:
   [[nodiscard]] const std::string& node() const { return node_.meta.name; }
+
+  // A pod that is deleted now would not come back: what is left of the change waits for the taint to go, or is taken
+  // back where nothing of it has happened.
+  bool stopped_by_taint() {
+    if (a_.taint.empty() || !(anything_listed_left() || a_.label)) return false;
+    const std::string message = fmt::format("the node has the taint {}", a_.taint.view());
+    if (!touched()) {
+      back_out(kTaintNotTolerated, message);
+    } else {
+      pass_.finding(Severity::error, node_ref(node()), kTaintNotTolerated,
+                    message + ": no further pod is deleted until the taint is removed or tolerated");
+    }
+    return true;
+  }
 
   // The node was lost while its MPS daemon was to end: how that ended is not known (a killed one is told apart,
   // killed_daemons.h).
@@ -289,7 +304,7 @@ class FlightPlan {
     const bool is_back = node_.ready && all_replaced() && a_.pods_ready;
     if (is_back && shown.shortfall) return finish("VerifiedDegraded");
     // The content was changed and changed back meanwhile: these pods have loaded what stood there between.
-    if (all_replaced() && same_target_ && !shown.ok &&
+    if (all_replaced() && same_target_ && !shown.ok && a_.taint.empty() &&
         turned_.have_loaded_older_content(pass_.since(unchanged_condition(node(), flight_.target))))
       return replace_again();
     if (is_back && shown.surplus && a_.measured_gpus > 0) return finish("Verified");

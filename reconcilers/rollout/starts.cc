@@ -78,7 +78,7 @@ class Starter {
     // case.
     for (const std::string& name : pass_.index.drifting) {
       const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr) continue;
+      if (a == nullptr || !a->taint.empty()) continue;  // What is restarted there does not come back.
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
       if (pass_.held_for(fmt::format("drifting/{}/{}", name, a->target.view()), patience))
         reloads_[unit_of(*a)].insert(name);

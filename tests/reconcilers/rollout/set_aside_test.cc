@@ -30,6 +30,25 @@ std::unique_ptr<FleetModel> fleet_of(int nodes, const char* profile) {
   return fleet;
 }
 
+const std::vector<Taint> kNoSchedule = {
+    {k8s::Interned("maintenance"), k8s::Interned("true"), k8s::Interned("NoSchedule")}};
+
+std::vector<std::string> messages(const Plan& plan, std::string_view reason) {
+  std::vector<std::string> out;
+  for (const Finding& finding : plan.findings) {
+    if (finding.reason == reason) out.push_back(finding.object.name + ": " + finding.message);
+  }
+  return out;
+}
+
+std::set<std::string> deleted(const Plan& plan) {
+  std::set<std::string> out;
+  for (const PlannedAction& planned : plan.actions) {
+    if (const auto* pod = std::get_if<DeletePod>(&planned.action)) out.insert(pod->pod.name.substr(0, 3));
+  }
+  return out;
+}
+
 TEST(SetAside, AHoldCountsAsAnnotationAndAsLabel) {
   const std::string key(kHoldAnnotation);
   for (const bool by_label : {false, true}) {
@@ -50,6 +69,76 @@ TEST(SetAside, AHoldCountsAsAnnotationAndAsLabel) {
     hold("yes");
     EXPECT_FALSE(is_held(fleet->node("n01"))) << "only the value true holds";
   }
+}
+
+TEST(SetAside, ATaintedNodeIsCountedAndBlockedByNameAndGoesOnWithoutTheTaint) {
+  const auto fleet = fleet_of(10, "ts-4");
+  for (const char* name : {"n01", "n02", "n03"}) fleet->taint(name, kNoSchedule);
+  fleet->edit("any", "ts-8");
+  EXPECT_TRUE(fleet->settle());
+  for (const char* name : {"n01", "n02", "n03"}) EXPECT_EQ(fleet->restarts(name, "plugin"), 0) << name;
+  EXPECT_EQ(fleet->restarts("n04", "plugin"), 1);
+  EXPECT_EQ(fleet->label_of("n01", std::string(kStateLabel)), "Blocked");
+  EXPECT_THAT(fleet->annotation_of("n01", kMessageAnnotation),
+              AllOf(HasSubstr("maintenance=true:NoSchedule"),
+                    HasSubstr("DaemonSet gpu-operator/nvidia-device-plugin-daemonset does not tolerate"),
+                    HasSubstr("spec.daemonsets.tolerations")));
+  const Json status = Json::parse(fleet->policy_status("default"));
+  EXPECT_EQ(status["nodes"]["total"], 10);
+  EXPECT_EQ(status["nodes"]["blocked"], 3);
+  EXPECT_EQ(status["blocked"][0]["reason"], kTaintNotTolerated);
+  EXPECT_EQ(status["conditions"][0]["status"], "False") << status["conditions"][0];
+  for (const char* name : {"n01", "n02", "n03"}) fleet->taint(name, {});
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->restarts("n01", "plugin"), 1);
+  EXPECT_EQ(fleet->label_of("n01", std::string(kStateLabel)), "");
+}
+
+TEST(SetAside, ATaintedNodeThatNeedsNothingIsUpToDate) {
+  const auto fleet = fleet_of(2, "ts-4");
+  fleet->taint("n01", kNoSchedule);
+  EXPECT_TRUE(fleet->settle());
+  const Json status = Json::parse(fleet->policy_status("default"));
+  EXPECT_EQ(status["nodes"]["upToDate"], 2);
+  EXPECT_EQ(fleet->patches("n01"), 0);
+}
+
+TEST(SetAside, ATaintedNodeThatDriftsIsNotRestarted) {
+  const auto fleet = fleet_of(2, "ts-4");
+  fleet->taint("n01", kNoSchedule);
+  fleet->label("n01", std::string(kGpuReplicas), "7");
+  fleet->stick_labels("n01", true);
+  for (int i = 0; i < 1000; ++i) ASSERT_THAT(deleted(fleet->tick()), IsEmpty()) << i;
+}
+
+TEST(SetAside, ANodeThatIsTaintedWhileItDrainsIsGivenBackUntouched) {
+  const auto fleet = fleet_of(1, "mps-4");
+  fleet->use("n01", "job", "nvidia.com/gpu", 1);
+  fleet->edit("any", "mps-8");
+  for (int i = 0; i < 30; ++i) fleet->tick();
+  ASSERT_TRUE(fleet->node("n01").unschedulable) << "it waits for the job";
+  fleet->taint("n01", kNoSchedule);
+  fleet->release("n01");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+  EXPECT_EQ(fleet->restarts("n01", "mps"), 0);
+  EXPECT_EQ(fleet->label_of("n01", std::string(kStateLabel)), "Blocked");
+}
+
+TEST(SetAside, ANodeThatIsTaintedHalfWayLosesNoFurtherPod) {
+  const auto fleet = fleet_of(1, "mps-4");
+  fleet->edit("any", "mps-8");
+  std::set<std::string> first;
+  for (int i = 0; i < 60 && first.empty(); ++i) first = deleted(fleet->tick());
+  ASSERT_EQ(first, (std::set<std::string>{"gfd", "mps"}));
+  fleet->taint("n01", kNoSchedule);
+  for (int i = 0; i < 900; ++i) ASSERT_THAT(deleted(fleet->tick()), IsEmpty()) << i;
+  EXPECT_THAT(messages(fleet->plan(), kTaintNotTolerated),
+              testing::ElementsAre(HasSubstr("no further pod is deleted until the taint is removed")));
+  fleet->taint("n01", {});
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->restarts("n01", "plugin"), 1);
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
 }
 
 }  // namespace

@@ -1,0 +1,130 @@
+// Which device plugin governs a node, and what is said of plugins that the operator does not manage.
+#include "reconcilers/cluster/discovery.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
+
+namespace gso {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+enum class Profiles { none, managed, own_file };
+
+// A device plugin for every node. `release`: empty for a static manifest, "operator" for the GPU Operator's.
+std::string plugin(const std::string& ns, const std::string& name, const std::string& release, Profiles profiles) {
+  const std::string owner =
+      release == "operator"
+          ? ", ownerReferences: [{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: cluster-policy, uid: p, "
+            "controller: true}]"
+      : release.empty() ? ""
+                        : fmt::format(", labels: {{app.kubernetes.io/instance: {}}}", release);
+  const std::string sidecar =
+      profiles != Profiles::managed
+          ? ""
+          : "      - {name: config-manager, image: x, env: [{name: DEFAULT_CONFIG, value: any}, {name: "
+            "CONFIG_FILE_SRCDIR, "
+            "value: /available-configs}], volumeMounts: [{name: config, mountPath: /available-configs}]}\n";
+  const std::string file = profiles == Profiles::own_file
+                               ? ", args: [\"--config-file=/etc/plugin/config.yaml\"], volumeMounts: [{name: config, "
+                                 "mountPath: /etc/plugin}]"
+                               : "";
+  return fmt::format(R"(---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: {1}, namespace: {0}, uid: "uid-{0}-{1}"{2}}}
+spec:
+  selector: {{matchLabels: {{app: {1}}}}}
+  template:
+    metadata: {{labels: {{app: {1}}}}}
+    spec:
+      containers:
+      - {{name: nvidia-device-plugin-ctr, image: "nvcr.io/nvidia/k8s-device-plugin:v0.17.1"{3}}}
+{4}      volumes: [{{name: config, configMap: {{name: profiles}}}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: profiles, namespace: {0}, managedFields: []}}
+data: {{any: "version: v1"}}
+)",
+                     ns, name, owner, file, sidecar);
+}
+
+constexpr const char* kNode = R"(---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, uid: n1, labels: {nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2"}}
+spec: {taints: [{key: maintenance, value: "true", effect: EFFECT}]}
+status: {capacity: {nvidia.com/gpu: "2"}, allocatable: {nvidia.com/gpu: "2"}, conditions: [{type: Ready, status: "True"}]}
+)";
+
+class Planned {
+ public:
+  // `taint`: the effect of a taint that the plugins do not tolerate.
+  explicit Planned(const std::string& manifests, const std::string& taint = "PreferNoSchedule") {
+    const WallTime now = *k8s::parse_rfc3339("2026-01-03T00:00:00Z");
+    std::string node = kNode;
+    node.replace(node.find("EFFECT"), 6, taint);
+    auto loaded = load_manifests({{"cluster.yaml", manifests + node}}, now);
+    EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : loaded.error().message);
+    loaded_ = std::make_unique<LoadedManifests>(*std::move(loaded));
+    index_.note_everything_changed();
+    plan_ = plan_fleet({loaded_->world, now, observed_, loaded_->consumers, settings_}, index_);
+  }
+  [[nodiscard]] std::string governed_by() const {
+    const NodeAssessment* a = index_.assessment("n1");
+    return a == nullptr ? "nobody" : index_.operand_sets()[a->set].operands.front().key.ns;
+  }
+  [[nodiscard]] std::vector<std::string> findings(std::string_view reason) const {
+    std::vector<std::string> out;
+    for (const Finding& finding : plan_.findings) {
+      if (finding.reason == reason) out.push_back(finding.object.name + ": " + finding.message);
+    }
+    return out;
+  }
+
+ private:
+  std::unique_ptr<LoadedManifests> loaded_;
+  std::map<std::string, WallTime> observed_;
+  PlannerSettings settings_;
+  FleetIndex index_;
+  Plan plan_;
+};
+
+TEST(Discovery, ATaintedNodeStaysInSightForAsLongAsThePluginsPodRunsThere) {
+  const std::string chart = plugin("bbb", "nvdp", "nvdp", Profiles::managed);
+  const auto pod = [](std::string_view phase) {
+    return fmt::format(R"(---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: nvdp-1
+  namespace: bbb
+  uid: pod-1
+  ownerReferences: [{{apiVersion: apps/v1, kind: DaemonSet, name: nvdp, uid: uid-bbb-nvdp, controller: true}}]
+spec: {{nodeName: n1, containers: [{{name: nvidia-device-plugin-ctr, image: x}}]}}
+status: {{phase: {}, conditions: [{{type: Ready, status: "True"}}]}}
+)",
+                       phase);
+  };
+  for (const char* effect : {"NoSchedule", "NoExecute"}) {
+    EXPECT_EQ(Planned(chart + pod("Running"), effect).governed_by(), "bbb") << effect;
+    EXPECT_EQ(Planned(chart + pod("Failed"), effect).governed_by(), "nobody") << effect;
+    EXPECT_EQ(Planned(chart, effect).governed_by(), "nobody") << effect;
+  }
+  EXPECT_EQ(Planned(chart, "PreferNoSchedule").governed_by(), "bbb");
+}
+
+}  // namespace
+}  // namespace gso
