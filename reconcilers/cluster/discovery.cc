@@ -400,6 +400,9 @@ std::string config_difference(const Operand& operand, const Operand& plugin) {
 std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings) {
   using Kind = WatchScope::Kind;
   std::set<WatchScope> out;
+  std::ranges::stable_sort(out.sets, {}, [](const OperandSet& set) {
+    return std::tuple(set.provider != Provider::gpu_operator, set.config_map.empty(), set.ns);
+  });
   out.insert({Kind::configmaps, settings.operator_namespace, {}, settings.state_config_map});
   for (const OperandSet& set : discover(world).sets) {
     for (const Operand& operand : set.operands) {

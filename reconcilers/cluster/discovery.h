@@ -101,7 +101,9 @@ struct OperandSet {
 };
 
 struct Discovery {
-  std::vector<OperandSet> sets;  // Sorted by namespace, owner, ConfigMap. Each has at least one plugin.
+  // Each has at least one plugin. Where several plugins select a node, the first set governs it: the GPU Operator's
+  // come first, then those with profiles, then by namespace, owner and ConfigMap.
+  std::vector<OperandSet> sets;
   // GFD and MPS DaemonSets that mount a ConfigMap which no plugin beside them mounts, and GFD DaemonSets without any
   // plugin beside them (same namespace and owner).
   std::vector<Operand> strays;

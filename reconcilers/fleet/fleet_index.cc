@@ -107,7 +107,7 @@ void FleetIndex::Impl::reset() {
   setups.clear();
   setups_.clear();
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
-                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases, &ailing}) {
+                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases, &ailing, &contested}) {
     names->clear();
   }
   abandoned.clear();
@@ -249,6 +249,7 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   if (!assessment) return;
   add(name, *assessment, *node);
   if (!assessment->pods_ready && may_be_ailing(pods)) ailing.insert(name);
+  if (!assessment->other_plugins.empty()) contested.insert(name);
   if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
   if (assessment->expectation && !assessment->expectation->dropped_labels.empty() &&
       labels_are_ours(assessment->has_labeller(), context.settings)) {
@@ -378,7 +379,7 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
 
 void FleetIndex::Impl::remove(const std::string& name) {
   for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
-                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases, &ailing}) {
+                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases, &ailing, &contested}) {
     names->erase(name);
   }
   mps_work.erase(name);

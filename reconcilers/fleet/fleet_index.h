@@ -93,11 +93,11 @@ class FleetIndex::Impl {
   std::map<UnitKey, Unit> units;
   std::map<std::string, Sums> policies;  // By policy name.
   Sums cluster;
-  // Active sets, sorted by name. unwritable: a label that is ours to write has no valid value. ailing: with a pod that
-  // may need to be made anew (ailments.h).
+  // Active sets, sorted by name. contested: another device plugin runs there, too. unwritable: a label that is ours to
+  // write has no valid value. ailing: with a pod that may need to be made anew (ailments.h).
   std::map<SetupKey, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen,
-      drifting, breaking, unhealthy, label_work, unwritable, releases, ailing;
+      drifting, breaking, unhealthy, label_work, unwritable, releases, ailing, contested;
   // Nodes that no plugin with profiles serves (any more) and that carry what a change has left there -> whether they
   // count as busy in `cluster`.
   std::map<std::string, bool> abandoned;

@@ -46,6 +46,19 @@ void Assessor::find_taint() {
   }
 }
 
+// Two plugins of one resource: the kubelet serves the devices of the one that registered last.
+void Assessor::find_other_plugins() {
+  std::string names;
+  for (const OperandSet& set : context_.sets) {
+    for (const Operand& operand : set.operands) {
+      if (operand.component != Component::plugin || operand.uid == plugin_->uid) continue;
+      if (selects(operand, node_, false) != Selects::yes) continue;
+      names += (names.empty() ? "" : ", ") + k8s::to_string(operand.key);
+    }
+  }
+  out_.other_plugins = Interned(names);
+}
+
 NodeAssessment Assessor::run() {
   facts_ = facts_of(node_, recorded_gpus());
   out_.product = Interned(facts_.product);
@@ -55,6 +68,7 @@ NodeAssessment Assessor::run() {
   out_.gfd_elsewhere = !out_.gfd && find_stray(context_.strays, Component::gfd, node_) != nullptr;
   out_.flight = read_flight(node_);
   find_taint();
+  find_other_plugins();
   policy_ = governing_policy(context_.policies, node_);
   out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
   find_losers();

@@ -118,6 +118,7 @@ struct NodeAssessment {
   // "maintenance=true:NoSchedule, which DaemonSet a/b does not tolerate": a pod that is deleted there does not come
   // back.
   Interned taint;
+  Interned other_plugins;  // DaemonSets whose device plugin runs here, too: "a/b, c/d". Empty: none.
   Interned label_by;       // The policy that wrote the node's label; empty: it is not ours.
   ProfilePtr profile;      // Target; null when nothing resolves.
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.

@@ -21,6 +21,7 @@ class Assessor {
  private:
   void finish();
   void find_taint();
+  void find_other_plugins();
   [[nodiscard]] std::int64_t recorded_gpus() const;
 
   // --- What the node should run.

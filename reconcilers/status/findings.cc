@@ -61,6 +61,30 @@ void plan_unclean_exits(Pass& pass) {
   }
 }
 
+// Nodes where the kubelet has two plugins of one resource.
+void plan_conflicts(Pass& pass) {
+  constexpr std::size_t kMost = 50;
+  std::size_t shown = 0;
+  for (const std::string& name : pass.index.contested) {
+    const NodeAssessment& a = *pass.index.find(name);
+    const Node* node = pass.s.world.nodes.find(name);
+    const OperandSet& set = pass.index.set_of(a);
+    const Operand* plugin = node == nullptr ? nullptr : set.find(Component::plugin, *node);
+    if (plugin == nullptr) continue;
+    if (++shown > kMost) break;
+    const std::string_view why = set.provider == Provider::gpu_operator ? "the GPU Operator's"
+                                 : set.config_map.empty()               ? "the first by name"
+                                                                        : "the first with profiles";
+    pass.finding(
+        Severity::warning, node_ref(name), kDevicePluginConflict,
+        fmt::format(
+            "the device plugins of DaemonSet {} and of {} run on this node: the kubelet serves the devices of the "
+            "one that registered last. The operator follows {} ({}). Keep the others off the node, by their "
+            "nodeSelector, or delete them",
+            k8s::to_string(plugin->key), a.other_plugins.view(), k8s::to_string(plugin->key), why));
+  }
+}
+
 }  // namespace
 
 void plan_findings(Pass& pass) {
@@ -78,6 +102,7 @@ void plan_findings(Pass& pass) {
     pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, sickness_of(*index.find(name)));
   }
   plan_unclean_exits(pass);
+  plan_conflicts(pass);
   // Before there is a record nothing is blocked; a policy's mistake is one all the same.
   std::set<std::string_view> told;
   for (const std::string& name : index.first_seen) {

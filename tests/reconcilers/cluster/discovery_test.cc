@@ -102,6 +102,18 @@ class Planned {
   Plan plan_;
 };
 
+TEST(Discovery, TheGPUOperatorsPluginGovernsThenOneWithProfilesThenTheFirstByName) {
+  const std::string of_operator =
+      plugin("gpu-operator", "nvidia-device-plugin-daemonset", "operator", Profiles::managed);
+  const std::string bare = plugin("aaa", "static", "", Profiles::none);
+  const std::string chart = plugin("bbb", "nvdp", "nvdp", Profiles::managed);
+  const std::string other = plugin("ccc", "nvdp", "nvdp", Profiles::managed);
+  EXPECT_EQ(Planned(bare + of_operator).governed_by(), "gpu-operator");
+  EXPECT_EQ(Planned(chart + of_operator).governed_by(), "gpu-operator");
+  EXPECT_EQ(Planned(bare + chart).governed_by(), "bbb");
+  EXPECT_EQ(Planned(other + chart).governed_by(), "bbb");
+}
+
 TEST(Discovery, ATaintedNodeStaysInSightForAsLongAsThePluginsPodRunsThere) {
   const std::string chart = plugin("bbb", "nvdp", "nvdp", Profiles::managed);
   const auto pod = [](std::string_view phase) {
@@ -124,6 +136,16 @@ status: {{phase: {}, conditions: [{{type: Ready, status: "True"}}]}}
     EXPECT_EQ(Planned(chart, effect).governed_by(), "nobody") << effect;
   }
   EXPECT_EQ(Planned(chart, "PreferNoSchedule").governed_by(), "bbb");
+}
+
+TEST(Discovery, TwoPluginsOnANodeAreNamed) {
+  const std::string both = plugin("aaa", "static", "", Profiles::none) +
+                           plugin("gpu-operator", "nvidia-device-plugin-daemonset", "operator", Profiles::managed);
+  EXPECT_THAT(
+      Planned(both).findings(kDevicePluginConflict),
+      ElementsAre(AllOf(HasSubstr("n1: "), HasSubstr("aaa/static"),
+                        HasSubstr("follows gpu-operator/nvidia-device-plugin-daemonset (the GPU Operator's)"))));
+  EXPECT_THAT(Planned(plugin("aaa", "static", "", Profiles::managed)).findings(kDevicePluginConflict), IsEmpty());
 }
 
 }  // namespace
