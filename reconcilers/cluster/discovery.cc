@@ -177,6 +177,36 @@ void read_config_manager(const DaemonSet& daemonset, Operand& out) {
   }
 }
 
+// "--flag=x", or "--flag", "x"; one dash does as well as two.
+std::optional<std::string> flag_value(const ContainerSpec& container, std::string_view name) {
+  for (std::size_t i = 0; i < container.command.size(); ++i) {
+    std::string_view word = container.command[i];
+    if (!word.starts_with('-')) continue;
+    word.remove_prefix(word.starts_with("--") ? 2 : 1);
+    if (word == name && i + 1 < container.command.size()) return container.command[i + 1];
+    if (word.starts_with(name) && word.substr(name.size()).starts_with('=')) {
+      return std::string(word.substr(name.size() + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+// A configuration file that lies in a mounted ConfigMap, where no config-manager links it.
+void read_config_file(const DaemonSet& daemonset, const ContainerSpec& main, Operand& out) {
+  if (!out.config_map.empty()) return;
+  const std::string file = flag_value(main, "config-file").value_or(value_of(main.env, "CONFIG_FILE"));
+  if (file.empty()) return;
+  std::size_t longest = 0;
+  for (const auto& [path, volume] : main.volume_mounts) {
+    const bool below =
+        file.starts_with(path) && (file.size() == path.size() || path.ends_with('/') || file[path.size()] == '/');
+    if (!below || path.size() < longest) continue;
+    longest = path.size();
+    out.file_config_map = value_of(daemonset.configmap_volumes, volume);
+  }
+  if (!out.file_config_map.empty()) out.config_file = file;
+}
+
 bool has_mps_root(const ContainerSpec& container) {
   return container.env_elsewhere || !value_of(container.env, "MPS_ROOT").empty() ||
          std::ranges::any_of(container.command,
@@ -272,6 +302,7 @@ std::optional<Operand> operand_of(const DaemonSet& daemonset) {
   out.mps_root = has_mps_root(*main->container);
   out.version = PluginVersion::of_image(main->container->image);
   read_config_manager(daemonset, out);
+  read_config_file(daemonset, *main->container, out);
   return out;
 }
 
@@ -369,6 +400,9 @@ Discovery discover(const World& world) {
       out.sets.push_back(std::move(set));
     }
   }
+  std::ranges::stable_sort(out.sets, {}, [](const OperandSet& set) {
+    return std::tuple(set.provider != Provider::gpu_operator, set.config_map.empty(), set.ns);
+  });
   return out;
 }
 
@@ -400,9 +434,6 @@ std::string config_difference(const Operand& operand, const Operand& plugin) {
 std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings) {
   using Kind = WatchScope::Kind;
   std::set<WatchScope> out;
-  std::ranges::stable_sort(out.sets, {}, [](const OperandSet& set) {
-    return std::tuple(set.provider != Provider::gpu_operator, set.config_map.empty(), set.ns);
-  });
   out.insert({Kind::configmaps, settings.operator_namespace, {}, settings.state_config_map});
   for (const OperandSet& set : discover(world).sets) {
     for (const Operand& operand : set.operands) {

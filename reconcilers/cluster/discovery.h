@@ -53,6 +53,10 @@ struct Operand {
   std::string default_key;
   std::vector<std::string> fallbacks;
   std::string node_label;
+  // Without a config-manager: the ConfigMap that the main container reads by itself (--config-file, CONFIG_FILE), and
+  // that path. Empty: none.
+  std::string file_config_map;
+  std::string config_file;
   // A host path for MPS is set, by MPS_ROOT or --mps-root; true too where that cannot be told from the template.
   bool mps_root = false;
   // Environment that overrides the profile (flags.migStrategy), empty when not set.

@@ -61,6 +61,10 @@ void plan_unclean_exits(Pass& pass) {
   }
 }
 
+ObjectRef daemonset_ref(const ObjectKey& key) {
+  return {"apps/v1", "DaemonSet", key.ns, key.name, ""};
+}
+
 // Nodes where the kubelet has two plugins of one resource.
 void plan_conflicts(Pass& pass) {
   constexpr std::size_t kMost = 50;
@@ -85,6 +89,27 @@ void plan_conflicts(Pass& pass) {
   }
 }
 
+void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKey>& told) {
+  if (operand.file_config_map.empty() || !told.insert(operand.key).second) return;
+  pass.finding(
+      Severity::warning, daemonset_ref(operand.key), kConfigNotManaged,
+      fmt::format(
+          "its main container reads {} of ConfigMap {}/{} by itself (--config-file or CONFIG_FILE), without a "
+          "config-manager sidecar: which nodes an edit concerns cannot be told, so edits are not rolled out and "
+          "take effect when its pods restart. To have them rolled out, name the ConfigMap in "
+          "devicePlugin.config of the ClusterPolicy, or in config.name of the device plugin's chart",
+          operand.config_file, operand.key.ns, operand.file_config_map));
+}
+
+// What is wrong with DaemonSets, whatever nodes they select.
+void plan_daemonset_findings(Pass& pass) {
+  std::set<ObjectKey> told;
+  for (const OperandSet& set : pass.index.discovery.sets) {
+    for (const Operand& operand : set.operands) plan_unmanaged_config(pass, operand, told);
+  }
+  for (const Operand& stray : pass.index.discovery.strays) plan_unmanaged_config(pass, stray, told);
+}
+
 }  // namespace
 
 void plan_findings(Pass& pass) {
@@ -103,6 +128,7 @@ void plan_findings(Pass& pass) {
   }
   plan_unclean_exits(pass);
   plan_conflicts(pass);
+  plan_daemonset_findings(pass);
   // Before there is a record nothing is blocked; a policy's mistake is one all the same.
   std::set<std::string_view> told;
   for (const std::string& name : index.first_seen) {

@@ -148,5 +148,13 @@ TEST(Discovery, TwoPluginsOnANodeAreNamed) {
   EXPECT_THAT(Planned(plugin("aaa", "static", "", Profiles::managed)).findings(kDevicePluginConflict), IsEmpty());
 }
 
+TEST(Discovery, APluginThatReadsItsOwnFileIsNamedAsNotManaged) {
+  EXPECT_THAT(Planned(plugin("kube-system", "static", "", Profiles::own_file)).findings(kConfigNotManaged),
+              ElementsAre(AllOf(HasSubstr("static: "), HasSubstr("/etc/plugin/config.yaml"),
+                                HasSubstr("ConfigMap kube-system/profiles"), HasSubstr("not rolled out"))));
+  EXPECT_THAT(Planned(plugin("kube-system", "static", "", Profiles::none)).findings(kConfigNotManaged), IsEmpty());
+  EXPECT_THAT(Planned(plugin("kube-system", "nvdp", "nvdp", Profiles::managed)).findings(kConfigNotManaged), IsEmpty());
+}
+
 }  // namespace
 }  // namespace gso
