@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/ailments.h"
@@ -248,8 +249,8 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   if (!assessment || assessment->situation == Situation::unmanaged) note_abandoned(*node);
   if (!assessment) return;
   add(name, *assessment, *node);
-  if (!assessment->pods_ready && may_be_ailing(pods)) ailing.insert(name);
   if (!assessment->other_plugins.empty()) contested.insert(name);
+  if (!assessment->pods_ready && may_be_ailing(pods)) ailing.insert(name);
   if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
   if (assessment->expectation && !assessment->expectation->dropped_labels.empty() &&
       labels_are_ours(assessment->has_labeller(), context.settings)) {
@@ -368,9 +369,10 @@ void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Nod
       break;
   }
   if (a.flight && a.flight->failed) unit.failed.insert(name);
-  const bool says_blocked =
-      node.meta.labels.get(kStateLabel) == kStateBlocked && node.meta.annotations.get(kMessageAnnotation) == a.message;
-  if (a.situation == Situation::blocked && a.write_blocked && !says_blocked) written_blocked.insert(name);
+  const auto says_blocked = [&] {
+    return node.meta.labels.get(kStateLabel) == kStateBlocked && has_message(node, a.message);
+  };
+  if (a.situation == Situation::blocked && a.write_blocked && !says_blocked()) written_blocked.insert(name);
   if (share.unwell) drifting.insert(name);
   if (a.situation == Situation::current && is_sick(a) && a.ready && !a.held) unhealthy.insert(name);
   if (!a.would_break.empty()) breaking.insert(name);

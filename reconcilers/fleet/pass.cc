@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -276,6 +277,14 @@ PatchNode patch_out(const Pass& pass, const Node& node, const NodeAssessment& a)
   // Where somebody relies on the cordon it stays, remembered as ours, until nobody does.
   return take_off(node, {.blocked = a.situation == Situation::blocked && a.write_blocked,
                          .cordon = cordon_is_relied_on(node, pass.index.set_of(a))});
+}
+
+void set_message(PatchNode& patch, std::string_view message) {
+  patch.set_annotations[std::string(kMessageAnnotation)] = cut_message(message);
+}
+
+bool has_message(const Node& node, std::string_view message) {
+  return node.meta.annotations.get(kMessageAnnotation) == cut_message(message);
 }
 
 void record_on(PatchNode& patch, const Node& node, const NodeAssessment& a, const std::string& revision) {

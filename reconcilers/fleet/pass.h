@@ -103,6 +103,9 @@ struct Kept {
   bool cordon = false;
 };
 [[nodiscard]] PatchNode take_off(const Node& node, Kept kept);
+// Says on the node why it is Blocked or Failed, no longer than a message may be; and whether it says so already.
+void set_message(PatchNode& patch, std::string_view message);
+[[nodiscard]] bool has_message(const Node& node, std::string_view message);
 void record_on(PatchNode& patch, const Node& node, const NodeAssessment& assessment, const std::string& revision);
 // Devices that GFD's label does not tell (two models, or no GFD), where the plugin's capacity proves them; else 0.
 [[nodiscard]] std::int64_t gpus_to_remember(const Node& node, const NodeAssessment& assessment);

@@ -1,11 +1,11 @@
 // What a node should run: its policy, label and key, and the profile that they lead to.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <utility>
 
 #include "reconcilers/cluster/overrides.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"
 
 namespace gso {
@@ -110,11 +110,11 @@ void Assessor::resolve_target() {
 }
 
 std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map) {
-  std::vector<std::string_view> keys;
+  std::vector<std::string> keys;
   for (const auto& [key, text] : config_map.data) keys.push_back(key);
   return fmt::format(
       "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have; it has {}",
-      policy.meta.name, *policy.config_map_key, id, fmt::join(keys, ", "));
+      policy.meta.name, *policy.config_map_key, id, first_names(keys));
 }
 
 // The policy names a key that the ConfigMap does not have. Until it does, the node stays with what it has.

@@ -74,7 +74,7 @@ std::string canary_unwell(const Pass& pass, const UnitKey& key, const Unit& unit
 
 // What onFailure: Rollback can do for a profile that is not ours: say what was verified last.
 std::string last_verified_text(const Index& index, const UnitKey& key, const SharingPolicy& policy) {
-  constexpr std::size_t kMost = 2048;
+  constexpr std::size_t kMost = 512;  // The whole message must fit into a condition (message_text.h).
   const bool owned = policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
   if (policy.rollout.on_failure != OnFailure::rollback || owned || !index.record) return {};
   auto verified = index.record->verified.find(key.set + "/" + key.key);

@@ -325,7 +325,7 @@ class FlightPlan {
                  : flight_.target;
     const std::string message =
         fmt::format("{} did not verify within {}: {}", what, k8s::format_go_duration(rollout_.verify_timeout), why);
-    patch.set_annotations[std::string(kMessageAnnotation)] = message;
+    set_message(patch, message);
     remove_guards(patch, node_);  // An autoscaler may take it away, failed as it is.
     const auto retry = pass_.index.policy(pass_.s.world, a_.policy.view()).meta.annotations.get(kRetryAnnotation);
     if (retry) patch.set_annotations[std::string(kRetryAnnotation)] = *retry;

@@ -70,7 +70,7 @@ void plan_node_states(Pass& pass) {
     // What failed before has been replaced by something that cannot be: nothing of it is under way any more.
     PatchNode patch = patch_out(pass, *node, *a);
     if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
-    patch.set_annotations[std::string(kMessageAnnotation)] = a->message;
+    set_message(patch, a->message);
     pass.add(std::move(patch), a->reason, a->message, false, name);
     pass.event(node_ref(name), true, a->reason, "Block", a->message);
   }

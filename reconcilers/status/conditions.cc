@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -58,7 +59,7 @@ Json condition_list(const std::vector<StatusCondition>& conditions, std::string_
     Json entry = {{"type", condition.type},
                   {"status", status},
                   {"reason", condition.reason},
-                  {"message", condition.message},
+                  {"message", cut_message(condition.message)},
                   {"lastTransitionTime", since}};
     if (generation > 0) entry["observedGeneration"] = generation;
     out.push_back(std::move(entry));

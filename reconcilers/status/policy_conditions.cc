@@ -5,15 +5,13 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/status/policy_sum.h"
 
 namespace gso {
 
 std::string join_names(const std::vector<std::string>& names) {
-  std::string out;
-  for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) out += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
-  return out;
+  return first_names(names);
 }
 
 StatusCondition config_valid_of(const PolicySum& sum) {
@@ -61,14 +59,13 @@ StatusCondition ready_of(const PolicySum& sum) {
       sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
   const std::int64_t work = sum.count(Situation::change) + moving;
   if (work > 0) {
+    const std::string unsettled = first_names(sum.unsettled, static_cast<std::size_t>(work));
     const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.reason == kObserve;
     if (waits || !sum.left_half_way.empty()) {
-      return {
-          "Ready", false, std::string(kObserve),
-          fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};
+      return {"Ready", false, std::string(kObserve),
+              fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.total, unsettled)};
     }
-    return {"Ready", false, "Updating",
-            fmt::format("not up to date yet ({} of {}): {}", work, sum.total, join_names(sum.unsettled))};
+    return {"Ready", false, "Updating", fmt::format("not up to date yet ({} of {}): {}", work, sum.total, unsettled)};
   }
   const std::string shown = join_names(sum.drifting) + (sum.drift.empty() ? "" : "; ") + sum.drift;
   if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size())) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
@@ -121,7 +122,7 @@ class PolicyStatuses {
       if (it == sums_.end()) continue;
       for (const auto& [product, group] : unit.groups) {
         for (const auto& [available, name] : group.pending) {
-          if (it->second.unsettled.size() >= kNamesShown) break;
+          if (it->second.unsettled.size() >= kMostNames) break;
           it->second.unsettled.push_back(name);
         }
       }
@@ -307,7 +308,6 @@ class PolicyStatuses {
   // the first node's.
   static Json blocked_entry(const std::string& reason, const std::vector<std::pair<std::string, std::string>>& nodes) {
     constexpr std::size_t kNodes = 5;
-    constexpr std::size_t kText = 1024;
     Json names = Json::array();
     for (const auto& [name, message] : nodes) {
       if (names.size() < kNodes) names.push_back(name);
@@ -315,7 +315,7 @@ class PolicyStatuses {
     return {{"reason", reason},
             {"count", nodes.size()},
             {"nodes", std::move(names)},
-            {"message", nodes.front().second.substr(0, kText)}};
+            {"message", cut_message(nodes.front().second)}};
   }
 
   Json status_of(const PolicySum& sum, std::string_view before) {

@@ -22,7 +22,7 @@ struct PolicySum {
   std::map<std::string, std::set<std::string>> blocked;
   std::set<std::string> targets;
   std::set<std::string> failed;
-  std::vector<std::string> unsettled;  // Nodes on their way, the first of those that wait after them.
+  std::vector<std::string> unsettled;  // The first nodes on their way, and after them the first of those that wait.
   std::vector<std::string> drifting;   // Nodes that do not show what they run, and what the first one shows.
   std::string drift;
   std::int64_t drifting_since_install = 0;       // Of `drifting`: they did so when they were seen first.
@@ -55,8 +55,7 @@ struct PolicySum {
   }
 };
 
-inline constexpr std::size_t kNamesShown = 20;
-// The first of them, and how many more.
+// The first five of them, and how many more.
 [[nodiscard]] std::string join_names(const std::vector<std::string>& names);
 
 [[nodiscard]] StatusCondition config_valid_of(const PolicySum& sum);

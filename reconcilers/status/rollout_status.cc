@@ -8,6 +8,7 @@
 #include <set>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/policy_sum.h"
@@ -156,12 +157,11 @@ std::int64_t wave_of(Pass& pass, const UnitKey& key, const Unit& unit, const std
 // `failed`: on this revision.
 Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit, const std::set<std::string>& failed) {
   constexpr std::size_t kMost = 50;
-  constexpr std::size_t kText = 1024;
   Json out = Json::array();
   std::set<std::string> told;  // A map by name: the first reason stands.
   auto add = [&](const std::string& name, std::string_view state, std::string_view reason, std::string_view message) {
     if (out.size() >= kMost || !told.insert(name).second) return;
-    out.push_back({{"name", name}, {"state", state}, {"reason", reason}, {"message", message.substr(0, kText)}});
+    out.push_back({{"name", name}, {"state", state}, {"reason", reason}, {"message", cut_message(message)}});
   };
   for (const std::string& name : failed) {
     const Node* node = pass.s.world.nodes.find(name);

@@ -141,5 +141,21 @@ TEST(SetAside, ANodeThatIsTaintedHalfWayLosesNoFurtherPod) {
   EXPECT_FALSE(fleet->node("n01").unschedulable);
 }
 
+TEST(SetAside, AMissingKeyAmongManyIsNamedInAShortMessage) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(2);
+  for (int i = 0; i < 600; ++i) spec.profiles["a-rather-long-name-of-a-profile-" + std::to_string(i)] = "ts-2";
+  FleetModel fleet(spec);
+  ASSERT_TRUE(fleet.settle());
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\n"
+      "spec: {priority: 1, profile: {configMapKey: typo}}\n");
+  EXPECT_TRUE(fleet.settle());
+  const Json status = Json::parse(fleet.policy_status("p"));
+  for (const Json& condition : status["conditions"]) EXPECT_LE(condition["message"].get<std::string>().size(), 1024U);
+  EXPECT_THAT(status["conditions"][3]["message"].get<std::string>(),
+              AllOf(HasSubstr("typo"), HasSubstr("and 596 more")));
+}
+
 }  // namespace
 }  // namespace gso::test
