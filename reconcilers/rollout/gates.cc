@@ -8,6 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -285,6 +286,34 @@ std::string settled_condition(const Pass& pass, std::size_t set) {
   return fmt::format("settled/{}/{}", pass.index.discovery.sets[set].id(), pass.index.signatures[set]);
 }
 
+std::string differing_condition(const OperandSet& set) {
+  std::string state =
+      fmt::format("{}|{}|{}", set.clusterpolicy_generation, set.announced_config_map, set.announced_default);
+  for (const Operand& operand : set.operands) state += fmt::format("|{}:{}", operand.uid, operand.generation);
+  return fmt::format("differing/{}/{}", set.id(), short_hash(state));
+}
+
+std::string lasting_difference(const Pass& pass, const OperandSet& set) {
+  if (!set.announced || pass.s.now - pass.since(differing_condition(set)) < kDifferencePatience) return {};
+  const auto named = [&](const Operand& operand) {
+    return fmt::format("DaemonSet {} has config {} default {}", k8s::to_string(operand.key),
+                       operand.config_map.empty() ? "(none)" : operand.config_map,
+                       operand.default_key.empty() ? "(none)" : operand.default_key);
+  };
+  std::vector<std::string> different;
+  for (const Operand& operand : set.operands) {
+    if (operand.config_map != set.announced_config_map || operand.default_key != set.announced_default)
+      different.push_back(named(operand));
+  }
+  return fmt::format(
+      "{}, while ClusterPolicy {} says config {} default {}, for longer than {}: somebody has changed the DaemonSets "
+      "by "
+      "hand, or the GPU Operator does not run. It overwrites changes by hand only when it has something new to write. "
+      "Nothing starts until both say the same: set spec.devicePlugin.config of the ClusterPolicy to what is wanted",
+      first_names(different), set.owner, set.announced_config_map.empty() ? "(none)" : set.announced_config_map,
+      set.announced_default.empty() ? "(none)" : set.announced_default, k8s::format_go_duration(kDifferencePatience));
+}
+
 Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   const Snapshot& s = pass.s;
   const SharingPolicy& policy = pass.index.policy(s.world, key.policy);
@@ -315,9 +344,12 @@ Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
     return {"AwaitingApproval", "waits for spec.approved of its SharingRollout"};
   }
   if (set.announced) {
+    const std::string stays = lasting_difference(pass, set);
     return {std::string(kGpuOperatorUpdating),
-            fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet",
-                        set.owner, set.announced_config_map, set.announced_default)};
+            !stays.empty() ? stays
+                           : fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not "
+                                         "have yet",
+                                         set.owner, set.announced_config_map, set.announced_default)};
   }
   if (std::string why = too_many_failures(pass, key, unit, target); !why.empty()) {
     return {std::string(kMaxFailures), why + last_verified_text(pass.index, key, policy)};

@@ -57,6 +57,12 @@ inline constexpr std::string_view kNotReady = "NodesNotReady";
 [[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit,
                                            const std::string& product, std::int64_t cluster_taken = 0,
                                            std::int64_t policy_taken = 0, std::int64_t group_taken = 0);
+// How long the DaemonSets may differ from their ClusterPolicy before that is no update of the GPU Operator any more.
+inline constexpr Duration kDifferencePatience = std::chrono::minutes(2);
+// Seen while they differ as they do now.
+[[nodiscard]] std::string differing_condition(const OperandSet& set);
+// They have differed for longer than that: which DaemonSets, from what, and how to go on. Empty: not so.
+[[nodiscard]] std::string lasting_difference(const Pass& pass, const OperandSet& set);
 // The inputs of an operand set are as they were: what its pods would load, by signature.
 [[nodiscard]] std::string settled_condition(const Pass& pass, std::size_t set);
 

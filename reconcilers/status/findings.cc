@@ -6,6 +6,7 @@
 
 #include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -106,6 +107,15 @@ void plan_daemonset_findings(Pass& pass) {
   std::set<ObjectKey> told;
   for (const OperandSet& set : pass.index.discovery.sets) {
     for (const Operand& operand : set.operands) plan_unmanaged_config(pass, operand, told);
+    if (!set.announced || pass.s.world.unsynced_namespaces.contains(set.ns)) continue;
+    (void)pass.held_for(differing_condition(set), kDifferencePatience);
+    const std::string stays = lasting_difference(pass, set);
+    if (stays.empty()) continue;
+    const auto differs = std::ranges::find_if(set.operands, [&](const Operand& operand) {
+      return operand.config_map != set.announced_config_map || operand.default_key != set.announced_default;
+    });
+    if (differs != set.operands.end())
+      pass.finding(Severity::warning, daemonset_ref(differs->key), kDaemonSetDiffers, stays);
   }
   for (const Operand& stray : pass.index.discovery.strays) plan_unmanaged_config(pass, stray, told);
 }

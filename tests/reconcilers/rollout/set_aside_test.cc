@@ -141,6 +141,34 @@ TEST(SetAside, ANodeThatIsTaintedHalfWayLosesNoFurtherPod) {
   EXPECT_FALSE(fleet->node("n01").unschedulable);
 }
 
+TEST(SetAside, DaemonSetsThatWereChangedByHandAreNamedAfterTwoMinutes) {
+  const auto fleet = fleet_of(2, "ts-4");
+  fleet->roll_templates("other");
+  fleet->announce_default("any");  // What the ClusterPolicy said before, and says still.
+  const auto tick_for = [&](Duration span) {
+    Plan last;
+    for (const WallTime end = fleet->now + std::chrono::duration_cast<std::chrono::milliseconds>(span);
+         fleet->now < end;)
+      last = fleet->tick();
+    return last;
+  };
+  EXPECT_THAT(messages(tick_for(100s), kDaemonSetDiffers), IsEmpty()) << "the GPU Operator may be at work";
+  EXPECT_THAT(
+      messages(tick_for(30s), kDaemonSetDiffers),
+      testing::ElementsAre(AllOf(HasSubstr("default other"),
+                                 HasSubstr("while ClusterPolicy cluster-policy says config mps-config default any"),
+                                 HasSubstr("by hand"))));
+  fleet->edit("other", "ts-8");
+  tick_for(30s);
+  const Json status = Json::parse(fleet->policy_status("default"));
+  EXPECT_EQ(status["conditions"][1]["reason"], kGpuOperatorUpdating);
+  EXPECT_THAT(status["conditions"][1]["message"].get<std::string>(), HasSubstr("by hand"));
+  fleet->announce_default("other");
+  EXPECT_THAT(messages(tick_for(5s), kDaemonSetDiffers), IsEmpty());
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->allocatable("n01", "nvidia.com/gpu"), 16) << "and the edit is rolled out";
+}
+
 TEST(SetAside, AMissingKeyAmongManyIsNamedInAShortMessage) {
   FleetSpec spec;
   spec.nodes = alike_nodes(2);
