@@ -78,22 +78,18 @@ struct Passes {
   World world;
   FleetIndex index;
   PlannerSettings settings;
-  std::map<std::string, WallTime> observed;
+  Timers timers;
   std::map<std::string, NodeConsumers> consumers;
   WallTime now = k8s::parse_rfc3339("2026-06-01T12:00:00Z").value();
 
   Plan pass(const char* what) {
     const double begun = cpu_ms();
-    index.refresh(world, settings);
-    const Snapshot snapshot{world, now, observed, consumers, settings};
-    Plan plan;
-    for (const Reconciler& reconciler : reconcilers()) {
-      if (reconciler.name == kReservationGc) plan = reconciler.plan(snapshot, index);
-    }
+    const Snapshot snapshot{world, now, timers, consumers, settings};
+    Plan plan = plan_all(snapshot, index, {.only = kReservationGc, .synced = everything_synced});
     fmt::print("  {:<58} {:8.1f} ms CPU, {} actions, {} findings, {} groups to list, {} pods to ask for\n", what,
                cpu_ms() - begun, plan.actions.size(), plan.findings.size(), plan.kai_wanted.groups.size(),
                plan.kai_wanted.pods.size());
-    for (const std::string& condition : plan.conditions) observed.try_emplace(condition, now - std::chrono::hours(1));
+    for (const TimerKey& timer : plan.timers) timers.try_emplace(timer, now - std::chrono::hours(1));
     for (const k8s::ObjectKey& key : plan.kai_wanted.pods) world.kai.lookups.pods[key] = {now, true};
     for (const std::string& group : plan.kai_wanted.groups) world.kai.lookups.groups[group] = {now, {}};
     return plan;

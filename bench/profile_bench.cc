@@ -20,8 +20,8 @@
 
 #include "controller/commands/lint.h"
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/registry.h"
 
 namespace {
 
@@ -156,18 +156,18 @@ int plan() {
   }
   World& world = loaded->world;
   const PlannerSettings settings;
-  std::map<std::string, WallTime> observed;
-  const Snapshot snapshot{world, now, observed, loaded->consumers, settings};
+  Timers timers;
+  const Snapshot snapshot{world, now, timers, loaded->consumers, settings};
   Plan last;
   const double scratch = measured(5, [&](int) {
     FleetIndex index;
     index.note_everything_changed();
-    last = plan_fleet(snapshot, index);
+    last = plan_all(snapshot, index);
   });
   FleetIndex index;
   index.attach(world);
   for (int i = 0; i < 3; ++i) {
-    last = plan_fleet(snapshot, index);
+    last = plan_all(snapshot, index);
     keep_record(last, world);
   }
   const auto edited_files = [](int replicas) {
@@ -183,18 +183,18 @@ int plan() {
   for (std::size_t i = 0; i < edits.size(); ++i) {
     world.configmaps.apply(edits[i]);
     const double from = cpu_ms();
-    last = plan_fleet(snapshot, index);
+    last = plan_all(snapshot, index);
     const double took = cpu_ms() - from;
     edited = i == 0 ? took : std::min(edited, took);
   }
-  const double quiet = measured(5, [&](int) { last = plan_fleet(snapshot, index); });
+  const double quiet = measured(5, [&](int) { last = plan_all(snapshot, index); });
   fmt::print(
       "plan over {} nodes: {:.0f} ms after one edited ConfigMap ({:.0f} ms from nothing, {:.1f} ms when nothing "
       "changed; "
       "CPU; the bar is 100 ms); loading {:.0f} MB of manifests before: {:.0f} ms; the last plan: {} actions, {} "
-      "conditions\n",
+      "timers\n",
       kNodes, edited, scratch, quiet, static_cast<double>(text.size()) / 1e6, loading, last.actions.size(),
-      last.conditions.size());
+      last.timers.size());
   return 0;
 }
 

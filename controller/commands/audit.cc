@@ -87,8 +87,8 @@ int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime
   FleetIndex index;
   index.note_everything_changed();
   const bool assumed = assume_baseline(view.world, index, settings, now);
-  const std::map<std::string, k8s::WallTime> observed;
-  const Snapshot snapshot{view.world, now, observed, view.consumers, settings};
+  const Timers timers;
+  const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
   const Audit found = audit(snapshot, index);
   const std::int64_t errors = found.count(Severity::error);
   const std::string unknown = unjudged(view.world, settings);

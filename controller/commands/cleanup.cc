@@ -19,6 +19,7 @@
 #include "controller/runtime/leader_election.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/schedule.h"
+#include "reconcilers/cluster/consumers.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"

@@ -125,8 +125,8 @@ int answer(const Question& question, ClusterView& view, std::ostream& out, std::
   FleetIndex index;
   index.note_everything_changed();
   const bool assumed = assume_baseline(view.world, index, question.settings, question.now);
-  const std::map<std::string, k8s::WallTime> observed;
-  const Snapshot snapshot{view.world, question.now, observed, view.consumers, question.settings};
+  const Timers timers;
+  const Snapshot snapshot{view.world, question.now, timers, view.consumers, question.settings};
   const std::vector<Finding> findings = all_findings(snapshot, index);
   if (question.target.pod) {
     const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, findings, question.pod_json);

@@ -19,32 +19,22 @@
 namespace gso {
 namespace {
 
-// One pass over every chosen reconciler.
-Plan plan_once(const Snapshot& snapshot, FleetIndex& index, const std::string& only) {
-  index.refresh(snapshot.world, snapshot.settings);
-  Plan plan;
-  for (const Reconciler& reconciler : reconcilers()) {
-    if (only.empty() || reconciler.name == only) plan.append(reconciler.plan(snapshot, index));
-  }
-  return plan;
-}
-
-// Conditions appear one after another (settled, then soaking), so crediting them is repeated until no new one shows.
+// Timers appear one after another (settled, then soaking), so crediting them is repeated until no new one shows.
 Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallTime now) {
   PlannerSettings settings = options.settings;
   settings.kai.explain_all = true;
   constexpr int kMostRounds = 8;
-  std::map<std::string, WallTime> observed;
+  Timers timers;
   const WallTime since = now - std::chrono::duration_cast<std::chrono::milliseconds>(options.assume_observed_for);
   Plan plan;
   for (int round = 0; round < kMostRounds; ++round) {
     FleetIndex index;
     index.note_everything_changed();
-    const Snapshot snapshot{view.world, now, observed, view.consumers, settings};
-    plan = plan_once(snapshot, index, options.only);
+    const Snapshot snapshot{view.world, now, timers, view.consumers, settings, nullptr, true};
+    plan = plan_all(snapshot, index, {.only = options.only, .synced = everything_synced});
     if (options.assume_observed_for <= Duration::zero()) break;
     bool fresh = false;
-    for (const ConditionName& condition : plan.conditions) fresh = observed.emplace(condition, since).second || fresh;
+    for (const TimerKey& timer : plan.timers) fresh = timers.emplace(timer, since).second || fresh;
     if (!fresh) break;
   }
   return plan;

@@ -248,13 +248,10 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, PlannerS
 
 std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
                                   k8s::WallTime now) {
-  const std::map<std::string, k8s::WallTime> observed;
+  const Timers timers;
   const std::map<std::string, NodeConsumers> consumers;
-  const Snapshot snapshot{world, now, observed, consumers, settings};
-  for (const Reconciler& reconciler : reconcilers()) {
-    if (reconciler.name == kKaiConfig) return reconciler.plan(snapshot, index).findings;
-  }
-  return {};
+  const Snapshot snapshot{world, now, timers, consumers, settings};
+  return plan_all(snapshot, index, {.only = kKaiConfig, .synced = everything_synced}).findings;
 }
 
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out) {

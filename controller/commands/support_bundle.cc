@@ -151,14 +151,12 @@ void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& sett
   (void)print_status({view.world, index, view.incomplete, kai_findings(view.world, index, settings, now)},
                      OutputForm::wide, 0, status);
   bundle.archive.add("status.txt", redacted(status.str()));
-  const std::map<std::string, k8s::WallTime> observed;
-  const Snapshot snapshot{view.world, now, observed, view.consumers, settings};
+  const Timers timers;
+  const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
+  const Plan planned = plan_all(snapshot, index, {.synced = everything_synced});
   std::string plan;
-  for (const Reconciler& reconciler : reconcilers()) {
-    const Plan planned = reconciler.plan(snapshot, index);
-    for (const PlannedAction& action : planned.actions) plan += print(action) + "\n";
-    for (const std::string& condition : planned.conditions) plan += fmt::format("condition {}\n", condition);
-  }
+  for (const PlannedAction& action : planned.actions) plan += print(action) + "\n";
+  for (const TimerKey& timer : planned.timers) plan += fmt::format("timer {}\n", to_string(timer));
   bundle.archive.add("plan.txt", redacted(plan));
   std::ostringstream audit;
   (void)audit_view(view, settings, now, OutputForm::text, audit);  // Last: it may assume a baseline.

@@ -20,6 +20,7 @@
 #include "controller/runtime/task_group.h"
 #include "controller/watches/dynamic_watches.h"
 #include "reconcilers/cluster/cluster_pods.h"
+#include "reconcilers/cluster/consumers.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/kai/config_view.h"
 #include "reconcilers/model/kai_names.h"
@@ -150,8 +151,8 @@ KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, Wall
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(view.world, settings);
-  const std::map<std::string, WallTime> observed;
-  const Snapshot snapshot{view.world, now, observed, view.consumers, settings};
+  const Timers timers;
+  const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
   KaiWants wants;
   for (const Reconciler& reconciler : reconcilers()) {
     Plan plan = reconciler.plan(snapshot, index);

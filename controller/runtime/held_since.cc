@@ -1,31 +1,43 @@
-// Tracking of conditions over passes.
+// Tracking of timers over passes.
 #include "controller/runtime/held_since.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gso {
 
-void ConditionTracker::observe(const std::vector<ConditionName>& conditions, k8s::MonoTime now) {
-  std::map<ConditionName, k8s::MonoTime> next;
-  for (const ConditionName& condition : conditions) {
-    auto it = since_.find(condition);
-    next[condition] = it != since_.end() ? it->second : (first_ ? now - credit_ : now);
+void HeldSince::observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now) {
+  std::map<TimerKey, k8s::MonoTime> next;
+  for (const TimerKey& timer : plan.timers) {
+    const auto known = since_.find(timer);
+    if (known != since_.end()) {
+      next[timer] = known->second;
+      continue;
+    }
+    k8s::MonoTime start = first_look_ ? now - credit_ : now;
+    const auto stored = plan.timer_starts.find(timer);
+    if (first_look_ && stored != plan.timer_starts.end()) {
+      const k8s::Duration age = std::max<k8s::Duration>(wall - stored->second, k8s::Duration::zero());
+      start = std::min(start, now - age);
+    }
+    next[timer] = start;
   }
   since_ = std::move(next);
-  first_ = false;
+  first_look_ = false;
 }
 
-std::map<std::string, k8s::WallTime> ConditionTracker::observed(k8s::WallTime now, k8s::MonoTime monotonic) const {
-  std::map<std::string, k8s::WallTime> out;
-  for (const auto& [condition, since] : since_) {
-    out[condition] = now - std::chrono::duration_cast<std::chrono::milliseconds>(monotonic - since);
+Timers HeldSince::timers(k8s::WallTime now, k8s::MonoTime monotonic) const {
+  Timers out;
+  for (const auto& [timer, since] : since_) {
+    out[timer] = now - std::chrono::duration_cast<std::chrono::milliseconds>(monotonic - since);
   }
   return out;
 }
 
-void ConditionTracker::reset() {
+void HeldSince::reset() {
   since_.clear();
-  first_ = false;
+  credit_ = k8s::Duration::zero();
+  first_look_ = true;
 }
 
 }  // namespace gso

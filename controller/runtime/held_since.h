@@ -1,4 +1,4 @@
-// Since when each condition that planners see has held. Measured with the clock since boot, handed out as wall times
+// Since when each timer that planners name has run. Measured with the clock since boot, handed out as wall times
 // relative to now, so that a jump of the wall clock shortens no soak.
 #pragma once
 
@@ -11,22 +11,24 @@
 
 namespace gso {
 
-class ConditionTracker {
+class HeldSince {
  public:
-  // Conditions of the first pass count as having held for `credit` already.
-  explicit ConditionTracker(k8s::Duration credit = k8s::Duration::zero()) : credit_(credit) {}
+  // Timers of the first pass count as having run for `credit` already.
+  explicit HeldSince(k8s::Duration credit = k8s::Duration::zero()) : credit_(credit) {}
 
-  // What the planners of one pass saw. A condition that is missing has a gap: it starts afresh when it comes back.
-  void observe(const std::vector<ConditionName>& conditions, k8s::MonoTime now);
-  // Snapshot::observed at this moment.
-  [[nodiscard]] std::map<std::string, k8s::WallTime> observed(k8s::WallTime now, k8s::MonoTime monotonic) const;
-  // Nobody watched for a while (we did not lead): everything starts afresh, without credit.
+  // What one pass named at this moment. A timer that is missing has a gap: it starts anew when it comes back.
+  void observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now);
+  // Snapshot::timers at this moment.
+  [[nodiscard]] Timers timers(k8s::WallTime now, k8s::MonoTime monotonic) const;
+  // Nobody watched for a while (we did not lead): everything starts anew, without credit but for what is stored.
   void reset();
+  // Nothing has been observed since the start or the last reset().
+  [[nodiscard]] bool first_look() const { return first_look_; }
 
  private:
   k8s::Duration credit_;
-  bool first_ = true;
-  std::map<ConditionName, k8s::MonoTime> since_;
+  bool first_look_ = true;
+  std::map<TimerKey, k8s::MonoTime> since_;
 };
 
 }  // namespace gso

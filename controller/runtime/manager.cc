@@ -112,7 +112,7 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                     .tasks = &services_,
                     .executor = executor_,
                     .wake = [this](Duration after) { wake(after); }}),
-      conditions_(options_.assume_observed_for),
+      held_since_(options_.assume_observed_for),
       timer_(clock_->make_signal()) {
   const auto failed = [this](const std::string& what) {
     become_fatal({k8s::Reason::unavailable, 0, "internal error: " + what});
@@ -188,7 +188,7 @@ void Manager::wire_election() {
       log_->warning("Stopped leading", {{"identity", options_.identity}});
     }
     view_->leading = false;
-    conditions_.reset();
+    held_since_.reset();
     if (options_.exit_on_lease_loss && !stopping_) {
       become_fatal({k8s::Reason::unavailable, 0, "the lease was lost and exit-on-lease-loss is set"});
     }

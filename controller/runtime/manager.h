@@ -40,6 +40,7 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 
@@ -126,6 +127,9 @@ class Manager {
   static void keep_refusals(const NodeConsumers& before, NodeConsumers& found);
   void update_scopes();
   [[nodiscard]] std::optional<Plan> make_plan();
+  // The store behind a resource shows the cluster, or what it lacks can be done without.
+  [[nodiscard]] bool is_complete(const k8s::Gvr& gvr) const;
+  void measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took);
   void finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed);
   void note_convergence(const Plan& plan, bool quiet);
   void report(const Plan& plan, Execution& execution);
@@ -157,7 +161,7 @@ class Manager {
   KaiWatches kai_watches_;
   KaiChecks kai_checks_;
   KaiLookUps kai_lookups_;
-  ConditionTracker conditions_;
+  HeldSince held_since_;
   std::map<std::string, NodeConsumers> consumers_;
   std::map<std::string, JobNodes> jobs_;  // By Job::id.
   std::set<std::string> told_findings_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/runtime/manager.h"
+#include "reconcilers/cluster/consumers.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/project.h"

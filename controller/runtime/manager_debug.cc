@@ -89,9 +89,9 @@ Json Manager::debug_cache() const {
 Json Manager::debug_queue() const {
   const MonoTime now = clock_->monotonic();
   const MonoTime due = queue_.next_due();
-  Json conditions = Json::object();
-  for (const auto& [name, since] : conditions_.observed(clock_->now(), now)) {
-    conditions[name] = k8s::format_micro_time(since);
+  Json timers = Json::object();
+  for (const auto& [timer, since] : held_since_.timers(clock_->now(), now)) {
+    timers[to_string(timer)] = k8s::format_micro_time(since);
   }
   Json actions = Json::array();
   for (const PlannedAction& action : view_->last_plan.actions) actions.push_back(print(action));
@@ -111,7 +111,7 @@ Json Manager::debug_queue() const {
            {{"actions", std::move(actions)},
             {"findings", std::move(findings)},
             {"requeueAfterSeconds", requeue ? Json(seconds(*requeue)) : Json()}}},
-          {"conditions", std::move(conditions)}};
+          {"timers", std::move(timers)}};
 }
 
 std::string Manager::leader() const {
@@ -126,8 +126,8 @@ DebugAnswer Manager::debug_node(const std::string& name) {
                                        : fmt::format("this replica stands by; ask the leader, {}", holder));
   }
   if (view_->passes == 0) return refused(503, "no node has been assessed yet: ask again");
-  const std::map<std::string, WallTime> observed = conditions_.observed(clock_->now(), clock_->monotonic());
-  const Snapshot snapshot{world_, clock_->now(), observed, consumers_, settings_};
+  const Timers timers = held_since_.timers(clock_->now(), clock_->monotonic());
+  const Snapshot snapshot{world_, clock_->now(), timers, consumers_, settings_};
   const auto explanation = explain_node(snapshot, index_, view_->last_plan.findings, name);
   return explanation ? found(explanation_json(*explanation)) : refused(404, "there is no node " + name);
 }

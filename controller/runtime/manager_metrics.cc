@@ -129,7 +129,7 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
   const MonoTime now = clock_->monotonic();
   // A standby assesses nothing: what it knew as the leader is of then, and would never go away.
   const auto count_cordon = [&](const Node& node) {
-    if (!node.unschedulable || node.meta.annotations.get(kCordonedAnnotation) != "true") return;
+    if (!node.unschedulable || !is_cordoned_by_us(node)) return;
     const auto since = cordoned_since_.find(node.meta.name);
     cordoned.emplace(node.meta.name, since == cordoned_since_.end() ? now : since->second);
   };

@@ -98,7 +98,7 @@ boost::asio::awaitable<void> Manager::pass() {
   const Plan& plan = *made;
   ++view_->passes;
   view_->last_plan = plan;
-  conditions_.observe(plan.conditions, clock_->monotonic());
+  held_since_.observe(plan, clock_->now(), clock_->monotonic());
   kai_lookups_.want(plan.kai_wanted);
   Execution execution = co_await plan_executor_->execute(plan);
   if (execution.crashed) {
@@ -128,33 +128,34 @@ boost::asio::awaitable<bool> Manager::view_is_current() {
 // nullopt while it is not known what operands there are and what we recorded about them.
 std::optional<Plan> Manager::make_plan() {
   const MonoTime begun = clock_->monotonic();
-  const std::map<std::string, k8s::WallTime> observed = conditions_.observed(clock_->now(), begun);
+  const Timers timers = held_since_.timers(clock_->now(), begun);
   const std::map<std::string, std::string> refused = plan_executor_->refused_writes();
-  const Snapshot snapshot{world_, clock_->now(), observed, consumers_, settings_, &refused};
+  const Snapshot snapshot{world_, clock_->now(), timers, consumers_, settings_, &refused, held_since_.first_look()};
   const bool known = !scopes_dirty_ && !world_.unsynced_namespaces.contains(settings_.operator_namespace);
-  if (known) index_.refresh(world_, settings_);
-  Plan plan;
-  for (const Reconciler& reconciler : reconcilers()) {
-    const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
-    const bool synced = std::all_of(reconciler.watches.begin(), reconciler.watches.end(), [this](const k8s::Gvr& gvr) {
-      return cluster_.synced(gvr) || (world_.clusterpolicies_forbidden && gvr == kClusterPolicies) ||
-             // Who may not see them goes by the DaemonSets, which are not there beside one.
-             (gvr == kGpuClusters && cluster_.forbidden(gvr).has_value());
-    });
-    if (!known || !synced) {
-      metrics_->add("controller_runtime_reconcile_total", {name[0], {"result", "requeue"}});
-      continue;
-    }
-    const MonoTime start = clock_->monotonic();
-    Plan part = reconciler.plan(snapshot, index_);
-    metrics_->observe("controller_runtime_reconcile_time_seconds", name, seconds(clock_->monotonic() - start));
-    metrics_->add("controller_runtime_reconcile_total",
-                  {name[0], {"result", part.requeue_after ? "requeue_after" : "success"}});
-    plan.append(std::move(part));
-  }
+  ReconcilerFilter filter;
+  filter.synced = [this, known](const k8s::Gvr& gvr) { return known && is_complete(gvr); };
+  MonoTime start = begun;
+  filter.begin = [this, &start] { start = clock_->monotonic(); };
+  filter.planned = [this, &start](const Reconciler& reconciler, const Plan* part) {
+    measure_reconciler(reconciler, part, clock_->monotonic() - start);
+  };
+  Plan plan = plan_all(snapshot, index_, filter);
   if (!known) return std::nullopt;
   metrics_->observe("gpusharing_plan_seconds", {}, seconds(clock_->monotonic() - begun));
   return plan;
+}
+
+bool Manager::is_complete(const k8s::Gvr& gvr) const {
+  return cluster_.synced(gvr) || (world_.clusterpolicies_forbidden && gvr == kClusterPolicies) ||
+         // Without the right to read GPUClusters the DaemonSets decide: none exists beside a GPUCluster.
+         (gvr == kGpuClusters && cluster_.forbidden(gvr).has_value());
+}
+
+void Manager::measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took) {
+  const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
+  const char* result = part == nullptr ? "requeue" : part->requeue_after ? "requeue_after" : "success";
+  metrics_->add("controller_runtime_reconcile_total", {name[0], {"result", result}});
+  if (part != nullptr) metrics_->observe("controller_runtime_reconcile_time_seconds", name, seconds(took));
 }
 
 // Watches that the server forbids, as findings and Events: the person who can grant them looks there.
@@ -249,11 +250,7 @@ void Manager::note_convergence(const Plan& plan, bool quiet) {
     if (!unsettled_since_) unsettled_since_ = clock_->monotonic();
     return;
   }
-  // Something that is being watched over (verifying, soaking) is not done yet. That inputs are quiet, or have the text
-  // that they have, is no such thing.
-  const bool done = std::ranges::all_of(plan.conditions, [](const ConditionName& condition) {
-    return condition.starts_with("settled/") || condition.starts_with("text/");
-  });
+  const bool done = std::ranges::none_of(plan.timers, [](const TimerKey& key) { return shows_progress(key.timer); });
   if (!unsettled_since_ || !done) return;
   metrics_->observe("gpusharing_convergence_seconds", {}, seconds(clock_->monotonic() - *unsettled_since_));
   unsettled_since_.reset();

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/cluster/consumers.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/fleet/fleet.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/kai_names.h"

@@ -1,8 +1,8 @@
-// Which pods of a node use its GPUs, and which were refused there.
+#include "reconcilers/cluster/consumers.h"
+
 #include <algorithm>
 
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/kai_names.h"
 
 namespace gso {

@@ -192,7 +192,7 @@ bool has_gpus(const Node& node) {
   const bool capacity = std::ranges::any_of(node.capacity, [](const auto& entry) { return entry.second > 0; });
   return capacity || node.meta.annotations.contains(kDevicesAnnotation) || label_number(node, kGpuCount) > 0 ||
          node.meta.labels.get("nvidia.com/gpu.present") == "true" ||
-         node.meta.annotations.contains(kRevisionAnnotation) || node.meta.annotations.contains(kTargetAnnotation);
+         node.meta.annotations.contains(kRevisionAnnotation) || node.meta.annotations.contains(kChangeAnnotation);
 }
 
 std::int64_t labelled_gpus(const Node& node) {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/explain/flight.h"
+#include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -122,7 +122,7 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
     out.notes.push_back(fmt::format("it is not Ready: it {}, and counts as unavailable",
                                     in_flight ? "is waited for, as long as verifyTimeout" : "is skipped"));
   if (node.unschedulable) {
-    const bool ours = node.meta.annotations.get(kCordonedAnnotation) == "true";
+    const bool ours = is_cordoned_by_us(node);
     const bool managed = a != nullptr && a->situation != Situation::unmanaged;
     out.notes.emplace_back(!ours     ? "it is cordoned by somebody else, who has to uncordon it"
                            : managed ? "it is cordoned by the operator, which uncordons it when it is done"
@@ -130,9 +130,9 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
   }
   if (a == nullptr) return;
   if (a->held) out.notes.push_back(fmt::format("{}=true keeps the operator off it", hold_of(node)));
-  if (a->flight) {
+  if (a->change) {
     const std::vector<std::string> left = pods_to_go(index, node, *a);
-    out.notes.push_back(fmt::format("a change to {} is under way; {}", a->flight->target,
+    out.notes.push_back(fmt::format("a change to {} is under way; {}", a->change->to,
                                     left.empty() ? "all pods that it replaces are gone"
                                                  : fmt::format("still to be replaced: {}", fmt::join(left, ", "))));
   }
@@ -236,7 +236,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
             : "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
   } else if ((a.situation == Situation::in_flight || a.situation == Situation::change) && shown.message.empty()) {
     shown.message = who_keeps(world, node.meta.name);
-    if (shown.message.empty() && a.flight) shown.message = flight_step(index.impl(), node, a);
+    if (shown.message.empty() && a.change) shown.message = change_step(index.impl(), node, a);
   }
   if (shown.message.empty() && a.situation == Situation::change) {
     const SharingPolicy* policy = world.policies.find(a.policy.view());
@@ -253,12 +253,9 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
 }
 
 std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
-  index.refresh(snapshot.world, snapshot.settings);
   std::vector<Finding> out;
-  for (const Reconciler& reconciler : reconcilers()) {
-    for (Finding& finding : reconciler.plan(snapshot, index).findings) {
-      if (std::ranges::find(out, finding) == out.end()) out.push_back(std::move(finding));
-    }
+  for (Finding& finding : plan_all(snapshot, index, {.synced = everything_synced}).findings) {
+    if (std::ranges::find(out, finding) == out.end()) out.push_back(std::move(finding));
   }
   return out;
 }

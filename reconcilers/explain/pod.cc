@@ -256,11 +256,11 @@ class PodQuestions {
           fmt::format("node {} should share its GPUs by MPS, and no MPS daemon serves there: CUDA clients wait or fail",
                       node),
           explain);
-    } else if (a->flight) {
+    } else if (a->change) {
       const std::string who = who_keeps(s_.world, node);
       const bool waits = is_named(who, k8s::to_string(asked_.pod.meta.key()));
       add(Severity::warning, "NodeInFlight",
-          fmt::format("node {} is being changed to {} now{}{}", node, a->flight->target, who.empty() ? "" : ", and ",
+          fmt::format("node {} is being changed to {} now{}{}", node, a->change->to, who.empty() ? "" : ", and ",
                       waits ? "waits for this very pod to end" : who),
           "gpu-sharing-operator rollout status");
     } else if (a->situation == Situation::change &&
@@ -390,9 +390,9 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
   if (out.asks.empty()) return out;
   const World nothing;
   FleetIndex index;
-  const std::map<std::string, WallTime> observed;
+  const Timers timers;
   const std::map<std::string, NodeConsumers> consumers;
-  const Snapshot snapshot{nothing, WallTime{}, observed, consumers, settings};
+  const Snapshot snapshot{nothing, WallTime{}, timers, consumers, settings};
   PodQuestions(snapshot, index, *asked, out).run_alone();
   for (const Pod& other : surroundings.pods) {
     const bool asks = std::ranges::any_of(other.gpu_requests, [](const auto& entry) { return entry.second > 0; });

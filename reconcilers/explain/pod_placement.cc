@@ -117,7 +117,7 @@ class NodeQuestions {
     }
     if (!node.ready) return Verdict{Stage::not_ready, "is not Ready", "", 0};
     if (node.unschedulable) {
-      const bool ours = node.meta.annotations.get(kCordonedAnnotation) == "true";
+      const bool ours = is_cordoned_by_us(node);
       return Verdict{Stage::cordoned, ours ? "is cordoned by the operator while it is changed" : "is cordoned",
                      ours ? "ours" : "", 0};
     }

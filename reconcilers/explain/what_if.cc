@@ -12,12 +12,12 @@ namespace gso {
 
 namespace {
 
-const std::map<std::string, WallTime> kNothingObserved;
+const Timers kNoTimers;
 const std::map<std::string, NodeConsumers> kNobodyListed;
 
 std::vector<Component> restarted(const Pass& pass, const Node& node, const NodeAssessment& a) {
   std::vector<Component> out;
-  for (const auto& [component, uids] : pods_to_replace(pass, node, a)) {
+  for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.way})) {
     if (!uids.empty()) out.push_back(component);
   }
   return out;
@@ -46,9 +46,9 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   if (a.situation == Situation::in_flight) {
     out.in_flight = true;
     out.message = who_keeps(pass.s.world, name);
-    out.cordons = node.meta.annotations.get(kCordonedAnnotation) == "true";
+    out.cordons = a.change->cordoned;
     for (const Pod* pod : pass.index.pods_of(name)) {
-      for (const auto& [component, uids] : a.flight->replace) {
+      for (const auto& [component, uids] : a.change->pods) {
         if (uids.contains(std::string(pod->meta.uid))) out.restarts.push_back(component);
       }
     }
@@ -65,7 +65,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
   index.refresh(world, settings);
   if (index.impl().record || !index.impl().record_problem.empty()) return false;
-  const Snapshot snapshot{world, now, kNothingObserved, kNobodyListed, settings};
+  const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
   bool assumed = false;
   Pass pass(snapshot, index.impl(), "sharing.rollout");
   plan_baseline(pass);
@@ -88,7 +88,7 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
   FleetIndex index;
   index.note_everything_changed();
   (void)assume_baseline(world, index, settings, now);
-  const Snapshot snapshot{world, now, kNothingObserved, kNobodyListed, settings};
+  const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
   const Pass pass(snapshot, index.impl(), "sharing.rollout");
   std::vector<NodeDifference> out;
   for (const std::string& name : index.node_names()) {
@@ -149,7 +149,7 @@ void find_obstacles(NodeDifference& difference, const World& world, const Planne
                     const NodeConsumers& consumers) {
   if (difference.drain == Drain::nothing) return;
   const std::map<std::string, NodeConsumers> listed{{difference.node, consumers}};
-  const Snapshot snapshot{world, consumers.listed_at, kNothingObserved, listed, settings};
+  const Snapshot snapshot{world, consumers.listed_at, kNoTimers, listed, settings};
   const NodeUse use = use_of(snapshot, difference.node, consumers.listed_at);
   const bool fits = difference.drain == Drain::fits && std::ranges::all_of(difference.serves, [&](const auto& entry) {
                       return use.requested(entry.first) <= entry.second;

@@ -1,8 +1,8 @@
-// The fleet planner's front door: an index that follows the stores, and the plan over it.
+// An index that follows the stores, for the planners.
 //
 //   FleetIndex index;
-//   index.attach(world);                      // follows every store by listeners (or call note_* yourself)
-//   Plan plan = plan_fleet(snapshot, index);  // after events, or when plan.requeue_after has passed
+//   index.attach(world);                    // follows every store by listeners (or call note_* yourself)
+//   Plan plan = plan_all(snapshot, index);  // registry.h: after events, or when plan.requeue_after has passed
 //
 // Costs: an event re-assesses the nodes it concerns (a ConfigMap's: the nodes that use it); a plan walks the nodes that
 // are pending, in flight, failed or being followed, never the whole fleet.
@@ -40,7 +40,7 @@ class FleetIndex {
   void note_policies_changed();
   void note_everything_changed();
 
-  // Brings the index up to date with the world. plan_fleet does this itself.
+  // Brings the index up to date with the world. plan_all() does this itself.
   void refresh(const World& world, const PlannerSettings& settings);
 
   // After refresh(): one node's assessment, or nullptr when the node has no GPU operands.
@@ -57,15 +57,5 @@ class FleetIndex {
  private:
   std::unique_ptr<Impl> impl_;
 };
-
-// Everything that the operator would do now. Empty (no actions) on an up-to-date, quiet cluster, and whenever a store
-// has not synced. Conditions and requeue_after are filled all the same.
-[[nodiscard]] Plan plan_fleet(const Snapshot& snapshot, FleetIndex& index);
-
-// Pods of one node as listed by spec.nodeName: true for what uses GPUs and is neither finished nor an operand.
-[[nodiscard]] bool is_gpu_consumer(const Pod& pod, const World& world);
-// A pod that the kubelet refused to start because nothing served its GPUs (UnexpectedAdmissionError), that its
-// controller has replaced, in a namespace where such pods may be removed.
-[[nodiscard]] bool is_rejected(const Pod& pod, const PlannerSettings& settings);
 
 }  // namespace gso

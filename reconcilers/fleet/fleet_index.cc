@@ -5,11 +5,7 @@
 
 #include <algorithm>
 
-#include "reconcilers/fleet/pass.h"
-#include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/ailments.h"
-#include "reconcilers/node/node_labels.h"
 
 namespace gso {
 
@@ -107,13 +103,11 @@ void FleetIndex::Impl::reset() {
   overlaps.clear();
   setups.clear();
   setups_.clear();
-  for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
-                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases, &ailing, &contested}) {
-    names->clear();
-  }
+  for (auto& names : buckets_) names.clear();
+  shares_.clear();
   abandoned.clear();
   mps_work.clear();
-  quiet_flights.clear();
+  quiet_changes.clear();
   pods_by_node_.clear();
 }
 
@@ -242,200 +236,94 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   const Node* node = context.world.nodes.find(name);
   const std::vector<const Pod*> pods = pods_of(name);
   auto assessment = node ? assess_node(context, *node, pods) : std::nullopt;
-  if (!assessment || !assessment->flight) quiet_flights.erase(name);
+  if (!assessment || !assessment->change) quiet_changes.erase(name);
   if (node == nullptr) return;
   if (record && assessment && assessment->loaded.proof == Proof::annotation) record->forget(name);
-  compare_mark(context, *node, assessment ? &*assessment : nullptr);
-  if (!assessment || assessment->situation == Situation::unmanaged) note_abandoned(*node);
-  if (!assessment) return;
-  add(name, *assessment, *node);
-  if (!assessment->other_plugins.empty()) contested.insert(name);
-  if (!assessment->pods_ready && may_be_ailing(pods)) ailing.insert(name);
-  if (!label_change(*node, *assessment, context.settings).empty()) label_work.insert(name);
-  if (assessment->expectation && !assessment->expectation->dropped_labels.empty() &&
-      labels_are_ours(assessment->has_labeller(), context.settings)) {
-    unwritable.insert(name);
+  NodeShare share = share_of(context, *node, assessment ? &*assessment : nullptr, pods, marks_);
+  if (!share.empty()) {
+    count(name, share, 1);
+    shares_.insert_or_assign(name, std::move(share));
   }
-  nodes.insert_or_assign(name, std::move(*assessment));
-}
-
-// Out of service or half-way, it keeps its slot in the cluster's budget until its marks are off.
-void FleetIndex::Impl::note_abandoned(const Node& node) {
-  if (!carries_change(node)) return;
-  const bool busy =
-      node.meta.annotations.contains(kTargetAnnotation) || node.meta.annotations.contains(kCordonedAnnotation);
-  abandoned.emplace(node.meta.name, busy);
-  if (!busy) return;
-  ++cluster.total;
-  ++cluster.busy;
-  unavailable.insert(node.meta.name);
-}
-
-void FleetIndex::Impl::compare_mark(const AssessContext& context, const Node& node, const NodeAssessment* assessment) {
-  if (!marks_) {
-    // Switched off: what is ours goes. (Where KAI is away for a moment, it stays.)
-    const bool takes_back = context.settings.kai.mps_ready == MpsReadyMode::off &&
-                            context.settings.label_mode != PlannerSettings::LabelMode::verify;
-    if (takes_back && mps_mark(node, MpsDaemon::down) == MpsMark::to_remove) {
-      mps_work.emplace(node.meta.name, MpsMark::to_remove);
-    }
-    return;
-  }
-  const std::vector<const Pod*> pods = pods_of(node.meta.name);
-  const OperandSet* set = assessment ? &context.sets[assessment->set] : nullptr;
-  const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, set, pods));
-  if (mark != MpsMark::right) mps_work.emplace(node.meta.name, mark);
-}
-
-namespace {
-UnitKey unit_key_of(const NodeAssessment& a) {
-  return {std::string(a.policy.view()), std::string(a.counted.set.view()), std::string(a.key.view())};
-}
-}  // namespace
-
-namespace {
-// Nobody waits for such a node, nor judges a revision by it.
-bool is_set_aside(const NodeAssessment& a, bool foreign) {
-  const bool counted = is_settled(a) || a.flight != nullptr || a.situation == Situation::blocked;
-  return !counted && (a.held || !a.ready || foreign);
-}
-
-SetupKey setup_key_of(const NodeAssessment& a) {
-  const bool blocked = a.situation == Situation::blocked;
-  return {a.setup, std::string(a.counted.set.view()), blocked ? std::string(a.reason) : std::string()};
-}
-}  // namespace
-
-void FleetIndex::Impl::add(const std::string& name, NodeAssessment& a, const Node& node) {
-  if (a.situation == Situation::first_seen) first_seen.insert(name);
-  if (a.situation == Situation::unmanaged) return;
-  if (a.stale_state) stale.insert(name);
-  Counted& share = a.counted;
-  share.set = Interned(set_of(a).id());
-  share.busy = a.unavailable || a.flight != nullptr;
-  share.settled = is_settled(a);
-  const bool foreign = !foreign_holder(node, set_of(a)).empty();
-  const bool excused = !a.ready || a.held || a.drift_at_install || foreign;
-  share.unwell = a.situation == Situation::current && !share.settled && !excused;
-  share.new_template = a.situation == Situation::change && a.way == WayIn::on_delete;
-  if (!a.loaded.profile.empty()) share.loaded = Interned(fmt::format("{}/{}", set_of(a).ns, a.loaded.profile.view()));
-  const UnitKey unit_key = unit_key_of(a);
-  if (!share.loaded.empty()) ++loaded[std::string(share.loaded.view())];
-  if (!a.label_by.empty()) ++labelled[std::string(a.label_by.view())];
-  for (const Interned& loser : a.losers) ++overlaps[{std::string(loser.view()), unit_key.policy}];
-  if (a.releases && !a.flight && !a.held) releases.insert(name);
-  Unit& unit = units[unit_key];
-  Group& group = unit.groups[std::string(a.product.view())];
-  if (unit.total == 0 || speaks_for(a.set, unit.set)) unit.set = a.set;
-  ++unit.total;
-  ++unit.counts[a.situation];
-  ++unit.targets[std::string(a.target.view())];
-  ++group.total;
-  Sums& policy = policies[unit_key.policy];
-  ++policy.total;
-  ++cluster.total;
-  if (share.busy) {
-    ++group.busy;
-    ++policy.busy;
-    ++cluster.busy;
-  }
-  if (share.settled) ++group.settled;
-  if (share.unwell) ++group.unwell;
-  if (a.held) ++unit.held;
-  if (is_set_aside(a, foreign)) unit.set_aside.insert(name);
-  if (a.situation == Situation::in_flight && (a.held || foreign)) unit.stuck.insert(name);
-  if (share.new_template) ++unit.new_template;
-  if (a.unavailable && !a.flight) unavailable.insert(name);
-  switch (a.situation) {
-    case Situation::change:
-      group.pending.emplace(!share.busy, name);
-      break;
-    case Situation::in_flight:
-      in_flight.insert(name);
-      break;
-    case Situation::failed:
-      failed.insert(name);
-      break;
-    case Situation::to_record:
-      to_record.insert(name);
-      break;
-    case Situation::following:
-      following.insert(name);
-      break;
-    case Situation::blocked:
-      unit.blocked[std::string(a.reason)].insert(name);
-      break;
-    default:
-      break;
-  }
-  if (a.flight && a.flight->failed) unit.failed.insert(name);
-  const auto says_blocked = [&] {
-    return node.meta.labels.get(kStateLabel) == kStateBlocked && has_message(node, a.message);
-  };
-  if (a.situation == Situation::blocked && a.write_blocked && !says_blocked()) written_blocked.insert(name);
-  if (share.unwell) drifting.insert(name);
-  if (a.situation == Situation::current && is_sick(a) && a.ready && !a.held) unhealthy.insert(name);
-  if (!a.would_break.empty()) breaking.insert(name);
-  if (a.setup && !a.setup->empty()) setups[setup_key_of(a)].insert(name);
+  if (assessment) nodes.insert_or_assign(name, std::move(*assessment));
 }
 
 void FleetIndex::Impl::remove(const std::string& name) {
-  for (auto* names : {&unavailable, &in_flight, &failed, &to_record, &following, &written_blocked, &stale, &first_seen,
-                      &drifting, &breaking, &unhealthy, &label_work, &unwritable, &releases, &ailing, &contested}) {
-    names->erase(name);
+  if (const auto quiet = quiet_changes.find(name); quiet != quiet_changes.end()) quiet->second.until = {};
+  nodes.erase(name);
+  const auto before = shares_.extract(name);
+  if (!before.empty()) count(name, before.mapped(), -1);
+}
+
+namespace {
+
+// Counts are kept for as long as they are not zero, sets for as long as they are not empty.
+template <class Map, class Key>
+void add_count(Map& counts, const Key& key, std::int64_t sign) {
+  const auto at = counts.try_emplace(key, 0).first;
+  if ((at->second += sign) == 0) counts.erase(at);
+}
+
+template <class Set, class Value>
+void put(Set& names, const Value& name, std::int64_t sign) {
+  if (sign > 0) {
+    names.insert(name);
+  } else {
+    names.erase(name);
   }
-  mps_work.erase(name);
-  if (const auto quiet = quiet_flights.find(name); quiet != quiet_flights.end()) quiet->second.until = {};
-  if (const auto left = abandoned.find(name); left != abandoned.end()) {
-    cluster.total -= left->second ? 1 : 0;
-    cluster.busy -= left->second ? 1 : 0;
-    abandoned.erase(left);
+}
+
+template <class Map, class Key>
+void put_under(Map& sets, const Key& key, const std::string& name, std::int64_t sign) {
+  const auto at = sets.try_emplace(key).first;
+  put(at->second, name, sign);
+  if (at->second.empty()) sets.erase(at);
+}
+
+void add(Tally& into, const Tally& share, std::int64_t sign) {
+  if (sign > 0) {
+    into += share;
+  } else {
+    into -= share;
   }
-  const auto before = nodes.extract(name);
-  if (before.empty() || before.mapped().counted.set.empty()) return;
-  const NodeAssessment& a = before.mapped();
-  const Counted& share = a.counted;
-  const UnitKey unit_key = unit_key_of(a);
-  auto unit_at = units.find(unit_key);
+}
+
+}  // namespace
+
+void FleetIndex::Impl::count(const std::string& name, const NodeShare& share, std::int64_t sign) {
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    if (share.buckets.test(i)) put(buckets_[i], name, sign);
+  }
+  add(cluster, share.tally, sign);
+  if (share.mark && sign > 0) mps_work.insert_or_assign(name, *share.mark);
+  if (share.mark && sign < 0) mps_work.erase(name);
+  if (share.abandoned && sign > 0) abandoned.insert_or_assign(name, *share.abandoned);
+  if (share.abandoned && sign < 0) abandoned.erase(name);
+  if (share.set.empty()) return;
+  if (!share.loaded.empty()) add_count(loaded, std::string(share.loaded.view()), sign);
+  if (!share.label_by.empty()) add_count(labelled, std::string(share.label_by.view()), sign);
+  for (const Interned& loser : share.losers) {
+    add_count(overlaps, std::pair(std::string(loser.view()), std::string(share.policy.view())), sign);
+  }
+  if (share.setup) put_under(setups, share.setup_key(), name, sign);
+  count_in_unit(name, share, sign);
+}
+
+void FleetIndex::Impl::count_in_unit(const std::string& name, const NodeShare& share, std::int64_t sign) {
+  const auto unit_at = units.try_emplace(share.unit()).first;
   Unit& unit = unit_at->second;
-  auto group_at = unit.groups.find(std::string(a.product.view()));
+  const auto group_at = unit.groups.try_emplace(std::string(share.product.view())).first;
   Group& group = group_at->second;
-  auto drop = [](auto& map, const auto& key) {
-    if (auto entry = map.find(key); entry != map.end() && --entry->second == 0) map.erase(entry);
-  };
-  auto policy_at = policies.find(unit_key.policy);
-  if (!share.loaded.empty()) drop(loaded, std::string(share.loaded.view()));
-  if (!a.label_by.empty()) drop(labelled, std::string(a.label_by.view()));
-  for (const Interned& loser : a.losers) drop(overlaps, std::pair(std::string(loser.view()), unit_key.policy));
-  --unit.total;
-  --group.total;
-  --policy_at->second.total;
-  --cluster.total;
-  if (share.busy) {
-    --group.busy;
-    --policy_at->second.busy;
-    --cluster.busy;
+  const auto policy_at = policies.try_emplace(std::string(share.policy.view())).first;
+  if (sign > 0 && (unit.tally.total == 0 || speaks_for(share.set_index, unit.set))) unit.set = share.set_index;
+  for (Tally* tally : {&unit.tally, &group.tally, &policy_at->second}) add(*tally, share.tally, sign);
+  for (std::size_t i = 0; i < kUnitBuckets; ++i) {
+    if (share.unit_buckets.test(i)) put(unit.buckets[i], name, sign);
   }
-  if (share.settled) --group.settled;
-  if (share.unwell) --group.unwell;
-  if (a.held) --unit.held;
-  unit.set_aside.erase(name);
-  unit.stuck.erase(name);
-  if (share.new_template) --unit.new_template;
-  drop(unit.counts, a.situation);
-  drop(unit.targets, std::string(a.target.view()));
-  unit.failed.erase(name);
-  group.pending.erase({!share.busy, name});
-  if (auto blocked = unit.blocked.find(std::string(a.reason)); blocked != unit.blocked.end()) {
-    blocked->second.erase(name);
-    if (blocked->second.empty()) unit.blocked.erase(blocked);
-  }
-  if (auto setup = a.setup ? setups.find(setup_key_of(a)) : setups.end(); setup != setups.end()) {
-    setup->second.erase(name);
-    if (setup->second.empty()) setups.erase(setup);
-  }
-  if (group.total == 0) unit.groups.erase(group_at);
-  if (unit.total == 0) units.erase(unit_at);
+  if (share.pending) put(group.pending, std::pair(*share.pending, name), sign);
+  if (!share.blocked.empty()) put_under(unit.blocked, std::string(share.blocked), name, sign);
+  add_count(unit.targets, std::string(share.target.view()), sign);
+  if (group.tally.total == 0) unit.groups.erase(group_at);
+  if (unit.tally.total == 0) units.erase(unit_at);
   if (policy_at->second.total == 0) policies.erase(policy_at);
 }
 

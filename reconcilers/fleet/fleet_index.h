@@ -1,7 +1,7 @@
 // The inside of FleetIndex: assessments, and the sums and sets over them that planners walk. Used by planners only.
 #pragma once
 
-#include <compare>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -9,64 +9,41 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/fleet/tally.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/node/mps_ready.h"
 
 namespace gso {
 
 // Nodes that are alike for a rollout: one product and one profile.
 struct Group {
-  std::int64_t total = 0;
-  std::int64_t busy = 0;     // In flight or unavailable, whoever caused it.
-  std::int64_t settled = 0;  // Run the target, and show it.
-  std::int64_t unwell = 0;   // Were verified on the target, and have stopped showing it (FleetIndex::drifting).
+  Tally tally;
   // Waiting for a change: those that are busy anyway (and need no slot) first, then by name.
   std::set<std::pair<bool, std::string>> pending;
-};
-
-// One policy taking one profile key to its present revision.
-struct UnitKey {
-  std::string policy;
-  std::string set;  // "namespace/configmap"
-  std::string key;
-  friend auto operator<=>(const UnitKey&, const UnitKey&) = default;
 };
 
 struct Unit {
   std::size_t set = 0;
   std::map<std::string, Group> groups;  // By product.
-  std::map<Situation, std::int64_t> counts;
-  std::int64_t total = 0;
-  std::int64_t held = 0;
-  // Neither settled nor under way nor blocked, and not to be had now: held, NotReady, or in the hands of another actor.
-  std::set<std::string> set_aside;
-  std::set<std::string> stuck;    // In flight, and held or in the hands of another actor.
-  std::int64_t new_template = 0;  // Nodes that wait for pods of a new template, whatever their profile.
-  std::set<std::string> failed;   // Failed on any target.
+  Tally tally;
+  std::array<std::set<std::string>, kUnitBuckets> buckets;
   std::map<std::string, std::set<std::string>> blocked;  // Reason -> nodes.
   std::map<std::string, std::int64_t> targets;           // Revision -> nodes; one, but in the moment of a change.
+  [[nodiscard]] const std::set<std::string>& nodes(UnitBucket bucket) const {
+    return buckets[static_cast<std::size_t>(bucket)];
+  }
 };
 
-// Nodes of which preflight says the same, at one operand set, and that are blocked for one reason (empty: not blocked).
-using SetupKey = std::tuple<SetupBook::Answer, std::string, std::string>;
-
-// A node in flight that only waits: what its last look saw holds until then, or until something of the node changes.
-struct QuietFlight {
-  std::vector<std::string> conditions;
+// A node in a change that only waits: what its last look saw holds until then, or until something of the node changes.
+struct QuietChange {
+  std::vector<TimerKey> timers;
   WallTime until{};
-  std::optional<WallTime> due;  // When a condition will have held for long enough.
-};
-
-struct Sums {
-  std::int64_t total = 0;
-  std::int64_t busy = 0;
+  std::optional<WallTime> due;  // When a timer will have run for long enough.
 };
 
 class FleetIndex::Impl {
@@ -91,17 +68,16 @@ class FleetIndex::Impl {
   KaiIndex kai;
   std::unordered_map<std::string, NodeAssessment> nodes;
   std::map<UnitKey, Unit> units;
-  std::map<std::string, Sums> policies;  // By policy name.
-  Sums cluster;
-  // Active sets, sorted by name. contested: another device plugin runs there, too. unwritable: a label that is ours to
-  // write has no valid value. ailing: with a pod that may need to be made anew (ailments.h).
+  std::map<std::string, Tally> policies;  // By policy name.
+  Tally cluster;
   std::map<SetupKey, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
-  std::set<std::string> unavailable, in_flight, failed, to_record, following, written_blocked, stale, first_seen,
-      drifting, breaking, unhealthy, label_work, unwritable, releases, ailing, contested;
+  [[nodiscard]] const std::set<std::string>& nodes_in(Bucket bucket) const {
+    return buckets_[static_cast<std::size_t>(bucket)];
+  }
   // Nodes that no plugin with profiles serves (any more) and that carry what a change has left there -> whether they
   // count as busy in `cluster`.
   std::map<std::string, bool> abandoned;
-  std::unordered_map<std::string, QuietFlight> quiet_flights;  // Kept by plan_nodes_in_flight().
+  std::unordered_map<std::string, QuietChange> quiet_changes;  // Kept by plan_nodes_in_flight().
   std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI is not as their MPS daemon is.
   // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
   // nodes that both select.
@@ -124,12 +100,14 @@ class FleetIndex::Impl {
   void sign_sets(const World& world);
   [[nodiscard]] bool speaks_for(std::size_t set, std::size_t other) const;
   void assess(const AssessContext& context, const std::string& name);
-  void compare_mark(const AssessContext& context, const Node& node, const NodeAssessment* assessment);
-  void note_abandoned(const Node& node);
-  void add(const std::string& name, NodeAssessment& assessment, const Node& node);  // Notes in it how it counts.
+  // Adds the share of a node (sign 1), or takes it out again (sign -1).
+  void count(const std::string& name, const NodeShare& share, std::int64_t sign);
+  void count_in_unit(const std::string& name, const NodeShare& share, std::int64_t sign);
   void remove(const std::string& name);
 
-  bool marks_ = false;  // marks_mps_nodes() at the last refresh.
+  std::array<std::set<std::string>, kBuckets> buckets_;
+  std::unordered_map<std::string, NodeShare> shares_;  // By node, as counted.
+  bool marks_ = false;                                 // marks_mps_nodes() at the last refresh.
   ExpectationCache expectations_;
   SetupBook setups_;
   std::shared_ptr<const std::string> record_text_;  // The ConfigMap's own.

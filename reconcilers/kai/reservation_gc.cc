@@ -272,10 +272,10 @@ class Collector {
     Candidate candidate;
     candidate.pod = &pod;
     candidate.node_gone = !pod.node_name.empty() && world_.nodes.find(pod.node_name.view()) == nullptr;
-    const std::string condition = fmt::format("kai/{}/{}/{}/{}", j.fate == Fate::orphan ? "orphan" : "duplicate",
-                                              pod.meta.uid.str(), group, index_.activity(group));
-    const bool held = pass_.held_for(condition, view_.grace);
-    candidate.since = pass_.since(condition);
+    const TimerKey timer{j.fate == Fate::orphan ? Timer::kai_orphan : Timer::kai_duplicate, pod.meta.uid.str(),
+                         fmt::format("{}/{}", group, index_.activity(group))};
+    const bool held = pass_.held_for(timer, view_.grace);
+    candidate.since = pass_.since(timer);
     const std::string why = j.message;
     candidate.judgement = std::move(j);
     if (pod.meta.deletion_timestamp && !candidate.node_gone) {
@@ -318,8 +318,9 @@ class Collector {
     const bool led = elects_leader(kai_, view_) && kai_.lookups.binder_lease;
     const Deployment* binder = kai_.deployments.find(ObjectKey{view_.ns, std::string(kBinder)});
     const bool stable = pass_.held_for(
-        fmt::format("kai/stable/{}/{}/{}/{}", view_.signature, binder ? binder->meta.uid.str() : "",
-                    binder ? binder->meta.generation : 0, led ? kai_.lookups.binder_lease->holder : std::string()),
+        {Timer::kai_stable, view_.signature,
+         fmt::format("{}/{}/{}", binder ? binder->meta.uid.str() : "", binder ? binder->meta.generation : 0,
+                     led ? kai_.lookups.binder_lease->holder : std::string())},
         view_.grace);
     if (std::string young = binder_trouble(kai_, view_, pass_.s.now, view_.grace); !young.empty()) return young;
     if (!leader.empty()) return leader;
@@ -333,8 +334,8 @@ class Collector {
       std::ranges::sort(candidates, {}, [this](const Candidate& c) {
         return std::tuple(!c.ready, refused_at(*c.pod), c.since, c.pod->meta.name);
       });
-      const bool turn = pass_.held_for(fmt::format("kai/turn/{}/{}", node, candidates.front().pod->meta.uid.str()),
-                                       settings_.node_interval);
+      const bool turn =
+          pass_.held_for({Timer::kai_turn, node, candidates.front().pod->meta.uid.str()}, settings_.node_interval);
       for (const Candidate& candidate : candidates) {
         const bool first = &candidate == &candidates.front();
         if (std::string wait = why_wait(candidate, held, first && turn); !wait.empty()) {

@@ -170,7 +170,7 @@ void plan_kai_truth(Pass& pass) {
   for (const auto& [node, found] : nodes) {
     const std::string text = describe(found);
     // Longer than any bind in flight may take.
-    if (text.empty() || !pass.held_for(fmt::format("kai/mismatch/{}", node), index.view().bind_timeout)) continue;
+    if (text.empty() || !pass.held_for({Timer::kai_mismatch, node, ""}, index.view().bind_timeout)) continue;
     pass.finding(Severity::warning, node_ref(node), kKaiMismatch, text);
     pass.event(node_ref(node), true, kKaiMismatch, "CompareReservations", text);
   }

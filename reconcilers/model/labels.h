@@ -22,15 +22,11 @@ inline constexpr std::string_view kRevisionAnnotation = "gpusharing.dev/revision
 inline constexpr std::string_view kProfileAnnotation = "gpusharing.dev/profile";
 // Why the node is Blocked or Failed, for people.
 inline constexpr std::string_view kMessageAnnotation = "gpusharing.dev/message";
-// While in flight: where the node goes, and the pods to replace ({"plugin":["uid",…]}).
-inline constexpr std::string_view kTargetAnnotation = "gpusharing.dev/target-revision";
-inline constexpr std::string_view kReplaceAnnotation = "gpusharing.dev/replace";
+// The change in progress, and one that was put off (reconcilers/node/node_change.h): JSON with a version.
+inline constexpr std::string_view kChangeAnnotation = "gpusharing.dev/change";
+inline constexpr std::string_view kDeferredAnnotation = "gpusharing.dev/deferred";
 // Devices of the node, where GFD's label does not tell them (two models, or no GFD).
 inline constexpr std::string_view kGpuCountAnnotation = "gpusharing.dev/gpu-count";
-// "true": we cordoned the node, so we uncordon it.
-inline constexpr std::string_view kCordonedAnnotation = "gpusharing.dev/cordoned";
-// "cluster-autoscaler,karpenter": whose annotations we have set while the node is in flight, ours to take back.
-inline constexpr std::string_view kGuardAnnotation = "gpusharing.dev/autoscaler-guard";
 // {key: what stood before, or null}: labels that are ours to write and to take back.
 inline constexpr std::string_view kOwnedAnnotation = "gpusharing.dev/owned";
 // "<policy>=<value>": the policy that wrote nvidia.com/device-plugin.config, and what it wrote. Another value is a
@@ -40,8 +36,7 @@ inline constexpr std::string_view kLabelByAnnotation = "gpusharing.dev/config-la
 inline constexpr std::string_view kRestartedForAnnotation = "gpusharing.dev/restarted-for";
 // On a SharingPolicy with deletionPolicy Revert: its nodes go back before it goes.
 inline constexpr std::string_view kRevertFinalizer = "gpusharing.dev/revert";
-// On a SharingPolicy: another value than when a revision failed allows that revision another try (`rollout start`). On
-// a Node that failed: the policy's value at that time.
+// On a SharingPolicy: another value than when a revision failed allows that revision another try (`rollout start`).
 inline constexpr std::string_view kRetryAnnotation = "gpusharing.dev/retry";
 // On a SharingPolicy, "true": its nodes that had drifted before the operator came are rolled too (`rollout start
 // --adopt`).
@@ -120,6 +115,7 @@ inline constexpr std::string_view kUnstagedClusterPolicy = "UnstagedClusterPolic
 inline constexpr std::string_view kClusterPolicyForbidden = "ClusterPolicyForbidden";
 inline constexpr std::string_view kNodesWouldBreak = "NodesWouldBreak";
 inline constexpr std::string_view kGpuOperatorUpdating = "GPUOperatorUpdating";
+inline constexpr std::string_view kChangeUnreadable = "ChangeUnreadable";
 inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
 // A node that nobody manages any more, in the middle of a change: its marks are taken off.
 inline constexpr std::string_view kAbandoned = "Abandoned";

@@ -33,7 +33,8 @@ void Plan::append(Plan other) {
   std::erase_if(other.actions, [&](const PlannedAction& planned) { return joins_earlier_write(actions, planned); });
   std::move(other.actions.begin(), other.actions.end(), std::back_inserter(actions));
   std::move(other.findings.begin(), other.findings.end(), std::back_inserter(findings));
-  std::move(other.conditions.begin(), other.conditions.end(), std::back_inserter(conditions));
+  std::move(other.timers.begin(), other.timers.end(), std::back_inserter(timers));
+  timer_starts.merge(other.timer_starts);
   if (other.requeue_after) {
     requeue_after = requeue_after ? std::min(*requeue_after, *other.requeue_after) : *other.requeue_after;
   }

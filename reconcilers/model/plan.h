@@ -1,4 +1,4 @@
-// What a planner returns: actions as values, findings, conditions it sees, and when to look again. Tests, dry run,
+// What a planner returns: actions as values, findings, timers that run, and when to look again. Tests, dry run,
 // logs and the executor share this one form.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "k8sclient/value/object.h"
 #include "reconcilers/model/kai_wants.h"
 #include "reconcilers/model/severity.h"
+#include "reconcilers/model/timer.h"
 
 namespace gso {
 
@@ -136,14 +137,11 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-// A condition a planner sees right now ("soaking/<rollout>", "verifying/<node>"). The runtime keeps since when each
-// has held without a gap, and hands that back as Snapshot::observed.
-using ConditionName = std::string;
-
 struct Plan {
   std::vector<PlannedAction> actions;
   std::vector<Finding> findings;
-  std::vector<ConditionName> conditions;
+  std::vector<TimerKey> timers;  // Those that run now (timer.h).
+  Timers timer_starts;           // Since when, for those that an operator's first look found running (ages.h).
   std::optional<k8s::Duration> requeue_after;
   // Nodes whose GPU consumers must be listed (spec.nodeName) before the next decision about them.
   std::set<std::string> consumers_wanted;

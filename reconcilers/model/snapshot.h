@@ -1,4 +1,4 @@
-// Everything a planner may look at: the stores, what has been observed for how long, settings, and now.
+// Everything a planner may look at: the stores, since when which timers run, settings, and now.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "reconcilers/model/kai_world.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/model/timer.h"
 
 namespace gso {
 
@@ -88,13 +89,14 @@ struct PlannerSettings {
 struct Snapshot {
   const World& world;
   WallTime now;
-  // Since when each condition has held without a gap (Plan::conditions).
-  const std::map<std::string, WallTime>& observed;
+  const Timers& timers;  // Since when each timer that the pass before has named runs.
   const std::map<std::string, NodeConsumers>& consumers;
   const PlannerSettings& settings;
   // By node: which write of its change the operator may not send (403), and the right that is missing. Null: none
   // known.
   const std::map<std::string, std::string>* refused_writes = nullptr;
+  // The first look of an operator, or of a new leader: stored time stamps count (ages.h).
+  bool first_look = false;
 };
 
 }  // namespace gso

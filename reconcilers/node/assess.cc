@@ -60,13 +60,16 @@ void Assessor::find_other_plugins() {
 }
 
 NodeAssessment Assessor::run() {
-  facts_ = facts_of(node_, recorded_gpus());
+  out_.recorded_gpus = recorded_gpus();
+  facts_ = facts_of(node_, out_.recorded_gpus);
   out_.product = Interned(facts_.product);
   out_.ready = node_.ready;
   out_.held = is_held(node_);
   out_.gfd = gfd_ != nullptr;
   out_.gfd_elsewhere = !out_.gfd && find_stray(context_.strays, Component::gfd, node_) != nullptr;
-  out_.flight = read_flight(node_);
+  ChangeOnNode on = change_on(node_);
+  out_.change = std::move(on.change);
+  change_problem_ = std::move(on.problem);
   find_taint();
   find_other_plugins();
   policy_ = governing_policy(context_.policies, node_);
@@ -95,11 +98,9 @@ void Assessor::finish() {
   out_.unavailable = !node_.ready || node_.unschedulable || (expects_gpus && !serves);
   const auto state = node_.meta.labels.get(kStateLabel);
   const bool blocked_written = state == kStateBlocked;
-  const bool left_cordoned =
-      node_.meta.annotations.get(kCordonedAnnotation) == "true" && !cordon_is_relied_on(node_, set_);
   const bool wants_blocked = out_.situation == Situation::blocked && out_.write_blocked;
-  const bool left_guarded = node_.meta.annotations.contains(kGuardAnnotation);
-  out_.stale_state = !out_.flight && ((blocked_written && !wants_blocked) || left_cordoned || left_guarded);
+  const bool deferred = out_.situation == Situation::current && node_.meta.annotations.contains(kDeferredAnnotation);
+  out_.stale_state = !out_.change && change_problem_.empty() && ((blocked_written && !wants_blocked) || deferred);
 }
 
 std::int64_t Assessor::recorded_gpus() const {
@@ -115,8 +116,9 @@ void Assessor::decide() {
     out_.message = wrong_key_;
     return;
   }
-  if (out_.flight) {
-    decide_flight();
+  if (!change_problem_.empty()) return hold_unreadable();
+  if (out_.change) {
+    decide_change();
     return;
   }
   if (!set_.gpu_cluster.empty()) {
@@ -174,17 +176,28 @@ void Assessor::verify_target() {
   }
 }
 
-void Assessor::decide_flight() {
-  out_.situation = out_.flight->failed ? Situation::failed : Situation::in_flight;
+// N1: what was under way is not known, and neither is whose cordon the node carries.
+void Assessor::hold_unreadable() {
+  out_.situation = Situation::unreadable;
+  out_.reason = kChangeUnreadable;
+  out_.message = fmt::format(
+      "{}. The node is left as it is. If no change is under way, remove the annotation (kubectl annotate node {} {}-); "
+      "a "
+      "cordon that is left is then yours to lift",
+      change_problem_, node_.meta.name, kChangeAnnotation);
+}
+
+void Assessor::decide_change() {
+  out_.situation = out_.change->failed ? Situation::failed : Situation::in_flight;
   if (std::string why = config_error(); !why.empty()) {
     out_.reason = kConfigInvalid;
     out_.message = std::move(why);
     return;
   }
   out_.way = out_.label ? WayIn::relabel : WayIn::edited;
-  if (!out_.flight->failed && out_.flight->target != out_.target.view()) note_obstacle_of_new_target();
-  const bool asked_again = node_.meta.annotations.get(kRetryAnnotation).value_or("") != retry();
-  if (out_.flight->failed && (out_.flight->target != out_.target.view() || asked_again || waits_for_deletion())) {
+  if (!out_.change->failed) return note_obstacle();
+  const bool asked_again = out_.change->failed->retry != retry();
+  if (out_.change->to != out_.target.view() || asked_again || waits_for_deletion()) {
     // What it failed on has been replaced by something new, or somebody wants it: another attempt, with every pod.
     if (waits_for_deletion()) {
       replace_by_template();
@@ -196,8 +209,8 @@ void Assessor::decide_flight() {
   }
 }
 
-// The profile has changed while the node was on its way: the reason stays, the situation is the flight's.
-void Assessor::note_obstacle_of_new_target() {
+// Something came up while the node was on its way: the reason stays, the situation is the change's.
+void Assessor::note_obstacle() {
   find_own_obstacle();
   out_.situation = Situation::in_flight;
   out_.write_blocked = false;

@@ -16,6 +16,7 @@
 #include "reconcilers/cluster/profile_book.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/node/node_change.h"
 #include "reconcilers/node/replace_order.h"
 
 namespace gso {
@@ -29,24 +30,15 @@ enum class Situation : std::uint8_t {
   following,   // The DaemonSet controller replaces its pods by a newer template: followed, never doubled.
   change,      // Needs a change by us.
   in_flight,   // Our annotations say that a change is under way.
+  unreadable,  // The annotation of its change cannot be read: nothing is known, and nothing is done (S11).
   failed,      // Did not verify; not tried again until its target changes.
   blocked,
 };
+inline constexpr std::size_t kSituations = 10;
 [[nodiscard]] std::string_view to_string(Situation situation);
 
 // How the loaded revision is known.
 enum class Proof : std::uint8_t { none, fresh_pods, annotation, baseline };
-
-// What brought the difference in.
-enum class WayIn : std::uint8_t {
-  none,
-  edited,     // The key's text changed in place: only new pods load it.
-  moved,      // Another key by label: plugin and GFD reload by themselves.
-  relabel,    // A policy wants another label: ours to write.
-  on_delete,  // The template changed under updateStrategy OnDelete: pods go when we delete them.
-  joined,     // A node without a record.
-};
-[[nodiscard]] std::string_view to_string(WayIn way);
 
 struct Loaded {
   Interned revision;  // Empty: not known.
@@ -54,30 +46,10 @@ struct Loaded {
   Proof proof = Proof::none;
 };
 
-// The annotations of a change under way.
-struct Flight {
-  std::string target;
-  std::map<Component, std::set<std::string>>
-      replace;            // Pods that must go, by component; an empty set: a new pod comes.
-  bool cordoned = false;  // By us.
-  bool failed = false;
-};
-
 // Pods of one node by component, newest first; terminating ones included.
 struct NodePods {
   std::vector<const Pod*> plugin, gfd, mps;
   [[nodiscard]] const std::vector<const Pod*>& of(Component component) const;
-};
-
-// What an assessed node was counted as in the fleet's sums, so that it can be taken out of them again. Kept by
-// FleetIndex.
-struct Counted {
-  Interned set;  // OperandSet::id(); empty: not counted.
-  Interned loaded;
-  bool busy = false;
-  bool settled = false;
-  bool unwell = false;
-  bool new_template = false;
 };
 
 struct NodeAssessment {
@@ -123,11 +95,12 @@ struct NodeAssessment {
   ProfilePtr profile;      // Target; null when nothing resolves.
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.
   Loaded loaded;
-  Verification verified;                 // Against the target.
-  std::int64_t measured_gpus = 0;        // Devices, as what is served tells; 0 where that proves nothing.
-  std::vector<Interned> losers;          // Policies that select the node as well, and lose.
-  std::optional<std::string> label;      // nvidia.com/device-plugin.config to be written; empty text removes it.
-  std::shared_ptr<const Flight> flight;  // Null: no change of the node is under way.
+  Verification verified;                     // Against the target.
+  std::int64_t recorded_gpus = 0;            // The count in the fleet's record; 0: none.
+  std::int64_t measured_gpus = 0;            // Devices, as what is served tells; 0 where that proves nothing.
+  std::vector<Interned> losers;              // Policies that select the node as well, and lose.
+  std::optional<std::string> label;          // nvidia.com/device-plugin.config to be written; empty text removes it.
+  std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.
   // situation blocked, or why `change` cannot start:
   std::string_view reason;
   std::string message;
@@ -135,7 +108,6 @@ struct NodeAssessment {
   std::string would_break;
   // What preflight finds; null where the plugin runs without profiles.
   SetupBook::Answer setup;
-  Counted counted;
 };
 
 class KaiIndex;
@@ -158,8 +130,6 @@ struct AssessContext {
                                                         const std::vector<const Pod*>& operand_pods);
 
 // Pieces that the planners share.
-// The transition that a flight's list of pods stands for; `target`: the profile it goes to, null when unknown.
-[[nodiscard]] Transition flight_transition(const Flight& flight, const Profile* target);
 // Runs what it should, as far as its devices go: sick hardware is no reason to hold anything up.
 [[nodiscard]] bool is_settled(const NodeAssessment& assessment);
 // Fewer devices than there should be, with the rest as it should be.
@@ -175,12 +145,6 @@ struct AssessContext {
 [[nodiscard]] bool is_crash_looping(const Pod& pod);
 // Running, Ready, not being deleted, no container in back-off.
 [[nodiscard]] bool is_serving(const Pod& pod);
-[[nodiscard]] std::shared_ptr<const Flight> read_flight(const Node& node);
-// The uid of a pod in the flight's list that is not there any more; empty where all are.
-[[nodiscard]] std::string listed_and_gone(const Flight& flight, const NodePods& pods);
-// It carries something that a change left there and its end takes off: target, list of pods, cordon, guards, state.
-[[nodiscard]] bool carries_change(const Node& node);
-[[nodiscard]] std::string print_replace(const std::map<Component, std::set<std::string>>& replace);
 // True when the pod was certainly created after that moment. Kubernetes' times have whole seconds: equal proves
 // nothing.
 [[nodiscard]] bool created_after(const Pod& pod, WallTime moment);

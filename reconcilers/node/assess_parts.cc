@@ -27,6 +27,8 @@ std::string_view to_string(Situation situation) {
       return "Pending";
     case Situation::in_flight:
       return "Updating";
+    case Situation::unreadable:
+      return "Held";
     case Situation::failed:
       return "Failed";
     case Situation::blocked:
@@ -50,24 +52,6 @@ bool is_settled(const NodeAssessment& a) {
 
 std::string sickness_of(const NodeAssessment& a) {
   return a.verified.ok ? "allocatable is below capacity: a device is unhealthy" : a.verified.mismatch;
-}
-
-std::string_view to_string(WayIn way) {
-  switch (way) {
-    case WayIn::none:
-      return "none";
-    case WayIn::edited:
-      return "edited";
-    case WayIn::moved:
-      return "moved";
-    case WayIn::relabel:
-      return "relabel";
-    case WayIn::on_delete:
-      return "on-delete";
-    case WayIn::joined:
-      return "joined";
-  }
-  return "none";
 }
 
 const std::vector<const Pod*>& NodePods::of(Component component) const {
@@ -144,60 +128,6 @@ bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {
     return container.running && container.started_at && *container.started_at > moment + projection &&
            component_of_container(container.name.view());
   });
-}
-
-std::shared_ptr<const Flight> read_flight(const Node& node) {
-  const auto target = node.meta.annotations.get(kTargetAnnotation);
-  if (!target) return nullptr;
-  auto flight = std::make_shared<Flight>();
-  Flight& out = *flight;
-  out.target = std::string(*target);
-  out.cordoned = node.meta.annotations.get(kCordonedAnnotation) == "true";
-  out.failed = node.meta.labels.get(kStateLabel) == kStateFailed;
-  const Json replace = Json::parse(node.meta.annotations.get(kReplaceAnnotation).value_or("{}"), nullptr, false);
-  if (!replace.is_object()) return flight;
-  for (const auto& [name, uids] : replace.items()) {
-    const auto component = parse_component(name);
-    if (!component || !uids.is_array()) continue;
-    auto& into = out.replace[*component];
-    for (const Json& uid : uids) {
-      if (uid.is_string()) into.insert(uid.get<std::string>());
-    }
-  }
-  return flight;
-}
-
-std::string listed_and_gone(const Flight& flight, const NodePods& pods) {
-  for (const auto& [component, uids] : flight.replace) {
-    for (const std::string& uid : uids) {
-      const bool there = std::ranges::any_of(pods.of(component), [&](const Pod* pod) { return pod->meta.uid == uid; });
-      if (!there) return uid;
-    }
-  }
-  return {};
-}
-
-bool carries_change(const Node& node) {
-  constexpr std::string_view kMarks[] = {kTargetAnnotation, kReplaceAnnotation, kCordonedAnnotation, kGuardAnnotation};
-  return node.meta.labels.contains(kStateLabel) ||
-         std::ranges::any_of(kMarks, [&](std::string_view mark) { return node.meta.annotations.contains(mark); });
-}
-
-Transition flight_transition(const Flight& flight, const Profile* target) {
-  auto mps = flight.replace.find(Component::mps);
-  if (mps != flight.replace.end()) {
-    const bool to_mps = target ? target->strategy() == Strategy::mps : true;
-    if (!to_mps) return Transition::leave_mps;
-    return mps->second.empty() ? Transition::enter_mps : Transition::change_mps;
-  }
-  if (flight.replace.contains(Component::gfd)) return Transition::reshare;
-  return flight.replace.contains(Component::plugin) ? Transition::plugin_only : Transition::none;
-}
-
-std::string print_replace(const std::map<Component, std::set<std::string>>& replace) {
-  Json out = Json::object();
-  for (const auto& [component, uids] : replace) out[std::string(to_string(component))] = uids;
-  return out.dump();
 }
 
 const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node) {

@@ -127,7 +127,7 @@ void Assessor::refuse_wrong_key() {
   }
   out_.wrong_key = true;
   wrong_key_ = missing_key(*policy_, set_.id(), *config_map_);
-  if (out_.label && !out_.flight) {
+  if (out_.label && !out_.change) {
     out_.label.reset();
     effective_ = resolve(label_now(), plugin_->default_key, config_map_);
   }

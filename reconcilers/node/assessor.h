@@ -64,8 +64,9 @@ class Assessor {
   [[nodiscard]] std::string config_error() const;
   [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
-  void decide_flight();
-  void note_obstacle_of_new_target();
+  void hold_unreadable();
+  void decide_change();
+  void note_obstacle();
   void decide_difference();
   [[nodiscard]] bool mps_kept_its_old_profile() const;
   void set_transition(bool loaded_known);
@@ -102,6 +103,7 @@ class Assessor {
   std::string managed_key_;  // Of the policy's inline profile, and its text.
   std::string managed_text_;
   GpuFacts facts_;
+  std::string change_problem_;  // Why the annotation of the node's change cannot be read.
   NodeAssessment out_;
 };
 

@@ -17,7 +17,7 @@ constexpr Duration kUpFor = std::chrono::seconds(60);
 constexpr Duration kDownFor = std::chrono::seconds(15);
 
 void set_mark(Pass& pass, const std::string& name) {
-  if (!pass.held_for(fmt::format("mps-ready/up/{}", name), kUpFor)) return;
+  if (!pass.held_for({Timer::mps_ready, name, ""}, kUpFor)) return;
   PatchNode patch;
   patch.name = name;
   patch.set[std::string(kMpsEnabled)] = "true";
@@ -26,7 +26,7 @@ void set_mark(Pass& pass, const std::string& name) {
 }
 
 void remove_mark(Pass& pass, const std::string& name, bool on_the_node) {
-  if (!pass.held_for(fmt::format("mps-ready/down/{}", name), kDownFor)) return;
+  if (!pass.held_for({Timer::mps_gone, name, ""}, kDownFor)) return;
   PatchNode patch;
   patch.name = name;
   if (on_the_node) patch.remove.insert(std::string(kMpsEnabled));
@@ -43,7 +43,7 @@ MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, cons
   const NodePods pods = sort_pods(*set, operand_pods);
   if (pods.mps.empty() || !is_serving(*pods.mps.front())) return MpsDaemon::down;
   // In flight the pod may be the one that is about to go; before the change it serves what it has loaded.
-  if (assessment->flight || assessment->loaded.revision.empty() || assessment->loaded.revision != assessment->target) {
+  if (assessment->change || assessment->loaded.revision.empty() || assessment->loaded.revision != assessment->target) {
     return MpsDaemon::unclear;
   }
   const bool wanted =

@@ -18,11 +18,11 @@ class Left {
       : pass_(pass),
         node_(node),
         a_(pass.index.find(node.meta.name)),
-        flight_(read_flight(node)),
-        cordoned_(node.meta.annotations.get(kCordonedAnnotation) == "true") {}
+        change_(change_of(node)),
+        cordoned_(change_ && change_->cordoned) {}
 
   // A Blocked label alone is nothing to be told.
-  [[nodiscard]] bool is_change() const { return flight_ != nullptr || cordoned_; }
+  [[nodiscard]] bool is_change() const { return change_ != nullptr; }
 
   [[nodiscard]] std::string why() const {
     if (a_ != nullptr) return fmt::format("the device plugin in {} runs without profiles now", set().ns);
@@ -46,11 +46,11 @@ class Left {
 
   [[nodiscard]] std::string given_up() const {
     std::string out = why();
-    if (flight_) out += fmt::format(": the change to {} is given up", flight_->target);
+    if (change_) out += fmt::format(": the change to {} is given up", change_->to);
     if (cordoned_) out += node_.unschedulable ? "; the node is uncordoned" : "; somebody has uncordoned it";
     std::vector<std::string> stays;
     for (const Pod* pod : pass_.index.pods_of(node_.meta.name)) {
-      const bool listed = flight_ && std::ranges::any_of(flight_->replace, [&](const auto& entry) {
+      const bool listed = change_ && std::ranges::any_of(change_->pods, [&](const auto& entry) {
                             return entry.second.contains(std::string(pod->meta.uid));
                           });
       if (listed) stays.push_back(fmt::format("pod {}, which was to be replaced", pod->meta.name));
@@ -80,7 +80,7 @@ class Left {
   const Pass& pass_;
   const Node& node_;
   const NodeAssessment* a_;  // Null: no plugin DaemonSet selects it.
-  std::shared_ptr<const Flight> flight_;
+  std::shared_ptr<const NodeChange> change_;
   bool cordoned_;
 };
 
@@ -95,7 +95,7 @@ void plan_abandoned(Pass& pass) {
     if (node == nullptr) continue;
     const Left left(pass, *node);
     const std::string obstacle = left.obstacle();
-    if (!obstacle.empty() || !pass.held_for(fmt::format("abandoned/{}", name), grace)) {
+    if (!obstacle.empty() || !pass.held_for({Timer::abandoned, name, ""}, grace)) {
       if (!left.is_change() || ++told > kMost) continue;
       const std::string until =
           obstacle.empty() ? fmt::format("what a change has left there goes after {}", k8s::format_go_duration(grace))

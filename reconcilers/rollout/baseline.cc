@@ -49,13 +49,14 @@ std::string describe(const FleetRecord& record) {
 }  // namespace
 
 void plan_baseline(Pass& pass) {
-  if (pass.index.record || !pass.index.record_problem.empty() || pass.index.first_seen.empty()) return;
+  if (pass.index.record || !pass.index.record_problem.empty() || pass.index.nodes_in(Bucket::unrecorded).empty())
+    return;
   if (!pass.s.world.unsynced_namespaces.empty()) return;
   FleetRecord record;
   record.recorded_at = pass.s.now;
   // A key counts as verified when every node of it shows it.
   std::map<std::string, std::pair<std::string, bool>> keys;
-  for (const std::string& name : pass.index.first_seen) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *pass.index.find(name);
     add_node(record, pass, name, a);
     const std::string id = fmt::format("{}/{}", pass.index.set_of(a).id(), a.key.view());
@@ -99,30 +100,19 @@ class Outcomes {
     return *next_;
   }
 
-  [[nodiscard]] static std::int64_t settled_of(const Unit& unit) {
-    std::int64_t settled = 0;
-    for (const auto& [product, group] : unit.groups) settled += group.settled;
-    return settled;
-  }
-
-  [[nodiscard]] static std::int64_t count_of(const Unit& unit, Situation situation) {
-    const auto count = unit.counts.find(situation);
-    return count == unit.counts.end() ? 0 : count->second;
-  }
-
   // Every node that can be is at the unit's one target and shows it. Blocked nodes, and those that nobody can have now
   // (in a large fleet there always are some), are waited for no longer than their group's canary.
   [[nodiscard]] bool is_complete(const UnitKey& key, const Unit& unit, const std::string& target) {
-    const std::int64_t settled = settled_of(unit);
+    const std::int64_t settled = unit.tally.settled;
     if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
-    if (failures_of(pass_.index, unit, target) > 0 || count_of(unit, Situation::in_flight) > 0) return false;
-    const auto set_aside = static_cast<std::int64_t>(unit.set_aside.size());
-    if (settled + count_of(unit, Situation::blocked) + set_aside != unit.total) return false;
+    if (failures_of(pass_.index, unit, target) > 0 || unit.tally.of(Situation::in_flight) > 0) return false;
+    const auto set_aside = static_cast<std::int64_t>(unit.nodes(UnitBucket::set_aside).size());
+    if (settled + unit.tally.blocked() + set_aside != unit.tally.total) return false;
     const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;
     return std::ranges::all_of(unit.groups, [&](const auto& entry) {
       const auto& [product, group] = entry;
       // A group that has too few nodes left for a canary has shown all that it can.
-      const bool whole = group.pending.empty() || group.settled < std::min(quota, group.total);
+      const bool whole = group.pending.empty() || group.tally.settled < std::min(quota, group.tally.total);
       return whole || canary_passed(pass_, key, unit, product, target);
     });
   }
@@ -160,7 +150,7 @@ class Outcomes {
 
   void find_failures() {
     for (const auto& [key, unit] : pass_.index.units) {
-      if (unit.failed.empty()) continue;
+      if (unit.nodes(UnitBucket::failed).empty()) continue;
       const std::string target = unit_target(unit);
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
       if (pass_.s.settings.mode_of(policy) == PolicyMode::observe ||
@@ -169,7 +159,7 @@ class Outcomes {
       // Every node has shown that profile: it is the pods' new template that fails. Another profile would help nobody,
       // and the next template is another try.
       const auto verified = pass_.index.record->verified.find(key.set + "/" + key.key);
-      if (unit.new_template > 0 && verified != pass_.index.record->verified.end() && verified->second == target)
+      if (unit.tally.new_template > 0 && verified != pass_.index.record->verified.end() && verified->second == target)
         continue;
       const std::string why = too_many_failures(pass_, key, unit, target);
       if (why.empty()) continue;

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/cluster/consumers.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -88,19 +88,11 @@ std::optional<InTheWay> in_the_way(const Pass& pass, const std::string& node, co
   return out;
 }
 
-std::string draining_condition(const std::string& node, std::string_view target) {
-  return fmt::format("draining/{}/{}", node, target);
-}
-
-std::string uncordoned_condition(const std::string& node, std::string_view target) {
-  return fmt::format("uncordoned/{}/{}", node, target);
-}
-
 std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass) {
   std::map<std::string, InTheWay> out;
-  for (const SeenNode& seen : seen_nodes(pass, "draining")) {
+  for (const SeenNode& seen : seen_nodes(pass, Timer::draining)) {
     const NodeAssessment& a = seen.assessment;
-    if (!a.flight || a.flight->failed) continue;
+    if (!a.change || a.change->failed) continue;
     auto who = in_the_way(pass, seen.name, a);
     if (!who) continue;
     const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.idle_timeout;
@@ -108,7 +100,7 @@ std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass) {
                                 k8s::format_time(seen.since + std::chrono::ceil<std::chrono::milliseconds>(patience)));
     out.emplace(seen.name, std::move(*who));
   }
-  for (const std::string& name : pass.index.in_flight) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     if (const std::string* right = refused_write(pass, name)) out.insert_or_assign(name, InTheWay{kForbidden, *right});
   }
   return out;
@@ -122,15 +114,15 @@ const std::string* refused_write(const Pass& pass, const std::string& node) {
 
 std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass) {
   std::map<std::string, InTheWay> out;
-  for (const SeenNode& seen : seen_nodes(pass, "deferred")) {
-    if (seen.assessment.situation != Situation::change) continue;
-    InTheWay who = in_the_way(pass, seen.name, seen.assessment)
-                       .value_or(InTheWay{kWaitingForWorkloads, "its workloads did not end"});
-    const bool given_back = pass.s.observed.contains(uncordoned_condition(seen.name, seen.assessment.target.view()));
-    who.message = fmt::format(
-        "{}, and tried again when the other nodes are done: {}",
-        given_back ? "uncordoned by somebody while it was drained" : "in use for longer than idleTimeout", who.message);
-    out.emplace(seen.name, std::move(who));
+  for (const std::string& name : pass.index.nodes_in(Bucket::deferred)) {
+    const NodeAssessment& a = *pass.index.find(name);
+    const Deferral deferral = deferral_of(*pass.s.world.nodes.find(name)).value_or(Deferral{});
+    InTheWay who = in_the_way(pass, name, a).value_or(InTheWay{kWaitingForWorkloads, "its workloads did not end"});
+    who.message = fmt::format("{}, and tried again when the other nodes are done: {}",
+                              deferral.by == Deferral::By::person ? "uncordoned by somebody while it was drained"
+                                                                  : "in use for longer than idleTimeout",
+                              who.message);
+    out.emplace(name, std::move(who));
   }
   return out;
 }

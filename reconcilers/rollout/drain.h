@@ -11,11 +11,6 @@
 
 namespace gso {
 
-// Why a node waits for its workloads: one of the Blocked reasons, and for people who it is.
-struct InTheWay {
-  std::string_view reason;
-  std::string message;
-};
 // As far as the node's last listing tells; nullopt: nobody, or nobody knows.
 [[nodiscard]] std::optional<InTheWay> in_the_way(const Pass& pass, const std::string& node,
                                                  const NodeAssessment& assessment);
@@ -26,9 +21,6 @@ struct InTheWay {
 // The same for nodes that were given up on after idleTimeout, or given back by a person, and stand at the back of the
 // queue, by node.
 [[nodiscard]] std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass);
-// A person gave such a node back, before idleTimeout was over.
-[[nodiscard]] std::string uncordoned_condition(const std::string& node, std::string_view target);
-[[nodiscard]] std::string draining_condition(const std::string& node, std::string_view target);
 
 // Pods that ask for a resource that the node serves now and will not serve: what their owners make anew asks for it
 // again, and stays Pending.

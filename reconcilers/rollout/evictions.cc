@@ -54,10 +54,7 @@ std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollou
 // Of a node whose change is under way, and of one whose change is to start.
 Drain drain_of(const Pass& pass, const NodeAssessment& a) {
   const WorkloadMode mode = pass.index.policy(pass.s.world, a.policy.view()).rollout.workloads;
-  if (!a.flight) return drain_for(a, a.transition, mode);
-  const bool same = a.profile && a.profile->valid && a.flight->target == a.target.view();
-  const ProfilePtr target = same ? a.profile : pass.index.book.by_revision(a.flight->target);
-  return drain_for(a, flight_transition(*a.flight, target ? &target->profile() : nullptr), mode);
+  return drain_for(a, a.change ? a.change->kind : a.transition, mode);
 }
 
 // What leaves together: a pod, or the members of one job on one node.
@@ -230,7 +227,7 @@ void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& 
     if (!leaves || pod->meta.deletion_timestamp) continue;
     pass.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
              fmt::format("evicted from node {}, whose GPU sharing changes (rollout {})", node,
-                         rollout_name(unit, a.flight ? a.flight->target : std::string(a.target.view()))),
+                         rollout_name(unit, a.change ? a.change->to : std::string(a.target.view()))),
              true, node);
   }
 }

@@ -20,9 +20,9 @@ std::string unit_target(const Unit& unit) {
 
 std::set<std::string> failed_on(const Index& index, const Unit& unit, std::string_view target) {
   std::set<std::string> out;
-  std::ranges::copy_if(unit.failed, std::inserter(out, out.end()), [&](const std::string& name) {
+  std::ranges::copy_if(unit.nodes(UnitBucket::failed), std::inserter(out, out.end()), [&](const std::string& name) {
     const NodeAssessment* a = index.find(name);
-    return a != nullptr && a->situation == Situation::failed && a->flight && a->flight->target == target;
+    return a != nullptr && a->situation == Situation::failed && a->change && a->change->to == target;
   });
   return out;
 }
@@ -36,7 +36,7 @@ namespace {
 // The last verified revision of the key is known good: going (back) to it needs no canary. What else a new template
 // brings (another image) is not.
 bool is_verified(const Index& index, const UnitKey& key, const Unit& unit, std::string_view target) {
-  if (!index.record || unit.new_template > 0) return false;
+  if (!index.record || unit.tally.new_template > 0) return false;
   auto it = index.record->verified.find(key.set + "/" + key.key);
   return it != index.record->verified.end() && it->second == target;
 }
@@ -60,8 +60,9 @@ std::string canary_unwell(const Pass& pass, const UnitKey& key, const Unit& unit
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
   if (is_verified(pass.index, key, unit, target)) return {};
   for (const auto& [product, group] : unit.groups) {
-    if (group.unwell == 0 || group.pending.empty() || group.settled >= rollout.canary_nodes_per_group) continue;
-    for (const std::string& name : pass.index.drifting) {
+    if (group.tally.unwell == 0 || group.pending.empty() || group.tally.settled >= rollout.canary_nodes_per_group)
+      continue;
+    for (const std::string& name : pass.index.nodes_in(Bucket::drifting)) {
       const NodeAssessment& a = *pass.index.find(name);
       if (a.policy != key.policy || a.key != key.key || a.product != product || pass.index.set_of(a).id() != key.set)
         continue;
@@ -143,12 +144,12 @@ bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
   if (rollout.canary_nodes_per_group <= 0 || is_verified(pass.index, key, unit, target)) return true;
   const Group& group = unit.groups.at(product);
-  if (group.settled < std::min(rollout.canary_nodes_per_group, group.total)) return false;
-  return pass.held_for(soaking_condition(key, target, product), rollout.canary_soak);
+  if (group.tally.settled < std::min(rollout.canary_nodes_per_group, group.tally.total)) return false;
+  return pass.held_for(soaking_timer(key, target, product), rollout.canary_soak);
 }
 
-std::string soaking_condition(const UnitKey& key, const std::string& target, const std::string& product) {
-  return fmt::format("soaking/{}/{}", rollout_name(key, target), product);
+TimerKey soaking_timer(const UnitKey& key, const std::string& target, const std::string& product) {
+  return {Timer::soaking, rollout_name(key, target), product};
 }
 
 namespace {
@@ -160,7 +161,7 @@ std::pair<std::string_view, std::string_view> who_has(const Pass& pass, const st
   const auto holder = node == nullptr ? std::string_view() : foreign_holder(*node, pass.index.set_of(a));
   if (holder == kDriverUpgrade) return {holder, "a driver upgrade is under way on the node"};
   if (!holder.empty()) return {holder, "the MIG manager is changing the node"};
-  if (!a.ready && !a.flight) return {kNotReady, "is left alone until it is Ready, and counts against the budgets"};
+  if (!a.ready && !a.change) return {kNotReady, "is left alone until it is Ready, and counts against the budgets"};
   return {};
 }
 
@@ -169,7 +170,7 @@ std::pair<std::string_view, std::string_view> who_has(const Pass& pass, const st
 OutOfReach out_of_reach(const Pass& pass, const UnitKey& key, const Unit& unit) {
   OutOfReach out;
   std::map<std::string, std::int64_t> stuck, waiting;  // By product: in flight, and not.
-  bool moves = unit.counts.contains(Situation::following);
+  bool moves = (unit.tally.of(Situation::following) > 0);
   const auto note = [&](const std::string& name, std::map<std::string, std::int64_t>& count) {
     const NodeAssessment& a = *pass.index.find(name);
     const auto [reason, why] = who_has(pass, name, a);
@@ -178,18 +179,17 @@ OutOfReach out_of_reach(const Pass& pass, const UnitKey& key, const Unit& unit) 
     ++count[std::string(a.product.view())];
     return true;
   };
-  for (const std::string& name : unit.set_aside) {
+  for (const std::string& name : unit.nodes(UnitBucket::set_aside)) {
     if (pass.index.find(name)->situation == Situation::change) (void)note(name, waiting);
   }
-  for (const std::string& name : unit.stuck) (void)note(name, stuck);
-  const auto in_flight = unit.counts.find(Situation::in_flight);
-  moves = moves || (in_flight != unit.counts.end() && in_flight->second > std::ssize(unit.stuck));
+  for (const std::string& name : unit.nodes(UnitBucket::stuck)) (void)note(name, stuck);
+  moves = moves || unit.tally.of(Situation::in_flight) > std::ssize(unit.nodes(UnitBucket::stuck));
   const std::int64_t quota = pass.index.policy(pass.s.world, key.policy).rollout.canary_nodes_per_group;
   const bool known_good = is_verified(pass.index, key, unit, unit_target(unit));
   out.stops_all = !moves && !out.nodes.empty() && std::ranges::all_of(unit.groups, [&](const auto& entry) {
     const auto& [product, group] = entry;
     if (static_cast<std::int64_t>(group.pending.size()) <= waiting[product]) return true;
-    return !known_good && group.settled < quota && group.settled + stuck[product] >= quota;
+    return !known_good && group.tally.settled < quota && group.tally.settled + stuck[product] >= quota;
   });
   return out;
 }
@@ -261,7 +261,7 @@ std::optional<WallTime> ended_at(const SharingRollout& rollout) {
 // It has ended, and nodes wait for pods of a template that came later (updateStrategy OnDelete). A template that nodes
 // still wait for when it ends (aborted), or that nodes come late to, is its own.
 bool ended_before_template(const Index& index, const Unit& unit, const SharingRollout& rollout) {
-  if (unit.new_template == 0) return false;
+  if (unit.tally.new_template == 0) return false;
   const std::optional<WallTime> ended = ended_at(rollout);
   if (!ended) return false;
   // Creation times are whole seconds. An abort in the same second is meant for that template, too.
@@ -271,30 +271,30 @@ bool ended_before_template(const Index& index, const Unit& unit, const SharingRo
   });
   // A template that comes back has the time of its first day; but then no node is where all of them were.
   const bool nobody_settled =
-      std::ranges::all_of(unit.groups, [](const auto& group) { return group.second.settled == 0; });
+      std::ranges::all_of(unit.groups, [](const auto& group) { return group.second.tally.settled == 0; });
   return later || (rollout.phase == "Completed" && nobody_settled);
 }
 
 }  // namespace
 
 bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout) {
-  return unit.counts.contains(Situation::change) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
+  return (unit.tally.of(Situation::change) > 0) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
          (was_left(rollout) || ended_before_template(index, unit, rollout));
 }
 
-std::string settled_condition(const Pass& pass, std::size_t set) {
-  return fmt::format("settled/{}/{}", pass.index.discovery.sets[set].id(), pass.index.signatures[set]);
+TimerKey settled_timer(const Pass& pass, std::size_t set) {
+  return {Timer::settled, pass.index.discovery.sets[set].id(), pass.index.signatures[set]};
 }
 
-std::string differing_condition(const OperandSet& set) {
+TimerKey differing_timer(const OperandSet& set) {
   std::string state =
       fmt::format("{}|{}|{}", set.clusterpolicy_generation, set.announced_config_map, set.announced_default);
   for (const Operand& operand : set.operands) state += fmt::format("|{}:{}", operand.uid, operand.generation);
-  return fmt::format("differing/{}/{}", set.id(), short_hash(state));
+  return {Timer::differing, set.id(), short_hash(state)};
 }
 
 std::string lasting_difference(const Pass& pass, const OperandSet& set) {
-  if (!set.announced || pass.s.now - pass.since(differing_condition(set)) < kDifferencePatience) return {};
+  if (!set.announced || pass.s.now - pass.since(differing_timer(set)) < kDifferencePatience) return {};
   const auto named = [&](const Operand& operand) {
     return fmt::format("DaemonSet {} has config {} default {}", k8s::to_string(operand.key),
                        operand.config_map.empty() ? "(none)" : operand.config_map,
@@ -307,80 +307,139 @@ std::string lasting_difference(const Pass& pass, const OperandSet& set) {
   }
   return fmt::format(
       "{}, while ClusterPolicy {} says config {} default {}, for longer than {}: somebody has changed the DaemonSets "
-      "by "
-      "hand, or the GPU Operator does not run. It overwrites changes by hand only when it has something new to write. "
-      "Nothing starts until both say the same: set spec.devicePlugin.config of the ClusterPolicy to what is wanted",
+      "by hand, or the GPU Operator does not run. It overwrites changes by hand only when it has something new to "
+      "write. Nothing starts until both say the same: set spec.devicePlugin.config of the ClusterPolicy to what is "
+      "wanted",
       first_names(different), set.owner, set.announced_config_map.empty() ? "(none)" : set.announced_config_map,
       set.announced_default.empty() ? "(none)" : set.announced_default, k8s::format_go_duration(kDifferencePatience));
 }
 
-Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
-  const Snapshot& s = pass.s;
-  const SharingPolicy& policy = pass.index.policy(s.world, key.policy);
-  const OperandSet& set = pass.index.discovery.sets[unit.set];
-  const std::string target = unit_target(unit);
-  const PolicyMode mode = s.settings.mode_of(policy);
+namespace {
+
+// What gates of one rollout are about.
+struct Gated {
+  Pass& pass;
+  const UnitKey& key;
+  const Unit& unit;
+  const SharingPolicy& policy;
+  const OperandSet& set;
+  std::string target;
+  const SharingRollout* rollout;  // Null: there is no record of it.
+  bool anew;                      // The record is of an earlier attempt.
+};
+
+Gated gated(Pass& pass, const UnitKey& key, const Unit& unit) {
+  Gated out{pass,
+            key,
+            unit,
+            pass.index.policy(pass.s.world, key.policy),
+            pass.index.discovery.sets[unit.set],
+            unit_target(unit),
+            nullptr,
+            false};
+  out.rollout = pass.s.world.rollouts.find(rollout_name(key, out.target));
+  out.anew = out.rollout != nullptr && begins_anew(pass.index, unit, *out.rollout);
+  return out;
+}
+
+// Switches that people have turned.
+Gate closed_by_people(const Gated& g) {
+  const PolicyMode mode = g.pass.s.settings.mode_of(g.policy);
   if (mode == PolicyMode::observe) {
-    const bool limit = policy.mode != mode;
-    return {std::string(kObserve), limit ? "the operator runs with rollouts: Observe: nothing is changed"
-                                         : "the policy's mode is Observe: nothing is changed"};
+    return {std::string(kObserve), g.policy.mode != mode
+                                       ? "the operator runs with rollouts: Observe: nothing is changed"
+                                       : "the policy's mode is Observe: nothing is changed"};
   }
-  if (policy.rollout.paused) return {"Paused", "spec.rollout.paused of the policy is set"};
-  const ConfigMap* config_map = s.world.configmaps.find(set.config_map_key());
+  if (g.policy.rollout.paused) return {"Paused", "spec.rollout.paused of the policy is set"};
+  const ConfigMap* config_map = g.pass.s.world.configmaps.find(g.set.config_map_key());
   if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
-    return {"Paused", fmt::format("ConfigMap {} carries {}=true", set.id(), kPausedAnnotation)};
+    return {"Paused", fmt::format("ConfigMap {} carries {}=true", g.set.id(), kPausedAnnotation)};
   }
-  const SharingRollout* rollout = s.world.rollouts.find(rollout_name(key, target));
-  const bool anew = rollout != nullptr && begins_anew(pass.index, unit, *rollout);
-  const bool asks = mode == PolicyMode::approve && !goes_back(pass.index, key, policy);
-  if (rollout != nullptr && !anew) {
-    if (rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};
-    if (rollout->meta.annotations.get(kUndoAnnotation) == "true") {
-      return {std::string(kUndone), "taken back by a person; `rollout start` tries it again"};
-    }
-    if (rollout->paused) return {"Paused", "spec.paused of the rollout is set"};
-    if (asks && !rollout->approved) return {"AwaitingApproval", "waits for spec.approved"};
-  } else if (asks) {
-    return {"AwaitingApproval", "waits for spec.approved of its SharingRollout"};
+  const bool asks = mode == PolicyMode::approve && !goes_back(g.pass.index, g.key, g.policy);
+  if (g.rollout == nullptr || g.anew) {
+    return asks ? Gate{"AwaitingApproval", "waits for spec.approved of its SharingRollout"} : Gate{};
   }
-  if (set.announced) {
-    const std::string stays = lasting_difference(pass, set);
-    return {std::string(kGpuOperatorUpdating),
-            !stays.empty() ? stays
-                           : fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not "
-                                         "have yet",
-                                         set.owner, set.announced_config_map, set.announced_default)};
+  if (g.rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};
+  if (g.rollout->meta.annotations.get(kUndoAnnotation) == "true") {
+    return {std::string(kUndone), "taken back by a person; `rollout start` tries it again"};
   }
-  if (std::string why = too_many_failures(pass, key, unit, target); !why.empty()) {
-    return {std::string(kMaxFailures), why + last_verified_text(pass.index, key, policy)};
-  }
-  if (std::string why = canary_unwell(pass, key, unit, target); !why.empty())
+  if (g.rollout->paused) return {"Paused", "spec.paused of the rollout is set"};
+  return asks && !g.rollout->approved ? Gate{"AwaitingApproval", "waits for spec.approved"} : Gate{};
+}
+
+Gate closed_by_failures(const Gated& g) {
+  std::string why = too_many_failures(g.pass, g.key, g.unit, g.target);
+  if (why.empty()) return {};
+  return {std::string(kMaxFailures), why + last_verified_text(g.pass.index, g.key, g.policy)};
+}
+
+Gate closed_by_window(const Gated& g) {
+  const WindowState windows = windows_at(g.policy.rollout.windows, g.pass.s.now);
+  if (windows.until) g.pass.look_again_in(*windows.until - g.pass.s.now);
+  if (windows.open) return {};
+  return {std::string(kOutsideWindow),
+          windows.until ? fmt::format("the next maintenance window opens at {}", k8s::format_time(*windows.until))
+          : windows.problem.empty() ? "no maintenance window opens in the next five years"
+                                    : "a maintenance window cannot be read: " + windows.problem};
+}
+
+Gate closed_by_announcement(const Gated& g) {
+  if (!g.set.announced) return {};
+  if (std::string stays = lasting_difference(g.pass, g.set); !stays.empty())
+    return {std::string(kGpuOperatorUpdating), std::move(stays)};
+  return {std::string(kGpuOperatorUpdating),
+          fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet",
+                      g.set.owner, g.set.announced_config_map, g.set.announced_default)};
+}
+
+Gate closed_by_inputs(const Gated& g) {
+  if (std::string why = canary_unwell(g.pass, g.key, g.unit, g.target); !why.empty())
     return {std::string(kCanaryUnwell), std::move(why)};
-  if (policy.rollout.mechanism == Mechanism::daemonset_restart) {
-    if (std::string why = restart_obstacle(pass, unit); !why.empty()) return {"MechanismUnusable", std::move(why)};
+  if (g.policy.rollout.mechanism == Mechanism::daemonset_restart) {
+    if (std::string why = restart_obstacle(g.pass, g.unit); !why.empty()) return {"MechanismUnusable", std::move(why)};
   }
-  if (relabels(pass, unit) && !key_is_projected(pass, set, key.key)) {
-    return {"KeyNotProjected", not_projected(set, key.key, s.settings.projection)};
+  if (relabels(g.pass, g.unit) && !key_is_projected(g.pass, g.set, g.key.key)) {
+    return {"KeyNotProjected", not_projected(g.set, g.key.key, g.pass.s.settings.projection)};
   }
-  const WindowState windows = windows_at(policy.rollout.windows, pass.s.now);
-  if (windows.until) pass.look_again_in(*windows.until - pass.s.now);
-  if (!windows.open) {
-    return {std::string(kOutsideWindow),
-            windows.until ? fmt::format("the next maintenance window opens at {}", k8s::format_time(*windows.until))
-            : windows.problem.empty() ? "no maintenance window opens in the next five years"
-                                      : "a maintenance window cannot be read: " + windows.problem};
-  }
-  if (!pass.held_for(settled_condition(pass, unit.set), s.settings.settle))
-    return {std::string(kSettling), fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago", set.id(),
-                                                k8s::format_go_duration(s.settings.settle))};
-  if (anew) return {std::string(kNewAttempt), "the SharingRollout of an earlier attempt is replaced first"};
   return {};
+}
+
+Gate closed_until_settled(const Gated& g) {
+  const Duration settle = g.pass.s.settings.settle;
+  if (!g.pass.held_for(settled_timer(g.pass, g.unit.set), settle)) {
+    return {std::string(kSettling), fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago", g.set.id(),
+                                                k8s::format_go_duration(settle))};
+  }
+  if (g.anew) return {std::string(kNewAttempt), "the SharingRollout of an earlier attempt is replaced first"};
+  return {};
+}
+
+}  // namespace
+
+Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
+  const Gated g = gated(pass, key, unit);
+  // In the order in which they are reported: the first one that is closed.
+  constexpr Gate (*kGates[])(const Gated&) = {closed_by_people, closed_by_announcement, closed_by_failures,
+                                              closed_by_inputs, closed_by_window,       closed_until_settled};
+  for (const auto gate : kGates) {
+    if (Gate closed = gate(g); !closed.open()) return closed;
+  }
+  return {};
+}
+
+std::optional<Stop> stop_of(Pass& pass, const UnitKey& key, const Unit& unit) {
+  const Gated g = gated(pass, key, unit);
+  constexpr Gate (*kStops[])(const Gated&) = {closed_by_people, closed_by_failures, closed_by_window};
+  for (const auto gate : kStops) {
+    if (Gate closed = gate(g); !closed.open()) return Stop{std::move(closed.reason), std::move(closed.message)};
+  }
+  return std::nullopt;
 }
 
 std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
                              std::int64_t cluster_taken, std::int64_t policy_taken, std::int64_t group_taken) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
-  const Sums& policy = pass.index.policies.at(key.policy);
+  const Tally& policy = pass.index.policies.at(key.policy);
   const Group& group = unit.groups.at(product);
   auto full = [](std::string_view what, std::int64_t busy, std::int64_t budget) {
     return busy + 1 <= budget ? std::string()
@@ -392,8 +451,8 @@ std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& u
     out = full(fmt::format("policy {}", key.policy), policy.busy + policy_taken,
                rollout.max_unavailable.of(policy.total));
   if (out.empty()) {
-    out = full(fmt::format("group {}", product.empty() ? "of unknown product" : product), group.busy + group_taken,
-               rollout.max_unavailable_per_group.of(group.total));
+    out = full(fmt::format("group {}", product.empty() ? "of unknown product" : product),
+               group.tally.busy + group_taken, rollout.max_unavailable_per_group.of(group.tally.total));
   }
   return out;
 }

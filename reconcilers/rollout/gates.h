@@ -21,6 +21,8 @@ struct Gate {
 inline constexpr std::string_view kNewAttempt = "NewAttempt";
 
 [[nodiscard]] Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit);
+// Of these gates, those that also give back a node that only waits: what people have switched, failures, windows.
+[[nodiscard]] std::optional<Stop> stop_of(Pass& pass, const UnitKey& key, const Unit& unit);
 // Another revision has taken the rollout's place since it began; its status remembers that.
 [[nodiscard]] bool was_left(const SharingRollout& rollout);
 // Its revision has come back, or it had ended when a new template came (under OnDelete), and nodes wait for it: a new
@@ -51,7 +53,7 @@ inline constexpr std::string_view kNotReady = "NodesNotReady";
 [[nodiscard]] bool canary_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
                                  const std::string& target);
 // Seen since the canary of a product was verified: it soaks.
-[[nodiscard]] std::string soaking_condition(const UnitKey& key, const std::string& target, const std::string& product);
+[[nodiscard]] TimerKey soaking_timer(const UnitKey& key, const std::string& target, const std::string& product);
 // The first of the three budgets (cluster, policy, group) that has no room for one more node (S1), for people; empty
 // when all have. `…_taken`: what this pass has started already.
 [[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit,
@@ -60,10 +62,10 @@ inline constexpr std::string_view kNotReady = "NodesNotReady";
 // How long the DaemonSets may differ from their ClusterPolicy before that is no update of the GPU Operator any more.
 inline constexpr Duration kDifferencePatience = std::chrono::minutes(2);
 // Seen while they differ as they do now.
-[[nodiscard]] std::string differing_condition(const OperandSet& set);
+[[nodiscard]] TimerKey differing_timer(const OperandSet& set);
 // They have differed for longer than that: which DaemonSets, from what, and how to go on. Empty: not so.
 [[nodiscard]] std::string lasting_difference(const Pass& pass, const OperandSet& set);
 // The inputs of an operand set are as they were: what its pods would load, by signature.
-[[nodiscard]] std::string settled_condition(const Pass& pass, std::size_t set);
+[[nodiscard]] TimerKey settled_timer(const Pass& pass, std::size_t set);
 
 }  // namespace gso

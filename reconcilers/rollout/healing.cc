@@ -25,7 +25,7 @@ class Healer {
   explicit Healer(Pass& pass) : pass_(pass) { keep_healed(); }
 
   void run() {
-    for (const std::string& name : pass_.index.ailing) look_at(name);
+    for (const std::string& name : pass_.index.nodes_in(Bucket::pod_faults)) look_at(name);
   }
 
  private:
@@ -36,21 +36,22 @@ class Healer {
   };
   static constexpr Duration kForgotten = std::chrono::hours(2);
 
-  // "healed/<node>/<component>/<times>"
   void keep_healed() {
-    constexpr std::string_view kPrefix = "healed/";
-    for (auto it = pass_.s.observed.lower_bound(std::string(kPrefix)); it != pass_.s.observed.end(); ++it) {
-      if (!it->first.starts_with(kPrefix)) break;
-      const std::size_t last = it->first.rfind('/');
-      const std::string what = it->first.substr(kPrefix.size(), last - kPrefix.size());
+    for (auto it = pass_.s.timers.lower_bound({Timer::remediated, "", ""}); it != pass_.s.timers.end(); ++it) {
+      const TimerKey& key = it->first;
+      if (key.timer != Timer::remediated) break;
+      const std::size_t last = key.scope.rfind('/');
       const Duration ago = pass_.s.now - it->second;
-      const bool known = pass_.s.world.nodes.find(what.substr(0, what.find('/'))) != nullptr;
-      if (!known || ago >= kForgotten) continue;
-      const std::int64_t times = std::atoll(it->first.c_str() + last + 1);
-      Healed& healed = healed_[what];
+      if (pass_.s.world.nodes.find(key.subject) == nullptr || ago >= kForgotten) continue;
+      const std::int64_t times = std::atoll(key.scope.c_str() + last + 1);
+      Healed& healed = healed_[{key.subject, key.scope.substr(0, last)}];
       if (times > healed.times) healed = {times, ago};
     }
-    for (const auto& [what, healed] : healed_) (void)pass_.age(fmt::format("healed/{}/{}", what, healed.times));
+    for (const auto& [what, healed] : healed_) (void)pass_.age(remediated(what, healed.times));
+  }
+  using Healable = std::pair<std::string, std::string>;  // Node and component.
+  [[nodiscard]] static TimerKey remediated(const Healable& what, std::int64_t times) {
+    return {Timer::remediated, what.first, fmt::format("{}/{}", what.second, times)};
   }
 
   [[nodiscard]] bool is_unsettled(const std::string& name, const NodeAssessment& a) const {
@@ -61,7 +62,7 @@ class Healer {
       case Situation::following:
         return true;
       default:
-        return pass_.index.drifting.contains(name);
+        return pass_.index.nodes_in(Bucket::drifting).contains(name);
     }
   }
 
@@ -93,19 +94,20 @@ class Healer {
   // What still serves is left to a rollout, which has a slot and waits for workloads (S1).
   static bool costs_nothing(const Node& node, const NodeAssessment& a, Component component, const Pod& pod) {
     if (component == Component::gfd) return true;
-    if (a.flight && !a.flight->failed) {
+    if (a.change && !a.change->failed) {
       // Its old pods go by the plan; those that came for them came when the workloads had gone.
-      auto listed = a.flight->replace.find(component);
-      return listed != a.flight->replace.end() && !listed->second.contains(std::string(pod.meta.uid));
+      auto listed = a.change->pods.find(component);
+      return listed != a.change->pods.end() && !listed->second.contains(std::string(pod.meta.uid));
     }
     const bool daemon_runs = std::ranges::any_of(
         pod.containers, [](const auto& c) { return c.running && !is_config_manager(c.name.view()); });
     return !serves(node) && (component != Component::mps || !daemon_runs);
   }
   void heal(const std::string& node, Component component, const Pod& pod, const Ailment& ailment) {
-    const std::string what = fmt::format("{}/{}", node, to_string(component));
+    const Healable what{node, to_string(component)};
     const bool lasts =
-        pass_.held_for(fmt::format("ailing/{}/{}/{}", what, ailment.name, pod.meta.uid.str()), ailment.patience);
+        pass_.held_for({Timer::pod_fault, node, fmt::format("{}/{}/{}", what.second, ailment.name, pod.meta.uid.str())},
+                       ailment.patience);
     const auto known = healed_.find(what);
     const std::int64_t times = known == healed_.end() ? 0 : known->second.times;
     const std::string message = fmt::format("{} pod {}: {}", to_string(component), pod.meta.name, ailment.what);
@@ -115,14 +117,14 @@ class Healer {
       const Duration wait = std::min<Duration>(minutes(5) * (1LL << std::min<std::int64_t>(times - 1, 4)), kLongest);
       if (known->second.ago < wait) return pass_.look_again_in(wait - known->second.ago);
     }
-    pass_.plan.conditions.push_back(fmt::format("healed/{}/{}", what, times + 1));
+    pass_.plan.timers.push_back(remediated(what, times + 1));
     pass_.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, ailment.name,
               message + "; only a new pod gets over it", true, node);
   }
 
   static constexpr Duration kLongest = std::chrono::hours(1);
   Pass& pass_;
-  std::map<std::string, Healed> healed_;  // "<node>/<component>"
+  std::map<Healable, Healed> healed_;
 };
 
 }  // namespace

@@ -9,11 +9,6 @@
 
 namespace gso {
 
-struct KaiHindrance {
-  bool certain = false;  // KAI shares GPUs of the node; else it is not known yet whether it does.
-  std::string why;
-};
-
 // nullopt: nothing of KAI is in the way, or the node's profile makes no replicas. Asks in `pass` for what is not known,
 // and for another look.
 [[nodiscard]] std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node,

@@ -131,7 +131,8 @@ class ManagedKeys {
       const std::string id = fmt::format("{}/{}", k8s::to_string(where), key);
       const bool ours = config_map->our_keys.contains(key) && text && is_text_of_key(*text, key);
       if (!ours || wanted.contains(key) || pass_.index.loaded.contains(id) || is_default(where, key)) continue;
-      if (pass_.held_for("unused/" + id, pass_.s.settings.keep_unused_keys)) write.remove.insert(key);
+      if (pass_.held_for({Timer::key_unused, k8s::to_string(where), key}, pass_.s.settings.keep_unused_keys))
+        write.remove.insert(key);
     }
     if (write.remove.empty()) return;
     pass_.add(std::move(write), "KeysCollected", "no node has used these keys for a while");
@@ -158,8 +159,8 @@ void plan_managed_keys(Pass& pass) {
 
 namespace {
 // That a key has the text that it has now.
-std::string text_condition(const OperandSet& set, const std::string& key, const std::string& text) {
-  return fmt::format("text/{}/{}/{:016x}", set.id(), key, std::hash<std::string>{}(text));
+TimerKey text_timer(const OperandSet& set, const std::string& key, const std::string& text) {
+  return {Timer::key_text, set.id(), fmt::format("{}/{:016x}", key, std::hash<std::string>{}(text))};
 }
 }  // namespace
 
@@ -168,7 +169,7 @@ void note_texts_of_keys(Pass& pass) {
     const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
     if (config_map == nullptr) continue;
     for (const auto& [key, text] : config_map->data)
-      if (text) pass.plan.conditions.push_back(text_condition(set, key, *text));
+      if (text) pass.plan.timers.push_back(text_timer(set, key, *text));
   }
 }
 
@@ -176,12 +177,12 @@ bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key)
   const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
   const auto text = config_map == nullptr ? decltype(config_map->data.end()){} : config_map->data.find(key);
   if (config_map == nullptr || text == config_map->data.end() || !text->second) return false;
-  const bool shown = pass.held_for(text_condition(set, key, *text->second), pass.s.settings.projection);
+  const bool shown = pass.held_for(text_timer(set, key, *text->second), pass.s.settings.projection);
   // Our own writes do not count as a change of the data.
   const bool known = shown || (!config_map->our_keys.contains(key) &&
                                pass.s.now - config_map->data_changed >= pass.s.settings.projection);
   // A change waits for it: the fleet has not come to rest.
-  if (!known) pass.plan.conditions.push_back(fmt::format("projecting/{}/{}", set.id(), key));
+  if (!known) pass.plan.timers.push_back({Timer::projecting, set.id(), key});
   return known;
 }
 

@@ -94,7 +94,7 @@ void foresee(Pass& pass, const UnitKey& key, const Unit& unit) {
     for (const auto& [available, name] : group.pending) {
       if (++looked_at > kMostLookedAt || listed >= kMostListed) break;
       const NodeAssessment& a = *pass.index.find(name);
-      if (!a.shrinks || !a.expectation || a.flight) continue;
+      if (!a.shrinks || !a.expectation || a.change) continue;
       ++listed;
       const auto listing = pass.s.consumers.find(name);
       if (listing == pass.s.consumers.end() || pass.s.now - listing->second.listed_at > kListingOld) {

@@ -9,7 +9,7 @@
 namespace gso {
 
 void plan_nodes_to_record(Pass& pass) {
-  for (const std::string& name : pass.index.to_record) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
@@ -18,15 +18,15 @@ void plan_nodes_to_record(Pass& pass) {
       const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
       const Duration grace =
           a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
-      // Afterwards it is a candidate for a restart (plan_starts asks the same condition).
-      (void)pass.held_for(loading_condition(name, *a), grace);
+      // Afterwards it is a candidate for a restart (plan_starts asks the same timer).
+      (void)pass.held_for(loading_timer(name, *a), grace);
       continue;
     }
     if (!pass.takes_more()) {
-      pass.keep(loading_condition(name, *a));
+      pass.keep(loading_timer(name, *a));
       continue;
     }
-    PatchNode patch = patch_out(pass, *node, *a);
+    PatchNode patch = patch_out(*node, *a);
     record_on(patch, *node, *a, std::string(a->target.view()));
     add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), pass.s.settings));
     const bool restarted =
@@ -43,43 +43,36 @@ void plan_nodes_to_record(Pass& pass) {
   }
 }
 
-std::string verifying_condition(const std::string& node, std::string_view target, std::string_view replace) {
-  return fmt::format("verifying/{}/{}/{}", node, target, short_hash(replace));
-}
-
-std::string unchanged_condition(const std::string& node, std::string_view target) {
-  return fmt::format("unchanged/{}/{}", node, target);
-}
-
-std::string loading_condition(const std::string& node, const NodeAssessment& assessment) {
-  return fmt::format("loading/{}/{}", node, assessment.target.view());
+TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment) {
+  return {Timer::loading, node, std::string(assessment.target.view())};
 }
 
 bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& a) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
   const Duration grace =
       a.way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
-  return pass.s.now - pass.since(loading_condition(node, a)) >= grace;
+  return pass.s.now - pass.since(loading_timer(node, a)) >= grace;
 }
 
 void plan_node_states(Pass& pass) {
-  for (const std::string& name : pass.index.written_blocked) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::block_to_write)) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
+    if (a->change && cordon_is_relied_on(*node, pass.index.set_of(*a))) continue;  // S7: the cordon goes with the rest.
     // What failed before has been replaced by something that cannot be: nothing of it is under way any more.
-    PatchNode patch = patch_out(pass, *node, *a);
+    PatchNode patch = patch_out(*node, *a);
     if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
     set_message(patch, a->message);
     pass.add(std::move(patch), a->reason, a->message, false, name);
     pass.event(node_ref(name), true, a->reason, "Block", a->message);
   }
-  for (const std::string& name : pass.index.stale) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::stale_marks)) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->situation == Situation::first_seen || !pass.plannable(*a)) continue;
-    if (pass.index.written_blocked.contains(name)) continue;  // By the patch that says so.
-    PatchNode patch = patch_out(pass, *node, *a);
+    if (pass.index.nodes_in(Bucket::block_to_write).contains(name)) continue;  // By the patch that says so.
+    PatchNode patch = patch_out(*node, *a);
     const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
     if (!nothing) pass.add(std::move(patch), "Released", "nothing of a change is left on the node", false, name);
   }
@@ -103,7 +96,7 @@ void relabel_paused(Pass& pass, const UnitKey& key, const Unit& unit, const std:
     PatchNode patch;
     patch.name = name;
     patch.resource_version = node.meta.resource_version;
-    add_to(patch, policy_label(node, config_label(pass, node, a), a));
+    add_to(patch, policy_label(node, config_label(pass.index.set_of(a), node), a));
     pass.add(std::move(patch), "Relabel",
              fmt::format("policy {} selects profile {}; a driver upgrade has taken the node's pods away already",
                          a.policy.view(), *a.label),

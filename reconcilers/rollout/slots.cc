@@ -34,13 +34,13 @@ bool Slots::fit_ever(const UnitKey& key, const Unit& unit, const Mates& mates) c
   std::int64_t all = 0;
   for (const std::string& mate : mates.nodes) {
     const NodeAssessment& a = *pass_->index.find(mate);
-    if (a.unavailable && !a.flight) continue;  // Needs no slot.
+    if (a.unavailable && !a.change) continue;  // Needs no slot.
     ++needs[std::string(a.product.view())];
     ++all;
   }
   return all <= policy_budget(key) && all <= pass_->s.settings.cluster_max_unavailable.of(pass_->index.cluster.total) &&
          std::ranges::all_of(needs, [&](const auto& need) {
-           return need.second <= rollout.max_unavailable_per_group.of(unit.groups.at(need.first).total);
+           return need.second <= rollout.max_unavailable_per_group.of(unit.groups.at(need.first).tally.total);
          });
 }
 
@@ -49,7 +49,7 @@ std::int64_t Slots::most_draining(const UnitKey& key) const {
 }
 
 std::int64_t Slots::policy_budget(const UnitKey& key) const {
-  const Sums& sums = pass_->index.policies.at(key.policy);
+  const Tally& sums = pass_->index.policies.at(key.policy);
   return pass_->index.policy(pass_->s.world, key.policy).rollout.max_unavailable.of(sums.total);
 }
 

@@ -18,7 +18,7 @@ class Slots {
   explicit Slots(const Pass& pass) : pass_(&pass) {}
 
   // Out of service, or failed half-way: one of those that the budgets count already.
-  [[nodiscard]] static bool is_busy(const NodeAssessment& a) { return a.unavailable || a.flight != nullptr; }
+  [[nodiscard]] static bool is_busy(const NodeAssessment& a) { return a.unavailable || a.change != nullptr; }
 
   // Cluster, policy and group have room for one more node.
   [[nodiscard]] bool free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const;

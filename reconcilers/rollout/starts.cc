@@ -21,7 +21,7 @@ constexpr Duration kMatesWait = std::chrono::minutes(1);
 class Starter {
  public:
   explicit Starter(Pass& pass) : pass_(pass) {
-    keep_deferred();
+    find_deferred();
     keep_settled();
     keep_mates();
   }
@@ -36,21 +36,19 @@ class Starter {
   void keep_settled() {
     std::set<std::size_t> sets;
     for (const auto& [key, unit] : pass_.index.units) sets.insert(unit.set);
-    for (const std::size_t set : sets) (void)pass_.age(settled_condition(pass_, set));
+    for (const std::size_t set : sets) (void)pass_.age(settled_timer(pass_, set));
   }
 
   // Nodes that gave up waiting for their workloads keep their place at the back of the queue.
-  void keep_deferred() {
-    for (const SeenNode& seen : seen_nodes(pass_, "deferred")) {
-      if (seen.assessment.situation != Situation::change) continue;
-      deferred_.emplace(seen.name, pass_.age(seen.condition));
-      pass_.keep(uncordoned_condition(seen.name, seen.assessment.target.view()));
+  void find_deferred() {
+    for (const std::string& name : pass_.index.nodes_in(Bucket::deferred)) {
+      if (const auto deferral = deferral_of(*pass_.s.world.nodes.find(name))) deferred_.emplace(name, deferral->until);
     }
   }
 
   // Nodes that wait for slots for the others of their jobs: not listed again on every pass.
   void keep_mates() {
-    for (const SeenNode& seen : seen_nodes(pass_, "mates")) {
+    for (const SeenNode& seen : seen_nodes(pass_, Timer::gang_waits)) {
       const bool waits = seen.assessment.situation == Situation::change;
       if (waits && pass_.s.now - seen.since < kMatesWait) hold_back(seen.name, seen.assessment);
     }
@@ -58,7 +56,7 @@ class Starter {
 
   void hold_back(const std::string& name, const NodeAssessment& a) {
     if (!held_back_.insert(name).second) return;
-    const Duration age = pass_.age(fmt::format("mates/{}/{}", name, a.target.view()));
+    const Duration age = pass_.age({Timer::gang_waits, name, std::string(a.target.view())});
     pass_.look_again_in(kMatesWait - age);
     pass_.finding(
         Severity::info, node_ref(name), kJobSpansNodes,
@@ -68,7 +66,7 @@ class Starter {
 
   // Nodes whose own reload (or first start) did not bring the profile in, or lost it: restarted like an edited one.
   void collect_reloads() {
-    for (const std::string& name : pass_.index.to_record) {
+    for (const std::string& name : pass_.index.nodes_in(Bucket::self_loaded)) {
       const NodeAssessment* a = pass_.index.find(name);
       if (a == nullptr || a->matches || a->held || !loading_expired(pass_, name, *a)) continue;
       if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
@@ -76,11 +74,11 @@ class Starter {
     }
     // Nodes that have stopped showing what they run, for longer than a start may take. A missing device is no such
     // case.
-    for (const std::string& name : pass_.index.drifting) {
+    for (const std::string& name : pass_.index.nodes_in(Bucket::drifting)) {
       const NodeAssessment* a = pass_.index.find(name);
       if (a == nullptr || !a->taint.empty()) continue;  // What is restarted there does not come back.
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
-      if (pass_.held_for(fmt::format("drifting/{}/{}", name, a->target.view()), patience))
+      if (pass_.held_for({Timer::drifting, name, std::string(a->target.view())}, patience))
         reloads_[unit_of(*a)].insert(name);
     }
   }
@@ -123,7 +121,7 @@ class Starter {
     for (const auto& [product, group] : unit.groups) {
       for (const auto& [available, name] : group.pending) {
         const NodeAssessment& a = *pass_.index.find(name);
-        if (a.label || a.flight) continue;
+        if (a.label || a.change) continue;
         components.insert(Component::plugin);
         for (Component component : {Component::gfd, Component::mps}) {
           if (steps_for(a.transition).replaces(component)) components.insert(component);
@@ -151,7 +149,6 @@ class Starter {
   void start_group(const UnitKey& key, const Unit& unit, const std::string& product, const Group& group,
                    const std::string& target) {
     if (group.pending.empty()) return;
-    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const std::int64_t& started = started_[{key, product}];  // Of a map: its address stays.
     const std::int64_t may_start = started + left_in_canary(key, unit, product, target);
     std::vector<std::string> busy;
@@ -170,16 +167,15 @@ class Starter {
       if (busy_.waiting(key.policy) >= slots_.most_draining(key)) break;
       if (started >= may_start || try_start(key, unit, name, true) == Outcome::no_slot) return;
     }
-    if (!somebody) start_deferred(key, unit, group, rollout, may_start);
+    if (!somebody) start_deferred(key, unit, group, may_start);
   }
 
-  void start_deferred(const UnitKey& key, const Unit& unit, const Group& group, const RolloutSpec& rollout,
-                      std::int64_t may_start) {
+  void start_deferred(const UnitKey& key, const Unit& unit, const Group& group, std::int64_t may_start) {
     for (const auto& [available, name] : group.pending) {
       const auto deferred = deferred_.find(name);
       if (deferred == deferred_.end()) continue;
-      if (deferred->second < rollout.idle_timeout) {
-        pass_.look_again_in(rollout.idle_timeout - deferred->second);
+      if (pass_.s.now < deferred->second) {
+        pass_.look_again_in(deferred->second - pass_.s.now);
         continue;
       }
       const std::string product(pass_.index.find(name)->product.view());
@@ -189,9 +185,9 @@ class Starter {
 
   [[nodiscard]] std::int64_t in_flight_to(const UnitKey& key, const std::string& product,
                                           const std::string& target) const {
-    return std::ranges::count_if(pass_.index.in_flight, [&](const std::string& name) {
+    return std::ranges::count_if(pass_.index.nodes_in(Bucket::changing), [&](const std::string& name) {
       const NodeAssessment* a = pass_.index.find(name);
-      return a && a->flight && a->flight->target == target && a->product == product && a->policy == key.policy &&
+      return a && a->change && a->change->to == target && a->product == product && a->policy == key.policy &&
              a->key == key.key;
     });
   }
@@ -200,9 +196,9 @@ class Starter {
   [[nodiscard]] std::int64_t left_in_canary(const UnitKey& key, const Unit& unit, const std::string& product,
                                             const std::string& target) {
     const Group& group = unit.groups.at(product);
-    if (canary_passed(pass_, key, unit, product, target)) return group.total;
+    if (canary_passed(pass_, key, unit, product, target)) return group.tally.total;
     const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;
-    return quota - group.settled - in_flight_to(key, product, target) - started_[{key, product}];
+    return quota - group.tally.settled - in_flight_to(key, product, target) - started_[{key, product}];
   }
 
   // A job that is all that a group has left is its canary as a whole.
@@ -318,23 +314,25 @@ class Starter {
 
   void start(const Node& node, const NodeAssessment& a, const RolloutSpec& rollout, bool live) {
     const std::string& name = node.meta.name;
+    const NodeView view = view_of(pass_, node, a);
+    const NodeChange change = begin_change(view, {a.transition, a.way});
     // Clients of MPS break whether or not somebody waits for them: no new ones meanwhile.
     const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);
-    pass_.add(patch_into(pass_, node, a, cordon, live), "Update",
+    pass_.add(patch_into(view, change, {.cordon = cordon, .with_label = live}), "Update",
               fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
                           a.target.view(), to_string(a.way), to_string(a.transition)),
               true, name);
-    pass_.plan.conditions.push_back(unchanged_condition(name, a.target.view()));
+    pass_.plan.timers.push_back(unchanged_timer(name, a.target.view()));
     if (!live) {
       pass_.plan.consumers_wanted.insert(name);
-      pass_.plan.conditions.push_back(draining_condition(name, a.target.view()));
+      pass_.plan.timers.push_back(draining_timer(name, change));
       return;
     }
-    const NodePods pods = sort_pods(pass_.index.set_of(a), pass_.index.pods_of(name));
-    delete_pods(pass_, name, pods, first_components(a, a.transition), pods_to_replace(pass_, node, a),
-                fmt::format("to {}", a.target.view()));
-    pass_.plan.conditions.push_back(
-        verifying_condition(name, a.target.view(), print_replace(pods_to_replace(pass_, node, a))));
+    const auto first = first_components(a, change.kind);
+    for (PlannedAction& deletion : deletions(view, change, first, fmt::format("to {}", a.target.view()))) {
+      pass_.add(std::move(deletion.action), deletion.reason, std::move(deletion.message), true, name);
+    }
+    pass_.plan.timers.push_back(verifying_timer(name, change));
   }
 
   void ensure_rollout(const UnitKey& key, const Unit& unit, const std::string& target) {
@@ -362,7 +360,7 @@ class Starter {
   Pass& pass_;
   Slots slots_{pass_};
   BusyNodes busy_{pass_};
-  std::map<std::string, Duration, std::less<>> deferred_;
+  std::map<std::string, WallTime, std::less<>> deferred_;  // Until when.
   std::map<UnitKey, std::set<std::string>> reloads_;
   std::map<std::pair<UnitKey, std::string>, std::int64_t> started_;  // In this pass, by group.
   std::set<std::string> begun_;                                      // Started in this pass together with another one.

@@ -23,10 +23,9 @@ using Json = nlohmann::json;
 constexpr std::string_view kReconciler = "cleanup";
 
 // Ours on a Node. `hold` and `devices` are people's.
-constexpr std::string_view kNodeAnnotations[] = {kRevisionAnnotation, kProfileAnnotation, kMessageAnnotation,
-                                                 kTargetAnnotation,   kReplaceAnnotation, kGpuCountAnnotation,
-                                                 kCordonedAnnotation, kOwnedAnnotation,   kLabelByAnnotation,
-                                                 kRetryAnnotation,    kMpsMarkAnnotation};
+constexpr std::string_view kNodeAnnotations[] = {kRevisionAnnotation, kProfileAnnotation,  kMessageAnnotation,
+                                                 kDeferredAnnotation, kGpuCountAnnotation, kOwnedAnnotation,
+                                                 kLabelByAnnotation,  kMpsMarkAnnotation};
 
 // The label that selects the profile, and the policy that wrote the present value.
 struct ProfileLabel {
@@ -68,7 +67,16 @@ class Leaving {
     for (const std::string_view annotation : kNodeAnnotations) {
       if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
     }
-    remove_guards(patch, node);
+    const ChangeOnNode on = change_on(node);
+    if (on.change) {
+      remove_guards(patch, node, *on.change);
+      patch.remove_annotations.insert(std::string(kChangeAnnotation));
+    } else if (!on.problem.empty()) {
+      out.kept.push_back(
+          fmt::format("node {}: {}: it stays, with a cordon that may be the operator's: look at the node, "
+                      "then remove both",
+                      node.meta.name, on.problem));
+    }
     if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
     const bool marked =
         node.meta.annotations.get(kMpsMarkAnnotation) == "true" && node.meta.labels.contains(kMpsEnabled);
@@ -112,7 +120,7 @@ class Leaving {
   }
 
   void uncordon(const Node& node, PatchNode& patch, Cleanup& out) const {
-    if (node.meta.annotations.get(kCordonedAnnotation) != "true" || !node.unschedulable) return;
+    if (!is_cordoned_by_us(node) || !node.unschedulable) return;
     const NodeAssessment* a = index_.assessment(node.meta.name);
     std::string holder(foreign_holder(node, a == nullptr ? OperandSet() : index_.operand_sets()[a->set]));
     if (is_held(node)) holder = kHoldAnnotation;

@@ -70,7 +70,7 @@ ObjectRef daemonset_ref(const ObjectKey& key) {
 void plan_conflicts(Pass& pass) {
   constexpr std::size_t kMost = 50;
   std::size_t shown = 0;
-  for (const std::string& name : pass.index.contested) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::contested)) {
     const NodeAssessment& a = *pass.index.find(name);
     const Node* node = pass.s.world.nodes.find(name);
     const OperandSet& set = pass.index.set_of(a);
@@ -108,7 +108,7 @@ void plan_daemonset_findings(Pass& pass) {
   for (const OperandSet& set : pass.index.discovery.sets) {
     for (const Operand& operand : set.operands) plan_unmanaged_config(pass, operand, told);
     if (!set.announced || pass.s.world.unsynced_namespaces.contains(set.ns)) continue;
-    (void)pass.held_for(differing_condition(set), kDifferencePatience);
+    (void)pass.held_for(differing_timer(set), kDifferencePatience);
     const std::string stays = lasting_difference(pass, set);
     if (stays.empty()) continue;
     const auto differs = std::ranges::find_if(set.operands, [&](const Operand& operand) {
@@ -127,12 +127,12 @@ void plan_findings(Pass& pass) {
   const Index& index = pass.index;
   tell_unreadable_record(pass);
   std::size_t shown = 0;
-  for (const std::string& name : index.drifting) {
+  for (const std::string& name : index.nodes_in(Bucket::drifting)) {
     if (++shown > kMost) break;
     pass.finding(Severity::warning, node_ref(name), kDrift, shown_difference(*index.find(name)));
   }
   shown = 0;
-  for (const std::string& name : index.unhealthy) {
+  for (const std::string& name : index.nodes_in(Bucket::missing_devices)) {
     if (++shown > kMost) break;
     pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, sickness_of(*index.find(name)));
   }
@@ -141,7 +141,7 @@ void plan_findings(Pass& pass) {
   plan_daemonset_findings(pass);
   // Before there is a record nothing is blocked; a policy's mistake is one all the same.
   std::set<std::string_view> told;
-  for (const std::string& name : index.first_seen) {
+  for (const std::string& name : index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *index.find(name);
     if (!a.wrong_key || !pass.plannable(a) || !told.insert(a.policy.view()).second) continue;
     pass.finding(Severity::error, policy_ref(index.policy(pass.s.world, std::string(a.policy.view()))), kConfigInvalid,
@@ -168,7 +168,7 @@ void plan_findings(Pass& pass) {
     }
   }
   shown = 0;
-  for (const std::string& name : index.breaking) {
+  for (const std::string& name : index.nodes_in(Bucket::would_break)) {
     if (!pass.plannable(*index.find(name))) continue;  // Its ConfigMap is not known yet, which is not "missing".
     // Preflight names what is missing, once for the ClusterPolicy where it is the ConfigMap.
     if (index.find(name)->source == EffectiveKey::Source::error || index.find(name)->announced_map_missing) continue;
@@ -176,7 +176,7 @@ void plan_findings(Pass& pass) {
     pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
   }
   shown = 0;
-  for (const std::string& name : index.unwritable) {
+  for (const std::string& name : index.nodes_in(Bucket::unwritable)) {
     for (const auto& [label, value] : index.find(name)->expectation->dropped_labels) {
       if (++shown > kMost) break;
       pass.finding(Severity::warning, node_ref(name), kLabelDropped,

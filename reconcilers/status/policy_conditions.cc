@@ -43,11 +43,11 @@ StatusCondition half_way_under_observe(const PolicySum& sum) {
 }
 
 StatusCondition ready_of(const PolicySum& sum) {
-  if (sum.total == 0) {
+  if (sum.tally.total == 0) {
     return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all that it selects"};
   }
   if (!sum.rolled_back.empty()) return {"Ready", false, std::string(kRolledBack), sum.rolled_back};
-  if (sum.settled == sum.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
+  if (sum.tally.settled == sum.tally.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
   for (const auto& [reason, nodes] : sum.blocked) {
     return {"Ready", false, reason, "blocked: " + join_names({nodes.begin(), nodes.end()})};
   }
@@ -56,16 +56,17 @@ StatusCondition ready_of(const PolicySum& sum) {
             "failed to verify: " + join_names({sum.failed.begin(), sum.failed.end()})};
   }
   const std::int64_t moving =
-      sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
-  const std::int64_t work = sum.count(Situation::change) + moving;
+      sum.tally.of(Situation::in_flight) + sum.tally.of(Situation::to_record) + sum.tally.of(Situation::following);
+  const std::int64_t work = sum.tally.of(Situation::change) + moving;
   if (work > 0) {
     const std::string unsettled = first_names(sum.unsettled, static_cast<std::size_t>(work));
     const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.reason == kObserve;
     if (waits || !sum.left_half_way.empty()) {
       return {"Ready", false, std::string(kObserve),
-              fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.total, unsettled)};
+              fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.tally.total, unsettled)};
     }
-    return {"Ready", false, "Updating", fmt::format("not up to date yet ({} of {}): {}", work, sum.total, unsettled)};
+    return {"Ready", false, "Updating",
+            fmt::format("not up to date yet ({} of {}): {}", work, sum.tally.total, unsettled)};
   }
   const std::string shown = join_names(sum.drifting) + (sum.drift.empty() ? "" : "; ") + sum.drift;
   if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size())) {

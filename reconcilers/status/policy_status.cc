@@ -45,7 +45,7 @@ class PolicyStatuses {
     }
     for (auto& [name, sum] : sums_) add_rollback(sum);
     const std::map<std::string, InTheWay> draining = waiting_in_flight(pass_);
-    for (const std::string& name : pass_.index.in_flight) {
+    for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
       const NodeAssessment& a = *pass_.index.find(name);
       auto it = sums_.find(std::string(a.policy.view()));
       if (it == sums_.end()) continue;
@@ -63,7 +63,7 @@ class PolicyStatuses {
       auto it = sums_.find(std::string(pass_.index.find(name)->policy.view()));
       if (it != sums_.end()) it->second.waiting[std::string(who.reason)].emplace(name, who.message);
     }
-    for (const std::string& name : pass_.index.unhealthy) {
+    for (const std::string& name : pass_.index.nodes_in(Bucket::missing_devices)) {
       const NodeAssessment& a = *pass_.index.find(name);
       auto it = sums_.find(std::string(a.policy.view()));
       if (it == sums_.end()) continue;
@@ -71,7 +71,7 @@ class PolicyStatuses {
       it->second.unhealthy.push_back(name);
     }
     name_nodes();
-    for (const std::string& name : pass_.index.breaking) {
+    for (const std::string& name : pass_.index.nodes_in(Bucket::would_break)) {
       const NodeAssessment* a = pass_.index.find(name);
       auto it = sums_.find(std::string(a->policy.view()));
       if (it == sums_.end() || !pass_.plannable(*a)) continue;
@@ -85,7 +85,7 @@ class PolicyStatuses {
   [[nodiscard]] bool is_half_way(const std::string& name, const NodeAssessment& a) const {
     if (a.reason.empty()) return false;
     return std::ranges::any_of(pass_.index.pods_of(name), [&](const Pod* pod) {
-      return std::ranges::any_of(a.flight->replace,
+      return std::ranges::any_of(a.change->pods,
                                  [&](const auto& entry) { return entry.second.contains(std::string(pod->meta.uid)); });
     });
   }
@@ -105,13 +105,14 @@ class PolicyStatuses {
       sum->drifting_since_install += a->drift_at_install ? 1 : 0;
       if (sum->drift.empty()) sum->drift = shown_difference(*a);
     };
-    for (const std::string& name : index.drifting) drifts(name);
+    for (const std::string& name : index.nodes_in(Bucket::drifting)) drifts(name);
     if (index.record) {
       for (const std::string& name : index.record->preexisting_drift) {
-        if (!index.drifting.contains(name)) drifts(name);
+        if (!index.nodes_in(Bucket::drifting).contains(name)) drifts(name);
       }
     }
-    for (const auto* names : {&index.in_flight, &index.to_record, &index.following}) {
+    for (const auto* names : {&index.nodes_in(Bucket::changing), &index.nodes_in(Bucket::self_loaded),
+                              &index.nodes_in(Bucket::following)}) {
       for (const std::string& name : *names) {
         const NodeAssessment* a = index.find(name);
         if (PolicySum* sum = a == nullptr ? nullptr : sum_of(*a)) sum->unsettled.push_back(name);
@@ -141,15 +142,13 @@ class PolicyStatuses {
   }
 
   void add_unit(const UnitKey& key, const Unit& unit, PolicySum& sum) {
-    sum.total += unit.total;
-    sum.held += unit.held;
-    for (const auto& [situation, count] : unit.counts) sum.counts[situation] += count;
-    for (const auto& [product, group] : unit.groups) sum.settled += group.settled;
+    sum.tally += unit.tally;
     for (const auto& [reason, nodes] : unit.blocked) sum.blocked[reason].insert(nodes.begin(), nodes.end());
-    sum.failed.insert(unit.failed.begin(), unit.failed.end());
+    sum.failed.insert(unit.nodes(UnitBucket::failed).begin(), unit.nodes(UnitBucket::failed).end());
     const std::string target = unit_target(unit);
     sum.targets.insert(target);
-    const auto* failure = unit.failed.empty() ? remembered_failure(pass_.index, key, *sum.policy, target) : nullptr;
+    const auto* failure =
+        unit.nodes(UnitBucket::failed).empty() ? remembered_failure(pass_.index, key, *sum.policy, target) : nullptr;
     if (failure != nullptr) {
       sum.failed_before =
           fmt::format("{} failed on {}", target, join_names({failure->nodes.begin(), failure->nodes.end()}));
@@ -163,8 +162,8 @@ class PolicyStatuses {
                                                         : config_map_ref(set.config_map_key()));
       }
     }
-    const std::int64_t pending = count_of(unit, Situation::change);
-    const std::int64_t moving = count_of(unit, Situation::in_flight);
+    const std::int64_t pending = unit.tally.of(Situation::change);
+    const std::int64_t moving = unit.tally.of(Situation::in_flight);
     if (pending > 0) {
       Gate gate = gate_of(pass_, key, unit);
       if (!gate.open() && !is_passing(key, gate)) sum.closed.emplace_back(key, std::move(gate));
@@ -178,7 +177,7 @@ class PolicyStatuses {
       add_out_of_reach(out_of_reach(pass_, key, unit), sum);
     }
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
-    const std::int64_t following = by_us ? 0 : count_of(unit, Situation::following);
+    const std::int64_t following = by_us ? 0 : unit.tally.of(Situation::following);
     if (set.announcement_unknown) sum.unread_owner = set.owner;
     // Under OnDelete nothing is restarted by what is announced: it comes through the policy's waves.
     const bool waits_for_us = std::ranges::all_of(set.operands, &Operand::on_delete);
@@ -196,7 +195,7 @@ class PolicyStatuses {
     if (gate.reason == kNewAttempt) return true;
     if (gate.reason != kSettling) return false;
     const Duration patience = std::max<Duration>(3 * pass_.s.settings.settle, std::chrono::seconds(30));
-    return !pass_.held_for(fmt::format("unsettled/{}/{}/{}", key.policy, key.set, key.key), patience);
+    return !pass_.held_for({Timer::unsettled, key.set, fmt::format("{}/{}", key.policy, key.key)}, patience);
   }
 
   // A node that is not Ready is no blocked one: it counts against the budgets, and the SharingRollout names it.
@@ -234,26 +233,21 @@ class PolicyStatuses {
     return false;
   }
 
-  static std::int64_t count_of(const Unit& unit, Situation situation) {
-    auto it = unit.counts.find(situation);
-    return it == unit.counts.end() ? 0 : it->second;
-  }
-
   // --- Conditions.
 
   // Who only looks wants to know what would be done.
   [[nodiscard]] std::string closed_message(const UnitKey& key, const Gate& gate) const {
     if (gate.reason != kObserve) return fmt::format("key {}: {}", key.key, gate.message);
     const Unit& unit = pass_.index.units.at(key);
-    const std::int64_t pending = count_of(unit, Situation::change);
-    return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, unit.total,
+    const std::int64_t pending = unit.tally.of(Situation::change);
+    return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, unit.tally.total,
                        unit_target(unit), gate.message);
   }
 
   [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
     const std::int64_t moving =
-        sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following);
-    const std::int64_t waiting = sum.count(Situation::change);
+        sum.tally.of(Situation::in_flight) + sum.tally.of(Situation::to_record) + sum.tally.of(Situation::following);
+    const std::int64_t waiting = sum.tally.of(Situation::change);
     if (auto condition = reverting(pass_, *sum.policy)) return *condition;
     if (!sum.left_half_way.empty()) return half_way_under_observe(sum);
     if (!sum.closed.empty()) {
@@ -268,7 +262,7 @@ class PolicyStatuses {
               fmt::format("{} half-way: {}", nodes.begin()->first, nodes.begin()->second)};
     }
     if (moving == 0 && !sum.exhausted.empty()) {
-      const auto& names = pass_.index.unavailable;
+      const auto& names = pass_.index.nodes_in(Bucket::unavailable);
       return {"Progressing", false, std::string(kBudgetExhausted),
               fmt::format("{} ({})", sum.exhausted, join_names({names.begin(), names.end()}))};
     }
@@ -324,21 +318,21 @@ class PolicyStatuses {
     if (auto condition = overlapped(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = staged_of(sum, before)) conditions.push_back(std::move(*condition));
     Json out = {{"nodes",
-                 {{"total", sum.total},
-                  {"upToDate", sum.settled},
-                  {"pending", sum.count(Situation::change)},
-                  {"updating",
-                   sum.count(Situation::in_flight) + sum.count(Situation::to_record) + sum.count(Situation::following)},
-                  {"blocked", sum.count(Situation::blocked)},
-                  {"failed", sum.count(Situation::failed)},
-                  {"held", sum.held}}},
+                 {{"total", sum.tally.total},
+                  {"upToDate", sum.tally.settled},
+                  {"pending", sum.tally.of(Situation::change)},
+                  {"updating", sum.tally.of(Situation::in_flight) + sum.tally.of(Situation::to_record) +
+                                   sum.tally.of(Situation::following)},
+                  {"blocked", sum.tally.blocked()},
+                  {"failed", sum.tally.of(Situation::failed)},
+                  {"held", sum.tally.held}}},
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
     if (generation > 0) out["observedGeneration"] = generation;
     out["mode"] = mode_name(pass_.s.settings.mode_of(*sum.policy));
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
-    add_progress(pass_, *sum.policy, {sum.rollout, sum.settled, sum.count(Situation::in_flight), sum.oldest}, before,
-                 out);
-    if (sum.targets.size() == 1 && sum.settled == sum.total && sum.total > 0)
+    add_progress(pass_, *sum.policy, {sum.rollout, sum.tally.settled, sum.tally.of(Situation::in_flight), sum.oldest},
+                 before, out);
+    if (sum.targets.size() == 1 && sum.tally.settled == sum.tally.total && sum.tally.total > 0)
       out["verifiedRevision"] = *sum.targets.begin();
     // Those that are out of service for it come first.
     std::map<std::string, std::vector<std::pair<std::string, std::string>>> blocked;

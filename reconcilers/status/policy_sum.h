@@ -17,8 +17,7 @@ namespace gso {
 
 struct PolicySum {
   const SharingPolicy* policy = nullptr;
-  std::map<Situation, std::int64_t> counts;
-  std::int64_t total = 0, settled = 0, held = 0;
+  Tally tally;
   std::map<std::string, std::set<std::string>> blocked;
   std::set<std::string> targets;
   std::set<std::string> failed;
@@ -49,10 +48,6 @@ struct PolicySum {
   std::vector<std::string> left_half_way;  // Nodes in flight where the operator may only look.
   std::int64_t stuck = 0;                  // Nodes in flight that cannot go on, whatever time passes; among `waiting`.
   std::int64_t refused = 0;                // Nodes in flight that the operator may not write on: refused_write().
-  [[nodiscard]] std::int64_t count(Situation situation) const {
-    auto it = counts.find(situation);
-    return it == counts.end() ? 0 : it->second;
-  }
 };
 
 // The first five of them, and how many more.

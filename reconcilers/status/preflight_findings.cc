@@ -41,7 +41,7 @@ ObjectKey plugin_of(const OperandSet& set) {
 bool is_half_way(Pass& pass, const std::string& code, const OperandSet& set) {
   constexpr Duration kPatience = std::chrono::minutes(2);
   if (!set.announced || (code != "GFDOtherConfig" && code != "MPSOtherConfig")) return false;
-  return !pass.held_for(fmt::format("other-config/{}", set.id()), kPatience);
+  return !pass.held_for({Timer::mixed_config, set.id(), ""}, kPatience);
 }
 
 // Adds nodes that are alike: their number, and as many names as can be told of. Never a walk over all of them.
@@ -63,7 +63,7 @@ std::map<std::tuple<std::string, std::string, ObjectKey>, Told> collect(Pass& pa
       if (blocked == d.code || is_half_way(pass, d.code, set)) continue;
       std::set<std::string> left;
       if (d.code == kLabelDropped) {  // Those are few, and said with the label's value where it is ours to write.
-        std::ranges::set_difference(nodes, pass.index.unwritable, std::inserter(left, left.end()));
+        std::ranges::set_difference(nodes, pass.index.nodes_in(Bucket::unwritable), std::inserter(left, left.end()));
         if (left.empty()) continue;
       }
       const std::string message = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);

@@ -40,10 +40,10 @@ std::optional<WallTime> extrapolate(const Json& rollout, WallTime now) {
 
 void note_in_flight(Pass& pass, const std::string& node, OldestInFlight& oldest) {
   const NodeAssessment* a = pass.index.find(node);
-  if (a == nullptr || !a->flight) return;
-  const std::string condition = fmt::format("in-flight/{}/{}", node, a->flight->target);
-  (void)pass.age(condition);
-  const WallTime since = pass.since(condition);
+  if (a == nullptr || !a->change) return;
+  const TimerKey timer{Timer::changing, node, a->change->to};
+  (void)pass.age(timer);
+  const WallTime since = pass.since(timer);
   if (oldest.node.empty() || since < oldest.since) oldest = {node, since};
 }
 

@@ -27,17 +27,6 @@ struct Phase {
   bool stands = false;  // Progressing, but for nodes that nobody may touch now.
 };
 
-std::int64_t count_of(const Unit& unit, Situation situation) {
-  auto it = unit.counts.find(situation);
-  return it == unit.counts.end() ? 0 : it->second;
-}
-
-std::int64_t settled_of(const Unit& unit) {
-  std::int64_t settled = 0;
-  for (const auto& [product, group] : unit.groups) settled += group.settled;
-  return settled;
-}
-
 // Why none of the nodes that wait has a slot; empty where one has, or where nobody but NotReady and held nodes waits.
 std::string no_slot(const Pass& pass, const UnitKey& key, const Unit& unit) {
   std::string why;
@@ -62,7 +51,7 @@ constexpr std::string_view kNewerTemplate =
 std::string none_may_be_written(const Pass& pass, const UnitKey& key, std::int64_t moving) {
   std::string first;
   std::int64_t refused = 0;
-  for (const std::string& name : pass.index.in_flight) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     const NodeAssessment& a = *pass.index.find(name);
     const std::string* right = refused_write(pass, name);
     if (right == nullptr || a.policy != key.policy || a.key != key.key || pass.index.set_of(a).id() != key.set)
@@ -79,8 +68,8 @@ std::string soak(Pass& pass, const UnitKey& key, const Unit& unit, const std::st
   for (const auto& [product, group] : unit.groups) {
     if (group.pending.empty()) continue;
     if (canary_passed(pass, key, unit, product, target)) return {};
-    if (group.settled < std::min(rollout.canary_nodes_per_group, group.total)) continue;
-    const WallTime end = pass.since(soaking_condition(key, target, product)) +
+    if (group.tally.settled < std::min(rollout.canary_nodes_per_group, group.tally.total)) continue;
+    const WallTime end = pass.since(soaking_timer(key, target, product)) +
                          std::chrono::ceil<std::chrono::milliseconds>(rollout.canary_soak);
     until = until ? std::min(*until, end) : end;
   }
@@ -91,11 +80,12 @@ std::string soak(Pass& pass, const UnitKey& key, const Unit& unit, const std::st
 
 std::set<std::string> in_flight_to(const Pass& pass, const UnitKey& key, std::string_view revision) {
   std::set<std::string> out;
-  std::ranges::copy_if(pass.index.in_flight, std::inserter(out, out.end()), [&](const std::string& name) {
-    const NodeAssessment& a = *pass.index.find(name);
-    return a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set &&
-           a.flight->target == revision;
-  });
+  std::ranges::copy_if(pass.index.nodes_in(Bucket::changing), std::inserter(out, out.end()),
+                       [&](const std::string& name) {
+                         const NodeAssessment& a = *pass.index.find(name);
+                         return a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set &&
+                                a.change->to == revision;
+                       });
   return out;
 }
 
@@ -111,9 +101,9 @@ std::string on_their_way(const Pass& pass, const UnitKey& key, std::string_view 
 Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout, bool anew) {
   if (rollout.aborted && !anew)
     return {"Failed", "Aborted", "spec.aborted is set: the remaining nodes stay as they are"};
-  const std::int64_t pending = count_of(unit, Situation::change);
-  const std::int64_t moving = count_of(unit, Situation::in_flight);
-  const std::int64_t other = count_of(unit, Situation::to_record) + count_of(unit, Situation::following);
+  const std::int64_t pending = unit.tally.of(Situation::change);
+  const std::int64_t moving = unit.tally.of(Situation::in_flight);
+  const std::int64_t other = unit.tally.of(Situation::to_record) + unit.tally.of(Situation::following);
   const bool failed = failures_of(pass.index, unit, rollout.to_revision) > 0;
   if (pending + moving == 0 && !failed) {
     // A node that joined, or drifted, later does not open what was completed.
@@ -137,7 +127,7 @@ Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRo
     if (std::string why = moving == 0 ? no_slot(pass, key, unit) : std::string(); !why.empty())
       return {"Progressing", std::string(kBudgetExhausted), std::move(why), true};
     std::string why = moving == 0 ? soak(pass, key, unit, rollout.to_revision) : std::string();
-    if (why.empty() && unit.new_template > 0) why = kNewerTemplate;
+    if (why.empty() && unit.tally.new_template > 0) why = kNewerTemplate;
     return {"Progressing", "RollingOut", std::move(why)};
   }
   return {"Progressing", gate.reason, gate.message};
@@ -151,7 +141,7 @@ std::int64_t wave_of(Pass& pass, const UnitKey& key, const Unit& unit, const std
   const auto& sums = pass.index.policies.at(key.policy);
   const std::int64_t budget =
       std::max<std::int64_t>(1, pass.index.policy(pass.s.world, key.policy).rollout.max_unavailable.of(sums.total));
-  return 1 + settled_of(unit) / budget;
+  return 1 + unit.tally.settled / budget;
 }
 
 // `failed`: on this revision.
@@ -180,7 +170,7 @@ Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit, const std:
       if (here) add(name, "Waiting", who.reason, who.message);
     }
   }
-  for (const std::string& name : pass.index.in_flight) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     const NodeAssessment& a = *pass.index.find(name);
     const bool here = a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
     if (here && !a.ready && a.situation == Situation::in_flight && !a.held)
@@ -217,7 +207,7 @@ bool is_left(const Pass& pass, const UnitKey& key, const SharingRollout& rollout
 
 // Nobody has gone anywhere else meanwhile: it is the same attempt.
 bool nobody_left(const Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
-  return settled_of(unit) + std::ssize(in_flight_to(pass, key, rollout.to_revision)) == unit.total;
+  return unit.tally.settled + std::ssize(in_flight_to(pass, key, rollout.to_revision)) == unit.tally.total;
 }
 
 // The object goes once everything else lets nodes start (or they wait to be approved), so that there is one for as long
@@ -284,16 +274,16 @@ bool account_of_target(Pass& pass, const UnitKey& key, const Unit& unit, const S
   if (out.anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(kNewAttempt))
     out.status.erase("startedAt");
   // Nodes in flight finish when it is aborted: they are counted until they have.
-  const std::int64_t moving = count_of(unit, Situation::in_flight);
+  const std::int64_t moving = unit.tally.of(Situation::in_flight);
   const Json* told = told_in_flight(out.status);
   const bool at_rest = moving == 0 && (told == nullptr || *told == 0);
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
   const std::set<std::string> failed = failed_on(pass.index, unit, rollout.to_revision);
-  out.status["counts"] = {{"total", unit.total},
-                          {"updated", settled_of(unit)},
+  out.status["counts"] = {{"total", unit.tally.total},
+                          {"updated", unit.tally.settled},
                           {"inFlight", moving},
-                          {"pending", count_of(unit, Situation::change)},
-                          {"blocked", count_of(unit, Situation::blocked)},
+                          {"pending", unit.tally.of(Situation::change)},
+                          {"blocked", unit.tally.blocked()},
                           {"failed", std::ssize(failed)}};
   if (!has_ended(out.phase.name)) out.status["wave"] = wave_of(pass, key, unit, rollout.to_revision);
   out.status.erase("nodes");

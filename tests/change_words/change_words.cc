@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -17,11 +16,6 @@ namespace gso::test {
 namespace {
 
 using Json = nlohmann::json;
-
-// A change that is one JSON value. The annotations of today are read where it is absent.
-constexpr std::string_view kChange = "gpusharing.dev/change";
-constexpr std::array kParts = {kTargetAnnotation, kReplaceAnnotation, kCordonedAnnotation, kGuardAnnotation,
-                               kRetryAnnotation};
 
 std::string text_at(const Annotations& annotations, std::string_view key) {
   const auto entry = annotations.find(std::string(key));
@@ -57,26 +51,6 @@ std::map<std::string, std::set<std::string>> pods_in(const Json& lists) {
   return out;
 }
 
-ChangeWords from_one_value(const Json& change) {
-  ChangeWords out;
-  out.to = text_of(member(change, "to"));
-  out.pods = pods_in(member(change, "pods"));
-  out.cordoned = member(change, "cordoned") == true;
-  out.guards = texts_of(member(change, "guards"));
-  out.retry = text_of(member(member(change, "failed"), "retry"));
-  return out;
-}
-
-std::set<std::string> words_of(const std::string& list) {
-  std::set<std::string> out;
-  for (std::size_t at = 0; at < list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    if (end > at) out.insert(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 // Labels that the operator owns: what was there before, and the policy that wrote the profile label.
 std::string owned_words(const Annotations& annotations) {
   std::vector<std::string> out;
@@ -107,8 +81,7 @@ std::string change_words(ChangeWords change, bool with_guards) {
 
 // The patch without what is said in words.
 PatchNode unworded(PatchNode patch, bool with_guards) {
-  std::vector<std::string_view> keys(kParts.begin(), kParts.end());
-  keys.insert(keys.end(), {kChange, kOwnedAnnotation, kLabelByAnnotation});
+  std::vector<std::string_view> keys{kChangeAnnotation, kOwnedAnnotation, kLabelByAnnotation};
   if (!with_guards) keys.insert(keys.end(), {kScaleDownDisabled, kKarpenterDoNotDisrupt});
   for (const std::string_view key : keys) {
     patch.set_annotations.erase(std::string(key));
@@ -134,14 +107,14 @@ Annotations annotations_of(const Json& node) {
 }
 
 ChangeWords read_change(const Annotations& annotations) {
-  if (annotations.contains(std::string(kChange)))
-    return from_one_value(Json::parse(text_at(annotations, kChange), nullptr, false));
+  const Json change = Json::parse(text_at(annotations, kChangeAnnotation), nullptr, false);
   ChangeWords out;
-  out.to = text_at(annotations, kTargetAnnotation);
-  out.pods = pods_in(Json::parse(text_at(annotations, kReplaceAnnotation), nullptr, false));
-  out.cordoned = text_at(annotations, kCordonedAnnotation) == "true";
-  out.guards = words_of(text_at(annotations, kGuardAnnotation));
-  out.retry = text_at(annotations, kRetryAnnotation);
+  out.to = text_of(member(change, "to"));
+  out.pods = pods_in(member(change, "pods"));
+  out.cordoned = member(change, "cordoned") == true;
+  out.guards = texts_of(member(change, "guards"));
+  out.failed = member(change, "failed").is_object();
+  out.retry = text_of(member(member(change, "failed"), "retry"));
   return out;
 }
 
@@ -154,21 +127,21 @@ ChangeWords read_change(const Json& node) {
 }
 
 Annotations write_change(const ChangeWords& change) {
-  Annotations out;
-  const auto put = [&](std::string_view key, const std::string& value) {
-    if (!value.empty()) out[std::string(key)] = value;
-  };
-  put(kTargetAnnotation, change.to);
-  put(kReplaceAnnotation, change.to.empty() ? "" : Json(change.pods).dump());
-  put(kCordonedAnnotation, change.cordoned ? "true" : "");
-  put(kGuardAnnotation, fmt::format("{}", fmt::join(change.guards, ",")));
-  put(kRetryAnnotation, change.retry);
-  return out;
+  if (change == ChangeWords{}) return {};
+  Json out = {{"v", 1},          {"policy", "default"}, {"configMap", "gpu-operator/mps-config"},
+              {"key", "any"},    {"product", ""},       {"from", ""},
+              {"to", change.to}, {"kind", "reshare"},   {"cause", "edited"},
+              {"served", true},  {"pods", change.pods}, {"begun", "2026-01-01T00:00:00Z"}};
+  out["listed"] = out["begun"];
+  if (change.pods.empty()) out["pods"] = Json::object();
+  if (change.cordoned) out["cordoned"] = true;
+  if (!change.guards.empty()) out["guards"] = change.guards;
+  if (change.failed) out["failed"] = {{"why", "did not verify"}, {"retry", change.retry}};
+  return {{std::string(kChangeAnnotation), out.dump()}};
 }
 
 bool has_change_annotations(const Annotations& annotations) {
-  return annotations.contains(std::string(kChange)) ||
-         std::ranges::any_of(kParts, [&](std::string_view key) { return annotations.contains(std::string(key)); });
+  return annotations.contains(std::string(kChangeAnnotation));
 }
 
 std::optional<std::string> target_written_by(const PatchNode& patch) {

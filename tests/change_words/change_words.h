@@ -22,6 +22,7 @@ struct ChangeWords {
   std::map<std::string, std::set<std::string>> pods;
   bool cordoned = false;         // The operator cordoned the node.
   std::set<std::string> guards;  // Autoscalers whose annotation the operator set: "cluster-autoscaler", "karpenter".
+  bool failed = false;           // It did not verify.
   std::string retry;             // Value of the policy's retry annotation when the change failed; empty: none.
   friend bool operator==(const ChangeWords&, const ChangeWords&) = default;
 };

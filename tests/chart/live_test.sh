@@ -172,14 +172,16 @@ uninstalled_in_mid_rollout() {
   nothing_of_ours_is_left
   await 20 no_pods
 }
-cordoned_by_us() { kubectl get nodes --field-selector spec.unschedulable=true --output 'jsonpath={.items[*].metadata.annotations.gpusharing\.dev/cordoned}' | grep true; }
+cordoned_by_us() { kubectl get nodes --field-selector spec.unschedulable=true --output 'jsonpath={.items[*].metadata.annotations.gpusharing\.dev/change}' | grep '"cordoned":true'; }
 
 deleted_policies_go_at_once() { kubectl delete sharingpolicies --all --timeout 10s; }
 
 # As a dead operator leaves it: one that never came up, or whose pods are gone without having given the lease away.
 leftovers() {
+  local change='{"v":1,"policy":"default","configMap":"gpu-operator/mps-config","key":"any","product":"","from":"v1-1","to":"v1-2"'
+  change+=',"kind":"reshare","cause":"edited","begun":"2026-01-01T00:00:00Z","listed":"2026-01-01T00:00:00Z","pods":{},"served":true,"cordoned":true}'
   kubectl label node t4-01 gpusharing.dev/state=Updating
-  kubectl annotate node t4-01 gpusharing.dev/cordoned=true gpusharing.dev/target-revision=v1-2
+  kubectl annotate node t4-01 "gpusharing.dev/change=$change"
   kubectl cordon t4-01
   kubectl cordon a100-01  # Somebody else's.
 }

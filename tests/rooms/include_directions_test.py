@@ -37,13 +37,8 @@ controller/reading/cluster_reader.cc -> controller/commands/shared/forbidden_hin
 controller/reading/manifests.cc -> controller/commands/shared/input_file.h
 reconcilers/checks/preflight.cc -> reconcilers/node/node_labels.h
 reconcilers/checks/preflight_cluster.cc -> reconcilers/fleet/fleet_index.h
-reconcilers/cluster/cluster_pods.cc -> reconcilers/fleet/fleet.h
 reconcilers/cluster/cluster_pods.cc -> reconcilers/kai/index.h
-reconcilers/cluster/consumers.cc -> reconcilers/fleet/fleet.h
 reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
-reconcilers/fleet/fleet.cc -> reconcilers/registry.h
-reconcilers/fleet/fleet.cc -> reconcilers/rollout/drain.h
-reconcilers/fleet/fleet.cc -> reconcilers/status/status.h
 reconcilers/kai/planners.h -> reconcilers/fleet/fleet.h
 reconcilers/kai/planners.h -> reconcilers/fleet/pass.h
 reconcilers/node/assess_obstacles.cc -> reconcilers/kai/index.h

@@ -40,9 +40,10 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
   static constexpr auto kStarted = [](const RolloutFacts& facts) {
     return !facts.finished() && !facts.earlier_attempt;
   };
-  static constexpr Switch kPause{"paused", true, "paused: nodes in flight finish, no further one starts",
-                                 "that could be paused",
-                                 [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; }};
+  static constexpr Switch kPause{
+      "paused", true,
+      "paused: no further node starts, those with a deleted pod finish, those that only wait are uncordoned",
+      "that could be paused", [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; }};
   static constexpr Switch kResume{"paused", false, "resumed", "that is paused by spec.paused",
                                   [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
   static constexpr Switch kApprove{"approved", true, "approved", "that waits for approval",
@@ -50,8 +51,10 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
                                      return kStarted(facts) && !facts.rollout->approved &&
                                             (facts.phase == "AwaitingApproval" || facts.phase == "Starting");
                                    }};
-  static constexpr Switch kAbort{"aborted", true, "aborted: nodes in flight finish, the others stay as they are",
-                                 "that could be aborted", kStarted};
+  static constexpr Switch kAbort{
+      "aborted", true,
+      "aborted: nodes with a deleted pod finish, those that only wait are uncordoned, the others stay as they are",
+      "that could be aborted", kStarted};
   switch (verb) {
     case RolloutOptions::Verb::pause:
       return kPause;

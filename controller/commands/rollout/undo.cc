@@ -110,7 +110,10 @@ asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
   const std::string name = undo.rollout->meta.name;
   const std::string body = Json{{"spec", {{"paused", true}}}}.dump();
   const bool paused = co_await patch_ours(call, "sharingrollouts", name, body);
-  if (paused) *call->err << fmt::format("{}: paused: nodes in flight finish, no further one starts\n", name);
+  if (paused)
+    *call->err << fmt::format(
+        "{}: paused: no further node starts, those with a deleted pod finish, those that only wait are uncordoned\n",
+        name);
   co_return paused;
 }
 

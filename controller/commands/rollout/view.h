@@ -13,7 +13,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "k8sclient/value/error.h"
-#include "reconcilers/explain/flight.h"
+#include "reconcilers/explain/change_step.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {

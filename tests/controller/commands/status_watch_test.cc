@@ -68,6 +68,7 @@ class StatusWatch : public OurCluster {
     post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state.dump());
     test::ChangeWords change;
     change.to = target;
+    change.failed = true;
     const nlohmann::json meta{{"labels", {{"gpusharing.dev/state", "Failed"}}},
                               {"annotations", test::write_change(change)}};
     merge("/api/v1/nodes/gpu-1", nlohmann::json{{"metadata", meta}}.dump());

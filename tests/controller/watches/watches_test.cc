@@ -150,36 +150,64 @@ TEST_F(WatchesTest, AScopeDroppedBeforeItsWatchBeganIsHarmless) {
   EXPECT_TRUE(has("b"));
 }
 
-TEST(ConditionTrackerTest, AConditionHoldsFromThePassThatFirstSawItAndAGapStartsItAfresh) {
-  Sim sim;
-  ConditionTracker tracker;
-  const auto held = [&](const char* name) {
-    const auto observed = tracker.observed(sim.clock.now(), sim.clock.monotonic());
-    return observed.contains(name) ? sim.clock.now() - observed.at(name) : k8s::Duration(-1s);
-  };
-  tracker.observe({"soaking"}, sim.clock.monotonic());
-  sim.clock.run_for(30s);
-  tracker.observe({"soaking", "other"}, sim.clock.monotonic());
-  EXPECT_EQ(held("soaking"), 30s);
-  EXPECT_EQ(held("other"), 0s);
-  tracker.observe({"other"}, sim.clock.monotonic());
-  EXPECT_EQ(held("soaking"), -1s);
-  tracker.observe({"soaking"}, sim.clock.monotonic());
-  EXPECT_EQ(held("soaking"), 0s);
+Plan naming(std::vector<std::string> nodes) {
+  Plan plan;
+  for (std::string& node : nodes) plan.timers.push_back({Timer::verifying, std::move(node), ""});
+  return plan;
 }
 
-TEST(ConditionTrackerTest, CreditIsForTheFirstPassOnlyAndAJumpOfTheWallClockShortensNothing) {
+const TimerKey kOne{Timer::verifying, "one", ""};
+const TimerKey kOther{Timer::verifying, "other", ""};
+
+TEST(HeldSinceTest, ATimerRunsFromThePassThatFirstNamedItAndAGapStartsItAnew) {
   Sim sim;
-  ConditionTracker tracker(1h);
-  tracker.observe({"first"}, sim.clock.monotonic());
-  tracker.observe({"first", "later"}, sim.clock.monotonic());
+  HeldSince held_since;
+  const auto age = [&](const TimerKey& timer) {
+    const Timers timers = held_since.timers(sim.clock.now(), sim.clock.monotonic());
+    return timers.contains(timer) ? sim.clock.now() - timers.at(timer) : k8s::Duration(-1s);
+  };
+  const auto observe = [&](const Plan& plan) { held_since.observe(plan, sim.clock.now(), sim.clock.monotonic()); };
+  observe(naming({"one"}));
+  sim.clock.run_for(30s);
+  observe(naming({"one", "other"}));
+  EXPECT_EQ(age(kOne), 30s);
+  EXPECT_EQ(age(kOther), 0s);
+  observe(naming({"other"}));
+  EXPECT_EQ(age(kOne), -1s);
+  observe(naming({"one"}));
+  EXPECT_EQ(age(kOne), 0s);
+}
+
+TEST(HeldSinceTest, CreditIsForTheFirstPassOnlyAndAJumpOfTheWallClockShortensNothing) {
+  Sim sim;
+  HeldSince held_since(1h);
+  const auto observe = [&](const Plan& plan) { held_since.observe(plan, sim.clock.now(), sim.clock.monotonic()); };
+  observe(naming({"one"}));
+  observe(naming({"one", "other"}));
   sim.clock.jump_wall_clock(2h);
-  const auto observed = tracker.observed(sim.clock.now(), sim.clock.monotonic());
-  EXPECT_EQ(sim.clock.now() - observed.at("first"), 1h);
-  EXPECT_EQ(sim.clock.now() - observed.at("later"), 0h);
-  tracker.reset();
-  tracker.observe({"first"}, sim.clock.monotonic());
-  EXPECT_EQ(tracker.observed(sim.clock.now(), sim.clock.monotonic()).at("first"), sim.clock.now());
+  const Timers timers = held_since.timers(sim.clock.now(), sim.clock.monotonic());
+  EXPECT_EQ(sim.clock.now() - timers.at(kOne), 1h);
+  EXPECT_EQ(sim.clock.now() - timers.at(kOther), 0h);
+  held_since.reset();
+  observe(naming({"one"}));
+  EXPECT_EQ(held_since.timers(sim.clock.now(), sim.clock.monotonic()).at(kOne), sim.clock.now());
+}
+
+TEST(HeldSinceTest, AStoredStartCountsOnlyAtTheFirstLookAndNeverLiesInTheFuture) {
+  Sim sim;
+  HeldSince held_since;
+  Plan plan = naming({"one", "other"});
+  plan.timer_starts[kOne] = sim.clock.now() - 40min;
+  plan.timer_starts[kOther] = sim.clock.now() + 1h;
+  EXPECT_TRUE(held_since.first_look());
+  held_since.observe(plan, sim.clock.now(), sim.clock.monotonic());
+  EXPECT_FALSE(held_since.first_look());
+  const Timers first = held_since.timers(sim.clock.now(), sim.clock.monotonic());
+  EXPECT_EQ(sim.clock.now() - first.at(kOne), 40min);
+  EXPECT_EQ(first.at(kOther), sim.clock.now());
+  held_since.observe({}, sim.clock.now(), sim.clock.monotonic());
+  held_since.observe(plan, sim.clock.now(), sim.clock.monotonic());
+  EXPECT_EQ(held_since.timers(sim.clock.now(), sim.clock.monotonic()).at(kOne), sim.clock.now());
 }
 
 }  // namespace

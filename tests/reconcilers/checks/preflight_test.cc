@@ -10,9 +10,9 @@
 
 #include "reconcilers/checks/preflight.h"
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/registry.h"
 #include "tests/reconcilers/checks/preflight_manifests.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
@@ -136,11 +136,11 @@ TEST(Preflight, ThePlanTellsNodeByNodeAndSumsUpWhatConcernsMany) {
 std::vector<std::string> errors_of_plan(const LoadedManifests& loaded) {
   FleetIndex index;
   index.note_everything_changed();
-  const std::map<std::string, WallTime> observed;
+  const Timers timers;
   const PlannerSettings settings;
   std::vector<std::string> out;
   for (const Finding& f :
-       plan_fleet(Snapshot{loaded.world, WallTime{}, observed, loaded.consumers, settings}, index).findings) {
+       plan_all(Snapshot{loaded.world, WallTime{}, timers, loaded.consumers, settings}, index).findings) {
     if (f.severity == Severity::error) out.push_back(fmt::format("{} {}: {}", f.object.kind, f.reason, f.message));
   }
   return out;
@@ -208,9 +208,9 @@ TEST(Preflight, AProfileThatThePluginExitsOnForLackOfMpsRootIsNeverRolledOut) {
   LoadedManifests loaded = load({{"{name: MPS_ROOT, value: /run/nvidia/mps}", ""}});
   FleetIndex index;
   index.note_everything_changed();
-  const std::map<std::string, WallTime> observed;
+  const Timers timers;
   const PlannerSettings settings;
-  const Plan plan = plan_fleet(Snapshot{loaded.world, WallTime{}, observed, loaded.consumers, settings}, index);
+  const Plan plan = plan_all(Snapshot{loaded.world, WallTime{}, timers, loaded.consumers, settings}, index);
   EXPECT_TRUE(told(plan.findings).contains("error Node n1 MPSRootMissing"));
 }
 
@@ -268,9 +268,9 @@ TEST(Preflight, TheFirstPlanTellsWhatIsWrongWithAPolicyToo) {
                    key + "}}\n---\napiVersion: v1\nkind: Node"}});
     FleetIndex index;
     index.note_everything_changed();
-    const std::map<std::string, WallTime> observed;
+    const Timers timers;
     const PlannerSettings settings;
-    const Plan plan = plan_fleet(Snapshot{loaded.world, WallTime{}, observed, loaded.consumers, settings}, index);
+    const Plan plan = plan_all(Snapshot{loaded.world, WallTime{}, timers, loaded.consumers, settings}, index);
     const Told findings = told(plan.findings);
     EXPECT_TRUE(findings.contains(expected)) << ::testing::PrintToString(findings);
   }

@@ -165,7 +165,7 @@ class Rollout {
     // While nodes wait for the next window, the status says so when it closes.
     // A pod that no new pod helps is healed again.
     const bool heals = c_.fault == Fault::sidecar_is_stuck;
-    const bool waits = fleet_.index.impl().units.begin()->second.counts.contains(Situation::change);
+    const bool waits = fleet_.index.impl().units.begin()->second.tally.of(Situation::change) > 0;
     if (quiet && !failed() && !heals && !c_.kai && !(waits && c_.window_closes)) check_silent(fleet_);
     if (c_.old_drift) expect_drift_untouched();
   }
@@ -302,7 +302,7 @@ class Rollout {
   void disturb() {
     if (installing_) return;
     for (const auto& [key, node] : fleet_.world.nodes.all()) {
-      const auto flight = read_flight(*node);
+      const auto flight = change_of(*node);
       if (!flight || flight->failed) continue;
       if (c_.superseding != Superseding::none && !superseded_ && (!c_.canary || ++in_flight_seen_ > 3)) {
         superseded_ = true;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/explain/flight.h"
+#include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
@@ -67,7 +67,7 @@ TEST(FlightStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
   EXPECT_TRUE(steps_to(fleet.world, fleet.index, "default", "gpu-operator/mps-config/other", 9).empty());
   fleet.annotate("a01", kHoldAnnotation, "true");
   fleet.index.refresh(fleet.world, fleet.settings);
-  EXPECT_EQ(flight_step(fleet.index.impl(), fleet.node("a01"), *fleet.index.assessment("a01")),
+  EXPECT_EQ(change_step(fleet.index.impl(), fleet.node("a01"), *fleet.index.assessment("a01")),
             "held: nothing more is done on it");
 }
 
@@ -81,7 +81,7 @@ TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) 
   const auto explained = [&] {
     fleet.settle();
     fleet.index.refresh(fleet.world, fleet.settings);
-    const Snapshot snapshot{fleet.world, fleet.now, fleet.observed, fleet.consumers, fleet.settings};
+    const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
     return explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
   };
   fleet.edit("any", "mps-8");

@@ -112,7 +112,7 @@ struct Explained {
   FleetIndex index;
   PlannerSettings settings;
   WallTime now = *k8s::parse_rfc3339("2026-01-03T00:00:00Z");
-  std::map<std::string, WallTime> observed;
+  Timers timers;
 
   explicit Explained(const std::string& manifests) {
     settings.kai.explain_all = true;
@@ -123,7 +123,7 @@ struct Explained {
     index.note_everything_changed();
     (void)assume_baseline(world, index, settings, now);
   }
-  Snapshot snapshot() { return {world, now, observed, consumers, settings}; }
+  Snapshot snapshot() { return {world, now, timers, consumers, settings}; }
   NodeExplanation node(const std::string& name) {
     const Snapshot s = snapshot();
     return explain_node(s, index, all_findings(s, index), name).value_or(NodeExplanation());

@@ -61,7 +61,8 @@ class FleetModel {
   World world;
   PlannerSettings settings;
   std::map<std::string, NodeConsumers> consumers;  // As listed; `use` puts pods there.
-  std::map<std::string, WallTime> observed;
+  Timers timers;
+  bool first_look = true;
   std::map<std::string, std::string> refused_writes;  // Snapshot::refused_writes; such a node's pods are not deleted.
   WallTime now;
   FleetIndex index;
@@ -137,7 +138,7 @@ class FleetModel {
   void stick_labels(const std::string& node, bool stuck);    // GFD keeps the labels of the profile it has.
   void stick_sidecars(const std::string& node, bool stuck);  // A label brings in nothing there, nor do new pods.
   void delete_pod_of(const std::string& node, std::string_view component);
-  void restart_operator();  // A new index, nothing observed.
+  void restart_operator();  // A new index, no timer runs.
   void kill_operator();     // The same, and no text of a profile is known any more.
 
   // --- What is seen.

@@ -10,6 +10,7 @@
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/registry.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -31,13 +32,16 @@ T must(k8s::Result<T> result) {
 
 Plan FleetModel::plan() {
   // Listings that the last plan asked for have arrived.
-  Plan out = plan_fleet(Snapshot{world, now, observed, consumers, settings, &refused_writes}, index);
-  std::map<std::string, WallTime> next;
-  for (const std::string& condition : out.conditions) {
-    auto it = observed.find(condition);
-    next.emplace(condition, it == observed.end() ? now : it->second);
+  Plan out = plan_all(Snapshot{world, now, timers, consumers, settings, &refused_writes, first_look}, index);
+  Timers next;
+  for (const TimerKey& timer : out.timers) {
+    auto it = timers.find(timer);
+    const auto stored = out.timer_starts.find(timer);
+    const WallTime start = stored == out.timer_starts.end() ? now : stored->second;
+    next.emplace(timer, it == timers.end() ? start : it->second);
   }
-  observed = std::move(next);
+  first_look = false;
+  timers = std::move(next);
   for (const std::string& name : out.consumers_wanted) list_consumers(name);
   return out;
 }
@@ -63,7 +67,7 @@ Plan FleetModel::plan_from_scratch() const {
   FleetIndex fresh;
   // Texts seen earlier are knowledge, not state: without them a planner does more than needed, never less.
   fresh.impl().book = index.impl().book;
-  return plan_fleet(Snapshot{world, now, observed, consumers, settings, &refused_writes}, fresh);
+  return plan_all(Snapshot{world, now, timers, consumers, settings, &refused_writes}, fresh);
 }
 
 void FleetModel::apply(const Plan& plan) {

@@ -375,7 +375,8 @@ void FleetModel::delete_pod_of(const std::string& name, std::string_view compone
 }
 
 void FleetModel::restart_operator() {
-  observed.clear();
+  timers.clear();
+  first_look = true;
   for (auto& [name, listing] : consumers) listing.listed_at = WallTime{};
   index.note_everything_changed();
 }

@@ -13,6 +13,7 @@
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/registry.h"
 #include "tests/change_words/change_words.h"
 
 namespace gso::test {
@@ -30,7 +31,7 @@ bool serves(const Node& node) {
 
 // Out of service or in flight, whoever caused it.
 bool is_busy(const Node& node) {
-  return !node.ready || node.unschedulable || !serves(node) || read_flight(node) != nullptr;
+  return !node.ready || node.unschedulable || !serves(node) || change_of(node) != nullptr;
 }
 
 std::string component_of(const FleetModel& fleet, const DeletePod& deletion) {
@@ -160,7 +161,7 @@ std::int64_t underway(const FleetModel& fleet, const NodeAssessment& like, std::
   for (const std::string& name : fleet.index.node_names()) {
     const NodeAssessment& a = *fleet.index.assessment(name);
     const bool same = a.policy == like.policy && a.key == like.key && a.product == like.product;
-    if (same && a.flight && a.flight->target == target) ++out;
+    if (same && a.change && a.change->to == target) ++out;
   }
   return out;
 }
@@ -168,7 +169,7 @@ std::int64_t underway(const FleetModel& fleet, const NodeAssessment& like, std::
 void check_canary(const FleetModel& fleet, const Plan& plan) {
   std::map<std::string, std::int64_t> starting;
   for (const PlannedAction& planned : plan.actions) {
-    if (!starts(planned) || fleet.index.assessment(planned.node)->flight) continue;
+    if (!starts(planned) || fleet.index.assessment(planned.node)->change) continue;
     const NodeAssessment& a = *fleet.index.assessment(planned.node);
     const RolloutSpec& rollout = rollout_of(fleet, a);
     const UnitKey key{std::string(a.policy.view()), fleet.index.operand_sets()[a.set].id(), std::string(a.key.view())};
@@ -176,7 +177,8 @@ void check_canary(const FleetModel& fleet, const Plan& plan) {
     const auto verified = record.verified.find(key.set + "/" + key.key);
     const bool known_good = verified != record.verified.end() && verified->second == a.target.view();
     const Group& group = fleet.index.impl().units.at(key).groups.at(std::string(a.product.view()));
-    if (rollout.canary_nodes_per_group <= 0 || known_good || a.situation != Situation::change || group.settled > 0)
+    if (rollout.canary_nodes_per_group <= 0 || known_good || a.situation != Situation::change ||
+        group.tally.settled > 0)
       continue;
     const std::int64_t now = ++starting[std::string(a.product.view())] + underway(fleet, a, a.target.view());
     EXPECT_LE(now, rollout.canary_nodes_per_group) << "before the canary has shown its revision: " << print(planned);
@@ -190,7 +192,7 @@ void check_start(const FleetModel& fleet, const PlannedAction& planned, const Pa
   EXPECT_FALSE(a.held) << "a held node is started: " << print(planned);
   const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
   EXPECT_TRUE(!replicas || fleet.index.impl().kai.use_of(planned.node).empty()) << "S8: " << print(planned);
-  if (a.flight) return;  // Goes on; what follows is about those that begin.
+  if (a.change) return;  // Goes on; what follows is about those that begin.
   EXPECT_TRUE(windows_at(rollout_of(fleet, a).windows, fleet.now).open) << "outside the window: " << print(planned);
   const SharingPolicy* policy = fleet.world.policies.find(a.policy.view());
   const auto retry = policy ? policy->meta.annotations.get(kRetryAnnotation).value_or("") : "";
@@ -229,7 +231,7 @@ void check_same(const Plan& plan, const Plan& again) {
     return out;
   };
   EXPECT_EQ(lines(plan), lines(again));
-  EXPECT_EQ(plan.conditions, again.conditions);
+  EXPECT_EQ(plan.timers, again.timers);
   EXPECT_EQ(plan.consumers_wanted, again.consumers_wanted);
 }
 
@@ -238,7 +240,7 @@ void check_incomplete_views(const FleetModel& fleet) {
     World partial = fleet.world;
     forget(partial);
     FleetIndex index;
-    const Plan plan = plan_fleet(Snapshot{partial, fleet.now, fleet.observed, fleet.consumers, fleet.settings}, index);
+    const Plan plan = plan_all(Snapshot{partial, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, index);
     for (const PlannedAction& planned : plan.actions)
       ADD_FAILURE() << "S4: without " << store << ": " << print(planned);
   };

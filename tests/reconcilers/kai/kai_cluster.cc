@@ -163,21 +163,17 @@ Plan KaiCluster::pass(const std::string& reconciler) {
   Plan plan;
   // The runtime plans again at once when look-ups were answered.
   for (int round = 0; round < 3; ++round) {
-    index_.refresh(world, settings);
-    const Snapshot snapshot{world, now, observed_, consumers_, settings};
-    plan = Plan{};
-    for (const Reconciler& candidate : reconcilers()) {
-      if (candidate.name == reconciler) plan = candidate.plan(snapshot, index_);
-    }
+    const Snapshot snapshot{world, now, timers_, consumers_, settings};
+    plan = plan_all(snapshot, index_, {.only = reconciler, .synced = everything_synced});
     if (!lookups_answered || plan.kai_wanted.empty()) break;
     answer(plan.kai_wanted);
   }
-  std::map<std::string, WallTime> held;
-  for (const std::string& condition : plan.conditions) {
-    auto it = observed_.find(condition);
-    held[condition] = it == observed_.end() ? now : it->second;
+  Timers next;
+  for (const TimerKey& timer : plan.timers) {
+    auto it = timers_.find(timer);
+    next[timer] = it == timers_.end() ? now : it->second;
   }
-  observed_ = held;
+  timers_ = std::move(next);
   return plan;
 }
 
@@ -195,7 +191,7 @@ Plan KaiCluster::credited(const std::string& reconciler) {
   Plan plan;
   for (int round = 0; round < 5; ++round) {
     plan = pass(reconciler);
-    for (auto& [condition, since] : observed_) since = now - std::chrono::hours(1);
+    for (auto& [timer, since] : timers_) since = now - std::chrono::hours(1);
   }
   return plan;
 }

@@ -50,7 +50,7 @@ class KaiCluster {
 
   // Puts everything into the stores.
   void apply();
-  // One pass at `now`, with what has been observed so far.
+  // One pass at `now`, with the timers that have run so far.
   Plan pass(const std::string& reconciler = "pod.reservation-gc");
   // Passes every `step` until `span` is over; returns the last plan. Nothing is executed.
   Plan run(Duration span, Duration step = std::chrono::seconds(30),
@@ -60,7 +60,7 @@ class KaiCluster {
 
  private:
   void answer(const KaiWants& wants);
-  std::map<std::string, WallTime> observed_;
+  Timers timers_;
   std::map<std::string, NodeConsumers> consumers_;
   FleetIndex index_;
   bool attached_ = false;

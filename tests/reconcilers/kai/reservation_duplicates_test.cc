@@ -297,7 +297,7 @@ TEST(ReservationGc, IsSilentWhereEverythingIsInOrder) {
   const Plan plan = cluster.run(600s);
   EXPECT_TRUE(plan.actions.empty());
   EXPECT_TRUE(plan.findings.empty());
-  EXPECT_TRUE(plan.conditions.empty());
+  EXPECT_TRUE(plan.timers.empty());
   EXPECT_TRUE(plan.kai_wanted.empty());
   EXPECT_EQ(plan.requeue_after, Duration(5min));  // Pods that wait are listed then.
 }

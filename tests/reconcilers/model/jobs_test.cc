@@ -87,7 +87,7 @@ void check_budget(const FleetModel& fleet, const Plan& plan, std::int64_t budget
   std::set<std::string> busy;
   for (const auto& [key, node] : fleet.world.nodes.all()) {
     const bool serves = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
-    if (!node->ready || node->unschedulable || !serves || read_flight(*node)) busy.insert(key.name);
+    if (!node->ready || node->unschedulable || !serves || change_of(*node)) busy.insert(key.name);
   }
   const std::size_t before = busy.size();
   for (const PlannedAction& planned : plan.actions) {

@@ -32,7 +32,8 @@ const std::vector<ShortStory>& rollout_stories() {
        .tell = workloads,
        .evicts = true},
       {.name = "window-closes",
-       .title = "A maintenance window closes mid-way: nodes in flight finish, none starts until it opens again",
+       .title = "A maintenance window closes mid-way: nodes with a deleted pod finish, those that only wait are "
+                "uncordoned, none starts until it opens again",
        .nodes = [](bool) { return a100s(6); },
        .tell = window_closes},
       {.name = "superseded",

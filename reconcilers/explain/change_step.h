@@ -10,15 +10,15 @@
 namespace gso {
 
 // "the node is not Ready", "waits for pod plugin-x to end", "pod mps-x container mps: CrashLoopBackOff …", "verifying:
-// …". Never empty for a node in flight (`assessment.flight`); what its workloads are is not known here (who_keeps()).
-[[nodiscard]] std::string flight_step(const FleetIndex::Impl& index, const Node& node,
+// …". Never empty for a node in a change (`assessment.change`); what its workloads are is not known here (who_keeps()).
+[[nodiscard]] std::string change_step(const FleetIndex::Impl& index, const Node& node,
                                       const NodeAssessment& assessment);
 
 // Its pods that are still to go, by name: "gfd gfd-x", "plugin plugin-x".
 [[nodiscard]] std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& node,
                                                   const NodeAssessment& assessment);
 
-// A node in flight and its step.
+// A node in a change and its step.
 struct NodeStep {
   std::string node;
   std::string step;

@@ -1,5 +1,4 @@
-// See flight.h.
-#include "reconcilers/explain/flight.h"
+#include "reconcilers/explain/change_step.h"
 
 #include <fmt/format.h>
 
@@ -20,8 +19,8 @@ std::vector<std::string> listed_pods(const FleetIndex::Impl& index, const Node& 
   std::vector<std::string> out;
   const NodePods pods = sort_pods(index.set_of(a), index.pods_of(node.meta.name));
   for (const Component component : kComponents) {
-    const auto listed = a.flight->replace.find(component);
-    if (listed == a.flight->replace.end()) continue;
+    const auto listed = a.change->pods.find(component);
+    if (listed == a.change->pods.end()) continue;
     for (const Pod* pod : pods.of(component)) {
       if (listed->second.contains(pod->meta.uid) && fits(*pod))
         out.push_back(fmt::format("{} {}", to_string(component), pod->meta.name));
@@ -36,12 +35,12 @@ std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& n
   return listed_pods(index, node, a, [](const Pod&) { return true; });
 }
 
-std::string flight_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+std::string change_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   if (a.held) return "held: nothing more is done on it";
   if (const std::string_view holder = foreign_holder(node, index.set_of(a)); !holder.empty())
     return fmt::format("{}: nothing more is done on it until that is over", holder);
   std::size_t listed = 0;
-  for (const auto& [component, uids] : a.flight->replace) listed += uids.size();
+  for (const auto& [component, uids] : a.change->pods) listed += uids.size();
   const std::vector<std::string> left = pods_to_go(index, node, a);
   const std::vector<std::string> going =
       listed_pods(index, node, a, [](const Pod& pod) { return pod.meta.deletion_timestamp.has_value(); });
@@ -64,14 +63,14 @@ std::string flight_step(const FleetIndex::Impl& index, const Node& node, const N
 std::vector<NodeStep> steps_to(const World& world, const FleetIndex& index, std::string_view policy,
                                std::string_view id, std::size_t most) {
   std::vector<NodeStep> out;
-  for (const std::string& name : index.impl().in_flight) {
+  for (const std::string& name : index.impl().nodes_in(Bucket::changing)) {
     const NodeAssessment* a = index.assessment(name);
     const Node* node = world.nodes.find(name);
-    const bool meant = a != nullptr && node != nullptr && a->flight && !a->flight->failed && a->policy == policy &&
+    const bool meant = a != nullptr && node != nullptr && a->change && !a->change->failed && a->policy == policy &&
                        fmt::format("{}/{}", index.impl().set_of(*a).id(), a->key.view()) == id;
     if (!meant || out.size() >= most) continue;
     std::string who = who_keeps(world, name);
-    out.push_back({name, who.empty() ? flight_step(index.impl(), *node, *a) : std::move(who), node->ready});
+    out.push_back({name, who.empty() ? change_step(index.impl(), *node, *a) : std::move(who), node->ready});
   }
   return out;
 }

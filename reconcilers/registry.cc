@@ -1,5 +1,5 @@
-// plan_fleet and the list of reconcilers.
-#include "reconcilers/fleet/fleet.h"
+// The list of reconcilers, and the one place where they are planned.
+#include "reconcilers/registry.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/registry.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/status/status.h"
 
@@ -53,7 +52,7 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet) {
 
 Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
   Pass pass(snapshot, fleet.impl(), kNodeLabels);
-  for (const std::string& name : pass.index.label_work) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::label_work)) {
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
@@ -63,15 +62,15 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
     add_to(patch, label_change(*node, *a, snapshot.settings));
     pass.add(std::move(patch), "Labelled", "no one else owns these labels", false, name);
   }
-  for (const std::string& name : pass.index.releases) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::releases)) {
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
     // A node between two selectors, or a policy that is made anew, comes back: the label must still be known as ours.
-    if (!pass.held_for(fmt::format("leaving/{}/{}", name, a->label_by.view()), kReleaseGrace)) continue;
+    if (!pass.held_for({Timer::leaving, name, std::string(a->label_by.view())}, kReleaseGrace)) continue;
     PatchNode patch;
     patch.name = name;
-    add_to(patch, release_label(*node, config_label(pass, *node, *a)));
+    add_to(patch, release_label(*node, config_label(pass.index.set_of(*a), *node)));
     pass.add(std::move(patch), "Released", "the node has left its policy: its label stays, and is ours no longer",
              false, name);
   }
@@ -107,13 +106,6 @@ Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet) {
   plan_kai_truth(pass);
   plan_kai_stuck(pass);
   return std::move(pass.plan);
-}
-
-bool synced(const World& world, const PlannerSettings& settings) {
-  return world.nodes.synced() && world.daemonsets.synced() && world.configmaps.synced() &&
-         world.operand_pods.synced() && world.revisions.synced() &&
-         (world.clusterpolicies.synced() || world.clusterpolicies_forbidden) && world.policies.synced() &&
-         world.rollouts.synced() && !world.unsynced_namespaces.contains(settings.operator_namespace);
 }
 
 const k8s::Gvr kNodes{"", "v1", "nodes"};
@@ -162,17 +154,19 @@ const std::vector<Reconciler>& reconcilers() {
        sharing_rollout},
       {kNodeLabels,
        "Writes the sharing labels of nodes that no GPU Feature Discovery serves.",
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kPolicies},
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies},
        {{kNodes, {"patch"}}},
        node_labels},
       {kNodeMpsReady,
        "Marks nodes with an MPS control daemon for KAI's pods (nvidia.mps/enabled).",
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kPolicies, kKaiConfigs, kBindRequests},
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies,
+        kKaiConfigs, kBindRequests},
        {{kNodes, {"patch"}}},
        mps_ready},
       {kPolicyStatus,
        "Creates the default policy and keeps the status of every policy.",
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kClusterPolicies, kPolicies, kRollouts},
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies,
+        kRollouts},
        {{kPolicies, {"create"}},
         {sub(kPolicies, "status"), {"patch"}},
         {kConfigMaps, {"create", "patch"}},
@@ -196,14 +190,38 @@ const std::vector<Reconciler>& reconcilers() {
   return list;
 }
 
-Plan plan_fleet(const Snapshot& snapshot, FleetIndex& index) {
+bool store_synced(const World& world, const k8s::Gvr& resource) {
+  if (resource == kNodes) return world.nodes.synced();
+  if (resource == kPods) return world.operand_pods.synced();
+  if (resource == kConfigMaps) return world.configmaps.synced();
+  if (resource == kDaemonSets) return world.daemonsets.synced();
+  if (resource == kControllerRevisions) return world.revisions.synced();
+  if (resource == kClusterPolicies) return world.clusterpolicies.synced() || world.clusterpolicies_forbidden;
+  if (resource == kPolicies) return world.policies.synced();
+  if (resource == kRollouts) return world.rollouts.synced();
+  return true;
+}
+
+Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilter& filter) {
   Plan plan;
-  if (!synced(snapshot.world, snapshot.settings)) return plan;
-  index.refresh(snapshot.world, snapshot.settings);
-  for (const Reconciler& reconciler : reconcilers()) plan.append(reconciler.plan(snapshot, index));
-  std::ranges::sort(plan.conditions);
-  const auto repeated = std::ranges::unique(plan.conditions);
-  plan.conditions.erase(repeated.begin(), repeated.end());
+  const World& world = snapshot.world;
+  // What operands there are decides which stores are read, and the record decides what nodes have loaded.
+  const bool known = !world.unsynced_namespaces.contains(snapshot.settings.operator_namespace);
+  if (known) index.refresh(world, snapshot.settings);
+  for (const Reconciler& reconciler : reconcilers()) {
+    if (!filter.only.empty() && reconciler.name != filter.only) continue;
+    const bool synced = known && std::ranges::all_of(reconciler.watches, [&](const k8s::Gvr& resource) {
+                          return filter.synced ? filter.synced(resource) : store_synced(world, resource);
+                        });
+    if (filter.begin) filter.begin();
+    std::optional<Plan> part;
+    if (synced) part = reconciler.plan(snapshot, index);
+    if (filter.planned) filter.planned(reconciler, part ? &*part : nullptr);
+    if (part) plan.append(std::move(*part));
+  }
+  std::ranges::sort(plan.timers);
+  const auto repeated = std::ranges::unique(plan.timers);
+  plan.timers.erase(repeated.begin(), repeated.end());
   return plan;
 }
 

@@ -1,0 +1,176 @@
+// The one rule by which a node is counted.
+#include "reconcilers/fleet/tally.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/ailments.h"
+#include "reconcilers/node/node_labels.h"
+#include "reconcilers/node/node_patch.h"
+
+namespace gso {
+
+Tally& Tally::add(const Tally& other, std::int64_t sign) {
+  total += sign * other.total;
+  busy += sign * other.busy;
+  settled += sign * other.settled;
+  unwell += sign * other.unwell;
+  held += sign * other.held;
+  new_template += sign * other.new_template;
+  for (std::size_t i = 0; i < situations.size(); ++i) situations[i] += sign * other.situations[i];
+  return *this;
+}
+
+UnitKey NodeShare::unit() const {
+  return {std::string(policy.view()), std::string(set.view()), std::string(key.view())};
+}
+
+SetupKey NodeShare::setup_key() const {
+  return {setup, std::string(set.view()), std::string(blocked)};
+}
+
+bool NodeShare::empty() const {
+  return set.empty() && buckets.none() && !mark && !abandoned;
+}
+
+namespace {
+
+class Counter {
+ public:
+  Counter(const AssessContext& context, const Node& node, const NodeAssessment& assessment,
+          const std::vector<const Pod*>& pods)
+      : context_(context),
+        node_(node),
+        a_(assessment),
+        pods_(pods),
+        foreign_(!foreign_holder(node, context.sets[assessment.set]).empty()) {}
+
+  NodeShare run() {
+    if (a_.situation == Situation::first_seen) put(Bucket::unrecorded);
+    if (a_.situation != Situation::unmanaged) {
+      name_unit();
+      count();
+      put_by_situation();
+      put_by_marks();
+    }
+    put_by_labels();
+    put(Bucket::contested, !a_.other_plugins.empty());
+    if (!a_.pods_ready && may_be_ailing(pods_)) put(Bucket::pod_faults);
+    return std::move(out_);
+  }
+
+ private:
+  void put(Bucket bucket, bool belongs = true) { out_.buckets.set(static_cast<std::size_t>(bucket), belongs); }
+  void put(UnitBucket bucket, bool belongs) { out_.unit_buckets.set(static_cast<std::size_t>(bucket), belongs); }
+
+  void name_unit() {
+    const OperandSet& set = context_.sets[a_.set];
+    out_.policy = a_.policy;
+    out_.set = Interned(set.id());
+    out_.set_index = a_.set;
+    out_.key = a_.key;
+    out_.product = a_.product;
+    out_.target = a_.target;
+    out_.label_by = a_.label_by;
+    out_.losers = a_.losers;
+    if (!a_.loaded.profile.empty()) out_.loaded = Interned(fmt::format("{}/{}", set.ns, a_.loaded.profile.view()));
+    if (a_.situation == Situation::blocked || a_.situation == Situation::unreadable) out_.blocked = a_.reason;
+    if (a_.setup && !a_.setup->empty()) out_.setup = a_.setup;
+  }
+
+  void count() {
+    const bool settled = is_settled(a_);
+    const bool excused = !a_.ready || a_.held || a_.drift_at_install || foreign_;
+    Tally& tally = out_.tally;
+    tally.total = 1;
+    tally.busy = a_.unavailable || a_.change != nullptr || a_.situation == Situation::unreadable ? 1 : 0;
+    tally.settled = settled ? 1 : 0;
+    tally.unwell = a_.situation == Situation::current && !settled && !excused ? 1 : 0;
+    tally.held = a_.held ? 1 : 0;
+    tally.new_template = a_.situation == Situation::change && a_.way == WayIn::on_delete ? 1 : 0;
+    tally.situations[static_cast<std::size_t>(a_.situation)] = 1;
+  }
+
+  void put_by_situation() {
+    put(Bucket::changing, a_.situation == Situation::in_flight);
+    put(Bucket::failed, a_.situation == Situation::failed);
+    put(Bucket::self_loaded, a_.situation == Situation::to_record);
+    put(Bucket::following, a_.situation == Situation::following);
+    put(Bucket::drifting, out_.tally.unwell > 0);
+    put(Bucket::missing_devices, a_.situation == Situation::current && is_sick(a_) && a_.ready && !a_.held);
+    put(Bucket::unavailable, a_.unavailable && !a_.change);
+    put(Bucket::would_break, !a_.would_break.empty());
+    if (a_.situation == Situation::change) {
+      out_.pending = out_.tally.busy == 0;
+      const auto deferral = deferral_of(node_);
+      put(Bucket::deferred, deferral && deferral->to == a_.target.view());
+    }
+    // Nobody waits for a node that is set aside, nor judges a revision by it.
+    const bool counted = out_.tally.settled > 0 || a_.change != nullptr || a_.situation == Situation::blocked;
+    put(UnitBucket::set_aside, !counted && (a_.held || !a_.ready || foreign_));
+    put(UnitBucket::stuck, a_.situation == Situation::in_flight && (a_.held || foreign_));
+    put(UnitBucket::failed, a_.change != nullptr && a_.change->failed);
+  }
+
+  void put_by_marks() {
+    put(Bucket::stale_marks, a_.stale_state);
+    const auto says_blocked = [&] {
+      return node_.meta.labels.get(kStateLabel) == kStateBlocked && has_message(node_, a_.message);
+    };
+    put(Bucket::block_to_write, a_.situation == Situation::blocked && a_.write_blocked && !says_blocked());
+    put(Bucket::releases, a_.releases && !a_.change && !a_.held);
+  }
+
+  void put_by_labels() {
+    put(Bucket::label_work, !label_change(node_, a_, context_.settings).empty());
+    put(Bucket::unwritable, a_.expectation && !a_.expectation->dropped_labels.empty() &&
+                                labels_are_ours(a_.has_labeller(), context_.settings));
+  }
+
+  const AssessContext& context_;
+  const Node& node_;
+  const NodeAssessment& a_;
+  const std::vector<const Pod*>& pods_;
+  bool foreign_;
+  NodeShare out_;
+};
+
+// A node that nobody manages any more keeps its slot in the cluster's budget until the marks of its change are off,
+// where it is out of service or mid-change.
+void count_abandoned(const Node& node, NodeShare& out) {
+  if (!carries_change(node)) return;
+  const bool busy = node.meta.annotations.contains(kChangeAnnotation);
+  out.abandoned = busy;
+  if (!busy) return;
+  out.tally.total = out.tally.busy = 1;
+  out.buckets.set(static_cast<std::size_t>(Bucket::unavailable));
+}
+
+std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& node, const NodeAssessment* assessment,
+                                      const std::vector<const Pod*>& pods, bool marks) {
+  if (marks) {
+    const OperandSet* set = assessment ? &context.sets[assessment->set] : nullptr;
+    const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, set, pods));
+    return mark == MpsMark::right ? std::nullopt : std::optional(mark);
+  }
+  // Switched off: what is ours goes. (Where KAI is away for a moment, it stays.)
+  const bool takes_back = context.settings.kai.mps_ready == MpsReadyMode::off &&
+                          context.settings.label_mode != PlannerSettings::LabelMode::verify;
+  if (takes_back && mps_mark(node, MpsDaemon::down) == MpsMark::to_remove) return MpsMark::to_remove;
+  return std::nullopt;
+}
+
+}  // namespace
+
+NodeShare share_of(const AssessContext& context, const Node& node, const NodeAssessment* assessment,
+                   const std::vector<const Pod*>& pods, bool marks) {
+  NodeShare out;
+  if (assessment != nullptr) out = Counter(context, node, *assessment, pods).run();
+  if (assessment == nullptr || assessment->situation == Situation::unmanaged) count_abandoned(node, out);
+  out.mark = mark_to_change(context, node, assessment, pods, marks);
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,37 @@
+#include "reconcilers/model/ages.h"
+
+#include <algorithm>
+
+namespace gso {
+
+WallTime Ages::since(const TimerKey& timer, std::optional<WallTime> stored) const {
+  const auto it = snapshot_->timers.find(timer);
+  WallTime out = it == snapshot_->timers.end() ? snapshot_->now : std::min(it->second, snapshot_->now);
+  if (snapshot_->first_look && stored) out = std::min(out, *stored);
+  return out;
+}
+
+Duration Ages::age(const TimerKey& timer, std::optional<WallTime> stored) {
+  plan_->timers.push_back(timer);
+  const WallTime start = since(timer, stored);
+  if (snapshot_->first_look && stored) plan_->timer_starts[timer] = start;
+  return snapshot_->now - start;
+}
+
+bool Ages::held_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored) {
+  const Duration age_now = age(timer, stored);
+  if (age_now >= wanted) return true;
+  look_again_in(wanted - age_now);
+  return false;
+}
+
+void Ages::look_again_in(Duration wait) {
+  wait = std::max(wait, Duration::zero());
+  plan_->requeue_after = plan_->requeue_after ? std::min(*plan_->requeue_after, wait) : wait;
+}
+
+void Ages::keep(const TimerKey& timer) {
+  if (snapshot_->timers.contains(timer)) plan_->timers.push_back(timer);
+}
+
+}  // namespace gso

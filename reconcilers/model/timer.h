@@ -1,0 +1,75 @@
+// Timers: since when something that planners watch has been true without a gap. A planner names the timers that it sees
+// running (Plan::timers); the runtime keeps since when each has run and returns that with the next Snapshot, so that
+// planners call no clock. A timer that a pass does not name has a gap and starts anew.
+//
+// What a person or the operator has decided is not a timer and is stored (redesign: section B).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8sclient/value/time.h"
+
+namespace gso {
+
+enum class Timer : std::uint8_t {
+  // --- Of a node: subject is its name; scope, where nothing else is said, the revision that it goes to.
+  draining,      // Out of service for a change and waits for its workloads.
+  busy,          // Pending, and was seen in use.
+  deferred,      // At the back of the queue: its workloads did not end, or a person uncordoned it.
+  uncordoned,    // The same, and it was a person.
+  gang_waits,    // Waits for slots for the nodes of its jobs.
+  retargeting,   // Mid-change, and the content has moved on.
+  unchanged,     // The text that it goes to has stood in its key.
+  verifying,     // Its pods were listed for replacement; scope: revision and a hash of the list.
+  shown,         // Shows the result of that; scope: the same.
+  reloading,     // Its label was written, and plugin and GFD reload by themselves.
+  loading,       // Loaded a profile by itself and does not show it yet.
+  drifting,      // Was verified, and has stopped showing its profile.
+  changing,      // A change is in progress.
+  leaving,       // Out of its policy; scope: the policy that wrote its label.
+  abandoned,     // No plugin with profiles serves it any more; no scope.
+  pod_fault,     // Has a stuck pod; scope: component, fault and uid.
+  remediated,    // A stuck pod was deleted; scope: component and the number of times.
+  mps_ready,     // Its MPS control daemon is up and not marked; no scope.
+  mps_gone,      // The mark stands and the daemon is down; no scope.
+  kai_mismatch,  // KAI's accounting differs from what runs; no scope.
+  kai_turn,      // Its next reservation to be deleted; scope: the pod's uid.
+  // --- Of a ConfigMap ("namespace/name") or of what mounts it.
+  settled,       // Nothing that restarted pods would load has changed; scope: signature.
+  key_text,      // A key has the text that it has; scope: key and a hash of the text.
+  projecting,    // A change waits for a key to be projected; scope: key.
+  key_unused,    // No node uses a key of ours; scope: key.
+  differing,     // The DaemonSets of one installation differ from their ClusterPolicy; scope: how.
+  mixed_config,  // The DaemonSets of one installation mount different ConfigMaps.
+  // --- Of a rollout.
+  soaking,    // Subject: SharingRollout; scope: product whose canary is verified.
+  unsettled,  // Subject: ConfigMap; scope: policy and key whose rollout waits for inputs to settle.
+  // --- Of KAI: subject and scope as the reconciler says.
+  kai_orphan,
+  kai_duplicate,
+  kai_stable,
+};
+[[nodiscard]] std::string_view to_string(Timer timer);
+
+struct TimerKey {
+  Timer timer = Timer::settled;
+  std::string subject;
+  std::string scope;
+  friend auto operator<=>(const TimerKey&, const TimerKey&) = default;
+};
+// "verifying/a01/v1-…": for logs and /debug.
+[[nodiscard]] std::string to_string(const TimerKey& key);
+
+// Since when each timer has run.
+using Timers = std::map<TimerKey, k8s::WallTime>;
+
+// Watches over something that is in progress: while it runs, the fleet has not come to rest. Quiet inputs and texts
+// that stand where they stand are no such thing.
+[[nodiscard]] bool shows_progress(Timer timer);
+
+}  // namespace gso

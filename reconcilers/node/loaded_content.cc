@@ -1,0 +1,66 @@
+#include "reconcilers/node/loaded_content.h"
+
+#include <algorithm>
+
+namespace gso {
+
+const ConfigMap* LoadedContent::content() const {
+  return view_.snapshot.world.configmaps.find(view_.set.config_map_key());
+}
+
+bool LoadedContent::is_of_old_template(Component component, const Pod& pod) const {
+  const Operand* operand = view_.set.find(component, view_.node);
+  return operand != nullptr && is_old_template(*operand, pod);
+}
+
+bool LoadedContent::has_read(Component component, const Pod& pod, const ConfigMap& content) const {
+  return loaded_after(pod, content.data_changed, view_.snapshot.settings.projection) &&
+         !is_of_old_template(component, pod);
+}
+
+ChangePlan LoadedContent::from_what_it_shows() const {
+  const bool daemon = !view_.pods.mps.empty();
+  ChangePlan next;
+  next.kind = transition_from(observed_shape(view_.node, daemon), view_.facts.profile->profile());
+  if (next.kind == Transition::enter_mps && daemon) next.kind = Transition::change_mps;
+  if (daemon_may_be_older() && !steps_for(next.kind).touches_mps) next.kind = Transition::change_mps;
+  next.cause = WayIn::edited;
+  return next;
+}
+
+// The labels are GFD's word: an MPS daemon that came in this change may have loaded what was there before the last
+// edit.
+bool LoadedContent::daemon_may_be_older() const {
+  const bool wants_one = view_.facts.profile->profile().strategy() == Strategy::mps;
+  if (!wants_one || !steps_for(change_.kind).touches_mps || view_.pods.mps.empty()) return false;
+  const ConfigMap* now = content();
+  return now == nullptr || !has_read(Component::mps, *view_.pods.mps.front(), *now);
+}
+
+std::map<Component, std::set<std::string>> LoadedContent::older_pods(const ChangePlan& next) const {
+  auto out = pods_to_replace(view_, next);
+  const ConfigMap* now = content();
+  if (now == nullptr || next.kind == Transition::leave_mps) return out;
+  for (const Component component : {Component::mps, Component::gfd, Component::plugin}) {
+    const auto entry = out.find(component);
+    const auto daemon = out.find(Component::mps);
+    const bool follows = component == Component::plugin && daemon != out.end() && !daemon->second.empty();
+    if (entry == out.end() || follows) continue;
+    for (const Pod* pod : view_.pods.of(component)) {
+      if (has_read(component, *pod, *now)) entry->second.erase(pod->meta.uid);
+    }
+  }
+  return out;
+}
+
+// Once is enough: the next ones are newer. The last edit may have been another key's.
+bool LoadedContent::is_older(WallTime unchanged) const {
+  const ConfigMap* now = content();
+  return now != nullptr && std::ranges::any_of(change_.pods, [&](const auto& entry) {
+           const auto& pods = view_.pods.of(entry.first);
+           return !pods.empty() && (!created_after(*pods.front(), std::min(now->data_changed, unchanged)) ||
+                                    is_of_old_template(entry.first, *pods.front()));
+         });
+}
+
+}  // namespace gso

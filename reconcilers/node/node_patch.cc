@@ -1,0 +1,209 @@
+#include "reconcilers/node/node_patch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/node/node_labels.h"
+
+namespace gso {
+
+std::vector<Component> first_components(const NodeAssessment& facts, Transition kind) {
+  std::vector<Component> out = steps_for(kind).first;
+  if (facts.gfd) return out;
+  std::erase(out, Component::gfd);
+  // Without GFD nobody else ends the MPS pod for us.
+  if (kind == Transition::leave_mps) out.push_back(Component::mps);
+  return out;
+}
+
+std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view, const ChangePlan& plan) {
+  std::map<Component, std::set<std::string>> out;
+  auto list = [&](Component component) {
+    auto& uids = out[component];
+    for (const Pod* pod : view.pods.of(component)) uids.insert(pod->meta.uid);
+  };
+  // By label plugin and GFD reload by themselves; only a running MPS daemon needs the full order of restarts.
+  const bool reloads = plan.cause == WayIn::relabel && plan.kind != Transition::change_mps;
+  const Steps steps = steps_for(plan.kind);
+  for (Component component : {Component::plugin, Component::gfd}) {
+    if (component == Component::gfd && !view.facts.gfd) continue;
+    if (!reloads && (steps.replaces(component) || plan.cause == WayIn::on_delete)) list(component);
+  }
+  if (plan.kind == Transition::enter_mps) out[Component::mps];
+  if (plan.kind == Transition::change_mps || plan.kind == Transition::leave_mps) list(Component::mps);
+  return out;
+}
+
+std::string config_label(const OperandSet& set, const Node& node) {
+  const Operand* plugin = set.find(Component::plugin, node);
+  return plugin && !plugin->node_label.empty() ? plugin->node_label : std::string(kConfigLabel);
+}
+
+namespace {
+
+struct Guard {
+  std::string_view annotation;
+  std::string_view autoscaler;  // In the list of those that are ours.
+};
+constexpr Guard kGuards[] = {{kScaleDownDisabled, "cluster-autoscaler"}, {kKarpenterDoNotDisrupt, "karpenter"}};
+
+bool is_ours(const Guard& guard, const NodeChange& change) {
+  return std::ranges::find(change.guards, guard.autoscaler) != change.guards.end();
+}
+
+// Where somebody else has set them they stay as they are; false counts, too.
+void add_guards(PatchNode& patch, const Node& node, NodeChange& change) {
+  for (const Guard& guard : kGuards) {
+    if (node.meta.annotations.contains(guard.annotation)) continue;
+    patch.set_annotations[std::string(guard.annotation)] = "true";
+    if (!is_ours(guard, change)) change.guards.emplace_back(guard.autoscaler);
+  }
+}
+
+void aim(const NodeView& view, const ChangePlan& plan, NodeChange& out) {
+  const NodeAssessment& facts = view.facts;
+  out.policy = std::string(facts.policy.view());
+  out.config_map = view.set.id();
+  out.key = std::string(facts.key.view());
+  out.to = std::string(facts.target.view());
+  out.kind = plan.kind;
+  out.cause = plan.cause;
+  out.listed = view.snapshot.now;
+  out.failed.reset();
+}
+
+}  // namespace
+
+NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
+  NodeChange out;
+  aim(view, plan, out);
+  out.product = std::string(view.facts.product.view());
+  out.from = std::string(view.facts.loaded.revision.view());
+  out.begun = view.snapshot.now;
+  out.served = !view.facts.unavailable;
+  out.pods = pods_to_replace(view, plan);
+  // A new template concerns every component, whatever the profile's difference needs.
+  if (out.kind == Transition::plugin_only && out.pods.contains(Component::gfd)) out.kind = Transition::reshare;
+  if (const auto& before = view.facts.change) {  // One that failed: what it has left on the node is ours to take off.
+    out.cordoned = before->cordoned;
+    out.guards = before->guards;
+  }
+  return out;
+}
+
+NodeChange list_again(const NodeView& view, const NodeChange& before, const ChangePlan& plan,
+                      std::map<Component, std::set<std::string>> pods) {
+  NodeChange out = before;
+  aim(view, plan, out);
+  out.pods = std::move(pods);
+  out.touched = true;
+  return out;
+}
+
+void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change) {
+  for (const Guard& guard : kGuards) {
+    if (is_ours(guard, change) && node.meta.annotations.get(guard.annotation) == "true") {
+      patch.remove_annotations.insert(std::string(guard.annotation));
+    }
+  }
+}
+
+PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
+  const Node& node = view.node;
+  PatchNode patch;
+  patch.name = node.meta.name;
+  patch.resource_version = node.meta.resource_version;
+  patch.set[std::string(kStateLabel)] = kStateUpdating;
+  for (const std::string_view annotation : {kMessageAnnotation, kDeferredAnnotation}) {
+    if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
+  }
+  add_guards(patch, node, change);
+  if (into.cordon && !node.unschedulable) {
+    patch.unschedulable = true;
+    change.cordoned = true;
+  }
+  LabelChange labels;
+  if (into.with_label && view.facts.label) labels = policy_label(node, config_label(view.set, node), view.facts);
+  if (steps_for(change.kind).touches_mps) {
+    const bool capable = change.kind != Transition::leave_mps;
+    labels = merged(node, std::move(labels),
+                    mps_capable_change(node, capable, view.facts.has_labeller(), view.snapshot.settings));
+  }
+  add_to(patch, labels);
+  patch.set_annotations[std::string(kChangeAnnotation)] = print_change(change);
+  return patch;
+}
+
+std::vector<PlannedAction> deletions(const NodeView& view, const NodeChange& change,
+                                     const std::vector<Component>& components, std::string_view why) {
+  std::vector<PlannedAction> out;
+  const std::string& node = view.node.meta.name;
+  for (Component component : components) {
+    const auto listed = change.pods.find(component);
+    if (listed == change.pods.end()) continue;
+    for (const Pod* pod : view.pods.of(component)) {
+      if (pod->meta.deletion_timestamp || !listed->second.contains(pod->meta.uid)) continue;
+      out.push_back({"", DeletePod{pod->meta.key(), pod->meta.uid, std::nullopt, std::nullopt}, "Restart",
+                     fmt::format("{} pod of node {}: {}", to_string(component), node, why), true, node});
+    }
+  }
+  return out;
+}
+
+PatchNode take_off(const Node& node, Kept kept) {
+  PatchNode patch;
+  patch.name = node.meta.name;
+  auto drop = [&](std::string_view annotation) {
+    if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
+  };
+  if (!kept.blocked) {
+    if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
+    drop(kMessageAnnotation);
+  }
+  drop(kDeferredAnnotation);
+  const ChangeOnNode on = change_on(node);
+  // Whose cordon an annotation that cannot be read means is not known: it stays, with the annotation.
+  if (on.change == nullptr) return patch;
+  drop(kChangeAnnotation);
+  remove_guards(patch, node, *on.change);
+  if (on.change->cordoned && node.unschedulable) {
+    patch.unschedulable = false;
+    patch.resource_version = node.meta.resource_version;
+  }
+  return patch;
+}
+
+PatchNode patch_out(const Node& node, const NodeAssessment& facts) {
+  return take_off(node, {.blocked = facts.situation == Situation::blocked && facts.write_blocked});
+}
+
+void set_message(PatchNode& patch, std::string_view message) {
+  patch.set_annotations[std::string(kMessageAnnotation)] = cut_message(message);
+}
+
+bool has_message(const Node& node, std::string_view message) {
+  return node.meta.annotations.get(kMessageAnnotation) == cut_message(message);
+}
+
+void record_on(PatchNode& patch, const Node& node, const NodeAssessment& facts, const std::string& revision) {
+  patch.set_annotations[std::string(kRevisionAnnotation)] = revision;
+  patch.set_annotations[std::string(kProfileAnnotation)] = std::string(facts.profile_ref.view());
+  if (gpus_to_remember(node, facts) > 0) {
+    const std::string count = std::to_string(facts.measured_gpus);
+    if (node.meta.annotations.get(kGpuCountAnnotation) != count)
+      patch.set_annotations[std::string(kGpuCountAnnotation)] = count;
+  } else if (node.meta.labels.get(kGpuCount) == node.meta.annotations.get(kGpuCountAnnotation) &&
+             node.meta.annotations.contains(kGpuCountAnnotation)) {
+    patch.remove_annotations.insert(std::string(kGpuCountAnnotation));
+  }
+}
+
+std::int64_t gpus_to_remember(const Node& node, const NodeAssessment& facts) {
+  const std::int64_t labelled = labelled_gpus(node);
+  return facts.measured_gpus > labelled ? facts.measured_gpus : 0;
+}
+
+}  // namespace gso

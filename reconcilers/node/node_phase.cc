@@ -1,0 +1,105 @@
+#include "reconcilers/node/node_phase.h"
+
+#include <algorithm>
+
+namespace gso {
+
+std::string_view to_string(Phase phase) {
+  switch (phase) {
+    case Phase::unmanaged:
+      return "Unmanaged";
+    case Phase::unrecorded:
+      return "Unrecorded";
+    case Phase::up_to_date:
+      return "UpToDate";
+    case Phase::pending:
+      return "Pending";
+    case Phase::draining:
+      return "Draining";
+    case Phase::restarting:
+      return "Restarting";
+    case Phase::verifying:
+      return "Verifying";
+    case Phase::following_daemonset:
+      return "FollowingDaemonSet";
+    case Phase::failed:
+      return "Failed";
+    case Phase::blocked:
+      return "Blocked";
+    case Phase::held:
+      return "Held";
+  }
+  return "Unmanaged";
+}
+
+std::size_t pods_left(const NodeChange& change, const NodePods& pods, Component component, bool terminating) {
+  const auto listed = change.pods.find(component);
+  if (listed == change.pods.end()) return 0;
+  return static_cast<std::size_t>(std::ranges::count_if(pods.of(component), [&](const Pod* pod) {
+    return listed->second.contains(pod->meta.uid) && (terminating || !pod->meta.deletion_timestamp);
+  }));
+}
+
+bool any_listed_left(const NodeChange& change, const NodePods& pods, bool terminating) {
+  return std::ranges::any_of(change.pods,
+                             [&](const auto& entry) { return pods_left(change, pods, entry.first, terminating) > 0; });
+}
+
+std::string listed_and_gone(const NodeChange& change, const NodePods& pods) {
+  for (const auto& [component, uids] : change.pods) {
+    for (const std::string& uid : uids) {
+      const bool there = std::ranges::any_of(pods.of(component), [&](const Pod* pod) { return pod->meta.uid == uid; });
+      if (!there) return uid;
+    }
+  }
+  return {};
+}
+
+bool is_touched(const NodeAssessment& facts, const NodePods& pods) {
+  const NodeChange& change = *facts.change;
+  if (change.touched) return true;
+  std::size_t uids = 0;
+  for (const auto& [component, listed] : change.pods) {
+    uids += listed.size();
+    if (pods_left(change, pods, component, false) < listed.size()) return true;
+  }
+  return uids == 0 && !facts.label;
+}
+
+namespace {
+
+Phase phase_in_change(const NodeAssessment& facts, const NodePods& pods) {
+  if (facts.change->failed) return Phase::failed;
+  if (!is_touched(facts, pods)) return Phase::draining;
+  return facts.label || any_listed_left(*facts.change, pods, true) ? Phase::restarting : Phase::verifying;
+}
+
+}  // namespace
+
+Phase phase_of(const NodeAssessment& facts, const NodePods& pods, std::string_view holder) {
+  const bool held = facts.held || !holder.empty();
+  switch (facts.situation) {
+    case Situation::unmanaged:
+      return Phase::unmanaged;
+    case Situation::first_seen:
+      return Phase::unrecorded;
+    case Situation::current:
+      return Phase::up_to_date;
+    case Situation::to_record:
+      return Phase::verifying;
+    case Situation::following:
+      return Phase::following_daemonset;
+    case Situation::change:
+      return held ? Phase::held : Phase::pending;
+    case Situation::unreadable:
+      return Phase::held;
+    case Situation::in_flight:
+    case Situation::failed:
+      return held ? Phase::held : phase_in_change(facts, pods);
+    case Situation::blocked:
+      return facts.only_held ? Phase::held : Phase::blocked;
+  }
+  return Phase::unmanaged;
+}
+
+}  // namespace gso

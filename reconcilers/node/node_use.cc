@@ -1,0 +1,69 @@
+#include "reconcilers/node/node_use.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/cluster/consumers.h"
+
+namespace gso {
+
+namespace {
+// A listing older than this says nothing about now.
+constexpr Duration kListingFresh = std::chrono::seconds(10);
+}  // namespace
+
+std::int64_t NodeUse::requested(std::string_view resource) const {
+  std::int64_t sum = 0;
+  for (const auto* pods : {&waiting, &daemonset_owned}) {
+    for (const Pod* pod : *pods) {
+      for (const auto& [name, count] : pod->gpu_requests) sum += name == resource ? count : 0;
+    }
+  }
+  return sum;
+}
+
+std::string NodeUse::names() const {
+  constexpr std::size_t kShown = 5;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(waiting.size(), kShown); ++i) {
+    out += fmt::format("{}{}", i == 0 ? "" : ", ", k8s::to_string(waiting[i]->meta.key()));
+  }
+  if (waiting.size() > kShown) out += fmt::format(" and {} more", waiting.size() - kShown);
+  return out;
+}
+
+NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since) {
+  NodeUse out;
+  auto it = snapshot.consumers.find(node);
+  if (it == snapshot.consumers.end()) return out;
+  out.fresh = it->second.listed_at >= needed_since && snapshot.now - it->second.listed_at <= kListingFresh;
+  for (const Pod& pod : it->second.pods) {
+    if (!is_gpu_consumer(pod, snapshot.world)) continue;
+    const auto* owner = pod.meta.controller();
+    // Mirror pods belong to the Node and cannot be moved either.
+    const bool stays = owner != nullptr && (owner->kind == "DaemonSet" || owner->kind == "Node");
+    (stays ? out.daemonset_owned : out.waiting).push_back(&pod);
+  }
+  auto by_name = [](const Pod* a, const Pod* b) { return a->meta.key() < b->meta.key(); };
+  std::ranges::sort(out.waiting, by_name);
+  std::ranges::sort(out.daemonset_owned, by_name);
+  return out;
+}
+
+Drain drain_for(const NodeAssessment& assessment, Transition transition, WorkloadMode mode) {
+  if (mode == WorkloadMode::interrupt) return Drain::nothing;
+  if (steps_for(transition).disruptive) return Drain::idle;
+  return assessment.shrinks ? Drain::fits : Drain::nothing;
+}
+
+bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment) {
+  if (drain == Drain::nothing) return true;
+  if (!use.fresh) return false;
+  if (drain == Drain::idle) return use.waiting.empty();
+  if (!assessment.expectation) return false;
+  return std::ranges::all_of(assessment.expectation->capacity,
+                             [&](const auto& entry) { return use.requested(entry.first) <= entry.second; });
+}
+
+}  // namespace gso

@@ -1,0 +1,33 @@
+// Who uses the GPUs of a node, as last listed, and what a change must wait for before its first pods go.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/model/snapshot.h"
+#include "reconcilers/node/assess.h"
+
+namespace gso {
+
+// The GPU consumers of a node as last listed.
+struct NodeUse {
+  bool fresh = false;                       // Listed at or after `needed_since`, and not long ago.
+  std::vector<const Pod*> waiting;          // Those that a disruption would break and that can leave.
+  std::vector<const Pod*> daemonset_owned;  // Reported, neither waited for nor evicted.
+  [[nodiscard]] std::int64_t requested(std::string_view resource) const;
+  [[nodiscard]] std::string names() const;  // "ns/a, ns/b and 3 more"
+};
+[[nodiscard]] NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since);
+
+// What must be true of a node's consumers before its first pods go.
+enum class Drain {
+  nothing,
+  fits,  // What they request of each resource must still be there afterwards.
+  idle,  // None is left.
+};
+[[nodiscard]] Drain drain_for(const NodeAssessment& assessment, Transition transition, WorkloadMode mode);
+[[nodiscard]] bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment);
+
+}  // namespace gso

@@ -1,0 +1,113 @@
+// All nodes in a change, at the cost of those that need something: the others are left alone until their next date.
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/kai_gate.h"
+
+namespace gso {
+
+namespace {
+
+// How long a node that only waits is left alone: whatever else it might depend on is looked at again by then.
+constexpr Duration kQuiet = std::chrono::seconds(10);
+
+class ChangeWalk {
+ public:
+  explicit ChangeWalk(Pass& pass) : pass_(pass) {}
+
+  void run() {
+    for (const auto* names : {&pass_.index.nodes_in(Bucket::changing), &pass_.index.nodes_in(Bucket::failed)}) {
+      // Who comes first changes, so that nodes whose writes fail again and again cannot use up every pass.
+      const auto size = static_cast<std::int64_t>(names->size());
+      const std::int64_t first = size > kInOrder ? pass_.s.now.time_since_epoch().count() % size : 0;
+      const auto middle = std::next(names->begin(), first);
+      std::for_each(middle, names->end(), [this](const std::string& name) { visit(name); });
+      std::for_each(names->begin(), middle, [this](const std::string& name) { visit(name); });
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kInOrder = Pass::kMostActions / 4;  // All of these fit into a pass, whatever they need.
+
+  void visit(const std::string& name) {
+    const Node* node = pass_.s.world.nodes.find(name);
+    const NodeAssessment* a = pass_.index.find(name);
+    if (node == nullptr || a == nullptr || !a->change || !pass_.plannable(*a)) return;
+    const auto quiet = pass_.index.quiet_changes.find(name);
+    if (quiet != pass_.index.quiet_changes.end() && pass_.s.now < quiet->second.until) {
+      const auto& seen = quiet->second.timers;
+      pass_.plan.timers.insert(pass_.plan.timers.end(), seen.begin(), seen.end());
+      if (quiet->second.due) pass_.look_again_in(*quiet->second.due - pass_.s.now);
+    } else if (pass_.takes_more()) {
+      look(name, *node, *a);
+    } else {
+      keep(*node, *a, quiet == pass_.index.quiet_changes.end() ? nullptr : &quiet->second);
+    }
+  }
+
+  void look(const std::string& name, const Node& node, const NodeAssessment& a) {
+    Plan& plan = pass_.plan;
+    const auto sizes = [&plan] { return std::pair(plan.actions.size(), plan.findings.size()); };
+    const auto before = sizes();
+    const std::size_t seen = plan.timers.size();
+    const std::optional<Duration> others = std::exchange(plan.requeue_after, std::nullopt);
+    go_on(name, node, a);
+    const std::optional<Duration> wait = plan.requeue_after;
+    if (others) pass_.look_again_in(*others);  // Both, the earlier one.
+    QuietChange quiet;
+    quiet.timers.assign(plan.timers.begin() + static_cast<std::ptrdiff_t>(seen), plan.timers.end());
+    const auto in = [this](Duration d) { return std::chrono::ceil<WallTime::duration>(pass_.s.now + d); };
+    // A listing of its consumers, which others may have asked for already, changes nothing of the node.
+    const bool listens = plan.consumers_wanted.contains(name);
+    if (sizes() == before && !listens) quiet.until = in(std::min(wait.value_or(kQuiet), kQuiet));
+    if (wait) quiet.due = in(*wait);
+    pass_.index.quiet_changes.insert_or_assign(name, std::move(quiet));
+  }
+
+  void go_on(const std::string& name, const Node& node, const NodeAssessment& a) {
+    const NodeView view = view_of(pass_, node, a);
+    const SharingPolicy& policy = pass_.index.policy(pass_.s.world, a.policy.view());
+    StepInput input{view, policy, pass_.index.book, stop_for(a), in_the_way(pass_, name, a), {}};
+    input.kai_hinders = [this, &name, &a] { return kai_hindrance(pass_, name, a); };
+    Step next = step(input);
+    const bool evicts = next.evicts;
+    const bool done = next.done;
+    pass_.take(std::move(next), name);
+    if (evicts) evict_consumers(pass_, name, a, use_of(pass_.s, name, WallTime::min()));
+    if (done) remove_rejected(pass_, name);
+  }
+
+  // What stops the rollout that the node belongs to; looked up once for each.
+  const std::optional<Stop>& stop_for(const NodeAssessment& a) {
+    const UnitKey key{std::string(a.policy.view()), pass_.index.set_of(a).id(), std::string(a.key.view())};
+    const auto known = stops_.find(key);
+    if (known != stops_.end()) return known->second;
+    const auto unit = pass_.index.units.find(key);
+    return stops_[key] = unit == pass_.index.units.end() ? std::nullopt : stop_of(pass_, key, unit->second);
+  }
+
+  // Of a node that this pass has no time for.
+  void keep(const Node& node, const NodeAssessment& a, const QuietChange* seen) {
+    if (seen != nullptr) {
+      pass_.plan.timers.insert(pass_.plan.timers.end(), seen->timers.begin(), seen->timers.end());
+    } else {
+      keep_timers(view_of(pass_, node, a), pass_.index.policy(pass_.s.world, a.policy.view()).rollout, pass_.ages);
+    }
+  }
+
+  std::map<UnitKey, std::optional<Stop>> stops_;
+  Pass& pass_;
+};
+
+}  // namespace
+
+void plan_nodes_in_flight(Pass& pass) {
+  ChangeWalk(pass).run();
+}
+
+}  // namespace gso
