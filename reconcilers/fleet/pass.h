@@ -88,6 +88,13 @@ void note_texts_of_keys(Pass& pass);
 // True once the kubelets have certainly projected that key, as it is now, into running pods.
 [[nodiscard]] bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key);
 
+// Since when the key has had its present text, as far as the ConfigMap and what has been watched tell; nullopt: it has
+// none.
+[[nodiscard]] std::optional<WallTime> text_since(const Pass& pass, const OperandSet& set, const std::string& key);
+// The pods of a node that loaded its profile by itself have certainly read the text that its key has now. Matching
+// labels are necessary for that, never sufficient: an edit may show in none (S11).
+[[nodiscard]] bool must_have_read(Pass& pass, const std::string& node, const NodeAssessment& assessment);
+
 // How long a node that loads by itself may take before its pods are replaced: the timer, and whether it has run out.
 [[nodiscard]] TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment);
 [[nodiscard]] bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& assessment);

@@ -129,6 +129,8 @@ inline constexpr std::string_view kKaiClaimedTwice = "KAIGPUClaimedTwice";
 inline constexpr std::string_view kKaiPodStuck = "KAIPodStuck";
 inline constexpr std::string_view kKaiNoToleration = "KAIReservationWithoutToleration";
 inline constexpr std::string_view kConfigMapReplacedByGitOps = "ConfigMapReplacedByGitOps";
+// Under RollingUpdate the DaemonSet controller replaces no pod any more.
+inline constexpr std::string_view kRollingUpdateStalled = "RollingUpdateStalled";
 inline constexpr std::string_view kRolledBack = "RolledBack";
 inline constexpr std::string_view kUndone = "Undone";
 inline constexpr std::string_view kRejectedPod = "RejectedPod";

@@ -56,6 +56,8 @@ std::string_view to_string(Timer timer) {
       return "projecting";
     case Timer::key_unused:
       return "key-unused";
+    case Timer::daemonset_stalls:
+      return "daemonset-stalls";
     case Timer::differing:
       return "differing";
     case Timer::mixed_config:

@@ -40,12 +40,13 @@ enum class Timer : std::uint8_t {
   kai_mismatch,  // KAI's accounting differs from what runs; no scope.
   kai_turn,      // Its next reservation to be deleted; scope: the pod's uid.
   // --- Of a ConfigMap ("namespace/name") or of what mounts it.
-  settled,       // Nothing that restarted pods would load has changed; scope: signature.
-  key_text,      // A key has the text that it has; scope: key and a hash of the text.
-  projecting,    // A change waits for a key to be projected; scope: key.
-  key_unused,    // No node uses a key of ours; scope: key.
-  differing,     // The DaemonSets of one installation differ from their ClusterPolicy; scope: how.
-  mixed_config,  // The DaemonSets of one installation mount different ConfigMaps.
+  settled,           // Nothing that restarted pods would load has changed; scope: signature.
+  key_text,          // A key has the text that it has; scope: key and a hash of the text.
+  projecting,        // A change waits for a key to be projected; scope: key.
+  key_unused,        // No node uses a key of ours; scope: key.
+  daemonset_stalls,  // As many nodes as before wait for their DaemonSets; scope: policy, key and their number.
+  differing,         // The DaemonSets of one installation differ from their ClusterPolicy; scope: how.
+  mixed_config,      // The DaemonSets of one installation mount different ConfigMaps.
   // --- Of a rollout.
   soaking,    // Subject: SharingRollout; scope: product whose canary is verified.
   unsettled,  // Subject: ConfigMap; scope: policy and key whose rollout waits for inputs to settle.

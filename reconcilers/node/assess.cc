@@ -8,6 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
+#include "reconcilers/node/node_phase.h"
 
 namespace gso {
 
@@ -59,6 +60,18 @@ void Assessor::find_other_plugins() {
   out_.other_plugins = Interned(names);
 }
 
+// Labels may be gone while a node restarts (GFD's file mode), and a policy of lower precedence must not take it over
+// for that. An untouched node has lost nothing, and a failed one is done: both go where they are selected to.
+const SharingPolicy* Assessor::governing_policy_in_change() const {
+  const SharingPolicy* live = governing_policy(context_.policies, node_);
+  const bool touched = out_.change != nullptr && !out_.change->failed && !listed_and_gone(*out_.change, pods_).empty();
+  if (!touched) return live;
+  for (const SharingPolicy* policy : context_.policies) {  // In order of precedence.
+    if (policy == live || policy->meta.name == out_.change->policy) return policy;
+  }
+  return live;
+}
+
 NodeAssessment Assessor::run() {
   out_.recorded_gpus = recorded_gpus();
   facts_ = facts_of(node_, out_.recorded_gpus);
@@ -70,9 +83,10 @@ NodeAssessment Assessor::run() {
   ChangeOnNode on = change_on(node_);
   out_.change = std::move(on.change);
   change_problem_ = std::move(on.problem);
+  if (out_.change) out_.product = Interned(out_.change->product);  // Its group stays while its labels are gone.
   find_taint();
   find_other_plugins();
-  policy_ = governing_policy(context_.policies, node_);
+  policy_ = governing_policy_in_change();
   out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
   find_losers();
   if (set_.config_map.empty()) {

@@ -125,8 +125,9 @@ bool created_after(const Pod& pod, WallTime moment) {
 bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {
   if (created_after(pod, moment)) return true;
   return std::ranges::any_of(pod.containers, [&](const ContainerStatus& container) {
-    return container.running && container.started_at && *container.started_at > moment + projection &&
-           component_of_container(container.name.view());
+    // The first start belongs to the pod's creation: only the node's own clock says otherwise.
+    return container.restarts > 0 && container.running && container.started_at &&
+           *container.started_at > moment + projection && component_of_container(container.name.view());
   });
 }
 

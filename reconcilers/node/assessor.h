@@ -29,6 +29,7 @@ class Assessor {
   [[nodiscard]] EffectiveKey resolve(std::string_view label, std::string_view default_key,
                                      const ConfigMap* config_map) const;
   void find_losers();
+  [[nodiscard]] const SharingPolicy* governing_policy_in_change() const;
   void resolve_label();
   [[nodiscard]] bool has_failed() const;
   std::string roll_back();

@@ -88,6 +88,7 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
   // A new template concerns every component, whatever the profile's difference needs.
   if (out.kind == Transition::plugin_only && out.pods.contains(Component::gfd)) out.kind = Transition::reshare;
   if (const auto& before = view.facts.change) {  // One that failed: what it has left on the node is ours to take off.
+    if (before->to == out.to) out.served = before->served;  // Another try of the same canary is a canary, too.
     out.cordoned = before->cordoned;
     out.guards = before->guards;
   }

@@ -117,7 +117,6 @@ class ChangeStep {
     }
     if (!same_target_) return back_out("Superseded", "the profile changed before any pod was restarted");
     if (!a_.reason.empty()) return back_out(a_.reason, a_.message);
-    if (!a_.taint.empty()) return back_out(kTaintNotTolerated, taint_text());
     if (!in_.stop) return false;
     if (s_.settings.rollouts == PolicyMode::observe) {
       finding(Severity::warning, in_.stop->reason,
@@ -141,11 +140,6 @@ class ChangeStep {
               same_target_ ? fmt::format("half-way to {}, and nothing more is restarted: {}", change_.to, a_.message)
                            : fmt::format("half-way to {}, and cannot go on to {}: {}", change_.to, a_.target.view(),
                                          a_.message));
-      return true;
-    }
-    if (!a_.taint.empty()) {
-      finding(Severity::error, kTaintNotTolerated,
-              taint_text() + ": no further pod is deleted until the taint is removed or tolerated");
       return true;
     }
     const auto hindrance = in_.kai_hinders ? in_.kai_hinders() : std::nullopt;
@@ -214,7 +208,7 @@ class ChangeStep {
 
   // The sidecars did not bring the label's profile in by themselves.
   bool c12_reload() {
-    const bool reloads = same_target_ && !a_.label && a_.taint.empty() && !change_.pods.contains(Component::plugin);
+    const bool reloads = same_target_ && !a_.label && a_.reason.empty() && !change_.pods.contains(Component::plugin);
     if (!reloads || !ages_.held_for(reloading_timer(name(), change_), kReloadGrace)) return false;
     const Transition kind = change_.kind == Transition::none ? Transition::reshare : change_.kind;
     const ChangePlan next{kind, WayIn::moved};
@@ -225,8 +219,6 @@ class ChangeStep {
 
   // --- What the rows ask.
 
-  // A pod that is deleted now would not come back.
-  [[nodiscard]] std::string taint_text() const { return fmt::format("the node has the taint {}", a_.taint.view()); }
   [[nodiscard]] const std::string& name() const { return node_.meta.name; }
   [[nodiscard]] bool any_left(const std::vector<Component>& components) const {
     return std::ranges::any_of(components, [&](Component c) { return pods_left(change_, pods_, c, true) > 0; });
@@ -254,8 +246,7 @@ class ChangeStep {
   // All listed pods are gone, and the content has moved on before the new ones have shown the old one: they are older
   // than it, or do not serve, so that the node will hardly ever show what it was restarted for.
   [[nodiscard]] bool is_superseded() const {
-    if (same_target_ || a_.label || !node_.ready || !a_.taint.empty() || !a_.profile || !a_.profile->valid ||
-        !a_.reason.empty())
+    if (same_target_ || a_.label || !node_.ready || !a_.profile || !a_.profile->valid || !a_.reason.empty())
       return false;
     if (any_listed_left(change_, pods_, false) || shows_what_it_loaded() || (a_.fresh_pods && a_.pods_ready))
       return false;
@@ -421,7 +412,7 @@ class ChangeStep {
     const bool is_back = node_.ready && all_replaced() && a_.pods_ready;
     if (is_back && shown.shortfall) return finish("VerifiedDegraded");
     // The content was changed and changed back meanwhile: these pods have loaded what was there in between.
-    if (all_replaced() && same_target_ && !shown.ok && a_.taint.empty() &&
+    if (all_replaced() && same_target_ && !shown.ok && a_.reason.empty() &&
         content_.is_older(ages_.since(unchanged_timer(name(), change_.to)))) {
       const ChangePlan next = content_.from_what_it_shows();
       add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReplaceAgain",

@@ -107,7 +107,9 @@ class Outcomes {
     if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
     if (failures_of(pass_.index, unit, target) > 0 || unit.tally.of(Situation::in_flight) > 0) return false;
     const auto set_aside = static_cast<std::int64_t>(unit.nodes(UnitBucket::set_aside).size());
-    if (settled + unit.tally.blocked() + set_aside != unit.tally.total) return false;
+    // Nodes that were out of service before and failed again do not keep the others from being complete (S12).
+    const auto excused = std::ssize(failed_on(pass_.index, unit, target)) - failures_of(pass_.index, unit, target);
+    if (settled + unit.tally.blocked() + set_aside + excused != unit.tally.total) return false;
     const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;
     return std::ranges::all_of(unit.groups, [&](const auto& entry) {
       const auto& [product, group] = entry;

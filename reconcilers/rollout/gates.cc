@@ -28,10 +28,9 @@ std::set<std::string> failed_on(const Index& index, const Unit& unit, std::strin
 }
 
 std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
-  return std::ssize(failed_on(index, unit, target));
+  return std::ranges::count_if(failed_on(index, unit, target),
+                               [&](const std::string& name) { return index.find(name)->change->served; });
 }
-
-namespace {
 
 // The last verified revision of the key is known good: going (back) to it needs no canary. What else a new template
 // brings (another image) is not.
@@ -40,6 +39,8 @@ bool is_verified(const Index& index, const UnitKey& key, const Unit& unit, std::
   auto it = index.record->verified.find(key.set + "/" + key.key);
   return it != index.record->verified.end() && it->second == target;
 }
+
+namespace {
 
 bool all_canaries_passed(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
   return std::ranges::all_of(unit.groups, [&](const auto& group) {
@@ -326,6 +327,7 @@ struct Gated {
   std::string target;
   const SharingRollout* rollout;  // Null: there is no record of it.
   bool anew;                      // The record is of an earlier attempt.
+  bool repair = false;            // Of nodes that are to show the revision that they have loaded.
 };
 
 Gated gated(Pass& pass, const UnitKey& key, const Unit& unit) {
@@ -336,6 +338,7 @@ Gated gated(Pass& pass, const UnitKey& key, const Unit& unit) {
             pass.index.discovery.sets[unit.set],
             unit_target(unit),
             nullptr,
+            false,
             false};
   out.rollout = pass.s.world.rollouts.find(rollout_name(key, out.target));
   out.anew = out.rollout != nullptr && begins_anew(pass.index, unit, *out.rollout);
@@ -355,7 +358,7 @@ Gate closed_by_people(const Gated& g) {
   if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
     return {"Paused", fmt::format("ConfigMap {} carries {}=true", g.set.id(), kPausedAnnotation)};
   }
-  const bool asks = mode == PolicyMode::approve && !goes_back(g.pass.index, g.key, g.policy);
+  const bool asks = mode == PolicyMode::approve && !g.repair && !goes_back(g.pass.index, g.key, g.policy);
   if (g.rollout == nullptr || g.anew) {
     return asks ? Gate{"AwaitingApproval", "waits for spec.approved of its SharingRollout"} : Gate{};
   }
@@ -416,15 +419,28 @@ Gate closed_until_settled(const Gated& g) {
 
 }  // namespace
 
-Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
-  const Gated g = gated(pass, key, unit);
-  // In the order in which they are reported: the first one that is closed.
+namespace {
+
+// In the order in which they are reported: the first one that is closed.
+Gate first_closed(const Gated& g) {
   constexpr Gate (*kGates[])(const Gated&) = {closed_by_people, closed_by_announcement, closed_by_failures,
                                               closed_by_inputs, closed_by_window,       closed_until_settled};
   for (const auto gate : kGates) {
     if (Gate closed = gate(g); !closed.open()) return closed;
   }
   return {};
+}
+
+}  // namespace
+
+Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
+  return first_closed(gated(pass, key, unit));
+}
+
+Gate repair_gate_of(Pass& pass, const UnitKey& key, const Unit& unit) {
+  Gated g = gated(pass, key, unit);
+  g.repair = true;
+  return first_closed(g);
 }
 
 std::optional<Stop> stop_of(Pass& pass, const UnitKey& key, const Unit& unit) {
@@ -436,25 +452,55 @@ std::optional<Stop> stop_of(Pass& pass, const UnitKey& key, const Unit& unit) {
   return std::nullopt;
 }
 
+namespace {
+
+// Who holds the slots of a budget: nodes that are out of service or in a change, of those that `counts`.
+template <class Counts>
+std::string holders(const Index& index, Counts counts) {
+  std::set<std::string> names;
+  for (const Bucket bucket : {Bucket::unavailable, Bucket::changing, Bucket::failed}) {
+    for (const std::string& name : index.nodes_in(bucket)) {
+      const NodeAssessment* a = index.find(name);
+      if (counts(a)) names.insert(name);
+    }
+  }
+  return first_names({names.begin(), names.end()});
+}
+
+std::string full_budget(std::string_view what, std::int64_t busy, std::int64_t taken, std::int64_t budget,
+                        const std::string& names) {
+  if (busy + taken + 1 <= budget) return {};
+  std::string out = fmt::format("{}: {} of {} out of service or in flight", what, busy + taken, budget);
+  if (!names.empty()) out += fmt::format(" ({}{})", names, taken > 0 ? fmt::format("; {} start now", taken) : "");
+  return out;
+}
+
+}  // namespace
+
 std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
                              std::int64_t cluster_taken, std::int64_t policy_taken, std::int64_t group_taken) {
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
-  const Tally& policy = pass.index.policies.at(key.policy);
+  const Index& index = pass.index;
+  const RolloutSpec& rollout = index.policy(pass.s.world, key.policy).rollout;
+  const Tally& policy = index.policies.at(key.policy);
   const Group& group = unit.groups.at(product);
-  auto full = [](std::string_view what, std::int64_t busy, std::int64_t budget) {
-    return busy + 1 <= budget ? std::string()
-                              : fmt::format("{}: {} of {} out of service or in flight", what, busy, budget);
-  };
-  std::string out = full("cluster", pass.index.cluster.busy + cluster_taken,
-                         pass.s.settings.cluster_max_unavailable.of(pass.index.cluster.total));
-  if (out.empty())
-    out = full(fmt::format("policy {}", key.policy), policy.busy + policy_taken,
-               rollout.max_unavailable.of(policy.total));
-  if (out.empty()) {
-    out = full(fmt::format("group {}", product.empty() ? "of unknown product" : product),
-               group.tally.busy + group_taken, rollout.max_unavailable_per_group.of(group.tally.total));
+  const std::int64_t cluster_budget = pass.s.settings.cluster_max_unavailable.of(index.cluster.total);
+  if (index.cluster.busy + cluster_taken + 1 > cluster_budget) {
+    return full_budget("cluster", index.cluster.busy, cluster_taken, cluster_budget,
+                       holders(index, [](const NodeAssessment*) { return true; }));
   }
-  return out;
+  const std::int64_t policy_budget = rollout.max_unavailable.of(policy.total);
+  const auto of_policy = [&](const NodeAssessment* a) { return a != nullptr && a->policy == key.policy; };
+  if (policy.busy + policy_taken + 1 > policy_budget) {
+    return full_budget(fmt::format("policy {}", key.policy), policy.busy, policy_taken, policy_budget,
+                       holders(index, of_policy));
+  }
+  const std::int64_t group_budget = rollout.max_unavailable_per_group.of(group.tally.total);
+  const auto of_group = [&](const NodeAssessment* a) {
+    return of_policy(a) && a->key == key.key && a->product == product && index.set_of(*a).id() == key.set;
+  };
+  if (group.tally.busy + group_taken + 1 <= group_budget) return {};
+  return full_budget(fmt::format("group {}", product.empty() ? "of unknown product" : product), group.tally.busy,
+                     group_taken, group_budget, holders(index, of_group));
 }
 
 }  // namespace gso

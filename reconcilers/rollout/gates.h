@@ -21,6 +21,9 @@ struct Gate {
 inline constexpr std::string_view kNewAttempt = "NewAttempt";
 
 [[nodiscard]] Gate gate_of(Pass& pass, const UnitKey& key, const Unit& unit);
+// The same for nodes that stopped showing the revision that they have loaded: restarting them into it needs no
+// approval.
+[[nodiscard]] Gate repair_gate_of(Pass& pass, const UnitKey& key, const Unit& unit);
 // Of these gates, those that also give back a node that only waits: what people have switched, failures, windows.
 [[nodiscard]] std::optional<Stop> stop_of(Pass& pass, const UnitKey& key, const Unit& unit);
 // Another revision has taken the rollout's place since it began; its status remembers that.
@@ -28,8 +31,11 @@ inline constexpr std::string_view kNewAttempt = "NewAttempt";
 // Its revision has come back, or it had ended when a new template came (under OnDelete), and nodes wait for it: a new
 // attempt, with switches and times of its own. What a person took back stays so.
 [[nodiscard]] bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout);
+// This revision of the key was the last one that a fleet has shown: it needs no canary.
+[[nodiscard]] bool is_verified(const Index& index, const UnitKey& key, const Unit& unit, std::string_view target);
 [[nodiscard]] std::string unit_target(const Unit& unit);  // The revision of most of its nodes; empty when none.
-// Its nodes that failed on the way to `target`; those that failed on the way elsewhere are left out.
+// Its nodes that failed on the way to `target`; those that failed on the way elsewhere are left out. failures_of()
+// counts those of them that served when their change began: only they judge the revision (S12).
 [[nodiscard]] std::set<std::string> failed_on(const Index& index, const Unit& unit, std::string_view target);
 [[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
 // Why this revision is not taken further: failed nodes now, or the memory of them. Empty: it may be.

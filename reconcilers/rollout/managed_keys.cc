@@ -173,6 +173,15 @@ void note_texts_of_keys(Pass& pass) {
   }
 }
 
+std::optional<WallTime> text_since(const Pass& pass, const OperandSet& set, const std::string& key) {
+  const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
+  if (config_map == nullptr) return std::nullopt;
+  const auto text = config_map->data.find(key);
+  if (text == config_map->data.end() || !text->second) return std::nullopt;
+  const WallTime seen = pass.since(text_timer(set, key, *text->second));
+  return config_map->our_keys.contains(key) ? seen : std::min(seen, config_map->data_changed);
+}
+
 bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key) {
   const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
   const auto text = config_map == nullptr ? decltype(config_map->data.end()){} : config_map->data.find(key);

@@ -14,7 +14,7 @@ void plan_nodes_to_record(Pass& pass) {
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
     const bool surplus = a->verified.surplus && a->measured_gpus > 0 && loading_expired(pass, name, *a);
-    if (!a->matches && !surplus) {
+    if ((!a->matches && !surplus) || !must_have_read(pass, name, *a)) {
       const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
       const Duration grace =
           a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
@@ -41,6 +41,22 @@ void plan_nodes_to_record(Pass& pass) {
                       a->target.view(), a->profile_ref.view()));
     }
   }
+}
+
+bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a) {
+  if (a.fresh_pods || a.way == WayIn::edited) return true;
+  const Node* node = pass.s.world.nodes.find(name);
+  const auto since = text_since(pass, pass.index.set_of(a), std::string(a.key.view()));
+  if (node == nullptr || !since) return false;
+  // Sidecars reload when the label moves: the text must have been projected by then.
+  if (a.way == WayIn::moved) return *since + pass.s.settings.projection <= pass.since(loading_timer(name, a));
+  const NodeView view = view_of(pass, *node, a);
+  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    for (const Pod* pod : view.pods.of(component)) {
+      if (!pod->meta.deletion_timestamp && !created_after(*pod, *since)) return false;
+    }
+  }
+  return true;
 }
 
 TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment) {

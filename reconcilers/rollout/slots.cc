@@ -14,11 +14,14 @@ std::int64_t taken(const std::map<Key, std::int64_t>& counts, const Key& key) {
 
 }  // namespace
 
-bool Slots::free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const {
+std::string Slots::exhausted(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const {
   const std::string product(a.product.view());
   return exhausted_budget(*pass_, key, unit, product, cluster_, taken(policies_, key.policy),
-                          taken(groups_, std::pair(key, product)))
-      .empty();
+                          taken(groups_, std::pair(key, product)));
+}
+
+bool Slots::free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const {
+  return exhausted(key, unit, a).empty();
 }
 
 void Slots::take(const UnitKey& key, const NodeAssessment& a) {

@@ -22,6 +22,8 @@ class Slots {
 
   // Cluster, policy and group have room for one more node.
   [[nodiscard]] bool free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const;
+  // The first budget that has no room for one more node, for people; empty: all have.
+  [[nodiscard]] std::string exhausted(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const;
   void take(const UnitKey& key, const NodeAssessment& a);
   // Whether the budgets could take all nodes of a job if nothing else were under way.
   [[nodiscard]] bool fit_ever(const UnitKey& key, const Unit& unit, const Mates& mates) const;

@@ -68,7 +68,12 @@ class Starter {
   void collect_reloads() {
     for (const std::string& name : pass_.index.nodes_in(Bucket::self_loaded)) {
       const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr || a->matches || a->held || !loading_expired(pass_, name, *a)) continue;
+      if (a == nullptr || a->held) continue;
+      const bool has_read = must_have_read(pass_, name, *a);
+      if (a->matches && has_read) continue;
+      // It shows what its pods cannot have read: an edit that no label shows.
+      const bool at_once = a->matches && a->way == WayIn::joined && !has_read;
+      if (!at_once && !loading_expired(pass_, name, *a)) continue;
       if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
       reloads_[unit_of(*a)].insert(name);
     }
@@ -99,14 +104,20 @@ class Starter {
     const Gate gate = gate_of(pass_, key, unit);
     if (gate.reason == "AwaitingApproval" && pending) ensure_rollout(key, unit, target);
     // The canary itself is restarted all the same.
-    if (!gate.open() && gate.reason != kCanaryUnwell) return;
+    // Repair to the revision that is recorded already needs no approval.
+    const bool approval_missing =
+        gate.reason == "AwaitingApproval" && reloads != reloads_.end() && repair_gate_of(pass_, key, unit).open();
+    if (!gate.open() && gate.reason != kCanaryUnwell && !approval_missing) return;
     if (reloads != reloads_.end()) {
       for (const std::string& name : reloads->second) {
+        if (approval_missing && !pass_.index.nodes_in(Bucket::drifting).contains(name)) continue;
         const Outcome outcome = try_start(key, unit, name, true);
         if (outcome != Outcome::no_slot && outcome != Outcome::busy) continue;
-        const std::string product(pass_.index.find(name)->product.view());
+        const std::string full = slots_.exhausted(key, unit, *pass_.index.find(name));
         pass_.finding(Severity::warning, node_ref(name), kBudgetExhausted,
-                      "does not show its profile and has no slot: " + exhausted_budget(pass_, key, unit, product));
+                      fmt::format("must be restarted to show its profile; {}",
+                                  full.empty() ? "it waits for its workloads, as many nodes of its policy do as may"
+                                               : "no slot is free: " + full));
       }
     }
     if (!gate.open() || restart_daemonsets(key, unit, target)) return;
@@ -146,16 +157,32 @@ class Starter {
     return true;
   }
 
+  // Out of service, and by no change of ours.
+  [[nodiscard]] bool is_out_of_service(const std::string& name) const {
+    const NodeAssessment& a = *pass_.index.find(name);
+    return a.unavailable && !a.change;
+  }
+
+  // Nodes that serve nobody cost nobody anything: they need no slot and go beside the canary, of which they prove
+  // nothing (S12). They come first in the group.
+  void repair_unavailable(const UnitKey& key, const Unit& unit, const Group& group) {
+    for (const auto& [available, name] : group.pending) {
+      if (available || !pass_.takes_more()) return;
+      if (!deferred_.contains(name) && is_out_of_service(name)) (void)try_start(key, unit, name, true);
+    }
+  }
+
   void start_group(const UnitKey& key, const Unit& unit, const std::string& product, const Group& group,
                    const std::string& target) {
     if (group.pending.empty()) return;
+    repair_unavailable(key, unit, group);
     const std::int64_t& started = started_[{key, product}];  // Of a map: its address stays.
     const std::int64_t may_start = started + left_in_canary(key, unit, product, target);
     std::vector<std::string> busy;
     bool somebody = false;  // Those who waited in vain come again only when nobody else is left.
     for (const auto& [available, name] : group.pending) {
       if (started >= may_start || !pass_.takes_more()) return;
-      if (deferred_.contains(name)) continue;
+      if (deferred_.contains(name) || is_out_of_service(name)) continue;
       const bool some_may_wait = busy_.waiting(key.policy) < slots_.most_draining(key);
       if (busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) break;
       const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(key, unit, name, false);
@@ -187,8 +214,8 @@ class Starter {
                                           const std::string& target) const {
     return std::ranges::count_if(pass_.index.nodes_in(Bucket::changing), [&](const std::string& name) {
       const NodeAssessment* a = pass_.index.find(name);
-      return a && a->change && a->change->to == target && a->product == product && a->policy == key.policy &&
-             a->key == key.key;
+      return a && a->change && a->change->served && a->change->to == target && a->product == product &&
+             a->policy == key.policy && a->key == key.key && pass_.index.set_of(*a).id() == key.set;
     });
   }
 
@@ -232,7 +259,7 @@ class Starter {
         // The slot is kept for it, so that no more nodes are listed than could start.
         pass_.plan.consumers_wanted.insert(name);
         slots_.take(key, *a);
-        ++started_[{key, std::string(a->product.view())}];
+        if (!is_out_of_service(name)) ++started_[{key, std::string(a->product.view())}];
         return Outcome::started;
       }
       idle = drained(drain, use, *a);
@@ -250,7 +277,7 @@ class Starter {
     // A node that is to be idle is cordoned first and looked at once more: pods may have come since.
     const bool live = idle && drain != Drain::idle;
     slots_.take(key, *a);
-    ++started_[{key, std::string(a->product.view())}];
+    if (!is_out_of_service(name)) ++started_[{key, std::string(a->product.view())}];
     ensure_rollout(key, unit, std::string(a->target.view()));
     start(*node, *a, rollout, live);
     return Outcome::started;
@@ -315,7 +342,12 @@ class Starter {
   void start(const Node& node, const NodeAssessment& a, const RolloutSpec& rollout, bool live) {
     const std::string& name = node.meta.name;
     const NodeView view = view_of(pass_, node, a);
-    const NodeChange change = begin_change(view, {a.transition, a.way});
+    NodeChange change = begin_change(view, {a.transition, a.way});
+    // A canary that was verified and then stopped serving judges its revision all the same.
+    const UnitKey unit = unit_of(a);
+    const bool was_canary =
+        a.loaded.revision == a.target && !is_verified(pass_.index, unit, pass_.index.units.at(unit), a.target.view());
+    change.served = change.served || was_canary;
     // Clients of MPS break whether or not somebody waits for them: no new ones meanwhile.
     const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);
     pass_.add(patch_into(view, change, {.cordon = cordon, .with_label = live}), "Update",

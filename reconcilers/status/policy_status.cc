@@ -179,6 +179,7 @@ class PolicyStatuses {
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
     const std::int64_t following = by_us ? 0 : unit.tally.of(Situation::following);
     if (set.announcement_unknown) sum.unread_owner = set.owner;
+    if (unit.tally.of(Situation::following) > 0) watch_daemonsets(key, unit, set, sum);
     // Under OnDelete nothing is restarted by what is announced: it comes through the policy's waves.
     const bool waits_for_us = std::ranges::all_of(set.operands, &Operand::on_delete);
     const bool announced = set.announced && !waits_for_us;
@@ -188,6 +189,21 @@ class PolicyStatuses {
                                              set.announced_config_map, set.announced_default)
                                : fmt::format("the DaemonSets in {} roll to a new template by themselves", set.ns);
     }
+  }
+
+  // The DaemonSet controller replaces the pods of these nodes: as long as their number falls it is at work.
+  void watch_daemonsets(const UnitKey& key, const Unit& unit, const OperandSet& set, PolicySum& sum) {
+    const std::int64_t following = unit.tally.of(Situation::following);
+    const Duration patience = sum.policy->rollout.verify_timeout;
+    const std::string scope = fmt::format("{}/{}/{}", key.policy, key.key, following);
+    if (!pass_.held_for({Timer::daemonset_stalls, key.set, scope}, patience)) return;
+    sum.stalled = fmt::format(
+        "{} node{} wait{} for the DaemonSets in {} to replace their pods by the newest template, and no pod was "
+        "replaced "
+        "for {}: look at `kubectl -n {} rollout status daemonset` and at pods that do not become Ready",
+        following, following == 1 ? "" : "s", following == 1 ? "s" : "", set.ns, k8s::format_go_duration(patience),
+        set.ns);
+    pass_.finding(Severity::warning, config_map_ref(set.config_map_key()), kRollingUpdateStalled, sum.stalled);
   }
 
   // Not worth a word, and two writes: it is over in a moment. Inputs that do not come to rest are.
@@ -255,6 +271,8 @@ class PolicyStatuses {
       if (moving == 0) return {"Progressing", false, gate.reason, closed_message(key, gate)};
     }
     if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
+    if (!sum.stalled.empty() && sum.tally.of(Situation::following) == moving && waiting == 0)
+      return {"Progressing", false, std::string(kRollingUpdateStalled), sum.stalled};
     const bool refused = sum.refused > 0 && sum.refused == moving;  // Whoever comes next would stand there as well.
     if (refused || (sum.stuck > 0 && sum.stuck == moving && waiting == 0)) {
       const auto& [reason, nodes] = refused ? *sum.waiting.find(std::string(kForbidden)) : *sum.waiting.begin();
@@ -262,9 +280,7 @@ class PolicyStatuses {
               fmt::format("{} half-way: {}", nodes.begin()->first, nodes.begin()->second)};
     }
     if (moving == 0 && !sum.exhausted.empty()) {
-      const auto& names = pass_.index.nodes_in(Bucket::unavailable);
-      return {"Progressing", false, std::string(kBudgetExhausted),
-              fmt::format("{} ({})", sum.exhausted, join_names({names.begin(), names.end()}))};
+      return {"Progressing", false, std::string(kBudgetExhausted), sum.exhausted};
     }
     if (moving == 0 && !sum.has_slot && !sum.not_ready.empty()) {
       return {"Progressing", false, "NodesNotReady",

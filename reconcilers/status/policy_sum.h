@@ -37,6 +37,7 @@ struct PolicySum {
   std::string exhausted;  // Why no waiting node has a slot; empty when one has.
   bool has_slot = false;
   std::vector<std::string> not_ready, waits_held;  // Of groups where nobody else waits: nodes that cannot start.
+  std::string stalled;                             // DaemonSets that replace no pod any more.
   std::string rolled_back;                         // The policy's own profile failed and was taken back.
   std::string failed_before;                       // A remembered failure whose nodes have gone.
   std::map<std::string, std::map<std::string, std::string>> waiting;  // Reason -> nodes in flight -> who keeps them.

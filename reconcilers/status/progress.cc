@@ -32,8 +32,11 @@ std::optional<WallTime> extrapolate(const Json& rollout, WallTime now) {
   const std::int64_t done = count_of(*counts, "updated");
   const std::int64_t left = count_of(*counts, "pending") + count_of(*counts, "inFlight");
   if (done <= 0 || left <= 0 || now <= *started) return std::nullopt;
-  const Duration needed = (now - *started) / done * left;
-  return std::chrono::ceil<std::chrono::minutes>(now + needed);
+  using Seconds = std::chrono::duration<double>;
+  const Seconds needed = Seconds(now - *started) * (static_cast<double>(left) / static_cast<double>(done));
+  constexpr auto kNoEstimate = std::chrono::hours(24 * 365);
+  if (needed > kNoEstimate) return std::nullopt;  // A rollout that slow goes by other things than its pace.
+  return std::chrono::ceil<std::chrono::minutes>(now + std::chrono::ceil<std::chrono::seconds>(needed));
 }
 
 }  // namespace

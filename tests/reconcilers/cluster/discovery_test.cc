@@ -1,5 +1,6 @@
 // Which device plugin governs a node, and what is said of plugins that the operator does not manage.
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/registry.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -80,7 +81,7 @@ class Planned {
     EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : loaded.error().message);
     loaded_ = std::make_unique<LoadedManifests>(*std::move(loaded));
     index_.note_everything_changed();
-    plan_ = plan_fleet({loaded_->world, now, observed_, loaded_->consumers, settings_}, index_);
+    plan_ = plan_all({loaded_->world, now, observed_, loaded_->consumers, settings_}, index_);
   }
   [[nodiscard]] std::string governed_by() const {
     const NodeAssessment* a = index_.assessment("n1");
@@ -96,7 +97,7 @@ class Planned {
 
  private:
   std::unique_ptr<LoadedManifests> loaded_;
-  std::map<std::string, WallTime> observed_;
+  Timers observed_;
   PlannerSettings settings_;
   FleetIndex index_;
   Plan plan_;

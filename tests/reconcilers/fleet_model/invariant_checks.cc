@@ -155,13 +155,13 @@ void check_cordon(const FleetModel& fleet, const PlannedAction& planned, const P
   EXPECT_NE(node.meta.annotations.get(kHoldAnnotation), "true") << "S7: a held node relies on it: " << print(planned);
 }
 
-// Nodes of the same group that are on their way to this revision, or failed it.
+// Nodes of the same group that served and are on their way to this revision, or failed it.
 std::int64_t underway(const FleetModel& fleet, const NodeAssessment& like, std::string_view target) {
   std::int64_t out = 0;
   for (const std::string& name : fleet.index.node_names()) {
     const NodeAssessment& a = *fleet.index.assessment(name);
     const bool same = a.policy == like.policy && a.key == like.key && a.product == like.product;
-    if (same && a.change && a.change->to == target) ++out;
+    if (same && a.change && a.change->served && a.change->to == target) ++out;
   }
   return out;
 }
@@ -171,6 +171,7 @@ void check_canary(const FleetModel& fleet, const Plan& plan) {
   for (const PlannedAction& planned : plan.actions) {
     if (!starts(planned) || fleet.index.assessment(planned.node)->change) continue;
     const NodeAssessment& a = *fleet.index.assessment(planned.node);
+    if (a.unavailable) continue;  // S12: it is repaired beside the canary, of which it proves nothing.
     const RolloutSpec& rollout = rollout_of(fleet, a);
     const UnitKey key{std::string(a.policy.view()), fleet.index.operand_sets()[a.set].id(), std::string(a.key.view())};
     const auto& record = *fleet.index.impl().record;

@@ -134,7 +134,7 @@ TEST(SetAside, ANodeThatIsTaintedHalfWayLosesNoFurtherPod) {
   fleet->taint("n01", kNoSchedule);
   for (int i = 0; i < 900; ++i) ASSERT_THAT(deleted(fleet->tick()), IsEmpty()) << i;
   EXPECT_THAT(messages(fleet->plan(), kTaintNotTolerated),
-              testing::ElementsAre(HasSubstr("no further pod is deleted until the taint is removed")));
+              testing::ElementsAre(HasSubstr("nothing more is restarted: the node has the taint")));
   fleet->taint("n01", {});
   EXPECT_TRUE(fleet->settle());
   EXPECT_EQ(fleet->restarts("n01", "plugin"), 1);
