@@ -115,6 +115,8 @@ const k8s::Gvr kDaemonSets{"apps", "v1", "daemonsets"};
 const k8s::Gvr kControllerRevisions{"apps", "v1", "controllerrevisions"};
 const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
 const k8s::Gvr kGpuClusters{"nvidia.com", "v1alpha1", "gpuclusters"};
+const k8s::Gvr kDeviceClasses{"resource.k8s.io", "v1", "deviceclasses"};
+const k8s::Gvr kResourceSlices{"resource.k8s.io", "v1", "resourceslices"};
 const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
 const k8s::Gvr kRollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
 const k8s::Gvr kKaiConfigs{"kai.scheduler", "v1", "configs"};
@@ -135,13 +137,14 @@ const std::vector<Reconciler>& reconcilers() {
   static const std::vector<Reconciler> list = {
       {kNodeProfile,
        "Records what nodes run, verifies it by effect, says why a node is blocked.",
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies},
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kDeviceClasses,
+        kResourceSlices, kPolicies},
        {{kNodes, {"patch"}}, {kEvents, {"create", "patch"}}},
        node_profile},
       {kSharingRollout,
        "Takes nodes to their profile's present revision, within budgets, and verifies each.",
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies,
-        kRollouts},
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kDeviceClasses,
+        kResourceSlices, kPolicies, kRollouts},
        {{kNodes, {"patch"}},
         {kPods, {"list", "delete"}},
         {sub(kPods, "eviction"), {"create"}},

@@ -52,6 +52,7 @@ struct Bundle {
 std::vector<Wanted> cluster_wide() {
   return {{"nodes", {"", "v1", "nodes"}, {}},
           {"clusterpolicies", {"nvidia.com", "v1", "clusterpolicies"}, {}},
+          {"deviceclasses", {"resource.k8s.io", "v1", "deviceclasses"}, {}},
           {"sharingpolicies", {"gpusharing.dev", "v1alpha1", "sharingpolicies"}, {}},
           {"sharingrollouts", {"gpusharing.dev", "v1alpha1", "sharingrollouts"}, {}},
           {"kai-configs", {"kai.scheduler", "v1", "configs"}, {}},

@@ -153,6 +153,8 @@ void Manager::wire_stores() {
   listen(world_.daemonsets, true);
   listen(world_.clusterpolicies, true);
   listen(world_.gpu_clusters, false);
+  listen(world_.device_classes, false);
+  listen(world_.resource_slices, false);
   listen(world_.configmaps, false);
   listen(world_.operand_pods, false);
   listen(world_.revisions, false);

@@ -49,6 +49,8 @@ std::vector<Manager::StoreSize> Manager::store_sizes() const {
           {"daemonsets", world_.daemonsets.size(), bytes_of(world_.daemonsets)},
           {"controllerrevisions", world_.revisions.size(), bytes_of(world_.revisions)},
           {"clusterpolicies", world_.clusterpolicies.size(), bytes_of(world_.clusterpolicies)},
+          {"deviceclasses", world_.device_classes.size(), bytes_of(world_.device_classes)},
+          {"resourceslices", world_.resource_slices.size(), bytes_of(world_.resource_slices)},
           {"sharingpolicies", world_.policies.size(), bytes_of(world_.policies)},
           {"sharingrollouts", world_.rollouts.size(), bytes_of(world_.rollouts)},
           {"kai-pods", kai.pods.size(), bytes_of(kai.pods)},

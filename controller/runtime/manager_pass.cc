@@ -14,7 +14,11 @@ namespace gso {
 namespace {
 
 const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
-const k8s::Gvr kGpuClusters{"nvidia.com", "v1alpha1", "gpuclusters"};
+// Who may not read these goes on without them: beside a GPUCluster there is no DaemonSet to go by, and the two of the
+// DRA driver only add an obstacle.
+const k8s::Gvr kOptional[] = {{"nvidia.com", "v1alpha1", "gpuclusters"},
+                              {"resource.k8s.io", "v1", "deviceclasses"},
+                              {"resource.k8s.io", "v1", "resourceslices"}};
 constexpr Duration kViewPoll = std::chrono::milliseconds(100);
 // A planner that asks to be run again at once must not occupy the process.
 constexpr Duration kSoonest = std::chrono::milliseconds(5);
@@ -147,8 +151,7 @@ std::optional<Plan> Manager::make_plan() {
 
 bool Manager::is_complete(const k8s::Gvr& gvr) const {
   return cluster_.synced(gvr) || (world_.clusterpolicies_forbidden && gvr == kClusterPolicies) ||
-         // Without the right to read GPUClusters the DaemonSets decide: none exists beside a GPUCluster.
-         (gvr == kGpuClusters && cluster_.forbidden(gvr).has_value());
+         (std::ranges::find(kOptional, gvr) != std::end(kOptional) && cluster_.forbidden(gvr).has_value());
 }
 
 void Manager::measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took) {

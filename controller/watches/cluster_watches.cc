@@ -6,6 +6,7 @@
 
 #include "controller/watches/reporting_sink.h"
 #include "k8sclient/watch/store_sink.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {
@@ -35,6 +36,9 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   k8s::WatcherOptions options = defaults_;
   options.seed += std::hash<std::string>{}(gvr.resource);
   if (gvr.resource == "bindrequests") options.renew_after = kKaiRenewal;
+  if (gvr.resource == "resourceslices") {
+    options.field_selector = k8s::FieldSelector::equals("spec.driver", std::string(kGpuDraDriver));
+  }
   watch->watcher = std::make_unique<k8s::Watcher>(client_, std::move(gvr), options, watch->sink.get());
   watches_.push_back(std::move(watch));
 }
@@ -50,6 +54,8 @@ ClusterWatches::ClusterWatches(k8s::ApiClient* client, k8s::Clock* clock, World*
   add({"apps", "v1", "daemonsets"}, &world->daemonsets, &project_daemonset);
   add({"nvidia.com", "v1", "clusterpolicies"}, &world->clusterpolicies, &project_clusterpolicy);
   add({"nvidia.com", "v1alpha1", "gpuclusters"}, &world->gpu_clusters, &project_gpu_cluster);
+  add({"resource.k8s.io", "v1", "deviceclasses"}, &world->device_classes, &project_device_class);
+  add({"resource.k8s.io", "v1", "resourceslices"}, &world->resource_slices, &project_resource_slice);
   add({"kai.scheduler", "v1", "configs"}, &world->kai.configs, &project_kai_config);
   add({"scheduling.run.ai", "v1alpha2", "bindrequests"}, &world->kai.bind_requests, &project_bind_request);
   add({"gpusharing.dev", "v1alpha1", "sharingpolicies"}, &world->policies, &project_sharing_policy);

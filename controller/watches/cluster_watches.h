@@ -1,6 +1,6 @@
-// The watches that are always there: Nodes, DaemonSets, ClusterPolicies, GPUClusters, KAI's Config and BindRequests,
-// and our own two kinds. An API that discovery says is absent counts as synced and empty, and is looked for again; one
-// that is refused or fails does not.
+// The watches that are always there: Nodes, DaemonSets, ClusterPolicies, GPUClusters, DeviceClasses and ResourceSlices
+// of the GPUs' DRA driver, KAI's Config and BindRequests, and our own two kinds. An API that discovery says is absent
+// counts as synced and empty, and is looked for again; one that is refused or fails does not.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -103,6 +103,8 @@ class Loader {
     world.revisions.init_done();
     world.clusterpolicies.init_done();
     world.gpu_clusters.init_done();
+    world.device_classes.init_done();
+    world.resource_slices.init_done();
     world.policies.init_done();
     world.rollouts.init_done();
     world.kai.configs.init_done();
@@ -169,7 +171,8 @@ class Loader {
     World& world = out_.world;
     const bool cluster_scoped = kind == "Node" || kind == "ClusterPolicy" || kind == "SharingPolicy" ||
                                 kind == "SharingRollout" || kind == "Config" || kind == "RuntimeClass" ||
-                                kind == "CustomResourceDefinition" || kind == "GPUCluster";
+                                kind == "CustomResourceDefinition" || kind == "GPUCluster" || kind == "DeviceClass" ||
+                                kind == "ResourceSlice";
     fill_meta(kind, !cluster_scoped, object);
     const std::string text = text_of(object);
     if (kind == "Node") return put(where, project_node(text), world.nodes);
@@ -178,6 +181,8 @@ class Loader {
     if (kind == "ControllerRevision") return put(where, project_controller_revision(text), world.revisions);
     if (kind == "ClusterPolicy") return put(where, project_clusterpolicy(text), world.clusterpolicies);
     if (kind == "GPUCluster") return put(where, project_gpu_cluster(text), world.gpu_clusters);
+    if (kind == "DeviceClass") return put(where, project_device_class(text), world.device_classes);
+    if (kind == "ResourceSlice") return put(where, project_resource_slice(text), world.resource_slices);
     if (is_kai_kind(kind, object)) return add_kai_object(where, kind, text);
     if (kind == "SharingPolicy" || kind == "SharingRollout") {
       world.policies_served = true;

@@ -63,6 +63,7 @@ inline constexpr std::string_view kComputeMinor = "nvidia.com/gpu.compute.minor"
 inline constexpr std::string_view kSharingStrategy = "nvidia.com/gpu.sharing-strategy";
 inline constexpr std::string_view kMpsCapable = "nvidia.com/mps.capable";
 inline constexpr std::string_view kMpsEnabled = "nvidia.mps/enabled";  // KAI's mark: pods find an MPS daemon there.
+inline constexpr std::string_view kGpuDraDriver = "gpu.nvidia.com";  // As ResourceSlices name it.
 inline constexpr std::string_view kMigConfig = "nvidia.com/mig.config";
 inline constexpr std::string_view kMigConfigState = "nvidia.com/mig.config.state";
 inline constexpr std::string_view kMigStrategy = "nvidia.com/mig.strategy";
@@ -96,6 +97,7 @@ inline constexpr std::string_view kHeld = "Held";
 inline constexpr std::string_view kConfigInvalid = "ConfigInvalid";
 inline constexpr std::string_view kProviderUnsupported = "ProviderUnsupported";
 inline constexpr std::string_view kTaintNotTolerated = "TaintNotTolerated";
+inline constexpr std::string_view kDraDoubleOffer = "DRADoubleOffer";
 
 // --- Reasons of actions, Events, findings and conditions.
 // Why a policy's changes wait where it only looks, and the Event that says which ones.
@@ -123,6 +125,8 @@ inline constexpr std::string_view kCanaryUnwell = "CanaryUnwell";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
 inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";
+// A policy's selector goes by a label that sharing itself changes.
+inline constexpr std::string_view kSelectorOnSharingLabel = "SelectorOnSharingLabel";
 inline constexpr std::string_view kKaiMismatch = "KAIAccountingMismatch";
 inline constexpr std::string_view kKaiOnSharedNode = "KAIOnReplicaSharedNode";
 inline constexpr std::string_view kKaiClaimedTwice = "KAIGPUClaimedTwice";

@@ -221,4 +221,20 @@ struct GpuCluster {
   friend bool operator==(const GpuCluster&, const GpuCluster&) = default;
 };
 
+// resource.k8s.io: devices that a claim, or a request for the extended resource that the class names, can get.
+struct DeviceClass {
+  ObjectMeta meta;
+  Interned extended_resource;  // spec.extendedResourceName; empty: none.
+  friend bool operator==(const DeviceClass&, const DeviceClass&) = default;
+};
+
+// resource.k8s.io: what a DRA driver offers on a node.
+struct ResourceSlice {
+  ObjectMeta meta;
+  Interned driver;
+  Interned node;        // spec.nodeName; empty: not bound to one node.
+  bool offers = false;  // It has a device.
+  friend bool operator==(const ResourceSlice&, const ResourceSlice&) = default;
+};
+
 }  // namespace gso

@@ -22,6 +22,8 @@ k8s::Result<Pod> project_pod(std::string_view json);
 k8s::Result<Pod> project_operand_pod(std::string_view json);
 k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view json);
 k8s::Result<GpuCluster> project_gpu_cluster(std::string_view json);
+k8s::Result<DeviceClass> project_device_class(std::string_view json);
+k8s::Result<ResourceSlice> project_resource_slice(std::string_view json);
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view json);
 k8s::Result<SharingRollout> project_sharing_rollout(std::string_view json);
 

@@ -282,6 +282,37 @@ k8s::Result<GpuCluster> project_gpu_cluster(std::string_view text) {
   return out;
 }
 
+k8s::Result<DeviceClass> project_device_class(std::string_view text) {
+  DeviceClass out;
+  json::Document document("DeviceClass", text);
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, {.labels = false}, out.meta);
+    if (key != "spec") return true;
+    return fields.object(value, "spec", [&](std::string_view field, Value inner) {
+      return field != "extendedResourceName" || fields.text(inner, "spec.extendedResourceName", out.extended_resource);
+    });
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+k8s::Result<ResourceSlice> project_resource_slice(std::string_view text) {
+  ResourceSlice out;
+  json::Document document("ResourceSlice", text);
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key == "metadata") return json::read_meta(fields, value, {.labels = false}, out.meta);
+    if (key != "spec") return true;
+    return fields.object(value, "spec", [&](std::string_view field, Value inner) {
+      if (field == "driver") return fields.text(inner, "spec.driver", out.driver);
+      if (field == "nodeName") return fields.text(inner, "spec.nodeName", out.node);
+      if (field != "devices") return true;
+      return fields.array(inner, "spec.devices", [&](Value) { return out.offers = true; });
+    });
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
   SharingPolicy out;
   json::Document document("SharingPolicy", text);

@@ -31,6 +31,8 @@ struct World {
   k8s::Store<ControllerRevision> revisions;  // In the namespaces of discovered DaemonSets.
   k8s::Store<ClusterPolicy> clusterpolicies;
   k8s::Store<GpuCluster> gpu_clusters;
+  k8s::Store<DeviceClass> device_classes;
+  k8s::Store<ResourceSlice> resource_slices;  // Of all drivers.
   k8s::Store<SharingPolicy> policies;
   k8s::Store<SharingRollout> rollouts;
   KaiWorld kai;

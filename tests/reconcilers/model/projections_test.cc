@@ -101,6 +101,27 @@ TEST(Projections, APodThatBecomesReadyIsNoChangeOfItsDaemonSet) {
   store.apply(daemonset(2, 2));
   EXPECT_EQ(woken, 1) << "the first time only";
   EXPECT_EQ(store.find(ObjectKey{"n", "d"})->meta.resource_version, "2") << "a restart needs the newest one";
+TEST(Projections, OfDraWhatMakesTheSchedulerHandOutGpus) {
+  const auto device_class = project_device_class(
+      R"({"kind":"DeviceClass","metadata":{"name":"gpu.nvidia.com"},"spec":{"selectors":[{"cel":{"expression":"x"}}],
+          "extendedResourceName":"nvidia.com/gpu"}})");
+  ASSERT_TRUE(device_class.has_value()) << device_class.error().message;
+  EXPECT_EQ(device_class->extended_resource, "nvidia.com/gpu");
+  const auto plain = project_device_class(R"({"kind":"DeviceClass","metadata":{"name":"mig.nvidia.com"},"spec":{}})");
+  ASSERT_TRUE(plain.has_value()) << plain.error().message;
+  EXPECT_TRUE(plain->extended_resource.empty());
+  const auto slice = project_resource_slice(
+      R"({"kind":"ResourceSlice","metadata":{"name":"n1-gpu.nvidia.com-x"},"spec":{"driver":"gpu.nvidia.com","nodeName":"n1",
+          "pool":{"name":"n1"},"devices":[{"name":"gpu-0","attributes":{}},{"name":"gpu-1"}]}})");
+  ASSERT_TRUE(slice.has_value()) << slice.error().message;
+  EXPECT_EQ(slice->driver, "gpu.nvidia.com");
+  EXPECT_EQ(slice->node, "n1");
+  EXPECT_TRUE(slice->offers);
+  const auto empty = project_resource_slice(
+      R"({"kind":"ResourceSlice","metadata":{"name":"s"},"spec":{"driver":"d","allNodes":true,"devices":[]}})");
+  ASSERT_TRUE(empty.has_value()) << empty.error().message;
+  EXPECT_FALSE(empty->offers);
+  EXPECT_TRUE(empty->node.empty());
 }
 
 TEST(Projections, NullInAPolicyIsAsIfTheFieldWereAbsent) {
