@@ -7,9 +7,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/node_checks.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/profile/mps.h"
+#include "reconcilers/profile/mps_faults.h"
 
 namespace gso {
 
@@ -188,6 +187,21 @@ GpuFacts facts_of(const Node& node, std::int64_t recorded) {
   return facts;
 }
 
+std::vector<Device> devices_of(const GpuFacts& facts) {
+  constexpr std::int64_t kEnough = 2;  // They are all alike.
+  if (facts.devices) return *facts.devices;
+  if (facts.mig_enabled) return {};
+  Device device;
+  device.name = facts.product.empty() ? "GPU" : facts.product;
+  device.compute_major = facts.compute_major;
+  device.compute_minor = facts.compute_minor;
+  if (facts.compute_major == 0) {  // Not known: no complaint but for what no GPU can do.
+    device.compute_major = 7;
+    device.compute_minor = 5;
+  }
+  return std::vector<Device>(static_cast<std::size_t>(std::clamp<std::int64_t>(facts.count, 1, kEnough)), device);
+}
+
 bool has_gpus(const Node& node) {
   const bool capacity = std::ranges::any_of(node.capacity, [](const auto& entry) { return entry.second > 0; });
   return capacity || node.meta.annotations.contains(kDevicesAnnotation) || label_number(node, kGpuCount) > 0 ||
@@ -280,18 +294,9 @@ NodeExpectation expect_on_node(const Profile& original, const GpuFacts& facts, s
   NodeExpectation out;
   out.strategy = profile.strategy();
   const bool mps = out.strategy == Strategy::mps;
-  if (mps && facts.mig_enabled) {
-    out.error = fmt::format("the node's GPUs have MIG enabled: {}", kMpsWithMig);
-  } else if (mps && profile.mig_strategy == "mixed") {
-    out.error = "MPS does not work with migStrategy mixed: the device plugin exits";
-  } else if (mps && profile.plugin_replicas(kGpuResource) < 2) {
-    out.error = "the profile enables MPS but shares no nvidia.com/gpu: the device plugin waits for a daemon for ever";
-  } else if (mps && facts.compute_major > 0 &&
-             profile.plugin_replicas(kGpuResource) > mps_max_clients(facts.compute_major, facts.compute_minor)) {
-    out.error =
-        fmt::format("{} MPS replicas on GPUs of compute capability {}.{}, which take {} clients: the MPS daemon exits",
-                    profile.plugin_replicas(kGpuResource), facts.compute_major, facts.compute_minor,
-                    mps_max_clients(facts.compute_major, facts.compute_minor));
+  const std::vector<Device> devices = devices_of(facts);
+  if (auto faults = mps_faults(profile, profile.mig_strategy, {&devices, facts.mig_enabled}); !faults.empty()) {
+    out.error = std::move(faults.front().message);
   }
   if (!out.error) out.labels[std::string(kMpsCapable)] = mps ? "true" : "false";
   if (profile.mig_strategy == "mixed" && !facts.mig_counts.empty()) {

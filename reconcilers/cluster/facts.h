@@ -34,6 +34,9 @@ struct GpuFacts {
 // on nodes with two models GFD counts one of them only.
 // `recorded`: the count in the fleet's record, 0 for none.
 [[nodiscard]] GpuFacts facts_of(const Node& node, std::int64_t recorded = 0);
+// The GPUs as they were written down, else as far as labels tell: enough for what depends on model and compute
+// capability. Empty where MIG is enabled and nobody wrote down which MIG devices there are.
+[[nodiscard]] std::vector<Device> devices_of(const GpuFacts& facts);
 // nvidia.com/gpu.count, or 0.
 [[nodiscard]] std::int64_t labelled_gpus(const Node& node);
 // The devices behind what the node serves of nvidia.com/gpu under this profile, or 0. Only meaningful while the plugin

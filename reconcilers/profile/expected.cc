@@ -9,6 +9,7 @@
 
 #include "reconcilers/profile/expected_labels.h"
 #include "reconcilers/profile/mps.h"
+#include "reconcilers/profile/mps_faults.h"
 
 namespace gso {
 namespace {
@@ -90,31 +91,6 @@ std::string registered_name(const Profile& profile, const std::string& resource)
   return renamed ? resource + ".shared" : resource;
 }
 
-// Why the MPS daemon exits, or why the plugin never gets one.
-std::optional<std::string> mps_error(const Profile& profile, const std::vector<Device>& devices, const DeviceMap& map) {
-  if (profile.mig_strategy == "mixed") {
-    return "the plugin exits: MPS does not work with migStrategy mixed; use none or single, or time-slicing";
-  }
-  const std::int64_t replicas = profile.plugin_replicas(kGpu);
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const auto most = mps_max_clients(devices[i].compute_major, devices[i].compute_minor);
-    if (replicas > most) {
-      return fmt::format(
-          "the MPS daemon exits: {} replicas, but GPU {} ({}, compute capability {}.{}) takes {} clients at most",
-          replicas, i, devices[i].name, devices[i].compute_major, devices[i].compute_minor, most);
-    }
-  }
-  for (const auto& [resource, count] : map.counts) {
-    if (!is_shared(profile, resource)) {
-      return fmt::format(
-          "the plugin waits forever for an MPS daemon of {}, which no entry of sharing.mps shares; add an entry "
-          "for it",
-          resource);
-    }
-  }
-  return std::nullopt;
-}
-
 void add_mps_limits(const Profile& profile, const std::vector<Device>& devices, Expectation& expectation) {
   const std::int64_t replicas = profile.plugin_replicas(kGpu);
   if (replicas < 2) {
@@ -169,7 +145,9 @@ Expectation expected_state(const Profile& profile, const std::vector<Device>& de
     expectation.error = map.error;
   }
   if (!expectation.error && mps && !devices.empty()) {
-    expectation.error = mps_error(profile, devices, map);
+    if (auto faults = mps_faults(profile, profile.mig_strategy, {&devices}); !faults.empty()) {
+      expectation.error = std::move(faults.front().message);
+    }
   }
   set_allocatable(profile, map, expectation);
   if (mps && !expectation.error && !devices.empty()) {

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/profile/mps_faults.h"
+
 namespace gso {
 namespace {
 
@@ -158,10 +160,8 @@ std::expected<std::map<std::string, std::string>, std::string> gfd_labels(const 
   if (devices.empty()) {
     return Labels{};
   }
-  if (profile.strategy() == Strategy::mps &&
-      std::any_of(devices.begin(), devices.end(), [](const Device& d) { return d.mig_enabled; })) {
-    return std::unexpected(
-        "GFD exits: MPS sharing is not supported where a GPU has MIG enabled; disable MIG or use time-slicing");
+  for (MpsFault& fault : mps_faults(profile, profile.mig_strategy, {&devices})) {
+    if (fault.kind == MpsFault::Kind::mig_enabled) return std::unexpected(std::move(fault.message));
   }
   if (profile.mig_strategy != "none" && profile.mig_strategy != "single" && profile.mig_strategy != "mixed") {
     return std::unexpected(fmt::format(

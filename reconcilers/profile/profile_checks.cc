@@ -13,7 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/mps.h"
+#include "reconcilers/profile/mps_faults.h"
 
 namespace gso {
 namespace {
@@ -122,7 +122,7 @@ class Checker {
     }
     if (raw_.mps) {
       profile.mps = section(*raw_.mps, "sharing.mps");
-      check_mps(profile.mig_strategy);
+      check_mps(profile);
     }
     return profile;
   }
@@ -227,32 +227,17 @@ class Checker {
     }
   }
 
-  void check_mps(const std::string& mig_strategy) {
+  void check_mps(const Profile& profile) {
     const RawSection& mps = *raw_.mps;
     if (mps.resources.empty()) {
       return;  // Reported while decoding.
     }
-    if (mig_strategy == "mixed") {
-      add(Diagnostic::Severity::error, "MPSWithMixedMIG", "flags.migStrategy", raw_.settings.at("flags.migStrategy").at,
-          "MPS does not work with migStrategy mixed, and the plugin exits, even on nodes without MIG; use none or "
-          "single, or "
-          "time-slicing");
-    } else if (mig_strategy == "single") {
-      add(Diagnostic::Severity::info, "MPSWithSingleMIG", "flags.migStrategy", raw_.settings.at("flags.migStrategy").at,
-          "MPS with migStrategy single works only on nodes where no GPU has MIG enabled; elsewhere the plugin and GFD "
-          "exit");
-    }
-    check_names(mps, "sharing.mps", mig_strategy);
-    const bool any = std::any_of(mps.resources.begin(), mps.resources.end(),
-                                 [](const RawEntry& e) { return e.name == "nvidia.com/gpu" || e.name.empty(); });
-    if (!any) {
-      add(Diagnostic::Severity::error, "MPSMatchesNothing", "sharing.mps.resources", mps.at,
-          "no entry is for nvidia.com/gpu: the plugin would wait forever for an MPS daemon that is never started, and "
-          "the "
-          "node would have 0 GPUs; add an entry for nvidia.com/gpu");
-    }
-    for (std::size_t i = 0; i < mps.resources.size(); ++i) {
-      check_clients(mps.resources[i], fmt::format("sharing.mps.resources[{}].replicas", i));
+    check_names(mps, "sharing.mps", profile.mig_strategy);
+    for (MpsFault& fault : mps_faults(profile, profile.mig_strategy, {})) {
+      // An entry for it is there, and what is wrong with its replicas or name is reported while decoding.
+      if (fault.kind == MpsFault::Kind::no_entry && names_gpus(mps)) continue;
+      diagnostics_.push_back({fault.severity, std::string(fault.code), std::move(fault.path), place_of(fault).line,
+                              place_of(fault).column, std::move(fault.message)});
     }
     if (mps.fail_requests_greater_than_one == false) {
       add(Diagnostic::Severity::info, "FailRequestsByVersion", "sharing.mps.failRequestsGreaterThanOne", mps.at,
@@ -260,21 +245,18 @@ class Checker {
     }
   }
 
-  void check_clients(const RawEntry& entry, std::string path) {
-    if (entry.name != "nvidia.com/gpu") {
-      return;
+  static bool names_gpus(const RawSection& mps) {
+    return std::any_of(mps.resources.begin(), mps.resources.end(),
+                       [](const RawEntry& e) { return e.name == "nvidia.com/gpu" || e.name.empty(); });
+  }
+
+  [[nodiscard]] Position place_of(const MpsFault& fault) const {
+    using Kind = MpsFault::Kind;
+    if (fault.kind == Kind::mixed_mig || fault.kind == Kind::single_mig) {
+      return raw_.settings.at("flags.migStrategy").at;  // It is not the default, so it is written.
     }
-    if (entry.replicas > kMpsMaxClients) {
-      add(Diagnostic::Severity::error, "MPSReplicasAboveMaximum", std::move(path), entry.replicas_at,
-          fmt::format("replicas is {}; an MPS server takes {} clients ({} below compute capability 7.5), and the MPS "
-                      "daemon exits "
-                      "on more",
-                      entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring));
-    } else if (entry.replicas > kMpsMaxClientsBeforeTuring) {
-      add(Diagnostic::Severity::info, "MPSReplicasNeedTuring", std::move(path), entry.replicas_at,
-          fmt::format("more than {} replicas work only on GPUs of compute capability 7.5 and above",
-                      kMpsMaxClientsBeforeTuring));
-    }
+    const bool of_entry = fault.kind == Kind::too_many_clients || fault.kind == Kind::needs_turing;
+    return of_entry ? raw_.mps->resources[fault.entry].replicas_at : raw_.mps->at;
   }
 
   const RawProfile& raw_;

@@ -1,0 +1,120 @@
+// See mps_faults.h.
+#include "reconcilers/profile/mps_faults.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/profile/mps.h"
+
+namespace gso {
+namespace {
+
+using Kind = MpsFault::Kind;
+
+constexpr std::string_view kGpu = "nvidia.com/gpu";
+constexpr std::string_view kSection = "sharing.mps";
+constexpr std::string_view kEntries = "sharing.mps.resources";
+constexpr std::string_view kMigField = "flags.migStrategy";
+
+class Faults {
+ public:
+  Faults(const Profile& profile, std::string_view mig_strategy, const MpsGpus& gpus)
+      : profile_(profile), mig_strategy_(mig_strategy), gpus_(gpus) {}
+
+  std::vector<MpsFault> run() {
+    mig();
+    if (mig_strategy_ == "mixed") {
+      add(Kind::mixed_mig, "MPSWithMixedMIG", std::string(kMigField),
+          "MPS does not work with migStrategy mixed: the plugin exits, even on nodes without MIG; use none or single, "
+          "or time-slicing");
+    }
+    const bool has_gpus = gpus_.devices == nullptr || !gpus_.devices->empty();
+    if (profile_.plugin_replicas(kGpu) < 2 && has_gpus) {
+      add(Kind::no_entry, "MPSMatchesNothing", std::string(kEntries),
+          "no entry is for nvidia.com/gpu: the plugin waits forever for an MPS daemon that is never started, and the "
+          "node has 0 GPUs; add an entry for nvidia.com/gpu");
+    }
+    if (gpus_.devices != nullptr) {
+      clients_of_devices();
+    } else {
+      clients_of_any();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void add(Kind kind, std::string_view code, std::string path, std::string message, Severity severity = Severity::error,
+           std::size_t entry = 0) {
+    found_.push_back({kind, severity, code, std::move(path), entry, std::move(message)});
+  }
+
+  void mig() {
+    constexpr std::string_view kEffect =
+        "have MIG enabled: with MPS, GFD exits there and the labels go stale; disable MIG or use time-slicing";
+    const std::ptrdiff_t enabled =
+        gpus_.devices == nullptr ? 0 : std::ranges::count_if(*gpus_.devices, &Device::mig_enabled);
+    if (enabled > 0) {
+      add(Kind::mig_enabled, "MIGEnabled", std::string(kSection),
+          fmt::format("{} of {} GPUs {}", enabled, gpus_.devices->size(), kEffect));
+    } else if (gpus_.mig_enabled) {
+      add(Kind::mig_enabled, "MIGEnabled", std::string(kSection), fmt::format("the node's GPUs {}", kEffect));
+    }
+    if (gpus_.devices == nullptr && !gpus_.mig_enabled && mig_strategy_ == "single") {
+      add(Kind::single_mig, "MPSWithSingleMIG", std::string(kMigField),
+          "MPS with migStrategy single works only on nodes where no GPU has MIG enabled; elsewhere the plugin and GFD "
+          "exit",
+          Severity::info);
+    }
+  }
+
+  void clients_of_devices() {
+    const std::int64_t replicas = profile_.plugin_replicas(kGpu);
+    for (std::size_t i = 0; i < gpus_.devices->size(); ++i) {
+      const Device& device = (*gpus_.devices)[i];
+      const std::int64_t most = mps_max_clients(device.compute_major, device.compute_minor);
+      if (replicas <= most) continue;
+      add(Kind::too_many_clients, "MPSReplicasAboveMaximum", std::string(kEntries),
+          fmt::format("{} replicas, but GPU {} ({}, compute capability {}.{}) takes {} MPS clients at most; the MPS "
+                      "daemon exits",
+                      replicas, i, device.name, device.compute_major, device.compute_minor, most));
+      return;
+    }
+  }
+
+  void clients_of_any() {
+    for (std::size_t i = 0; i < profile_.mps->resources.size(); ++i) {
+      const ReplicatedResource& entry = profile_.mps->resources[i];
+      if (entry.name != kGpu) continue;
+      std::string path = fmt::format("{}[{}].replicas", kEntries, i);
+      if (entry.replicas > kMpsMaxClients) {
+        add(Kind::too_many_clients, "MPSReplicasAboveMaximum", std::move(path),
+            fmt::format("replicas is {}; an MPS server takes {} clients ({} below compute capability 7.5), and the MPS "
+                        "daemon exits on more",
+                        entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring),
+            Severity::error, i);
+      } else if (entry.replicas > kMpsMaxClientsBeforeTuring) {
+        add(Kind::needs_turing, "MPSReplicasNeedTuring", std::move(path),
+            fmt::format("more than {} replicas work only on GPUs of compute capability 7.5 and above",
+                        kMpsMaxClientsBeforeTuring),
+            Severity::info, i);
+      }
+    }
+  }
+
+  const Profile& profile_;
+  std::string_view mig_strategy_;
+  const MpsGpus& gpus_;
+  std::vector<MpsFault> found_;
+};
+
+}  // namespace
+
+std::vector<MpsFault> mps_faults(const Profile& profile, std::string_view mig_strategy, const MpsGpus& gpus) {
+  // Of a section whose entries are all wrong, no strategy follows; what it asks for is looked at all the same.
+  if (!profile.mps || (gpus.devices != nullptr && profile.strategy() != Strategy::mps)) return {};
+  return Faults(profile, mig_strategy, gpus).run();
+}
+
+}  // namespace gso
