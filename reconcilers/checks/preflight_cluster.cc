@@ -1,16 +1,17 @@
-// The checks of ConfigMaps, DaemonSets and ClusterPolicies, and those of a whole cluster.
+// The checks of ConfigMaps, DaemonSets and ClusterPolicies.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "reconcilers/checks/config_map_checks.h"
 #include "reconcilers/checks/preflight.h"
 #include "reconcilers/cluster/overrides.h"
-#include "reconcilers/fleet/fleet_index.h"
 
 namespace gso {
 namespace {
@@ -29,14 +30,6 @@ constexpr std::array<std::string_view, 12> kTakenVolumes{"config",
                                                          "mps-root",
                                                          "mps-shm",
                                                          "nvidia-device-plugin-entrypoint"};
-
-constexpr std::size_t kMaxVolumeName = 63;
-
-bool is_dns_label(std::string_view text) {
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !text.empty() && text.size() <= kMaxVolumeName && plain(text.front()) && plain(text.back()) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return plain(c) || c == '-'; });
-}
 
 class ClusterCheck {
  public:
@@ -124,16 +117,11 @@ class ClusterCheck {
       return;
     }
     if (config_map->data.empty()) {
-      add(Severity::error, itself, "NoProfiles",
-          "the ConfigMap has no key: config-manager exits on it, with the fallback \"empty\" too");
+      add(Severity::error, itself, "NoProfiles", std::string(kNoKeys));
     }
     for (const auto& [key, text] : config_map->data) {
-      if (!is_label_value(key)) {
-        add(Severity::warning, itself, "KeyNoLabelValue",
-            fmt::format(
-                "the key \"{}\" cannot be chosen by a node label: at most 63 letters, digits, '-', '_' and '.', a "
-                "letter or digit at both ends",
-                key));
+      if (std::string problem = key_label_problem(key); !problem.empty()) {
+        add(Severity::warning, itself, "KeyNoLabelValue", std::move(problem));
       }
     }
   }
@@ -152,12 +140,12 @@ class ClusterCheck {
     if (name.empty()) {
       return;
     }
-    if (!is_dns_label(name)) {
+    if (const std::string problem = volume_name_problem(name); !problem.empty()) {
       add(Severity::error, policy, "ConfigMapNameNoVolume",
           fmt::format(
-              "devicePlugin.config.name is \"{}\": the GPU Operator names a volume after it, which takes at most 63 "
-              "lower case letters, digits and '-', a letter or digit at both ends; rename the ConfigMap",
-              name));
+              "devicePlugin.config.name is \"{}\": the GPU Operator names a volume after it, and {}; rename the "
+              "ConfigMap",
+              name, problem));
     } else if (std::find(kTakenVolumes.begin(), kTakenVolumes.end(), name) != kTakenVolumes.end()) {
       add(Severity::error, policy, "ConfigMapNameCollides",
           fmt::format(
@@ -172,62 +160,6 @@ class ClusterCheck {
   std::set<ObjectKey> said_;
   std::set<std::tuple<std::string, std::string, std::string, std::string>> missing_;
 };
-
-// ConfigMaps by "namespace/name".
-using ConfigMaps = std::map<std::string, const ConfigMap*>;
-
-// Those that a plugin mounts or a ClusterPolicy names; where neither is known, all that hold a profile. Empty ones are
-// told of elsewhere.
-ConfigMaps profile_maps(const World& world, const Discovery& discovery) {
-  ConfigMaps out;
-  bool named = false;
-  for (const OperandSet& set : discovery.sets) {
-    for (const std::string& name : {set.config_map, set.announced_config_map}) {
-      named = named || !name.empty();
-      const ConfigMap* found = name.empty() ? nullptr : world.configmaps.find({set.ns, name});
-      if (found != nullptr && !found->data.empty()) out.emplace(set.ns + "/" + name, found);
-    }
-  }
-  for (const auto& [key, policy] : world.clusterpolicies.all()) {
-    named = named || !policy->config_name.empty();
-    for (const auto& [id, config_map] : world.configmaps.all()) {
-      if (id.name == policy->config_name && !config_map->data.empty())
-        out.emplace(k8s::to_string(id), config_map.get());
-    }
-  }
-  if (named) return out;
-  for (const auto& [id, config_map] : world.configmaps.all()) {
-    const bool holds = std::any_of(config_map->data.begin(), config_map->data.end(), [](const auto& entry) {
-      return entry.second != nullptr && reads_like_profile(*entry.second);
-    });
-    if (holds) out.emplace(k8s::to_string(id), config_map.get());
-  }
-  return out;
-}
-
-// SharingPolicies that name a key which the ConfigMap of one of their nodes, or every ConfigMap, lacks.
-void check_policy_keys(const World& world, const FleetIndex& fleet, std::vector<Finding>& found) {
-  const FleetIndex::Impl& index = fleet.impl();
-  std::map<std::string, std::set<std::string>> wrong;  // By policy.
-  for (const std::string& name : fleet.node_names()) {
-    const NodeAssessment& node = *index.find(name);
-    if (node.wrong_key) wrong[std::string(node.policy.view())].insert(index.set_of(node).id());
-  }
-  const ConfigMaps all = profile_maps(world, index.discovery);
-  for (const auto& [key, policy] : world.policies.all()) {
-    if (!policy->config_map_key || is_managed_key(*policy->config_map_key)) continue;
-    const bool somewhere = std::any_of(all.begin(), all.end(), [&](const auto& entry) {
-      return entry.second->data.contains(*policy->config_map_key);
-    });
-    for (const auto& [id, config_map] : all) {
-      if (somewhere && !wrong[policy->meta.name].contains(id)) continue;
-      found.push_back({policy->mode == PolicyMode::observe ? Severity::warning : Severity::error,
-                       {"gpusharing.dev/v1alpha1", "SharingPolicy", "", policy->meta.name, ""},
-                       "ConfigInvalid",
-                       missing_key(*policy, id, *config_map)});
-    }
-  }
-}
 
 }  // namespace
 
@@ -253,24 +185,31 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
   return std::move(check.found);
 }
 
-std::vector<Finding> check_cluster(const World& world, const PlannerSettings& settings) {
-  FleetIndex fleet;
-  fleet.note_everything_changed();
-  fleet.refresh(world, settings);
-  const FleetIndex::Impl& index = fleet.impl();
-  std::vector<Finding> found = check_operand_setup(world, index.discovery);
-  for (const std::string& name : fleet.node_names()) {
-    const NodeAssessment* assessment = index.find(name);
-    if (assessment == nullptr || assessment->setup == nullptr) {
-      continue;
-    }
-    for (const Diagnostic& d : *assessment->setup) {
-      const std::string where = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
-      found.push_back({d.severity, {"v1", "Node", "", name, ""}, d.code, where});
+std::map<std::string, const ConfigMap*> profile_maps(const World& world, const Discovery& discovery) {
+  std::map<std::string, const ConfigMap*> out;
+  bool named = false;
+  for (const OperandSet& set : discovery.sets) {
+    for (const std::string& name : {set.config_map, set.announced_config_map}) {
+      named = named || !name.empty();
+      const ConfigMap* found = name.empty() ? nullptr : world.configmaps.find({set.ns, name});
+      if (found != nullptr && !found->data.empty()) out.emplace(set.ns + "/" + name, found);
     }
   }
-  check_policy_keys(world, fleet, found);
-  return found;
+  for (const auto& [key, policy] : world.clusterpolicies.all()) {
+    named = named || !policy->config_name.empty();
+    for (const auto& [id, config_map] : world.configmaps.all()) {
+      if (id.name == policy->config_name && !config_map->data.empty())
+        out.emplace(k8s::to_string(id), config_map.get());
+    }
+  }
+  if (named) return out;
+  for (const auto& [id, config_map] : world.configmaps.all()) {
+    const bool holds = std::any_of(config_map->data.begin(), config_map->data.end(), [](const auto& entry) {
+      return entry.second != nullptr && reads_like_profile(*entry.second);
+    });
+    if (holds) out.emplace(k8s::to_string(id), config_map.get());
+  }
+  return out;
 }
 
 }  // namespace gso

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/node_checks.h"
+#include "reconcilers/cluster/release.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"

@@ -24,6 +24,7 @@ void FleetIndex::attach(World& world) {
   world.gpu_clusters.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
   world.policies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_policies_changed(); });
   impl_->kai.attach(world);
+  impl_->dra.attach(world);
   note_everything_changed();
 }
 
@@ -46,6 +47,7 @@ void FleetIndex::note_policies_changed() {
 void FleetIndex::note_everything_changed() {
   impl_->everything = true;
   impl_->kai.note_everything_changed();
+  impl_->dra.note_everything_changed();
 }
 
 void FleetIndex::refresh(const World& world, const PlannerSettings& settings) {
@@ -190,6 +192,8 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
   if (built_in_policy.rollout != settings.rollout) built_in_policy.rollout = settings.rollout;
   kai.refresh(world, settings);
   for (std::string& name : kai.take_changed_nodes()) dirty_nodes.insert(std::move(name));
+  dra.refresh(world);
+  for (std::string& name : dra.take_changed_nodes()) dirty_nodes.insert(std::move(name));
   const bool marks = marks_mps_nodes(settings, kai.view().served);
   everything = everything || marks != marks_;
   marks_ = marks;
@@ -223,8 +227,9 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
       }
     }
   }
-  const AssessContext context{world, settings,      discovery.sets,   ordered_policies_, record ? &*record : nullptr,
-                              book,  expectations_, discovery.strays, setups_,           &kai};
+  const AssessContext context{
+      world,         settings,         discovery.sets, ordered_policies_, record ? &*record : nullptr, book,
+      expectations_, discovery.strays, setups_};
   for (const std::string& name : dirty_nodes) assess(context, name);
   dirty_nodes.clear();
   dirty_config_maps.clear();
@@ -235,7 +240,7 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   remove(name);
   const Node* node = context.world.nodes.find(name);
   const std::vector<const Pod*> pods = pods_of(name);
-  auto assessment = node ? assess_node(context, *node, pods) : std::nullopt;
+  auto assessment = node ? assess_node(context, *node, pods, {kai.use_of(name), dra.class_of(name)}) : std::nullopt;
   if (!assessment || !assessment->change) quiet_changes.erase(name);
   if (node == nullptr) return;
   if (record && assessment && assessment->loaded.proof == Proof::annotation) record->forget(name);

@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/tally.h"
 #include "reconcilers/kai/index.h"
@@ -66,6 +67,7 @@ class FleetIndex::Impl {
   std::string record_problem;  // Not empty: the record cannot be read; nothing is rolled by it.
   ProfileBook book;
   KaiIndex kai;
+  DraOffers dra;
   std::unordered_map<std::string, NodeAssessment> nodes;
   std::map<UnitKey, Unit> units;
   std::map<std::string, Tally> policies;  // By policy name.
@@ -109,7 +111,7 @@ class FleetIndex::Impl {
   std::unordered_map<std::string, NodeShare> shares_;  // By node, as counted.
   bool marks_ = false;                                 // marks_mps_nodes() at the last refresh.
   ExpectationCache expectations_;
-  SetupBook setups_;
+  PreflightCache setups_;
   std::shared_ptr<const std::string> record_text_;  // The ConfigMap's own.
   using PodPtr = k8s::Store<Pod>::Ptr;
   std::unordered_map<std::string, std::vector<PodPtr>> pods_by_node_;

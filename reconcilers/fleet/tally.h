@@ -81,7 +81,7 @@ enum class UnitBucket : std::uint8_t {
 inline constexpr std::size_t kUnitBuckets = static_cast<std::size_t>(UnitBucket::count_);
 
 // Nodes of which preflight says the same, at one operand set, and that are blocked for one reason (empty: not blocked).
-using SetupKey = std::tuple<SetupBook::Answer, std::string, std::string>;
+using SetupKey = std::tuple<PreflightCache::Answer, std::string, std::string>;
 
 // The share of one node. Texts are interned: there is one of these for every node in memory.
 struct NodeShare {
@@ -97,7 +97,7 @@ struct NodeShare {
   // Waiting for a change: true for those that need a slot, which come after those that are busy anyway.
   std::optional<bool> pending;
   std::string_view blocked;  // Reason; empty: not blocked.
-  SetupBook::Answer setup;
+  PreflightCache::Answer setup;
   std::optional<MpsMark> mark;    // How its mark for KAI differs from what its MPS daemon is.
   std::optional<bool> abandoned;  // No plugin with profiles serves it, and a change has left marks; true: keeps a slot.
 

@@ -4,9 +4,9 @@
 #include <map>
 #include <tuple>
 
-#include "reconcilers/checks/preflight.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/lint/whole_cluster.h"
 
 namespace gso {
 namespace {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "k8sclient/value/base64.h"
+#include "reconcilers/checks/config_map_checks.h"
 #include "reconcilers/cluster/profile_book.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/profile/expected.h"
 
 namespace gso {
 
@@ -56,8 +56,7 @@ void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& 
   }
   const std::vector<ConfigMapEntry> entries = entries_of(config_map);
   if (entries.empty() && mappings) {
-    add(Diagnostic::Severity::warning, "NoProfiles", "data", config_map.at,
-        "there is no key here: config-manager exits when the ConfigMap it mounts is empty");
+    add(Diagnostic::Severity::warning, "NoProfiles", "data", config_map.at, std::string(kNoKeys));
   }
   const DocumentValue* data = config_map.find("data");
   for (const ConfigMapEntry& entry : entries) {
@@ -66,21 +65,16 @@ void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& 
       add(Diagnostic::Severity::error, "KeyTwice", "binaryData." + key, entry.member->key_at,
           fmt::format("data has the key \"{}\" too, and the API server refuses the ConfigMap; keep one", key));
     }
-    if (!is_label_value(key)) {
+    if (std::string problem = key_label_problem(key); !problem.empty()) {
       add(Diagnostic::Severity::warning, "KeyNoLabelValue", (entry.binary ? "binaryData." : "data.") + key,
-          entry.member->key_at,
-          fmt::format(
-              "the key \"{}\" cannot be chosen by a node label: at most 63 letters, digits, '-', '_' and '.', a "
-              "letter or digit at both ends",
-              key));
+          entry.member->key_at, std::move(problem));
     }
   }
   const DocumentValue* metadata = config_map.find("metadata");
   const std::string_view name = metadata != nullptr ? metadata->string_at("name") : std::string_view();
-  if (name.size() > 63 || name.find('.') != std::string_view::npos) {
+  if (const std::string problem = volume_name_problem(name); !name.empty() && !problem.empty()) {
     add(Diagnostic::Severity::info, "NameNoVolumeName", "metadata.name", metadata->find("name")->at,
-        "a ConfigMap with a '.' or more than 63 characters in its name cannot name a volume, as some tools assume it "
-        "can");
+        fmt::format("the GPU Operator names a volume after the ConfigMap, and {}", problem));
   }
 }
 

@@ -29,8 +29,8 @@ const Operand* operand_on(const OperandSet& set, Component component, const Node
 }  // namespace
 
 Assessor::Assessor(const AssessContext& context, const Node& node, const OperandSet& set, std::size_t index,
-                   const std::vector<const Pod*>& operand_pods)
-    : context_(context), node_(node), set_(set), pods_(sort_pods(set, operand_pods)) {
+                   const std::vector<const Pod*>& operand_pods, const ForeignUse& use)
+    : context_(context), node_(node), set_(set), use_(use), pods_(sort_pods(set, operand_pods)) {
   out_.set = index;
   plugin_ = operand_on(set, Component::plugin, node, operand_pods);
   gfd_ = operand_on(set, Component::gfd, node, operand_pods);
@@ -95,9 +95,7 @@ NodeAssessment Assessor::run() {
     return std::move(out_);
   }
   resolve_target();
-  out_.setup =
-      context_.setups.check({node_, set_, context_.strays, *plugin_, gfd_, mps_, config_map_, effective_, out_.profile,
-                             start_ ? &*start_ : nullptr, start_profile_, facts_, context_.settings.label_mode});
+  out_.setup = context_.setups.check(setup().setup);
   read_loaded();
   decide();
   find_announced_break();
@@ -135,18 +133,7 @@ void Assessor::decide() {
     decide_change();
     return;
   }
-  if (!set_.gpu_cluster.empty()) {
-    return block(kProviderUnsupported,
-                 fmt::format("GPUCluster {} shares GPUs by DRA claims: no profile of ConfigMap {} applies",
-                             set_.gpu_cluster, set_.id()),
-                 false);
-  }
-  if (out_.wrong_key) return block(kConfigInvalid, wrong_key_, false);
-  if (std::string why = single_key_obstacle(); !why.empty()) return block(kConfigInvalid, std::move(why), false);
-  if (std::string why = config_error(); !why.empty()) {
-    out_.unknown_label = names_unknown_key();
-    return block(kConfigInvalid, std::move(why), out_.unknown_label);
-  }
+  if (block_by(first_block_of(CheckStage::provider, CheckStage::profile))) return;
   decide_difference();
   if (out_.situation == Situation::current || out_.situation == Situation::following) return;
   find_obstacle();
@@ -158,18 +145,6 @@ bool Assessor::names_unknown_key() const {
   if (effective_.source != EffectiveKey::Source::error || out_.label || label_now().empty()) return false;
   const bool has_keys = config_map_ != nullptr && !config_map_->data.empty();
   return has_keys && !context_.record->verified.contains(fmt::format("{}/{}", set_.id(), label_now()));
-}
-
-// Why a pod of the node could not start with what it resolves to; empty when it could.
-std::string Assessor::config_error() const {
-  if (effective_.source == EffectiveKey::Source::error) return effective_.error;
-  if (!out_.profile->valid) {
-    return fmt::format("{} key {}: {}", set_.id(), out_.key.view(), out_.profile->error);
-  }
-  if (!start_ || start_->source != EffectiveKey::Source::error) return {};
-  return fmt::format(
-      "{}: {}. Plugin {} needs a default on a labelled node too: a restarted pod does not see the label in time",
-      set_.id(), start_->error, plugin_->version.to_string());
 }
 
 void Assessor::verify_target() {
@@ -196,16 +171,16 @@ void Assessor::hold_unreadable() {
   out_.reason = kChangeUnreadable;
   out_.message = fmt::format(
       "{}. The node is left as it is. If no change is under way, remove the annotation (kubectl annotate node {} {}-); "
-      "a "
-      "cordon that is left is then yours to lift",
+      "a cordon that is left is then yours to lift",
       change_problem_, node_.meta.name, kChangeAnnotation);
 }
 
 void Assessor::decide_change() {
   out_.situation = out_.change->failed ? Situation::failed : Situation::in_flight;
-  if (std::string why = config_error(); !why.empty()) {
-    out_.reason = kConfigInvalid;
-    out_.message = std::move(why);
+  if (auto found = first_block_of(CheckStage::profile, CheckStage::profile)) {
+    out_.reason = found->check->blocks;
+    out_.blocked_by = found->check;
+    out_.message = std::move(found->message);
     return;
   }
   out_.way = out_.label ? WayIn::relabel : WayIn::edited;
@@ -294,12 +269,12 @@ void Assessor::set_transition(bool loaded_known) {
 }
 
 std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
-                                          const std::vector<const Pod*>& operand_pods) {
+                                          const std::vector<const Pod*>& operand_pods, const ForeignUse& use) {
   if (!has_gpus(node)) return std::nullopt;
   for (std::size_t i = 0; i < context.sets.size(); ++i) {
     const OperandSet& set = context.sets[i];
     if (operand_on(set, Component::plugin, node, operand_pods) == nullptr) continue;
-    return Assessor(context, node, set, i, operand_pods).run();
+    return Assessor(context, node, set, i, operand_pods, use).run();
   }
   return std::nullopt;
 }

@@ -10,9 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/checks/check.h"
 #include "reconcilers/checks/preflight.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/profile_book.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/snapshot.h"
@@ -103,14 +106,13 @@ struct NodeAssessment {
   std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.
   // situation blocked, or why `change` cannot start:
   std::string_view reason;
+  const Check* blocked_by = nullptr;  // The check that says so; null: another holder of the node does.
   std::string message;
   // Why the node would break under what the ClusterPolicy announces, or under the new templates once its pods restart.
   std::string would_break;
   // What preflight finds; null where the plugin runs without profiles.
-  SetupBook::Answer setup;
+  PreflightCache::Answer setup;
 };
-
-class KaiIndex;
 
 struct AssessContext {
   const World& world;
@@ -121,13 +123,13 @@ struct AssessContext {
   ProfileBook& book;
   ExpectationCache& expectations;
   const std::vector<Operand>& strays;  // Discovery::strays
-  SetupBook& setups;
-  const KaiIndex* kai = nullptr;  // Null: KAI is not looked at.
+  PreflightCache& setups;
 };
 
-// nullopt: no device plugin selects the node, or it has no GPUs.
+// `use`: what others do with the node's GPUs. nullopt: no device plugin selects the node, or it has no GPUs.
 [[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
-                                                        const std::vector<const Pod*>& operand_pods);
+                                                        const std::vector<const Pod*>& operand_pods,
+                                                        const ForeignUse& use);
 
 // Pieces that the planners share.
 // Runs what it should, as far as its devices go: sick hardware is no reason to hold anything up.
@@ -138,10 +140,6 @@ struct AssessContext {
 // How a node that does not match differs from what it should show: never empty.
 [[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
 [[nodiscard]] NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods);
-// Why a policy's configMapKey leads nowhere; `id` names the ConfigMap ("namespace/name") that does not have it.
-[[nodiscard]] std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map);
-// Nodes get the ConfigMap's only key by the fallback "single": a second one would take it away from them.
-[[nodiscard]] bool relies_on_single_key(const OperandSet& set, const ConfigMap& config_map);
 [[nodiscard]] bool is_crash_looping(const Pod& pod);
 // Running, Ready, not being deleted, no container in back-off.
 [[nodiscard]] bool is_serving(const Pod& pod);
@@ -154,20 +152,10 @@ struct AssessContext {
 // The pod was made from another template than its DaemonSet's newest one (updateStrategy OnDelete, or being rolled):
 // its default key, environment and image are that one's.
 [[nodiscard]] bool is_old_template(const Operand& operand, const Pod& pod);
-[[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies,
-                                                    const Node& node);
 // Higher priority first, then older, then by name; the built-in `default` where the cluster has none.
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in);
 // Another actor holds the node: driver upgrade or MIG change under way. Empty: nobody.
 [[nodiscard]] std::string_view foreign_holder(const Node& node, const OperandSet& set);
 // Such an actor, or a person by gpusharing.dev/hold, relies on a cordon of ours: it stays (S7).
 [[nodiscard]] bool cordon_is_relied_on(const Node& node, const OperandSet& set);
-// The policy that wrote this label of the node; nullopt when somebody else did, or has changed it since. Empty where an
-// earlier release wrote it.
-[[nodiscard]] std::optional<std::string_view> label_writer(const Node& node, std::string_view label);
-// The label is there, and was not written by us.
-[[nodiscard]] bool is_label_of_others(const Node& node, std::string_view label);
-// Labels in gpusharing.dev/owned: ours, with what stood before (nullopt: nothing).
-[[nodiscard]] std::map<std::string, std::optional<std::string>> owned_labels(const Node& node);
-
 }  // namespace gso

@@ -1,15 +1,10 @@
 // Why a node cannot be changed, and what would break it.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
-#include "reconcilers/checks/preflight.h"
-#include "reconcilers/cluster/node_checks.h"
-#include "reconcilers/cluster/overrides.h"
-#include "reconcilers/kai/index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
-#include "reconcilers/node/node_labels.h"
 
 namespace gso {
 
@@ -18,10 +13,48 @@ void Assessor::block(std::string_view reason, std::string message, bool write) {
   out_.reason = reason;
   out_.message = std::move(message);
   out_.write_blocked = write;
+  out_.blocked_by = nullptr;
 }
 
-bool Assessor::label_is_foreign() const {
-  return out_.label && is_label_of_others(node_, plugin_->node_label);
+NodeSetup Assessor::setup() const {
+  Setup setup{.set = set_,
+              .plugin = *plugin_,
+              .gfd = gfd_,
+              .mps = mps_,
+              .config_map_exists = config_map_ != nullptr,
+              .key = effective_,
+              .profile = out_.profile,
+              .start = start_ ? &*start_ : nullptr,
+              .start_profile = start_profile_,
+              .label_mode = context_.settings.label_mode};
+  describe_node(node_, facts_, context_.strays, setup);
+  // A node that has loaded its profile by itself is recorded, and nothing on it restarted.
+  const bool stays = out_.situation == Situation::to_record && out_.matches;
+  return {.setup = std::move(setup),
+          .node = node_,
+          .config_map = config_map_,
+          .policy = policy_,
+          .policy_key_problem = wrong_key_,
+          .managed_key = managed_key_,
+          .taint = stays ? std::string_view() : out_.taint.view(),
+          .label = out_.label ? &*out_.label : nullptr,
+          .expectation = out_.expectation.get(),
+          .use = &use_};
+}
+
+std::optional<Block> Assessor::first_block_of(CheckStage from, CheckStage to) const {
+  return first_block(setup(), from, to);
+}
+
+// True where a check was given.
+bool Assessor::block_by(std::optional<Block> found) {
+  if (!found) return false;
+  // A key that was verified here once was taken out of the ConfigMap: no fault of the node.
+  out_.unknown_label = found->check->code == "KeyNotFound" && names_unknown_key();
+  const bool write = found->check->writes_to_node && (found->check->code != "KeyNotFound" || out_.unknown_label);
+  block(found->check->blocks, std::move(found->message), write);
+  out_.blocked_by = found->check;
+  return true;
 }
 
 void Assessor::find_obstacle() {
@@ -37,111 +70,9 @@ void Assessor::find_obstacle() {
   find_own_obstacle();
 }
 
-// Nothing is restarted where it could not come back. A node that has loaded its profile by itself is recorded.
-std::string Assessor::taint_obstacle() const {
-  const bool needs_nothing = out_.situation == Situation::to_record && out_.matches;
-  if (out_.taint.empty() || needs_nothing) return {};
-  return fmt::format(
-      "the node has the taint {}: a pod that is deleted there would not come back. Remove the taint, or add a "
-      "toleration "
-      "to the DaemonSet{}",
-      out_.taint.view(),
-      set_.provider == Provider::gpu_operator ? " (spec.daemonsets.tolerations of the ClusterPolicy)" : "");
-}
-
-// What would be in the way even if nobody else were at work on the node.
+// What would block the change even if nobody else were at work on the node.
 void Assessor::find_own_obstacle() {
-  if (std::string why = taint_obstacle(); !why.empty()) return block(kTaintNotTolerated, std::move(why), true);
-  if (out_.label && label_is_foreign() && !policy_->takeover) {
-    return block(
-        kLabelOwnedByOther,
-        fmt::format("the label {}={} was not written by us; policy {} wants {}. Remove it, or set spec.takeover",
-                    plugin_->node_label, label_now(), out_.policy.view(), *out_.label),
-        true);
-  }
-  if (config_map_->immutable && !managed_key_.empty() && !config_map_->data.contains(managed_key_)) {
-    return block(kConfigInvalid,
-                 fmt::format("ConfigMap {} is immutable: key {} of policy {} cannot be added to it", set_.id(),
-                             managed_key_, out_.policy.view()),
-                 false);
-  }
-  if (std::string why = mig_obstacle(); !why.empty()) return block(kMigEnabled, std::move(why), true);
-  if (std::string why = kai_obstacle(); !why.empty()) return block(kKaiReservations, std::move(why), true);
-  if (const auto wrong = wrong_settings(*plugin_); !wrong.empty()) {
-    return block(kProviderUnsupported, fmt::format("DaemonSet {}: {}", k8s::to_string(plugin_->key), wrong.front()),
-                 true);
-  }
-  if (wants_mps() && !knows_mps(plugin_->version)) {
-    return block(
-        kProviderUnsupported,
-        fmt::format("device plugin {} does not know MPS, which came with v0.15.0", plugin_->version.to_string()), true);
-  }
-  if (wants_mps() && mps_ == nullptr) {
-    return block(kProviderUnsupported,
-                 "no MPS control daemon DaemonSet selects the node: MPS would leave it without GPUs", true);
-  }
-  if (std::string why = mps_capable_obstacle(); !why.empty()) return block(kProviderUnsupported, std::move(why), true);
-  if (wants_mps() && !has_mps_root(*plugin_, out_.profile->profile())) {
-    return block(kProviderUnsupported,
-                 fmt::format("DaemonSet {} sets no --mps-root (MPS_ROOT): the plugin exits with an MPS profile",
-                             k8s::to_string(plugin_->key)),
-                 true);
-  }
-  if (std::string why = mps_label_obstacle(); !why.empty()) return block(kMpsByLabelUnsupported, std::move(why), true);
-  if (out_.expectation->error) return block(kConfigInvalid, *out_.expectation->error, false);
-}
-
-// Our key would be a second one where nodes have the only one.
-std::string Assessor::single_key_obstacle() const {
-  const bool adds = !managed_key_.empty() && config_map_ != nullptr && !config_map_->data.contains(managed_key_);
-  if (!adds || !relies_on_single_key(set_, *config_map_)) return {};
-  return fmt::format(
-      "ConfigMap {} has one key, {}, which nodes get by the fallback \"single\": with a second one, of policy {}, they "
-      "would be left without it. Name it as the default (devicePlugin.config.default or, in the device plugin's chart, "
-      "config.default)",
-      set_.id(), config_map_->data.begin()->first, out_.policy.view());
-}
-
-std::string Assessor::mig_obstacle() const {
-  if (!wants_mps()) return {};
-  const std::string& strategy = mig_env().empty() ? out_.profile->profile().mig_strategy : plugin_->mig_strategy;
-  if (facts_.mig_enabled) {
-    return fmt::format("the node's GPUs have MIG enabled: {} (profile {})", kMpsWithMig, out_.key.view());
-  }
-  if (strategy == "mixed") {
-    return fmt::format(
-        "migStrategy mixed excludes MPS; profile {} uses MPS. Use migStrategy none or single, or time-slicing",
-        out_.key.view());
-  }
-  return {};
-}
-
-// Replicas multiply nvidia.com/gpu, and KAI's reservations rest on one unit being one device (S8).
-std::string Assessor::kai_obstacle() const {
-  if (context_.kai == nullptr || out_.profile->profile().strategy() == Strategy::none) return {};
-  const std::string use = context_.kai->use_of(node_.meta.name);
-  if (use.empty()) return {};
-  return fmt::format(
-      "KAI shares GPUs of this node ({}), and profile {} shares them by replicas: only one of the two can. "
-      "Drain the fraction pods, or keep KAI off the node",
-      use, out_.key.view());
-}
-
-// A GFD that loads something else writes nvidia.com/mps.capable by that, and nobody else may.
-std::string Assessor::mps_capable_obstacle() const {
-  if (!wants_mps() || !out_.gfd_elsewhere || labels_are_ours(true, context_.settings)) return {};
-  const auto wanted = mps_->node_selector.find(std::string(kMpsCapable));
-  const bool there = wanted == mps_->node_selector.end() || node_.meta.labels.get(kMpsCapable) == wanted->second;
-  const Operand* gfd = find_stray(context_.strays, Component::gfd, node_);
-  const std::string difference = there ? std::string() : config_difference(*gfd, *plugin_);
-  if (difference.empty()) return {};
-  return fmt::format("DaemonSet {} (GPU Feature Discovery) {}: it will not write {}, which the MPS daemon's pods need",
-                     k8s::to_string(gfd->key), difference, kMpsCapable);
-}
-
-// From v0.18.2 the config-manager applies the default first, and then cannot signal the MPS daemon.
-std::string Assessor::mps_label_obstacle() const {
-  return wants_mps() ? mps_by_label_refusal(*plugin_, effective_) : std::string();
+  block_by(first_block_of(CheckStage::change, CheckStage::change));
 }
 
 // A node pinned by its label to the MPS key that is the default today: with another default its profile comes by

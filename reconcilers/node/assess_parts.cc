@@ -95,16 +95,6 @@ NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand
   return out;
 }
 
-bool relies_on_single_key(const OperandSet& set, const ConfigMap& config_map) {
-  std::vector<std::string> keys;
-  for (const auto& [key, text] : config_map.data) keys.push_back(key);
-  return std::ranges::any_of(set.operands, [&](const Operand& operand) {
-    return !operand.config_map.empty() &&
-           resolve_effective_key("", operand.default_key, operand.fallbacks, keys).source ==
-               EffectiveKey::Source::fallback_single;
-  });
-}
-
 bool is_crash_looping(const Pod& pod) {
   auto backs_off = [](const ContainerStatus& container) {
     return container.waiting_reason == "CrashLoopBackOff" || container.waiting_reason == "RunContainerError" ||
@@ -173,32 +163,6 @@ std::string_view foreign_holder(const Node& node, const OperandSet& set) {
 
 bool cordon_is_relied_on(const Node& node, const OperandSet& set) {
   return is_held(node) || !foreign_holder(node, set).empty();
-}
-
-std::optional<std::string_view> label_writer(const Node& node, std::string_view label) {
-  const auto now = node.meta.labels.get(label).value_or("");
-  if (now.empty() || !owned_labels(node).contains(std::string(label))) return std::nullopt;
-  const auto by = node.meta.annotations.get(kLabelByAnnotation);
-  if (!by) return std::string_view();
-  const auto equals = by->rfind('=');
-  if (equals == std::string_view::npos || by->substr(equals + 1) != now) return std::nullopt;
-  return by->substr(0, equals);
-}
-
-bool is_label_of_others(const Node& node, std::string_view label) {
-  return !node.meta.labels.get(label).value_or("").empty() && !label_writer(node, label);
-}
-
-std::map<std::string, std::optional<std::string>> owned_labels(const Node& node) {
-  std::map<std::string, std::optional<std::string>> out;
-  const auto text = node.meta.annotations.get(kOwnedAnnotation);
-  if (!text) return out;
-  const Json owned = Json::parse(*text, nullptr, false);
-  if (!owned.is_object()) return out;
-  for (const auto& [key, before] : owned.items()) {
-    out[key] = before.is_string() ? std::optional(before.get<std::string>()) : std::nullopt;
-  }
-  return out;
 }
 
 }  // namespace gso

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/overrides.h"
+#include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"
@@ -30,7 +31,7 @@ EffectiveKey Assessor::resolve(std::string_view label, std::string_view default_
 void Assessor::find_losers() {
   for (const SharingPolicy* policy : context_.policies) {
     const bool catches_all = policy->meta.name == kDefaultPolicy;
-    if (policy != policy_ && !catches_all && policy->node_selector.matches(node_.meta.labels)) {
+    if (policy != policy_ && !catches_all && policy_selects(*policy, node_)) {
       out_.losers.emplace_back(policy->meta.name);
     }
   }
@@ -107,14 +108,6 @@ void Assessor::resolve_target() {
   out_.target = Interned(out_.profile->revision);
   if (!out_.profile->valid) return;
   out_.expectation = context_.expectations.get(out_.profile, facts_, mig_env());
-}
-
-std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map) {
-  std::vector<std::string> keys;
-  for (const auto& [key, text] : config_map.data) keys.push_back(key);
-  return fmt::format(
-      "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have; it has {}",
-      policy.meta.name, *policy.config_map_key, id, first_names(keys));
 }
 
 // The policy names a key that the ConfigMap does not have. Until it does, the node stays with what it has.

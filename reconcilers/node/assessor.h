@@ -15,7 +15,7 @@ namespace gso {
 class Assessor {
  public:
   Assessor(const AssessContext& context, const Node& node, const OperandSet& set, std::size_t index,
-           const std::vector<const Pod*>& operand_pods);
+           const std::vector<const Pod*>& operand_pods, const ForeignUse& use);
   NodeAssessment run();
 
  private:
@@ -62,7 +62,6 @@ class Assessor {
 
   // --- What the difference needs.
   void decide();
-  [[nodiscard]] std::string config_error() const;
   [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
   void hold_unreadable();
@@ -74,15 +73,11 @@ class Assessor {
 
   // --- Why it cannot be.
   void block(std::string_view reason, std::string message, bool write);
-  [[nodiscard]] bool label_is_foreign() const;
+  [[nodiscard]] NodeSetup setup() const;
+  [[nodiscard]] std::optional<Block> first_block_of(CheckStage from, CheckStage to) const;
+  bool block_by(std::optional<Block> found);
   void find_obstacle();
-  [[nodiscard]] std::string single_key_obstacle() const;
   void find_own_obstacle();
-  [[nodiscard]] std::string mig_obstacle() const;
-  [[nodiscard]] std::string kai_obstacle() const;
-  [[nodiscard]] std::string taint_obstacle() const;
-  [[nodiscard]] std::string mps_capable_obstacle() const;
-  [[nodiscard]] std::string mps_label_obstacle() const;
   void find_pinned_break();
   void find_announced_default();
   const ConfigMap* find_announced_map();
@@ -91,6 +86,7 @@ class Assessor {
   const AssessContext& context_;
   const Node& node_;
   const OperandSet& set_;
+  const ForeignUse& use_;
   NodePods pods_;
   const Operand* plugin_ = nullptr;
   const Operand* gfd_ = nullptr;

@@ -10,22 +10,6 @@ namespace gso {
 using Json = nlohmann::json;
 using Owned = std::map<std::string, std::optional<std::string>>;
 
-std::set<std::string> nfd_owned(const Node& node) {
-  std::set<std::string> out;
-  for (const auto& entry : node.meta.annotations) {
-    if (!entry.key.view().ends_with(kFeatureLabels)) continue;
-    std::string_view rest = entry.value.view();
-    while (!rest.empty()) {
-      const auto comma = rest.find(',');
-      std::string item(rest.substr(0, comma));
-      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
-      if (item.empty()) continue;
-      out.insert(item.find('/') == std::string::npos ? "feature.node.kubernetes.io/" + item : std::move(item));
-    }
-  }
-  return out;
-}
-
 namespace {
 
 std::string print_owned(const Owned& owned) {
@@ -50,11 +34,6 @@ void write_label(const Node& node, const std::string& key, const std::string& va
 }
 
 }  // namespace
-
-bool labels_are_ours(bool gfd, const PlannerSettings& settings) {
-  using LabelMode = PlannerSettings::LabelMode;
-  return settings.label_mode == LabelMode::enforce || (settings.label_mode == LabelMode::automatic && !gfd);
-}
 
 LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd,
                             const PlannerSettings& settings) {

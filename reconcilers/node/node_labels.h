@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/node/assess.h"
 
@@ -20,9 +21,6 @@ struct LabelChange {
   std::optional<std::string> by;     // The same for gpusharing.dev/config-label.
   [[nodiscard]] bool empty() const { return set.empty() && remove.empty() && !owned && !by; }
 };
-
-// Whether we are the labeller of a node: nobody else is, or the mode says so.
-[[nodiscard]] bool labels_are_ours(bool gfd, const PlannerSettings& settings);
 
 // What a settled node needs. Empty for a node that is in flight (the planner of the rollout adds the labels to its own
 // patches), does not show its profile, or is served by GPU Feature Discovery (unless the mode enforces).
@@ -43,8 +41,5 @@ struct LabelChange {
 void add_to(PatchNode& patch, const LabelChange& change);
 // Two changes of one node as one.
 [[nodiscard]] LabelChange merged(const Node& node, LabelChange first, const LabelChange& second);
-
-// Labels that NFD owns on the node, by its annotation (the default-namespace prefix it strips is put back).
-[[nodiscard]] std::set<std::string> nfd_owned(const Node& node);
 
 }  // namespace gso

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 

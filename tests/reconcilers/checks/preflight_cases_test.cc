@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/checks/preflight.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/lint/whole_cluster.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_labels.h"
 #include "tests/reconcilers/checks/preflight_manifests.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/checks/preflight.h"
 #include "reconcilers/cluster/manifests.h"
+#include "reconcilers/lint/whole_cluster.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/registry.h"

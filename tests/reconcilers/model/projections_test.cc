@@ -101,6 +101,8 @@ TEST(Projections, APodThatBecomesReadyIsNoChangeOfItsDaemonSet) {
   store.apply(daemonset(2, 2));
   EXPECT_EQ(woken, 1) << "the first time only";
   EXPECT_EQ(store.find(ObjectKey{"n", "d"})->meta.resource_version, "2") << "a restart needs the newest one";
+}
+
 TEST(Projections, OfDraWhatMakesTheSchedulerHandOutGpus) {
   const auto device_class = project_device_class(
       R"({"kind":"DeviceClass","metadata":{"name":"gpu.nvidia.com"},"spec":{"selectors":[{"cel":{"expression":"x"}}],

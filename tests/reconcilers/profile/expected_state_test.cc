@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/node_checks.h"
+#include "reconcilers/cluster/release.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
 #include "reconcilers/profile/node_devices.h"

@@ -1,11 +1,11 @@
-// What a profile means: strategy, replicas, revision, the key a node resolves to, and checks against node and release.
+// What a profile means: strategy, replicas, revision, the key a node resolves to, and what the release makes of it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include "reconcilers/cluster/node_checks.h"
+#include "reconcilers/cluster/release.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
@@ -111,77 +111,8 @@ TEST(ProfileMeaning, AKeyIsResolvedInConfigManagersOrder) {
   }
 }
 
-std::vector<std::string> codes(const std::vector<Diagnostic>& diagnostics) {
-  std::vector<std::string> out;
-  for (const Diagnostic& d : diagnostics) {
-    out.push_back(d.code);
-  }
-  return out;
-}
-
-Device gpu(int major, int minor, bool mig = false) {
-  Device device;
-  device.name = "GPU";
-  device.memory_mib = 16384;
-  device.compute_major = major;
-  device.compute_minor = minor;
-  device.mig_capable = mig;
-  device.mig_enabled = mig;
-  return device;
-}
-
-using Codes = std::vector<std::string>;
-
-TEST(ProfileMeaning, ANodeTakesAsManyMpsClientsAsItsOldestGpu) {
-  EXPECT_EQ(codes(check_on_node(mps(48), {gpu(7, 5)})), Codes{});
-  EXPECT_EQ(codes(check_on_node(mps(49), {gpu(9, 0)})), Codes{"MPSReplicasAboveMaximum"});
-  EXPECT_EQ(codes(check_on_node(mps(16), {gpu(7, 0)})), Codes{});
-  EXPECT_EQ(codes(check_on_node(mps(17), {gpu(9, 0), gpu(7, 2)})), Codes{"MPSReplicasAboveMaximum"});
-  EXPECT_EQ(codes(check_on_node(mps(17), {gpu(10, 0)})), Codes{});
-}
-
-TEST(ProfileMeaning, MpsAndMigExcludeEachOther) {
-  EXPECT_EQ(codes(check_on_node(mps(4), {gpu(8, 0), gpu(8, 0, true)})), Codes{"MIGEnabled"});
-  const Profile mixed = with_environment(mps(4), {{"MIG_STRATEGY", "mixed"}});
-  EXPECT_EQ(codes(check_on_node(mixed, {gpu(8, 0)})), Codes{"MPSWithMixedMIG"});
-  const Profile single = with_environment(profile("flags: {migStrategy: mixed}"), {{"MIG_STRATEGY", "single"}});
-  EXPECT_EQ(codes(check_on_node(single, {gpu(8, 0), gpu(8, 0, true)})), Codes{"MIGNotUniform"});
-}
-
-TEST(ProfileMeaning, EntriesForOtherDevicesAreNamed) {
-  const Profile slices =
-      profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, replicas: 2}]}}");
-  EXPECT_EQ(codes(check_on_node(slices, {gpu(8, 0)})), Codes{"NameMatchesNothing"});
-  const Profile renamed =
-      profile("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 4}]}}");
-  EXPECT_EQ(codes(check_on_node(renamed, {gpu(8, 0)})), Codes{});
-}
-
 PluginVersion release(const std::string& tag) {
   return PluginVersion::of_image("nvcr.io/nvidia/k8s-device-plugin:" + tag);
-}
-
-TEST(ProfileMeaning, DefectsDependOnTheRelease) {
-  EXPECT_EQ(codes(check_on_release(profile(""), release("v0.18.1"), true)), Codes{});
-  EXPECT_EQ(codes(check_on_release(profile(""), release("v0.18.2"), true)), Codes{"DefaultFirstStart"});
-  EXPECT_EQ(codes(check_on_release(profile(""), release("v0.20.0"), false)), Codes{});
-  EXPECT_EQ(codes(check_on_release(profile(""), release("latest"), true)), Codes{"DefaultFirstStart"});
-  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.17.4"), false)), Codes{"MPSSidecarCannotSignal"});
-  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.19.3"), false)), Codes{"MPSSidecarPanics"});
-  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.20.0"), false)), Codes{"MPSSidecarCannotSignal"});
-  const Profile relaxed = mps(4, "failRequestsGreaterThanOne: false, ");
-  EXPECT_EQ(codes(check_on_release(relaxed, release("v0.17.4"), false)),
-            (Codes{"MPSSidecarCannotSignal", "FailRequestsForced"}));
-  EXPECT_EQ(codes(check_on_release(relaxed, release("v0.20.0"), false)), Codes{"MPSSidecarCannotSignal"});
-  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.14.5"), false)), Codes{"MPSNotInRelease"});
-  EXPECT_EQ(codes(check_on_release(mps(4), release("v0.15.0"), false)), Codes{"MPSSidecarCannotSignal"});
-  const Profile newer =
-      profile("{flags: {nvidiaDevRoot: /x, gdrcopyEnabled: true, gdsEnabled: true}, imex: {channelIDs: [0]}}");
-  EXPECT_EQ(codes(check_on_release(newer, release("v0.15.1"), false)),
-            (Codes{"FieldNotInRelease", "FieldNotInRelease", "FieldNotInRelease"}));
-  EXPECT_EQ(codes(check_on_release(newer, release("v0.17.4"), false)), Codes{"FieldNotInRelease"});
-  EXPECT_EQ(codes(check_on_release(newer, release("v0.18.0"), false)), Codes{});
-  EXPECT_EQ(codes(check_on_release(newer, release("latest"), false)), Codes{});
 }
 
 TEST(ProfileMeaning, RequestsAboveOneAreRefusedByStrategySettingAndRelease) {

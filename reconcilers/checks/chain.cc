@@ -1,0 +1,300 @@
+// The table of the chain. A new check is one row here and one function.
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "reconcilers/checks/check.h"
+#include "reconcilers/checks/check_functions.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+namespace {
+
+using enum Severity;
+using Stage = CheckStage;
+
+constexpr Check kChecks[] = {
+    // --- Whether profiles apply to the node at all.
+    {.code = "GPUClusterServes",
+     .blocks = kProviderUnsupported,
+     .stage = Stage::provider,
+     .listed = false,
+     .meaning = "a GPUCluster serves the node's GPUs by DRA claims: no profile applies",
+     .remedy = "set up sharing in the claims' DeviceClass or ResourceClaim",
+     .of_setup = check::gpu_cluster_serves},
+
+    // --- What the node's policy wants of the ConfigMap.
+    {.code = "PolicyKeyNotFound",
+     .blocks = kConfigInvalid,
+     .stage = Stage::policy,
+     .listed = false,
+     .meaning = "a SharingPolicy names a `configMapKey` that the ConfigMap does not have; its nodes stay as they are",
+     .remedy = "correct the key in the policy, or add it to the ConfigMap",
+     .of_node = check::policy_key_not_found},
+    {.code = "SingleKeyInUse",
+     .blocks = kConfigInvalid,
+     .stage = Stage::policy,
+     .listed = false,
+     .meaning = "nodes get the ConfigMap's only key by the fallback `single`, and an inline profile would add a second "
+                "one",
+     .remedy = "name the key as the default",
+     .of_node = check::single_key_in_use},
+
+    // --- Whether a pod can start with what the node resolves to.
+    {.code = "ConfigMapMissing",
+     .blocks = kConfigInvalid,
+     .stage = Stage::profile,
+     .listed = false,
+     .meaning = "the pods mount a ConfigMap that does not exist",
+     .remedy = "create it",
+     .of_setup = check::config_map_missing},
+    {.code = "KeyNotFound",
+     .blocks = kConfigInvalid,
+     .writes_to_node = true,
+     .stage = Stage::profile,
+     .meaning = "the node's label names a key that does not exist: its pods crash-loop",
+     .remedy = "correct the label, or add the key",
+     .of_setup = check::key_not_found},
+    {.code = "DefaultKeyNotFound",
+     .blocks = kConfigInvalid,
+     .stage = Stage::profile,
+     .meaning = "the default names a key that does not exist; from v0.18.2 on labelled nodes cannot start without it "
+                "either",
+     .remedy = "name a key that exists, or add it",
+     .of_setup = check::default_key_not_found},
+    {.code = "DefaultMissing",
+     .blocks = kConfigInvalid,
+     .stage = Stage::profile,
+     .meaning = "no default, and no fallback resolves; from v0.18.2 on a label does not help",
+     .remedy = "name a default, or allow the fallback `empty`",
+     .of_setup = check::default_missing},
+    {.code = "ConfigInvalid",
+     .blocks = kConfigInvalid,
+     .stage = Stage::profile,
+     .meaning = "the profile that the node should run has an error",
+     .remedy = "correct the key that the message names",
+     .of_setup = check::config_invalid},
+
+    // --- Whether the node can be changed to it: the node and its policy,
+    {.code = kTaintNotTolerated,
+     .blocks = kTaintNotTolerated,
+     .writes_to_node = true,
+     .listed = false,
+     .meaning = "the node has a taint that the device plugin, GFD or the MPS daemon does not tolerate: their pods run on, "
+                "and a deleted one would not come back",
+     .remedy = "remove the taint, or add a toleration to the DaemonSets",
+     .of_node = check::taint_not_tolerated},
+    {.code = kLabelOwnedByOther,
+     .blocks = kLabelOwnedByOther,
+     .writes_to_node = true,
+     .listed = false,
+     .meaning = "the policy wants another value of the plugin's node label, and somebody else wrote the one that is "
+                "there",
+     .remedy = "remove that label, or set `takeover: true` in the policy",
+     .of_node = check::label_owned_by_other},
+    {.code = "ConfigMapImmutable",
+     .blocks = kConfigInvalid,
+     .listed = false,
+     .meaning = "the ConfigMap is immutable, and an inline profile needs a key in it",
+     .remedy = "use a ConfigMap that can be changed, or a key that it has",
+     .of_node = check::config_map_immutable},
+    // the GPUs and who else uses them,
+    {.code = kMigEnabled,
+     .blocks = kMigEnabled,
+     .writes_to_node = true,
+     .meaning = "MPS where a GPU has MIG enabled: GFD exits, labels go stale",
+     .remedy = "disable MIG there, or use time-slicing",
+     .of_setup = check::mig_enabled},
+    {.code = "MPSWithMixedMIG",
+     .blocks = kMigEnabled,
+     .writes_to_node = true,
+     .meaning = "MPS and `migStrategy: mixed`: the plugin exits, on nodes without MIG too",
+     .remedy = "use `none` or `single`, or time-slicing",
+     .of_setup = check::mps_with_mixed_mig},
+    {.code = kKaiReservations,
+     .blocks = kKaiReservations,
+     .writes_to_node = true,
+     .listed = false,
+     .meaning = "KAI shares GPUs of the node by reservations, and the profile shares them by replicas: only one of the "
+                "two can",
+     .remedy = "drain the fraction pods, or keep KAI off the node ([kai.md](kai.md))",
+     .of_node = check::kai_reservations},
+    // the installation,
+    {.code = "SettingInvalid",
+     .blocks = kProviderUnsupported,
+     .writes_to_node = true,
+     .listed = false,
+     .meaning = "a DaemonSet's own flag or variable has a value that the plugin or GFD exits on at start "
+                "(`MIG_STRATEGY`, `DEVICE_LIST_STRATEGY`, `DEVICE_ID_STRATEGY`, `DEVICE_DISCOVERY_STRATEGY`, "
+                "`SHARED_DEVICES_ALLOCATION_POLICY`, `IMEX_CHANNEL_IDS`, booleans); its nodes are not restarted",
+     .remedy = "correct it in the chart's values or the ClusterPolicy",
+     .of_setup = check::setting_invalid},
+    {.code = "MPSNotInRelease",
+     .blocks = kProviderUnsupported,
+     .writes_to_node = true,
+     .meaning = "before v0.15.0 the plugin ignores `sharing.mps`: the node would not be shared; nothing is restarted "
+                "for it",
+     .remedy = "upgrade the plugin",
+     .of_setup = check::mps_not_in_release},
+    {.code = "MPSOtherConfig",
+     .blocks = kProviderUnsupported,
+     .writes_to_node = true,
+     .meaning = "the MPS daemon loads another ConfigMap, default or label than the plugin, which waits for it forever",
+     .remedy = "give it the plugin's",
+     .of_setup = check::mps_other_config},
+    {.code = "MPSDaemonMissing",
+     .blocks = kProviderUnsupported,
+     .writes_to_node = true,
+     .meaning = "no DaemonSet of the MPS daemon selects the node",
+     .remedy = "install it, or correct its node selector",
+     .of_setup = check::mps_daemon_missing},
+    {.code = "MPSDaemonHasNoPods",
+     .blocks = kProviderUnsupported,
+     .writes_to_node = true,
+     .meaning = "the MPS daemon's pods need `nvidia.com/mps.capable=true` and no GFD writes it (info where the operator "
+                "does; an error where NFD owns the label, or a GFD with another ConfigMap does)",
+     .remedy = "install GFD and NFD, or set the label",
+     .of_setup = check::mps_daemon_has_no_pods},
+    {.code = "MPSRootMissing",
+     .blocks = kProviderUnsupported,
+     .writes_to_node = true,
+     .meaning = "the plugin's DaemonSet has no `--mps-root`, or an empty `MPS_ROOT` (which beats `flags.mpsRoot`): it "
+                "exits with an MPS profile",
+     .remedy = "set `MPS_ROOT`, usually `/run/nvidia/mps`",
+     .of_setup = check::mps_root_missing},
+    {.code = kMpsByLabelUnsupported,
+     .blocks = kMpsByLabelUnsupported,
+     .writes_to_node = true,
+     .meaning = "from v0.18.2 on a node's label chooses an MPS profile that is not the default: the daemon stays on the "
+                "default",
+     .remedy = "make it the default, and label the other nodes",
+     .of_setup = check::mps_by_label_unsupported},
+    // and whether the GPUs would be served.
+    {.code = "MIGNotUniform",
+     .blocks = kConfigInvalid,
+     .meaning = "`migStrategy: single` with different or no MIG devices",
+     .remedy = "make them alike, or use `mixed`",
+     .of_setup = check::mig_not_uniform},
+    {.code = "MPSReplicasAboveMaximum",
+     .blocks = kConfigInvalid,
+     .meaning = "more replicas than an MPS server takes clients (48; 16 below compute capability 7.5): the MPS daemon "
+                "exits",
+     .remedy = "fewer replicas, or time-slicing",
+     .of_setup = check::mps_replicas_above_maximum},
+    {.code = "MPSMatchesNothing",
+     .blocks = kConfigInvalid,
+     .meaning = "MPS without an entry for `nvidia.com/gpu`: the plugin waits forever",
+     .remedy = "add the entry",
+     .of_setup = check::mps_matches_nothing},
+    {.code = "GPUsCannotBeServed",
+     .blocks = kConfigInvalid,
+     .listed = false,
+     .meaning = "a component would exit on the profile with these GPUs, for a reason that no other check has",
+     .remedy = "what the message says",
+     .of_node = check::gpus_cannot_be_served},
+
+    // --- What blocks no node.
+    {.code = "DefaultInvalid",
+     .severity = warning,
+     .meaning = "the label's key is fine, but the default has an error, and is loaded first at every start from v0.18.2 "
+                "on",
+     .remedy = "correct the default",
+     .of_setup = check::default_invalid},
+    {.code = "SettingOverridden",
+     .severity = warning,
+     .meaning = "a wrong value of the profile that the DaemonSet's own flag or environment variable beats on this node",
+     .remedy = "correct it in the profile",
+     .of_setup = check::setting_overridden},
+    {.code = "GFDOtherConfig",
+     .severity = warning,
+     .meaning = "GFD loads another ConfigMap, default or label: wrong labels, which the operator neither writes nor, "
+                "where the ConfigMap is another, verifies; a profile that enters MPS is blocked there",
+     .remedy = "give it the plugin's",
+     .of_setup = check::gfd_other_config},
+    {.code = "NFDMissing",
+     .severity = warning,
+     .meaning = "GFD runs, but nothing turns its answers into labels",
+     .remedy = "install NFD",
+     .of_setup = check::nfd_missing},
+    {.code = "NameMatchesNothing",
+     .severity = warning,
+     .meaning = "no device has that name",
+     .remedy = "remove the entry, or set `migStrategy`",
+     .of_setup = check::name_matches_nothing},
+    {.code = kLabelDropped,
+     .severity = warning,
+     .meaning = "NFD drops a value of more than 63 characters",
+     .remedy = "a shorter name in `gpusharing.dev/devices`",
+     .of_setup = check::label_dropped},
+    {.code = kLabelsUnreliable,
+     .severity = warning,
+     .meaning = "GPUs of different models: labels change at random",
+     .remedy = "go by allocatable",
+     .of_setup = check::labels_unreliable},
+    {.code = "RenameHidesGPUFromAutoscaler",
+     .severity = warning,
+     .meaning = "the node is one of an autoscaler, and `renameByDefault` leaves `nvidia.com/gpu` at 0, the name by "
+                "which the autoscaler knows that GPUs are ready",
+     .remedy = "leave `renameByDefault` out there",
+     .of_setup = check::rename_hides_gpu_from_autoscaler},
+    {.code = "FailRequestsForced",
+     .severity = warning,
+     .meaning = "before v0.20.0 MPS refuses requests above 1 whatever the profile says",
+     .remedy = "upgrade the plugin, or drop the field",
+     .of_setup = check::fail_requests_forced},
+    {.code = "FieldNotInRelease",
+     .severity = warning,
+     .meaning = "the plugin's release ignores a field that came later",
+     .remedy = "upgrade the plugin, or drop the field",
+     .of_setup = check::field_not_in_release},
+    {.code = "AllocationPolicyUnknown",
+     .severity = warning,
+     .meaning = "before v0.20.0 the field is ignored",
+     .remedy = "upgrade the plugin, or drop the field",
+     .of_setup = check::allocation_policy_unknown},
+    {.code = "DefaultFirstStart",
+     .severity = info,
+     .meaning = "from v0.18.2 on the default is loaded first at every start",
+     .remedy = "make the node's key the default where that hurts",
+     .of_setup = check::default_first_start},
+    {.code = "MPSSidecarPanics",
+     .severity = info,
+     .meaning = "v0.18.0 to v0.19.3: the MPS daemon's sidecar panics",
+     .remedy = "nothing: the operator replaces the pod",
+     .of_setup = check::mps_sidecar_panics},
+    {.code = "MPSSidecarCannotSignal",
+     .severity = info,
+     .meaning = "other releases: the MPS daemon's sidecar cannot signal the daemon",
+     .remedy = "nothing: the operator replaces the pod",
+     .of_setup = check::mps_sidecar_cannot_signal},
+};
+
+}  // namespace
+
+std::span<const Check> checks() {
+  return kChecks;
+}
+
+const Check* find_check(std::string_view code) {
+  const auto* found = std::ranges::find(kChecks, code, &Check::code);
+  return found == std::end(kChecks) ? nullptr : found;
+}
+
+std::optional<Block> first_block(const NodeSetup& setup, CheckStage from, CheckStage to) {
+  for (const Check& check : kChecks) {
+    if (check.blocks.empty() || check.stage < from || check.stage > to) continue;
+    for (Complaint& complaint : check.of_setup != nullptr ? check.of_setup(setup.setup) : check.of_node(setup)) {
+      const bool error = complaint.severity.value_or(check.severity) == Severity::error;
+      if (error && complaint.blocks) return Block{&check, std::move(complaint.message)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string runbook_of(const Check& check) {
+  return check.blocks.empty() ? fmt::format("diagnostics.md#the-setup-of-a-node")
+                              : fmt::format("runbooks.md#why-a-node-is-blocked");
+}
+
+}  // namespace gso

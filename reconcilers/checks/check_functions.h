@@ -1,0 +1,58 @@
+// The functions behind the chain's table. Called by chain.cc alone.
+#pragma once
+
+#include "reconcilers/checks/check.h"
+
+namespace gso::check {
+
+// --- Which key a node gets, and what is in it (key_checks.cc).
+[[nodiscard]] Complaints config_map_missing(const Setup& setup);
+[[nodiscard]] Complaints key_not_found(const Setup& setup);
+[[nodiscard]] Complaints default_key_not_found(const Setup& setup);
+[[nodiscard]] Complaints default_missing(const Setup& setup);
+[[nodiscard]] Complaints default_invalid(const Setup& setup);
+[[nodiscard]] Complaints config_invalid(const Setup& setup);
+[[nodiscard]] Complaints setting_overridden(const Setup& setup);
+
+// --- The installation (installation_checks.cc).
+[[nodiscard]] Complaints gpu_cluster_serves(const Setup& setup);
+[[nodiscard]] Complaints setting_invalid(const Setup& setup);
+[[nodiscard]] Complaints gfd_other_config(const Setup& setup);
+[[nodiscard]] Complaints mps_other_config(const Setup& setup);
+[[nodiscard]] Complaints mps_daemon_missing(const Setup& setup);
+[[nodiscard]] Complaints mps_daemon_has_no_pods(const Setup& setup);
+[[nodiscard]] Complaints mps_root_missing(const Setup& setup);
+[[nodiscard]] Complaints nfd_missing(const Setup& setup);
+[[nodiscard]] Complaints rename_hides_gpu_from_autoscaler(const Setup& setup);
+
+// --- The GPUs (device_checks.cc).
+[[nodiscard]] Complaints mig_enabled(const Setup& setup);
+[[nodiscard]] Complaints mps_with_mixed_mig(const Setup& setup);
+[[nodiscard]] Complaints mps_matches_nothing(const Setup& setup);
+[[nodiscard]] Complaints mps_replicas_above_maximum(const Setup& setup);
+[[nodiscard]] Complaints mig_not_uniform(const Setup& setup);
+[[nodiscard]] Complaints gpus_cannot_be_served(const NodeSetup& setup);
+[[nodiscard]] Complaints name_matches_nothing(const Setup& setup);
+[[nodiscard]] Complaints label_dropped(const Setup& setup);
+[[nodiscard]] Complaints labels_unreliable(const Setup& setup);
+
+// --- The plugin's release (release_checks.cc).
+[[nodiscard]] Complaints mps_not_in_release(const Setup& setup);
+[[nodiscard]] Complaints mps_by_label_unsupported(const Setup& setup);
+[[nodiscard]] Complaints default_first_start(const Setup& setup);
+[[nodiscard]] Complaints field_not_in_release(const Setup& setup);
+[[nodiscard]] Complaints mps_sidecar_panics(const Setup& setup);
+[[nodiscard]] Complaints mps_sidecar_cannot_signal(const Setup& setup);
+[[nodiscard]] Complaints fail_requests_forced(const Setup& setup);
+[[nodiscard]] Complaints allocation_policy_unknown(const Setup& setup);
+
+// --- One node and its policy (node_checks.cc).
+[[nodiscard]] Complaints policy_key_not_found(const NodeSetup& setup);
+[[nodiscard]] Complaints single_key_in_use(const NodeSetup& setup);
+[[nodiscard]] Complaints taint_not_tolerated(const NodeSetup& setup);
+[[nodiscard]] Complaints label_owned_by_other(const NodeSetup& setup);
+[[nodiscard]] Complaints config_map_immutable(const NodeSetup& setup);
+[[nodiscard]] Complaints kai_reservations(const NodeSetup& setup);
+[[nodiscard]] Complaints dra_double_offer(const NodeSetup& setup);
+
+}  // namespace gso::check

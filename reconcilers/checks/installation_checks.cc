@@ -1,0 +1,140 @@
+// The DaemonSets beside the plugin, what they are given, and who else goes by what the node serves.
+#include <string>
+
+#include <fmt/format.h>
+
+#include "reconcilers/checks/check_functions.h"
+#include "reconcilers/cluster/overrides.h"
+#include "reconcilers/cluster/release.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso::check {
+namespace {
+
+using LabelMode = PlannerSettings::LabelMode;
+
+bool runs_mps(const Setup& setup) {
+  return setup.wants_mps() && knows_mps(setup.plugin.version);
+}
+
+// How an operand that must load what the plugin loads differs from it; empty where it does not.
+std::string difference(const Operand* operand, const Setup& setup) {
+  return operand == nullptr ? std::string() : config_difference(*operand, setup.plugin);
+}
+
+std::string other_config(const Operand& operand, const std::string& difference, std::string_view effect) {
+  return fmt::format("DaemonSet {} {}: {}; give both the same", k8s::to_string(operand.key), difference, effect);
+}
+
+// The label that the MPS daemon's pods need and the node lacks, as "key=value"; empty where they have what they need.
+std::string lacking_label(const Setup& setup) {
+  if (!runs_mps(setup) || setup.mps == nullptr) return {};
+  const auto wanted = setup.mps->node_selector.find(std::string(kMpsCapable));
+  if (wanted == setup.mps->node_selector.end() || setup.mps_capable == wanted->second) return {};
+  return fmt::format("{}={}", kMpsCapable, wanted->second);
+}
+
+std::string pods_need(const Setup& setup, const std::string& label) {
+  return fmt::format("the MPS daemon's pods (DaemonSet {}) need the node label {}", k8s::to_string(setup.mps->key),
+                     label);
+}
+
+// A GFD that loads something else writes mps.capable by that, and nobody else may.
+std::string gfd_writes_otherwise(const Setup& setup) {
+  return setup.gfd == nullptr ? difference(setup.other_gfd, setup) : std::string();
+}
+
+}  // namespace
+
+Complaints gpu_cluster_serves(const Setup& setup) {
+  if (setup.set.gpu_cluster.empty()) return {};
+  return {{"", fmt::format("GPUCluster {} shares GPUs by DRA claims: no profile of ConfigMap {} applies",
+                           setup.set.gpu_cluster, setup.set.id())}};
+}
+
+Complaints setting_invalid(const Setup& setup) {
+  Complaints out;
+  for (const std::string& wrong : wrong_settings(setup.plugin)) {
+    out.push_back({"", fmt::format("DaemonSet {}: {}", k8s::to_string(setup.plugin.key), wrong)});
+  }
+  return out;
+}
+
+Complaints gfd_other_config(const Setup& setup) {
+  const std::string differs = difference(setup.any_gfd(), setup);
+  if (differs.empty()) return {};
+  return {{"", other_config(*setup.any_gfd(), differs, "the node's labels will not show its profile")}};
+}
+
+Complaints mps_other_config(const Setup& setup) {
+  const std::string differs = setup.wants_mps() ? difference(setup.any_mps(), setup) : std::string();
+  if (differs.empty()) return {};
+  // The daemon of the node's own set does come, with what it loads.
+  return {{"", other_config(*setup.any_mps(), differs, "the plugin will wait for an MPS daemon that never starts"),
+           std::nullopt, setup.mps == nullptr}};
+}
+
+Complaints mps_daemon_missing(const Setup& setup) {
+  if (!runs_mps(setup) || setup.any_mps() != nullptr) return {};
+  return {{"sharing.mps",
+           "no DaemonSet of the MPS control daemon selects the node: the plugin waits for it forever, and the node has "
+           "0 GPUs"}};
+}
+
+Complaints mps_daemon_has_no_pods(const Setup& setup) {
+  const std::string label = lacking_label(setup);
+  if (label.empty()) return {};
+  const std::string pods = pods_need(setup, label);
+  if (const std::string differs = gfd_writes_otherwise(setup); !differs.empty()) {
+    return {{"sharing.mps",
+             fmt::format("{}, and DaemonSet {} (GPU Feature Discovery), which writes it, {}; give both the same", pods,
+                         k8s::to_string(setup.other_gfd->key), differs),
+             std::nullopt, setup.label_mode != LabelMode::enforce}};
+  }
+  if (setup.any_gfd() != nullptr) return {};
+  const bool we_write = setup.label_mode != LabelMode::verify && !setup.nfd_owns_mps_capable;
+  std::string_view remedy = "install GFD and NFD, or set the label by hand";
+  if (setup.nfd_owns_mps_capable) {
+    remedy =
+        "Node Feature Discovery owns the label, so that nobody else may write it: install GFD, or remove the "
+        "NodeFeature that it comes from";
+  }
+  if (we_write) remedy = "the operator writes it once the fleet's baseline is recorded";
+  return {{"sharing.mps", fmt::format("{}, and no GPU Feature Discovery runs there to write it; {}", pods, remedy),
+           we_write ? Severity::info : Severity::error, false}};
+}
+
+Complaints mps_root_missing(const Setup& setup) {
+  if (!runs_mps(setup) || has_mps_root(setup.plugin, *setup.valid_profile())) return {};
+  const bool empty = setup.plugin.overrides.contains("MPS_ROOT");
+  return {{"flags.mpsRoot",
+           fmt::format("DaemonSet {} sets no --mps-root (environment variable MPS_ROOT{}), and the plugin exits with "
+                       "an MPS profile; set it, usually to /run/nvidia/mps",
+                       k8s::to_string(setup.plugin.key),
+                       empty ? ": it is there, and empty, which beats the profile" : "")}};
+}
+
+Complaints nfd_missing(const Setup& setup) {
+  const std::string label = lacking_label(setup);
+  const bool gfd_writes = setup.any_gfd() != nullptr && gfd_writes_otherwise(setup).empty();
+  if (label.empty() || !gfd_writes || setup.nfd_serves) return {};
+  return {{"sharing.mps", fmt::format("{}; GFD runs there, but nothing on the node shows that Node Feature Discovery "
+                                      "turns its answers into labels: install NFD",
+                                      pods_need(setup, label))}};
+}
+
+// Autoscalers count nvidia.com/gpu, by that name.
+Complaints rename_hides_gpu_from_autoscaler(const Setup& setup) {
+  const Profile* profile = setup.valid_profile();
+  const SharingSection* active = profile == nullptr ? nullptr : profile->active();
+  const bool renames = active != nullptr && active->rename_by_default && profile->plugin_replicas(kGpuResource) > 1;
+  if (setup.autoscaler.empty() || !renames) return {};
+  const std::string_view section = profile->strategy() == Strategy::mps ? "mps" : "timeSlicing";
+  return {{fmt::format("sharing.{}.renameByDefault", section),
+           fmt::format("the node serves nvidia.com/gpu.shared and no nvidia.com/gpu, the name by which {} knows that "
+                       "its GPUs are ready: it may take the node for unready or empty, and adds none for pods that ask "
+                       "for nvidia.com/gpu.shared; leave renameByDefault out on nodes that it makes",
+                       setup.autoscaler)}};
+}
+
+}  // namespace gso::check

@@ -1,0 +1,92 @@
+// Which key a node gets, and what is in it.
+#include <string>
+
+#include <fmt/format.h>
+
+#include "reconcilers/checks/check_functions.h"
+
+namespace gso::check {
+namespace {
+
+using Source = EffectiveKey::Source;
+
+std::string sentence(const std::string& text) {
+  return text.ends_with('.') ? text : text + ".";
+}
+
+bool has_key_error(const Setup& setup) {
+  return setup.config_map_exists && setup.profile == nullptr && setup.key.source == Source::error;
+}
+
+// Why no default resolves: for a node without a label, and for one whose pods load the default before the label's key.
+// Empty where one does.
+std::string default_error(const Setup& setup) {
+  if (has_key_error(setup) && !setup.labelled) return fmt::format("ConfigMap {}: {}", setup.set.id(), setup.key.error);
+  const bool starts_without =
+      setup.valid_profile() != nullptr && setup.start != nullptr && setup.start->source == Source::error;
+  if (!starts_without) return {};
+  return fmt::format(
+      "ConfigMap {}: {}. Plugin {} needs one on a labelled node too: its init container does not see the label, and "
+      "the next restart of a pod leaves the node without GPUs",
+      setup.set.id(), setup.start->error, setup.plugin.version.to_string());
+}
+
+}  // namespace
+
+Complaints config_map_missing(const Setup& setup) {
+  if (setup.config_map_exists || setup.key.source != Source::error) return {};
+  return {{"", setup.key.error}};
+}
+
+Complaints key_not_found(const Setup& setup) {
+  if (!has_key_error(setup) || !setup.labelled) return {};
+  const std::string where = fmt::format("ConfigMap {}: {}", setup.set.id(), setup.key.error);
+  return {{"", fmt::format("{} The pods of the node crash-loop. Correct the label {}, or add the key", sentence(where),
+                           setup.plugin.node_label)}};
+}
+
+Complaints default_key_not_found(const Setup& setup) {
+  if (setup.plugin.default_key.empty()) return {};
+  const std::string error = default_error(setup);
+  if (error.empty()) return {};
+  return {{"", fmt::format("{} Name a key that exists as the default, or add the key", sentence(error))}};
+}
+
+Complaints default_missing(const Setup& setup) {
+  if (!setup.plugin.default_key.empty()) return {};
+  const std::string error = default_error(setup);
+  if (error.empty()) return {};
+  const bool label_helps = setup.start == nullptr && setup.plugin.version.known_below(0, 18, 2);
+  return {{"", fmt::format("{} Name a default key, or allow the fallback \"empty\"{}", sentence(error),
+                           label_helps ? fmt::format(", or label the node {}=<key>", setup.plugin.node_label) : "")}};
+}
+
+Complaints default_invalid(const Setup& setup) {
+  const bool wrong = setup.valid_profile() != nullptr && setup.start != nullptr && setup.start_profile != nullptr &&
+                     !setup.start_profile->valid;
+  if (!wrong) return {};
+  return {{"", fmt::format("key \"{}\" of ConfigMap {}, the default, has an error, and plugin {} loads it first at "
+                           "every start, on a labelled node too: {}",
+                           setup.start->key, setup.set.id(), setup.plugin.version.to_string(),
+                           setup.start_profile->error)}};
+}
+
+Complaints config_invalid(const Setup& setup) {
+  if (setup.profile == nullptr || setup.profile->valid) return {};
+  return {{"", fmt::format("{} key {}: {}", setup.set.id(), setup.key.key, setup.profile->error)}};
+}
+
+// Errors of the document that nothing on this node reads.
+Complaints setting_overridden(const Setup& setup) {
+  Complaints out;
+  if (setup.valid_profile() == nullptr) return out;
+  for (const Diagnostic& d : setup.profile->parsed.diagnostics) {
+    if (d.severity != Severity::error || !setup.profile->beaten.contains(d.code)) continue;
+    out.push_back({d.path, fmt::format("wrong in key \"{}\" of ConfigMap {}, and without effect here: the DaemonSet's "
+                                       "own setting beats it; correct it all the same",
+                                       setup.key.key, setup.set.id())});
+  }
+  return out;
+}
+
+}  // namespace gso::check

@@ -1,0 +1,81 @@
+// One node: its policy, who owns its label, and who else uses its GPUs.
+#include <string>
+
+#include <fmt/format.h>
+
+#include "reconcilers/checks/check_functions.h"
+#include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/cluster/policy_keys.h"
+
+namespace gso::check {
+namespace {
+
+// The policy's own key is still to be written into the ConfigMap.
+bool adds_key(const NodeSetup& setup) {
+  return !setup.managed_key.empty() && setup.config_map != nullptr &&
+         !setup.config_map->data.contains(std::string(setup.managed_key));
+}
+
+std::string_view policy_name(const NodeSetup& setup) {
+  return setup.policy == nullptr ? std::string_view() : setup.policy->meta.name;
+}
+
+}  // namespace
+
+Complaints policy_key_not_found(const NodeSetup& setup) {
+  if (setup.policy_key_problem.empty()) return {};
+  return {{"", std::string(setup.policy_key_problem)}};
+}
+
+// The policy's key would be a second one where nodes have the only one.
+Complaints single_key_in_use(const NodeSetup& setup) {
+  if (!adds_key(setup) || !relies_on_single_key(setup.setup.set, *setup.config_map)) return {};
+  return {{"", fmt::format("ConfigMap {} has one key, {}, which nodes get by the fallback \"single\": with a second "
+                           "one, of policy {}, they would be left without it. Name it as the default "
+                           "(devicePlugin.config.default or, in the device plugin's chart, config.default)",
+                           setup.setup.set.id(), setup.config_map->data.begin()->first, policy_name(setup))}};
+}
+
+Complaints taint_not_tolerated(const NodeSetup& setup) {
+  if (setup.taint.empty()) return {};
+  const bool of_operator = setup.setup.set.provider == Provider::gpu_operator;
+  return {{"", fmt::format("the node has the taint {}: a pod that is deleted there would not come back. Remove the "
+                           "taint, or add a toleration to the DaemonSet{}",
+                           setup.taint, of_operator ? " (spec.daemonsets.tolerations of the ClusterPolicy)" : "")}};
+}
+
+Complaints label_owned_by_other(const NodeSetup& setup) {
+  const std::string& label = setup.setup.plugin.node_label;
+  const bool foreign = setup.label != nullptr && is_label_of_others(setup.node, label);
+  if (!foreign || (setup.policy != nullptr && setup.policy->takeover)) return {};
+  return {{"", fmt::format("the label {}={} was not written by us; policy {} wants {}. Remove it, or set spec.takeover",
+                           label, setup.node.meta.labels.get(label).value_or(""), policy_name(setup), *setup.label)}};
+}
+
+Complaints config_map_immutable(const NodeSetup& setup) {
+  if (!adds_key(setup) || !setup.config_map->immutable) return {};
+  return {{"", fmt::format("ConfigMap {} is immutable: key {} of policy {} cannot be added to it",
+                           setup.setup.set.id(), setup.managed_key, policy_name(setup))}};
+}
+
+// Replicas multiply nvidia.com/gpu, and KAI's reservations rest on one unit being one device.
+Complaints kai_reservations(const NodeSetup& setup) {
+  const Profile* profile = setup.setup.valid_profile();
+  const bool shares = profile != nullptr && profile->strategy() != Strategy::none;
+  if (!shares || setup.use == nullptr || setup.use->kai.empty()) return {};
+  return {{"", fmt::format("KAI shares GPUs of this node ({}), and profile {} shares them by replicas: only one of the "
+                           "two can. Drain the fraction pods, or keep KAI off the node",
+                           setup.use->kai, setup.setup.key.key)}};
+}
+
+// With nothing allocatable, which every restart of the plugin brings, the scheduler hands the GPUs out by claims.
+Complaints dra_double_offer(const NodeSetup& setup) {
+  if (setup.use == nullptr || setup.use->device_class.empty()) return {};
+  return {{"", fmt::format("the DRA driver gpu.nvidia.com offers the GPUs of this node as well, and DeviceClass {} "
+                           "names nvidia.com/gpu as its extendedResourceName: while the device plugin restarts, the "
+                           "scheduler gives the same GPU to a second pod. Remove extendedResourceName from the "
+                           "DeviceClass, or keep the DRA driver off the node",
+                           setup.use->device_class)}};
+}
+
+}  // namespace gso::check

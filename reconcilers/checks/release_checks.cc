@@ -1,0 +1,116 @@
+// Defects of the plugin's release that matter for the profile. An unknown release counts as the worst.
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "reconcilers/checks/check_functions.h"
+#include "reconcilers/cluster/release.h"
+
+namespace gso::check {
+namespace {
+
+// Fields of the profile that a minor release brought. Source: api/config/v1 of the device plugin's tags.
+struct KnownSince {
+  std::string_view path;
+  int minor;
+};
+constexpr std::array<KnownSince, 6> kKnownSince{{{"flags.useNodeFeatureAPI", 15},
+                                                 {"flags.nvidiaDevRoot", 16},
+                                                 {"flags.deviceDiscoveryStrategy", 16},
+                                                 {"imex.channelIDs", 17},
+                                                 {"imex.required", 17},
+                                                 {"flags.gdrcopyEnabled", 18}}};
+
+bool by_label(const Setup& setup) {
+  return setup.key.source == EffectiveKey::Source::label;
+}
+
+// From v0.18.2 the config-manager applies the default first, and then cannot signal the MPS daemon.
+bool refused_by_label(const Setup& setup) {
+  return setup.wants_mps() && by_label(setup) && setup.key.key != setup.plugin.default_key &&
+         !setup.plugin.version.known_below(0, 18, 2);
+}
+
+bool panics(const PluginVersion& version) {
+  return version.known && !version.known_below(0, 18, 0) && version.known_below(0, 20, 0);
+}
+
+Complaints sidecar(const Setup& setup, bool of_panicking_release, std::string_view what) {
+  const PluginVersion& version = setup.plugin.version;
+  // Where MPS is refused, no replaced pod helps.
+  const bool concerned = setup.wants_mps() && knows_mps(version) && !refused_by_label(setup);
+  if (!concerned || panics(version) != of_panicking_release) return {};
+  return {{"sharing.mps",
+           fmt::format("the MPS daemon of plugin {} does not load a changed profile by itself: its sidecar {}; so the "
+                       "operator replaces its pod when the profile changes",
+                       version.to_string(), what)}};
+}
+
+}  // namespace
+
+Complaints mps_not_in_release(const Setup& setup) {
+  const Profile* profile = setup.valid_profile();
+  if (profile == nullptr || !profile->mps || knows_mps(setup.plugin.version)) return {};
+  return {{"sharing.mps",
+           fmt::format("plugin {} does not know MPS and ignores the section: the GPUs would not be shared by it; it "
+                       "came with v0.15.0",
+                       setup.plugin.version.to_string())}};
+}
+
+Complaints mps_by_label_unsupported(const Setup& setup) {
+  if (!refused_by_label(setup)) return {};
+  return {{"sharing.mps", fmt::format("MPS selected by label does not work with device plugin {} (v0.18.2 and later): "
+                                      "make {} the default key (devicePlugin.config.default) and label the other nodes",
+                                      setup.plugin.version.to_string(), setup.key.key)}};
+}
+
+Complaints default_first_start(const Setup& setup) {
+  if (setup.valid_profile() == nullptr || !by_label(setup) || setup.plugin.version.known_below(0, 18, 2)) return {};
+  return {{"", fmt::format("plugin {} loads the default profile first at every start and the labelled one after it; "
+                           "until it has, the node shows the default",
+                           setup.plugin.version.to_string())}};
+}
+
+Complaints field_not_in_release(const Setup& setup) {
+  Complaints out;
+  const Profile* profile = setup.valid_profile();
+  for (const KnownSince& field : kKnownSince) {
+    const bool written = profile != nullptr && profile->settings.contains(std::string(field.path));
+    if (!written || !setup.plugin.version.known_below(0, field.minor, 0)) continue;
+    out.push_back(
+        {std::string(field.path), fmt::format("plugin {} does not know the field and ignores it; it came with v0.{}.0",
+                                              setup.plugin.version.to_string(), field.minor)});
+  }
+  return out;
+}
+
+Complaints mps_sidecar_panics(const Setup& setup) {
+  return sidecar(setup, true, "panics");
+}
+
+Complaints mps_sidecar_cannot_signal(const Setup& setup) {
+  return sidecar(setup, false, "finds no process to signal");
+}
+
+Complaints fail_requests_forced(const Setup& setup) {
+  const PluginVersion& version = setup.plugin.version;
+  if (!setup.wants_mps() || !knows_mps(version)) return {};
+  const Profile& profile = *setup.valid_profile();
+  if (profile.mps->fail_requests_greater_than_one != false || !refuses_requests_above_one(profile, version)) return {};
+  return {{"sharing.mps.failRequestsGreaterThanOne",
+           fmt::format("plugin {} refuses requests above 1 all the same; false is honoured from v0.20.0 on",
+                       version.to_string())}};
+}
+
+Complaints allocation_policy_unknown(const Setup& setup) {
+  constexpr std::string_view kField = "flags.plugin.sharedDevicesAllocationPolicy";
+  const Profile* profile = setup.valid_profile();
+  const PluginVersion& version = setup.plugin.version;
+  const bool written = profile != nullptr && profile->settings.contains(std::string(kField));
+  if (!written || (version.known && !version.known_below(0, 20, 0))) return {};
+  return {{std::string(kField),
+           fmt::format("plugin {} does not know the field and ignores it; it came with v0.20.0", version.to_string())}};
+}
+
+}  // namespace gso::check

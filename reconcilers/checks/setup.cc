@@ -1,0 +1,127 @@
+// See setup.h.
+#include "reconcilers/checks/setup.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+namespace {
+
+constexpr std::int64_t kEnoughDevices = 2;  // They are all alike.
+
+// The autoscaler that made the node, by the labels that it knows GPU nodes by. Sources: Karpenter's well-known labels;
+// GPULabel() of cluster-autoscaler's cloud providers.
+std::string_view autoscaler_of(const Node& node) {
+  constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
+      {"karpenter.sh/nodepool", "Karpenter"},
+      {"karpenter.sh/provisioner-name", "Karpenter"},
+      {"cloud.google.com/gke-accelerator", "cluster-autoscaler"},
+      {"k8s.amazonaws.com/accelerator", "cluster-autoscaler"},
+      {"kubernetes.azure.com/accelerator", "cluster-autoscaler"}};
+  for (const auto& [label, autoscaler] : kMarks) {
+    if (node.meta.labels.contains(label)) return autoscaler;
+  }
+  return {};
+}
+
+// Node Feature Discovery leaves its annotations and labels on each node that it serves.
+bool nfd_serves(const Node& node) {
+  const auto from_nfd = [](const auto& entry) {
+    const std::string_view key = entry.key.view();
+    return key.find("nfd.node.kubernetes.io/") != std::string_view::npos ||
+           key.starts_with("feature.node.kubernetes.io/");
+  };
+  const auto& meta = node.meta;
+  return meta.labels.contains(kGpuCount) || meta.labels.contains(kMpsCapable) ||
+         std::any_of(meta.annotations.begin(), meta.annotations.end(), from_nfd) ||
+         std::any_of(meta.labels.begin(), meta.labels.end(), from_nfd);
+}
+
+// An invalid profile has no revision of its own. Two keys of one text have one revision, and messages name the key.
+std::string profile_identity(const Setup& setup) {
+  if (setup.profile == nullptr) return setup.key.error;
+  if (!setup.profile->valid) return fmt::format("{}|{}", setup.key.key, setup.profile->error);
+  std::string out = fmt::format("{}|{}", setup.key.key, setup.profile->revision);
+  if (setup.profile->beaten.empty()) return out;
+  for (const Diagnostic& d : setup.profile->parsed.diagnostics) out += fmt::format("|{}", d.path);
+  return out;
+}
+
+std::string start_identity(const Setup& setup) {
+  if (setup.start == nullptr) return {};
+  if (setup.start_profile == nullptr) return setup.start->error;
+  return setup.start_profile->valid ? std::string("valid")
+                                    : fmt::format("{}|{}", setup.start->key, setup.start_profile->error);
+}
+
+}  // namespace
+
+std::vector<Device> Hardware::devices() const {
+  if (written_down != nullptr) return *written_down;
+  GpuFacts alike;
+  alike.product = product;
+  alike.count = count;
+  alike.compute_major = compute_major;
+  alike.compute_minor = compute_minor;
+  alike.mig_enabled = mig_enabled;
+  return devices_of(alike);
+}
+
+const Profile* Setup::valid_profile() const {
+  return profile != nullptr && profile->valid ? &profile->profile() : nullptr;
+}
+
+bool Setup::wants_mps() const {
+  const Profile* here = valid_profile();
+  return here != nullptr && here->strategy() == Strategy::mps;
+}
+
+std::string_view Setup::mig_strategy() const {
+  return plugin.mig_strategy.empty() ? std::string_view(valid_profile()->mig_strategy) : plugin.mig_strategy;
+}
+
+Profile Setup::effective_profile() const {
+  Profile out = *valid_profile();
+  out.mig_strategy = std::string(mig_strategy());
+  return out;
+}
+
+std::string Setup::identity() const {
+  if (hardware.written_down != nullptr) return {};
+  const auto address = [](const Operand* operand) { return fmt::ptr(static_cast<const void*>(operand)); };
+  const bool by_label = key.source == EffectiveKey::Source::label;
+  std::string out = fmt::format("{}|{}|{}|{}|{}|{}|{}", fmt::ptr(static_cast<const void*>(&set)), address(&plugin),
+                                address(gfd), address(mps), address(other_gfd), address(other_mps), config_map_exists);
+  out += fmt::format("|{}|{}|{}|{}|{}|{}", profile_identity(*this), start_identity(*this),
+                     std::to_underlying(label_mode), labelled, by_label, by_label && key.key == plugin.default_key);
+  out += fmt::format("|{}|{}|{}.{}|{}|{}", hardware.product, hardware.count, hardware.compute_major,
+                     hardware.compute_minor, hardware.mig_enabled, fmt::join(hardware.mig_names, ","));
+  out += fmt::format("|{}|{}|{}|{}", autoscaler, mps_capable.value_or("-"), nfd_serves, nfd_owns_mps_capable);
+  return out;
+}
+
+void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Operand>& strays, Setup& setup) {
+  setup.other_gfd = find_stray(strays, Component::gfd, node);
+  setup.other_mps = find_stray(strays, Component::mps, node);
+  if (setup.other_mps != nullptr && setup.other_mps->key.ns != setup.set.ns) setup.other_mps = nullptr;
+  setup.labelled = !node.meta.labels.get(setup.plugin.node_label).value_or("").empty();
+  setup.hardware.product = facts.product;
+  setup.hardware.count = std::clamp<std::int64_t>(facts.count, 1, kEnoughDevices);
+  setup.hardware.compute_major = facts.compute_major;
+  setup.hardware.compute_minor = facts.compute_minor;
+  setup.hardware.mig_enabled = facts.mig_enabled;
+  for (const auto& [resource, count] : facts.mig_counts) setup.hardware.mig_names.push_back(resource);
+  setup.hardware.written_down = facts.devices ? &*facts.devices : nullptr;
+  setup.autoscaler = autoscaler_of(node);
+  setup.mps_capable = node.meta.labels.get(kMpsCapable);
+  setup.nfd_serves = nfd_serves(node);
+  setup.nfd_owns_mps_capable = setup.gfd == nullptr && nfd_owned(node).contains(std::string(kMpsCapable));
+}
+
+}  // namespace gso

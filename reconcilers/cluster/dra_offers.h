@@ -1,0 +1,40 @@
+// GPUs that a DRA driver offers beside the device plugin. The scheduler takes the DRA path for an extended resource that
+// a DeviceClass names on every node where allocatable of it is 0: a node that publishes ResourceSlices, too, then hands
+// the same GPU out twice. Source: filterExtendedResources of Kubernetes 1.36, extendeddynamicresources.go.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+class DraOffers {
+ public:
+  // Listens to the stores of `world`, which must outlive this object.
+  void attach(World& world);
+  void note_everything_changed() { everything_ = true; }
+  void refresh(const World& world);
+  // Nodes whose answer may have changed since the last call.
+  [[nodiscard]] std::vector<std::string> take_changed_nodes();
+
+  // --- After refresh().
+  // The DeviceClass by which the scheduler would hand out the GPUs of this node; empty: none.
+  [[nodiscard]] const std::string& class_of(std::string_view node) const;
+
+ private:
+  void count(const ResourceSlice& slice, std::int64_t by);
+
+  bool everything_ = true;
+  bool classes_changed_ = true;
+  std::string device_class_;                               // The first by name; empty: none.
+  std::unordered_map<std::string, std::int64_t> offered_;  // Node -> slices with devices.
+  std::unordered_set<std::string> changed_;
+};
+
+}  // namespace gso

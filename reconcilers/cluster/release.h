@@ -1,0 +1,31 @@
+// What a release of the device plugin can do.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+
+// The profile as it works on a node whose operands have these environment variables: MIG_STRATEGY on the DaemonSet
+// beats flags.migStrategy, even where the variable is empty.
+[[nodiscard]] Profile with_environment(Profile profile, const std::map<std::string, std::string>& environment);
+
+// MPS came with v0.15.0; an unknown release counts as newer.
+[[nodiscard]] bool knows_mps(const PluginVersion& version);
+
+// Whether Allocate refuses a request for more than one replica of a shared resource. An explicit `false` under mps is
+// honoured from v0.20.0 on; an unknown release counts as older.
+[[nodiscard]] bool refuses_requests_above_one(const Profile& profile, const PluginVersion& version);
+
+// Why a pod that requests `count` of `resource` (its original name) would be refused by the plugin, and end as Failed
+// with UnexpectedAdmissionError; nullopt when it would not.
+[[nodiscard]] std::optional<std::string> request_refusal(const Profile& profile, const PluginVersion& version,
+                                                         std::string_view resource, std::int64_t count);
+
+}  // namespace gso

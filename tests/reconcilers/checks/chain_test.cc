@@ -1,0 +1,243 @@
+// The chain of checks: its table, single checks against GPUs and releases, and the answers that nodes share.
+#include "reconcilers/checks/check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "reconcilers/checks/preflight.h"
+#include "tests/reconcilers/shared_vectors.h"
+
+namespace gso {
+namespace {
+
+using Codes = std::vector<std::string>;
+
+// The closed list of reasons, as reconcilers/model/labels.h has it.
+std::set<std::string> blocked_reasons_in_labels() {
+  const std::string text = testing::read_file(testing::source_dir() / "reconcilers/model/labels.h");
+  const std::size_t from = text.find("// --- Why a node is Blocked");
+  const std::string section = text.substr(from, text.find("// --- ", from + 1) - from);
+  static const std::regex kConstant("string_view k\\w+ = \"(\\w+)\";");
+  std::set<std::string> out;
+  for (std::sregex_iterator at(section.begin(), section.end(), kConstant), end; at != end; ++at) out.insert((*at)[1]);
+  return out;
+}
+
+// A setup with everything that a profile needs, and what it refers to.
+struct Workshop {
+  OperandSet set;
+  Operand plugin, mps;
+  EffectiveKey key;
+  ProfileBook book;
+  std::vector<Device> devices;
+
+  explicit Workshop(const std::string& release = "v0.20.0") {
+    set.ns = "gpu-operator";
+    set.config_map = "mps-config";
+    plugin.key = {"gpu-operator", "plugin"};
+    plugin.node_label = "nvidia.com/device-plugin.config";
+    plugin.config_map = set.config_map;
+    plugin.default_key = "any";
+    plugin.mps_root = true;
+    plugin.version = PluginVersion::of_image("nvcr.io/nvidia/k8s-device-plugin:" + release);
+    mps.component = Component::mps;
+    mps.key = {"gpu-operator", "mps"};
+    mps.config_map = set.config_map;
+    mps.node_label = plugin.node_label;
+    mps.default_key = plugin.default_key;
+    key = {EffectiveKey::Source::default_key, "any", ""};
+  }
+
+  Workshop& with(std::vector<Device> gpus) {
+    devices = std::move(gpus);
+    return *this;
+  }
+  Workshop& by_label(const std::string& name) {
+    key = {EffectiveKey::Source::label, name, ""};
+    return *this;
+  }
+
+  Setup setup(const std::string& text) {
+    Setup out{.set = set, .plugin = plugin, .mps = &mps, .config_map_exists = true, .key = key};
+    out.profile = book.compile(text);
+    EXPECT_TRUE(out.profile->valid) << out.profile->error;
+    out.labelled = key.source == EffectiveKey::Source::label;
+    out.hardware.written_down = devices.empty() ? nullptr : &devices;
+    out.hardware.count = 2;
+    return out;
+  }
+
+  Codes codes(const std::string& text) {
+    Codes out;
+    for (const Diagnostic& d : run_preflight(setup(text))) out.push_back(d.code);
+    return out;
+  }
+};
+
+Device gpu(int major, int minor, bool mig = false) {
+  Device device;
+  device.name = "GPU";
+  device.memory_mib = 16384;
+  device.compute_major = major;
+  device.compute_minor = minor;
+  device.mig_capable = mig;
+  device.mig_enabled = mig;
+  return device;
+}
+
+std::string mps(int replicas, const std::string& more = "") {
+  return fmt::format("sharing: {{mps: {{{}resources: [{{name: gpu, replicas: {}}}]}}}}", more, replicas);
+}
+
+// The sidecar's defect is named wherever MPS works.
+Codes with_sidecar(Codes codes) {
+  codes.emplace_back("MPSSidecarCannotSignal");
+  return codes;
+}
+
+TEST(Chain, EveryRowHasOneFunctionACodeOfItsOwnAndAReasonOfTheClosedList) {
+  std::set<std::string_view> codes;
+  const std::set<std::string> reasons = blocked_reasons_in_labels();
+  for (const Check& check : checks()) {
+    SCOPED_TRACE(check.code);
+    EXPECT_TRUE(codes.insert(check.code).second);
+    EXPECT_NE(check.of_setup == nullptr, check.of_node == nullptr);
+    EXPECT_FALSE(check.meaning.empty());
+    EXPECT_FALSE(check.remedy.empty());
+    EXPECT_TRUE(check.blocks.empty() || reasons.contains(std::string(check.blocks)));
+    // What is listed about nodes is shared by those that are alike.
+    EXPECT_TRUE(!check.listed || check.of_setup != nullptr);
+    EXPECT_TRUE(check.blocks.empty() || check.severity == Severity::error);
+    EXPECT_EQ(find_check(check.code), &check);
+  }
+  EXPECT_EQ(find_check("NoSuchCode"), nullptr);
+}
+
+TEST(Chain, ANodeTakesAsManyMpsClientsAsItsOldestGpu) {
+  EXPECT_EQ(Workshop().with({gpu(7, 5)}).codes(mps(48)), with_sidecar({}));
+  EXPECT_EQ(Workshop().with({gpu(7, 0)}).codes(mps(16)), with_sidecar({}));
+  EXPECT_EQ(Workshop().with({gpu(9, 0), gpu(7, 2)}).codes(mps(17)), with_sidecar({"MPSReplicasAboveMaximum"}));
+  EXPECT_EQ(Workshop().with({gpu(10, 0)}).codes(mps(17)), with_sidecar({}));
+}
+
+TEST(Chain, MpsAndMigExcludeEachOther) {
+  EXPECT_EQ(Workshop().with({gpu(8, 0), gpu(8, 0, true)}).codes(mps(4)), with_sidecar({"MIGEnabled"}));
+  Workshop mixed;
+  mixed.plugin.mig_strategy = "mixed";
+  EXPECT_EQ(mixed.with({gpu(8, 0)}).codes(mps(4)), with_sidecar({"MPSWithMixedMIG"}));
+  Workshop single;
+  single.plugin.mig_strategy = "single";
+  EXPECT_EQ(single.with({gpu(8, 0), gpu(8, 0, true)}).codes("flags: {migStrategy: mixed}"), Codes{"MIGNotUniform"});
+}
+
+TEST(Chain, EntriesForOtherDevicesAreNamed) {
+  EXPECT_EQ(
+      Workshop()
+          .with({gpu(8, 0)})
+          .codes("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, replicas: 2}]}}"),
+      Codes{"NameMatchesNothing"});
+  EXPECT_EQ(Workshop()
+                .with({gpu(8, 0)})
+                .codes("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 4}]}}"),
+            Codes{});
+}
+
+TEST(Chain, DefectsDependOnTheRelease) {
+  const std::string relaxed = mps(4, "failRequestsGreaterThanOne: false, ");
+  const std::string newer =
+      "{flags: {nvidiaDevRoot: /x, gdrcopyEnabled: true, gdsEnabled: true}, imex: {channelIDs: [0]}}";
+  const std::string none = "version: v1";
+  struct Row {
+    std::string release, text;
+    bool by_label;
+    Codes expected;
+  };
+  const std::vector<Row> rows{
+      {"v0.18.1", none, true, {}},
+      {"v0.18.2", none, true, {"DefaultFirstStart"}},
+      {"v0.20.0", none, false, {}},
+      {"latest", none, true, {"DefaultFirstStart"}},
+      {"v0.17.4", mps(4), false, {"MPSSidecarCannotSignal"}},
+      {"v0.19.3", mps(4), false, {"MPSSidecarPanics"}},
+      {"v0.20.0", mps(4), false, {"MPSSidecarCannotSignal"}},
+      {"v0.17.4", relaxed, false, {"FailRequestsForced", "MPSSidecarCannotSignal"}},
+      {"v0.20.0", relaxed, false, {"MPSSidecarCannotSignal"}},
+      {"v0.14.5", mps(4), false, {"MPSNotInRelease"}},
+      {"v0.15.0", mps(4), false, {"MPSSidecarCannotSignal"}},
+      {"v0.15.1", newer, false, {"FieldNotInRelease", "FieldNotInRelease", "FieldNotInRelease"}},
+      {"v0.17.4", newer, false, {"FieldNotInRelease"}},
+      {"v0.18.0", newer, false, {}},
+      {"latest", newer, false, {}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.release + " " + row.text);
+    Workshop workshop(row.release);
+    if (row.by_label) workshop.by_label("other");
+    EXPECT_EQ(workshop.codes(row.text), row.expected);
+  }
+}
+
+// "make a the default" was told to a node that runs b, which holds the same text.
+TEST(PreflightCache, TwoKeysOfOneTextHaveAnswersOfTheirOwn) {
+  PreflightCache cache;
+  Workshop workshop;
+  const auto message = [&](const std::string& key) {
+    const PreflightCache::Answer answer = cache.check(workshop.by_label(key).setup(mps(4)));
+    const auto refused = std::ranges::find(*answer, "MPSByLabelUnsupported", &Diagnostic::code);
+    return refused == answer->end() ? std::string() : refused->message;
+  };
+  gso::Setup first = workshop.by_label("a").setup(mps(4));
+  first.hardware.written_down = nullptr;
+  const PreflightCache::Answer kept = cache.check(first);  // Held, as by a node.
+  EXPECT_NE(message("b").find("make b the default key"), std::string::npos) << message("b");
+  EXPECT_NE(message("a").find("make a the default key"), std::string::npos) << message("a");
+}
+
+TEST(PreflightCache, AlikeSetupsShareAnAnswerAndADifferenceInAnythingThatIsReadMakesAnother) {
+  PreflightCache cache;
+  Workshop workshop;
+  const gso::Setup setup = workshop.setup(mps(4));
+  const PreflightCache::Answer answer = cache.check(setup);
+  EXPECT_EQ(cache.check(workshop.setup(mps(4))), answer);
+  std::vector<gso::Setup> others(7, setup);
+  others[0].profile = workshop.book.compile(mps(8));
+  others[1].hardware.compute_major = 7;
+  others[2].hardware.mig_enabled = true;
+  others[3].mps = nullptr;
+  others[4].autoscaler = "Karpenter";
+  others[5].mps_capable = "true";
+  others[6].nfd_serves = true;
+  std::set<PreflightCache::Answer> answers{answer};
+  for (const gso::Setup& other : others) EXPECT_TRUE(answers.insert(cache.check(other)).second);
+}
+
+// Without GFD the cache's key had the node's name: it grew with nodes times edits, and nothing ever left it.
+TEST(PreflightCache, KeepsNoMoreThanWhatNodesHold) {
+  constexpr int kNodes = 100;
+  constexpr int kEdits = 50;
+  PreflightCache cache;
+  Workshop workshop;
+  std::vector<PreflightCache::Answer> held(kNodes);
+  for (int edit = 0; edit < kEdits; ++edit) {
+    const std::string text =
+        fmt::format("sharing: {{timeSlicing: {{resources: [{{name: gpu, replicas: {}}}]}}}}", edit + 2);
+    for (int node = 0; node < kNodes; ++node) {
+      gso::Setup setup = workshop.setup(text);
+      setup.hardware.product = node % 2 == 0 ? "Tesla-T4" : "A100";
+      held[static_cast<std::size_t>(node)] = cache.check(setup);
+    }
+  }
+  EXPECT_LE(cache.size(), 64U);
+  EXPECT_EQ(std::set(held.begin(), held.end()).size(), 2U);
+}
+
+}  // namespace
+}  // namespace gso
