@@ -2,11 +2,106 @@
 #include "reconcilers/cluster/policy_match.h"
 
 #include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
+namespace {
+
+using k8s::LabelOperator;
+using k8s::LabelRequirement;
+
+constexpr std::string_view kVendor = "nvidia.com/";
+
+std::optional<std::string_view> value_of(const Node& node, std::string_view label) {
+  const auto value = node.meta.labels.get(label);
+  return value && is_product_label(label) ? std::optional(unshared_product(*value)) : value;
+}
+
+bool same_value(std::string_view label, std::string_view wanted, std::string_view actual) {
+  return (is_product_label(label) ? unshared_product(wanted) : wanted) == actual;
+}
+
+bool matches(const LabelRequirement& requirement, const Node& node) {
+  const auto value = value_of(node, requirement.key);
+  const bool listed = value && std::ranges::any_of(requirement.values, [&](const std::string& wanted) {
+                        return same_value(requirement.key, wanted, *value);
+                      });
+  switch (requirement.op) {
+    case LabelOperator::in:
+      return listed;
+    case LabelOperator::not_in:
+      return !listed;
+    case LabelOperator::exists:
+      return value.has_value();
+    case LabelOperator::does_not_exist:
+      return !value.has_value();
+  }
+  return false;
+}
+
+// The key that the policy makes its nodes' label.
+std::string own_key(const SharingPolicy& policy) {
+  if (policy.config_map_key) return *policy.config_map_key;
+  return policy.inline_profile ? inline_profile_key(policy.meta.name, *policy.inline_profile) : std::string();
+}
+
+}  // namespace
+
+std::string_view unshared_product(std::string_view product) {
+  constexpr std::string_view kShared = "-SHARED";
+  if (product.ends_with(kShared)) product.remove_suffix(kShared.size());
+  return product;
+}
+
+bool is_product_label(std::string_view label) {
+  return label.starts_with(kVendor) && label.ends_with(".product");
+}
+
+std::string sharing_label_problem(std::string_view label, const std::vector<std::string>& values,
+                                  std::string_view own_key) {
+  const bool of_sharing = label.starts_with(kVendor) && (label.ends_with(".replicas") ||
+                                                         label.ends_with(".sharing-strategy") || label == kMpsCapable);
+  const bool of_operator = label == kStateLabel || label == kMpsEnabled;
+  // The policy writes it: harmless only where it asks for just what it writes.
+  const bool chooses = label == kConfigLabel && !own_key.empty() && !(values.size() == 1 && values.front() == own_key);
+  if (!of_sharing && !of_operator && !chooses) return {};
+  return fmt::format(
+      "spec.nodeSelector goes by the label {}, which {} changes: the policy would lose a node by changing it, and get "
+      "it "
+      "back by losing it. Select by a label that stays, for example that of a node pool",
+      label, of_sharing ? "sharing itself" : "the operator itself");
+}
+
+std::string selector_problem(const SharingPolicy& policy) {
+  const std::string key = own_key(policy);
+  for (const auto& [label, value] : policy.node_selector.match_labels) {
+    if (std::string problem = sharing_label_problem(label, {value}, key); !problem.empty()) return problem;
+  }
+  for (const LabelRequirement& requirement : policy.node_selector.match_expressions) {
+    const bool asks_for_values = requirement.op == LabelOperator::in;
+    std::string problem =
+        sharing_label_problem(requirement.key, asks_for_values ? requirement.values : std::vector<std::string>(), key);
+    if (!problem.empty()) return problem;
+  }
+  return {};
+}
 
 bool policy_selects(const SharingPolicy& policy, const Node& node) {
-  return policy.node_selector.matches(node.meta.labels);
+  const k8s::LabelSelector& selector = policy.node_selector;
+  const bool selected = std::ranges::all_of(selector.match_labels,
+                                            [&](const auto& entry) {
+                                              const auto value = value_of(node, entry.first);
+                                              return value && same_value(entry.first, entry.second, *value);
+                                            }) &&
+                        std::ranges::all_of(selector.match_expressions, [&](const LabelRequirement& requirement) {
+                          return matches(requirement, node);
+                        });
+  return selected && (selector.empty() || selector_problem(policy).empty());
 }
 
 const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/status/policy_sum.h"
@@ -43,6 +44,9 @@ StatusCondition half_way_under_observe(const PolicySum& sum) {
 }
 
 StatusCondition ready_of(const PolicySum& sum) {
+  if (std::string problem = selector_problem(*sum.policy); !problem.empty()) {
+    return {"Ready", false, std::string(kSelectorOnSharingLabel), std::move(problem)};
+  }
   if (sum.tally.total == 0) {
     return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all that it selects"};
   }

@@ -1,0 +1,74 @@
+// Which policy governs a node: what sharing changes on the node does not decide.
+#include "reconcilers/cluster/policy_match.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+SharingPolicy policy(const std::string& spec) {
+  auto read = project_sharing_policy(R"({"metadata":{"name":"p"},"spec":)" + spec + "}");
+  EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().message);
+  return read ? *std::move(read) : SharingPolicy{};
+}
+
+Node node(const std::string& labels) {
+  auto read = project_node(R"({"metadata":{"name":"n","labels":)" + labels + "}}");
+  EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().message);
+  return read ? *std::move(read) : Node{};
+}
+
+TEST(PolicyMatch, ProductsAreComparedWithoutTheSuffixThatSharingAdds) {
+  const Node plain = node(R"({"nvidia.com/gpu.product":"Tesla-T4"})");
+  const Node shared = node(R"({"nvidia.com/gpu.product":"Tesla-T4-SHARED"})");
+  const Node other = node(R"({"nvidia.com/gpu.product":"A100-SHARED"})");
+  const Node none = node("{}");
+  for (const std::string value : {"Tesla-T4", "Tesla-T4-SHARED"}) {
+    SCOPED_TRACE(value);
+    for (const std::string& selector :
+         {R"({"matchLabels":{"nvidia.com/gpu.product":")" + value + R"("}})",
+          R"({"matchExpressions":[{"key":"nvidia.com/gpu.product","operator":"In","values":[")" + value + R"("]}]})"}) {
+      const SharingPolicy p = policy(R"({"nodeSelector":)" + selector + "}");
+      EXPECT_TRUE(policy_selects(p, plain));
+      EXPECT_TRUE(policy_selects(p, shared));
+      EXPECT_FALSE(policy_selects(p, other));
+      EXPECT_FALSE(policy_selects(p, none));
+    }
+    const SharingPolicy not_in = policy(
+        R"({"nodeSelector":{"matchExpressions":[{"key":"nvidia.com/gpu.product","operator":"NotIn","values":[")" +
+        value + R"("]}]}})");
+    EXPECT_FALSE(policy_selects(not_in, plain));
+    EXPECT_FALSE(policy_selects(not_in, shared));
+    EXPECT_TRUE(policy_selects(not_in, other));
+    EXPECT_TRUE(policy_selects(not_in, none));
+  }
+  // The suffix means something in GPU products alone.
+  const SharingPolicy pool = policy(R"({"nodeSelector":{"matchLabels":{"pool":"a-SHARED"}}})");
+  EXPECT_FALSE(policy_selects(pool, node(R"({"pool":"a"})")));
+  EXPECT_TRUE(policy_selects(pool, node(R"({"pool":"a-SHARED"})")));
+}
+
+TEST(PolicyMatch, ASelectorOnALabelThatSharingWritesSelectsNothing) {
+  const Node fits = node(
+      R"({"nvidia.com/gpu.replicas":"1","nvidia.com/gpu.sharing-strategy":"none","nvidia.com/device-plugin.config":"a"})");
+  const SharingPolicy replicas = policy(R"({"nodeSelector":{"matchLabels":{"nvidia.com/gpu.replicas":"1"}}})");
+  EXPECT_FALSE(policy_selects(replicas, fits));
+  EXPECT_NE(selector_problem(replicas).find("nvidia.com/gpu.replicas"), std::string::npos);
+  const SharingPolicy strategy = policy(
+      R"({"nodeSelector":{"matchExpressions":[{"key":"nvidia.com/gpu.sharing-strategy","operator":"Exists"}]}})");
+  EXPECT_FALSE(policy_selects(strategy, fits));
+  // The label that chooses a profile may be gone by, where the policy does not change it.
+  const std::string by_config = R"("nodeSelector":{"matchLabels":{"nvidia.com/device-plugin.config":"a"}})";
+  EXPECT_TRUE(policy_selects(policy("{" + by_config + "}"), fits));
+  EXPECT_TRUE(policy_selects(policy("{" + by_config + R"(,"profile":{"configMapKey":"a"}})"), fits));
+  EXPECT_FALSE(policy_selects(policy("{" + by_config + R"(,"profile":{"configMapKey":"b"}})"), fits));
+  EXPECT_EQ(selector_problem(policy("{}")), "");
+}
+
+}  // namespace
+}  // namespace gso
