@@ -120,6 +120,16 @@ constexpr Check kChecks[] = {
                 "two can",
      .remedy = "drain the fraction pods, or keep KAI off the node ([kai.md](kai.md))",
      .of_node = check::kai_reservations},
+    {.code = kDraDoubleOffer,
+     .blocks = kDraDoubleOffer,
+     .writes_to_node = true,
+     .listed = false,
+     .meaning = "a DRA driver publishes ResourceSlices of `gpu.nvidia.com` for the node, and a DeviceClass has "
+                "`extendedResourceName: nvidia.com/gpu`: whenever the plugin offers nothing, during a restart too, the "
+                "scheduler hands the same GPU out a second time",
+     .remedy = "remove `extendedResourceName` from the DeviceClass, or keep the DRA driver off nodes of the device "
+               "plugin",
+     .of_node = check::dra_double_offer},
     // the installation,
     {.code = "SettingInvalid",
      .blocks = kProviderUnsupported,
@@ -152,8 +162,9 @@ constexpr Check kChecks[] = {
     {.code = "MPSDaemonHasNoPods",
      .blocks = kProviderUnsupported,
      .writes_to_node = true,
-     .meaning = "the MPS daemon's pods need `nvidia.com/mps.capable=true` and no GFD writes it (info where the operator "
-                "does; an error where NFD owns the label, or a GFD with another ConfigMap does)",
+     .meaning =
+         "the MPS daemon's pods need `nvidia.com/mps.capable=true` and no GFD writes it (info where the operator "
+         "does; an error where NFD owns the label, or a GFD with another ConfigMap does)",
      .remedy = "install GFD and NFD, or set the label",
      .of_setup = check::mps_daemon_has_no_pods},
     {.code = "MPSRootMissing",
@@ -166,8 +177,9 @@ constexpr Check kChecks[] = {
     {.code = kMpsByLabelUnsupported,
      .blocks = kMpsByLabelUnsupported,
      .writes_to_node = true,
-     .meaning = "from v0.18.2 on a node's label chooses an MPS profile that is not the default: the daemon stays on the "
-                "default",
+     .meaning =
+         "from v0.18.2 on a node's label chooses an MPS profile that is not the default: the daemon stays on the "
+         "default",
      .remedy = "make it the default, and label the other nodes",
      .of_setup = check::mps_by_label_unsupported},
     // and whether the GPUs would be served.
@@ -197,8 +209,9 @@ constexpr Check kChecks[] = {
     // --- What blocks no node.
     {.code = "DefaultInvalid",
      .severity = warning,
-     .meaning = "the label's key is fine, but the default has an error, and is loaded first at every start from v0.18.2 "
-                "on",
+     .meaning =
+         "the label's key is fine, but the default has an error, and is loaded first at every start from v0.18.2 "
+         "on",
      .remedy = "correct the default",
      .of_setup = check::default_invalid},
     {.code = "SettingOverridden",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
+#include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/cluster/policy_keys.h"
 
@@ -54,8 +55,8 @@ Complaints label_owned_by_other(const NodeSetup& setup) {
 
 Complaints config_map_immutable(const NodeSetup& setup) {
   if (!adds_key(setup) || !setup.config_map->immutable) return {};
-  return {{"", fmt::format("ConfigMap {} is immutable: key {} of policy {} cannot be added to it",
-                           setup.setup.set.id(), setup.managed_key, policy_name(setup))}};
+  return {{"", fmt::format("ConfigMap {} is immutable: key {} of policy {} cannot be added to it", setup.setup.set.id(),
+                           setup.managed_key, policy_name(setup))}};
 }
 
 // Replicas multiply nvidia.com/gpu, and KAI's reservations rest on one unit being one device.
@@ -71,11 +72,7 @@ Complaints kai_reservations(const NodeSetup& setup) {
 // With nothing allocatable, which every restart of the plugin brings, the scheduler hands the GPUs out by claims.
 Complaints dra_double_offer(const NodeSetup& setup) {
   if (setup.use == nullptr || setup.use->device_class.empty()) return {};
-  return {{"", fmt::format("the DRA driver gpu.nvidia.com offers the GPUs of this node as well, and DeviceClass {} "
-                           "names nvidia.com/gpu as its extendedResourceName: while the device plugin restarts, the "
-                           "scheduler gives the same GPU to a second pod. Remove extendedResourceName from the "
-                           "DeviceClass, or keep the DRA driver off the node",
-                           setup.use->device_class)}};
+  return {{"", double_offer(setup.use->device_class)}};
 }
 
 }  // namespace gso::check

@@ -4,9 +4,19 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "reconcilers/model/labels.h"
 
 namespace gso {
+
+std::string double_offer(std::string_view device_class) {
+  return fmt::format(
+      "the DRA driver {} offers the GPUs of this node as well, and DeviceClass {} has extendedResourceName: {}. While "
+      "the device plugin restarts, the scheduler gives the same GPU to a second pod, so the operator restarts nothing "
+      "here. Remove extendedResourceName from the DeviceClass, or keep the DRA driver off the node",
+      kGpuDraDriver, device_class, kGpuResource);
+}
 
 void DraOffers::attach(World& world) {
   world.device_classes.add_listener([this](const ObjectKey&, const auto&, const auto&) { classes_changed_ = true; });
@@ -46,6 +56,14 @@ void DraOffers::refresh(const World& world) {
 std::vector<std::string> DraOffers::take_changed_nodes() {
   std::vector<std::string> out(changed_.begin(), changed_.end());
   changed_.clear();
+  std::ranges::sort(out);
+  return out;
+}
+
+std::vector<std::string> DraOffers::nodes() const {
+  std::vector<std::string> out;
+  if (device_class_.empty()) return out;
+  for (const auto& [node, slices] : offered_) out.push_back(node);
   std::ranges::sort(out);
   return out;
 }

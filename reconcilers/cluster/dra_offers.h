@@ -1,6 +1,6 @@
-// GPUs that a DRA driver offers beside the device plugin. The scheduler takes the DRA path for an extended resource that
-// a DeviceClass names on every node where allocatable of it is 0: a node that publishes ResourceSlices, too, then hands
-// the same GPU out twice. Source: filterExtendedResources of Kubernetes 1.36, extendeddynamicresources.go.
+// GPUs that a DRA driver offers beside the device plugin. The scheduler takes the DRA path for an extended resource
+// that a DeviceClass names on every node where allocatable of it is 0: a node that publishes ResourceSlices, too, then
+// hands the same GPU out twice. Source: filterExtendedResources of Kubernetes 1.36, extendeddynamicresources.go.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,9 @@
 
 namespace gso {
 
+// What that means for a node, for people.
+[[nodiscard]] std::string double_offer(std::string_view device_class);
+
 class DraOffers {
  public:
   // Listens to the stores of `world`, which must outlive this object.
@@ -26,6 +29,8 @@ class DraOffers {
   // --- After refresh().
   // The DeviceClass by which the scheduler would hand out the GPUs of this node; empty: none.
   [[nodiscard]] const std::string& class_of(std::string_view node) const;
+  // All nodes of which there is one, by name.
+  [[nodiscard]] std::vector<std::string> nodes() const;
 
  private:
   void count(const ResourceSlice& slice, std::int64_t by);

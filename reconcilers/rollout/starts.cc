@@ -81,7 +81,8 @@ class Starter {
     // case.
     for (const std::string& name : pass_.index.nodes_in(Bucket::drifting)) {
       const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr || !a->taint.empty()) continue;  // What is restarted there does not come back.
+      if (a == nullptr || !a->taint.empty()) continue;        // What is restarted there does not come back.
+      if (!pass_.index.dra.class_of(name).empty()) continue;  // Told as DRADoubleOffer.
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
       if (pass_.held_for({Timer::drifting, name, std::string(a->target.view())}, patience))
         reloads_[unit_of(*a)].insert(name);

@@ -1,10 +1,13 @@
 // The default policy, and what is found on nodes, ConfigMaps and DaemonSets that is no status of a policy.
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "reconcilers/cluster/killed_daemons.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/status.h"
@@ -46,6 +49,30 @@ void plan_default_policy(Pass& pass) {
 }
 
 namespace {
+
+// Whatever takes the plugin's GPUs away for a moment hands them out twice, a crash or a reboot too.
+void plan_double_offers(Pass& pass, std::size_t most) {
+  std::size_t shown = 0;
+  for (const std::string& name : pass.index.dra.nodes()) {
+    const NodeAssessment* a = pass.index.find(name);
+    if (a == nullptr || a->situation == Situation::unmanaged || !pass.plannable(*a)) continue;
+    if (a->situation == Situation::blocked && a->reason == kDraDoubleOffer) continue;  // Told with the blocked nodes.
+    if (++shown > most) break;
+    pass.finding(Severity::warning, node_ref(name), kDraDoubleOffer, double_offer(pass.index.dra.class_of(name)));
+  }
+}
+
+// A policy that governs nothing, whatever it selects.
+void plan_refused_selectors(Pass& pass) {
+  std::map<std::string, std::string> problems;  // By policy: the store has no order.
+  for (const auto& [key, policy] : pass.s.world.policies.all()) {
+    if (std::string problem = selector_problem(*policy); !problem.empty())
+      problems.emplace(key.name, std::move(problem));
+  }
+  for (const auto& [name, problem] : problems) {
+    pass.finding(Severity::error, policy_ref(*pass.s.world.policies.find(name)), kSelectorOnSharingLabel, problem);
+  }
+}
 
 // Whoever uses the node next, by time-slicing or alone, finds GPUs that take one process only.
 void plan_unclean_exits(Pass& pass) {
@@ -139,6 +166,8 @@ void plan_findings(Pass& pass) {
   plan_unclean_exits(pass);
   plan_conflicts(pass);
   plan_daemonset_findings(pass);
+  plan_refused_selectors(pass);
+  plan_double_offers(pass, kMost);
   // Before there is a record nothing is blocked; a policy's mistake is one all the same.
   std::set<std::string_view> told;
   for (const std::string& name : index.nodes_in(Bucket::unrecorded)) {

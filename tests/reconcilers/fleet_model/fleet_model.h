@@ -127,6 +127,9 @@ class FleetModel {
   void kill_daemons(const std::string& node, bool kill);             // MPS daemons there end by SIGKILL.
   void break_device(const std::string& node, std::int64_t devices);  // So many of its GPUs are gone.
   void gpu_cluster(bool there);
+  // The DRA driver offers the GPUs of the node, too; a DeviceClass names nvidia.com/gpu as its extended resource.
+  void offer_by_dra(const std::string& name);
+  void device_class(bool there);
   void release(const std::string& node);
   void set_ready(const std::string& node, bool ready);
   // By a person: the mark of who did it stays as it is.

@@ -301,6 +301,24 @@ void FleetModel::gpu_cluster(bool there) {
   }
 }
 
+void FleetModel::offer_by_dra(const std::string& name) {
+  ResourceSlice out;
+  out.meta.name = name + "-gpu.nvidia.com-x7k2p";
+  out.meta.resource_version = std::to_string(++serial_);
+  out.driver = Interned(kGpuDraDriver);
+  out.node = Interned(name);
+  out.offers = true;
+  world.resource_slices.apply(out);
+}
+
+void FleetModel::device_class(bool there) {
+  DeviceClass out;
+  out.meta.name = "gpu.nvidia.com";
+  out.meta.resource_version = std::to_string(++serial_);
+  out.extended_resource = Interned(there ? kGpuResource : std::string_view());
+  world.device_classes.apply(out);
+}
+
 void FleetModel::release(const std::string& name) {
   consumers[name].pods.clear();
 }

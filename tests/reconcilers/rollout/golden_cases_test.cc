@@ -308,6 +308,10 @@ class Script {
       for (const auto& [node, devices] : argument.items()) fleet_.break_device(node, devices);
     } else if (verb == "gpu-cluster") {
       fleet_.gpu_cluster(argument);
+    } else if (verb == "dra-slice") {
+      fleet_.offer_by_dra(argument);
+    } else if (verb == "device-class") {
+      fleet_.device_class(argument);
     } else if (verb == "rollout-nodes") {
       for (const auto& [name, rollout] : fleet_.world.rollouts.all()) {
         const Json status = Json::parse(rollout->status_json, nullptr, false);

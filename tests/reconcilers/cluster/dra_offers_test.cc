@@ -1,0 +1,76 @@
+// Which nodes' GPUs the scheduler would hand out by DRA, too, as DeviceClasses and ResourceSlices come and go.
+#include "reconcilers/cluster/dra_offers.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+namespace {
+
+using Names = std::vector<std::string>;
+
+ResourceSlice slice(const std::string& name, const std::string& node, std::string_view driver = kGpuDraDriver,
+                    bool offers = true) {
+  ResourceSlice out;
+  out.meta.name = name;
+  out.driver = Interned(driver);
+  out.node = Interned(node);
+  out.offers = offers;
+  return out;
+}
+
+DeviceClass device_class(const std::string& name, std::string_view resource) {
+  DeviceClass out;
+  out.meta.name = name;
+  out.extended_resource = Interned(resource);
+  return out;
+}
+
+TEST(DraOffers, ANodeIsOfferedTwiceWithASliceOfTheDriverAndAClassThatNamesGpus) {
+  World world;
+  DraOffers offers;
+  offers.attach(world);
+  world.resource_slices.apply(slice("a", "n1"));
+  world.resource_slices.apply(slice("b", "n2", "cpu.example.com"));
+  world.resource_slices.apply(slice("c", "n3", kGpuDraDriver, false));
+  world.resource_slices.apply(slice("d", ""));
+  offers.refresh(world);
+  EXPECT_EQ(offers.class_of("n1"), "") << "no class names GPUs";
+  (void)offers.take_changed_nodes();
+
+  world.device_classes.apply(device_class("mig", "nvidia.com/mig-1g.5gb"));
+  world.device_classes.apply(device_class("gpu", kGpuResource));
+  offers.refresh(world);
+  EXPECT_EQ(offers.take_changed_nodes(), Names{"n1"});
+  EXPECT_EQ(offers.class_of("n1"), "gpu");
+  EXPECT_EQ(offers.class_of("n2"), "");
+  EXPECT_EQ(offers.class_of("n3"), "");
+  EXPECT_EQ(offers.nodes(), Names{"n1"});
+
+  // A second pool on the node, and the first one goes.
+  world.resource_slices.apply(slice("e", "n1"));
+  world.resource_slices.erase({"", "a"});
+  offers.refresh(world);
+  EXPECT_EQ(offers.class_of("n1"), "gpu");
+  world.resource_slices.erase({"", "e"});
+  world.resource_slices.apply(slice("c", "n3"));
+  offers.refresh(world);
+  EXPECT_EQ(offers.nodes(), Names{"n3"});
+  EXPECT_EQ(offers.take_changed_nodes(), (Names{"n1", "n3"}));
+
+  // From scratch it is the same.
+  DraOffers again;
+  again.refresh(world);
+  EXPECT_EQ(again.nodes(), Names{"n3"});
+  world.device_classes.apply(device_class("gpu", ""));
+  offers.refresh(world);
+  EXPECT_EQ(offers.take_changed_nodes(), Names{"n3"});
+  EXPECT_EQ(offers.nodes(), Names{});
+}
+
+}  // namespace
+}  // namespace gso
