@@ -23,26 +23,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-k8s::Result<AskedPod> read_pod(std::string_view json) {
-  k8s::Result<Pod> pod = project_pod(json);
-  if (!pod) return std::unexpected(pod.error());
-  AskedPod out;
-  out.pod = *std::move(pod);
-  out.object = Json::parse(json, nullptr, false);
-  if (!out.object.is_object()) return k8s::fail(k8s::Reason::decode, "a pod is no JSON object");
-  const Json spec = out.object.value("spec", Json::object());
-  // A DaemonSet's template says where its pods go in the same words.
-  const Json template_of{{"metadata", {{"name", out.pod.meta.name}}}, {"spec", {{"template", {{"spec", spec}}}}}};
-  const k8s::Result<DaemonSet> like =
-      project_daemonset(template_of.dump(-1, ' ', false, Json::error_handler_t::replace));
-  if (!like) return std::unexpected(like.error());
-  out.placement.node_selector = like->node_selector;
-  out.placement.affinity_terms = like->affinity_terms;
-  out.tolerations = like->tolerations;
-  out.fraction = out.pod.meta.annotations.contains(kai::kFraction) || out.pod.meta.annotations.contains(kai::kMemory);
-  return out;
-}
-
 std::string asks_of(const AskedPod& asked) {
   std::string out;
   for (const auto& [resource, count] : asked.pod.gpu_requests) {
@@ -111,6 +91,7 @@ class PodQuestions {
       node_state();
       if (pod.phase == "Running") slow();
     }
+    if (pod.phase != "Failed") memory();
     for (const Finding& finding : findings) {
       const bool mine = finding.object.kind == "Pod" && finding.object.name == pod.meta.name &&
                         finding.object.ns == pod.meta.ns.view();
@@ -274,6 +255,39 @@ class PodQuestions {
     }
   }
 
+  // How many clients share a GPU by MPS where the pod is; where it has no node yet, the most on any node that serves
+  // what it asks for. 0: none.
+  std::pair<std::int64_t, std::string> mps_clients() {
+    std::pair<std::int64_t, std::string> most{0, ""};
+    for (const std::string& name : index_.node_names()) {
+      if (!asked_.pod.node_name.empty() && asked_.pod.node_name != name) continue;
+      const NodeAssessment* a = index_.assessment(name);
+      if (a->profile == nullptr || !a->profile->valid) continue;
+      const Profile& profile = a->profile->profile();
+      if (profile.strategy() != Strategy::mps) continue;
+      const std::string_view served = profile.mps->rename_by_default ? "nvidia.com/gpu.shared" : kGpuResource;
+      const std::int64_t clients = profile.plugin_replicas(kGpuResource);
+      if (asked_.pod.gpu_requests.contains(Interned(served)) && clients > most.first) most = {clients, name};
+    }
+    return most;
+  }
+
+  // Inference servers that reserve a fraction of the whole GPU.
+  void memory() {
+    const auto [clients, node] = mps_clients();
+    if (clients == 0) return;
+    for (const ServerContainer& container : asked_.containers) {
+      const auto reserved = memory_fraction_of(container);
+      if (!reserved) continue;
+      std::string problem = memory_fraction_problem(*reserved, clients, "node " + node);
+      if (problem.empty()) continue;
+      const std::string owner = asked_.owner();
+      add(Severity::warning, kMemoryFractionAboveSlice, std::move(problem),
+          owner.empty() ? fmt::format("kubectl get pod {} {} -o yaml", asked_.pod.meta.name, asked_.in_namespace())
+                        : fmt::format("kubectl edit {} {}", owner, asked_.in_namespace()));
+    }
+  }
+
   // It runs: who runs beside it.
   void slow() {
     const NodeAssessment* a = index_.assessment(asked_.pod.node_name.view());
@@ -325,36 +339,6 @@ class PodQuestions {
 };
 
 }  // namespace
-
-std::string AskedPod::owner() const {
-  const auto* controller = pod.meta.controller();
-  if (controller == nullptr) return {};
-  const std::string kind(controller->kind.view());
-  const std::string name(controller->name.view());
-  if (kind != "ReplicaSet") {
-    if (kind == "StatefulSet") return "statefulset " + name;
-    return kind == "DaemonSet" ? "daemonset " + name : std::string();
-  }
-  // A Deployment's ReplicaSet is called after it and the template's hash.
-  const auto labels = object.value("/metadata/labels"_json_pointer, Json::object());
-  const std::string hash = "-" + labels.value("pod-template-hash", "");
-  if (hash.size() > 1 && name.ends_with(hash)) return "deployment " + name.substr(0, name.size() - hash.size());
-  return "replicaset " + name;
-}
-
-std::string ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,
-                    const std::string& instead_of) {
-  const std::string owner = asked.owner();
-  const bool renames = resource != instead_of;
-  if (!owner.empty()) {
-    return fmt::format("kubectl set resources {} {} --limits={}={}{}", owner, asked.in_namespace(), resource, count,
-                       renames ? fmt::format(",{}=0", instead_of) : "");
-  }
-  const std::string get = fmt::format("kubectl get pod {} {} -o yaml", asked.pod.meta.name, asked.in_namespace());
-  const std::string put = "kubectl replace --force -f -";
-  if (renames) return fmt::format("{} | sed 's#{}:#{}:#' | {}", get, instead_of, resource, put);
-  return fmt::format("{} | sed 's#{}: .*#{}: \"{}\"#' | {}", get, resource, resource, count, put);
-}
 
 bool PodExplanation::hindered() const {
   return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.severity == Severity::error; });

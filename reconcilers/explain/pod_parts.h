@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/checks/inference_memory.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/pod.h"
 
@@ -20,11 +21,15 @@ struct AskedPod {
   std::vector<Toleration> tolerations;
   // Its node selector and affinity, as if a DaemonSet had them.
   Operand placement;
+  std::vector<ServerContainer> containers;
   bool fraction = false;  // Asks KAI for a share.
   // "deployment NAME" for `kubectl set resources`; empty: nobody owns the pod that could be changed.
   [[nodiscard]] std::string owner() const;
   [[nodiscard]] std::string in_namespace() const { return "--namespace " + std::string(pod.meta.ns.view()); }
 };
+
+// The pod as the API server has it. Errors (reason `decode`): the text is no pod.
+[[nodiscard]] k8s::Result<AskedPod> read_pod(std::string_view json);
 
 // `kubectl` that makes the pod ask for `count` of `resource`; `instead_of` is dropped where it is another one.
 [[nodiscard]] std::string ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,

@@ -74,6 +74,10 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
 void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules,
               std::vector<LintedDocument>& documents);
 
+// Pods of inference servers that reserve a fraction of the whole GPU, against the MPS profiles among documents and
+// objects: what does not fit into a client's slice. Nothing happens where no such profile is among them.
+void lint_memory(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
+
 // {"documents": […]}, stable: fields and their order are part of the contract.
 [[nodiscard]] std::string lint_json(const std::vector<LintedDocument>& documents);
 

@@ -1,0 +1,96 @@
+// The pod that is asked about: read once, and what its owner is called.
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+namespace {
+
+std::string string_field(const Json& object, const char* field) {
+  const auto found = object.find(field);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::vector<std::string> string_list(const Json& object, const char* field) {
+  std::vector<std::string> out;
+  const auto found = object.find(field);
+  if (found == object.end() || !found->is_array()) return out;
+  for (const Json& item : *found) {
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
+std::vector<ServerContainer> containers_of(const Json& spec) {
+  std::vector<ServerContainer> out;
+  const auto containers = spec.find("containers");
+  if (containers == spec.end() || !containers->is_array()) return out;
+  for (const Json& container : *containers) {
+    if (!container.is_object()) continue;
+    out.push_back({string_field(container, "name"), string_field(container, "image"), string_list(container, "command"),
+                   string_list(container, "args")});
+  }
+  return out;
+}
+
+}  // namespace
+
+k8s::Result<AskedPod> read_pod(std::string_view json) {
+  k8s::Result<Pod> pod = project_pod(json);
+  if (!pod) return std::unexpected(pod.error());
+  AskedPod out;
+  out.pod = *std::move(pod);
+  out.object = Json::parse(json, nullptr, false);
+  if (!out.object.is_object()) return k8s::fail(k8s::Reason::decode, "a pod is no JSON object");
+  const Json spec = out.object.value("spec", Json::object());
+  // A DaemonSet's template says where its pods go in the same words.
+  const Json template_of{{"metadata", {{"name", out.pod.meta.name}}}, {"spec", {{"template", {{"spec", spec}}}}}};
+  const k8s::Result<DaemonSet> like =
+      project_daemonset(template_of.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (!like) return std::unexpected(like.error());
+  out.placement.node_selector = like->node_selector;
+  out.placement.affinity_terms = like->affinity_terms;
+  out.tolerations = like->tolerations;
+  out.containers = containers_of(spec);
+  out.fraction = out.pod.meta.annotations.contains(kai::kFraction) || out.pod.meta.annotations.contains(kai::kMemory);
+  return out;
+}
+
+std::string AskedPod::owner() const {
+  const auto* controller = pod.meta.controller();
+  if (controller == nullptr) return {};
+  const std::string kind(controller->kind.view());
+  const std::string name(controller->name.view());
+  if (kind != "ReplicaSet") {
+    if (kind == "StatefulSet") return "statefulset " + name;
+    return kind == "DaemonSet" ? "daemonset " + name : std::string();
+  }
+  // A Deployment's ReplicaSet is called after it and the template's hash.
+  const auto labels = object.value("/metadata/labels"_json_pointer, Json::object());
+  const std::string hash = "-" + labels.value("pod-template-hash", "");
+  if (hash.size() > 1 && name.ends_with(hash)) return "deployment " + name.substr(0, name.size() - hash.size());
+  return "replicaset " + name;
+}
+
+std::string ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,
+                    const std::string& instead_of) {
+  const std::string owner = asked.owner();
+  const bool renames = resource != instead_of;
+  if (!owner.empty()) {
+    return fmt::format("kubectl set resources {} {} --limits={}={}{}", owner, asked.in_namespace(), resource, count,
+                       renames ? fmt::format(",{}=0", instead_of) : "");
+  }
+  const std::string get = fmt::format("kubectl get pod {} {} -o yaml", asked.pod.meta.name, asked.in_namespace());
+  const std::string put = "kubectl replace --force -f -";
+  if (renames) return fmt::format("{} | sed 's#{}:#{}:#' | {}", get, instead_of, resource, put);
+  return fmt::format("{} | sed 's#{}: .*#{}: \"{}\"#' | {}", get, resource, resource, count, put);
+}
+
+}  // namespace gso
