@@ -81,8 +81,9 @@ constexpr Check kChecks[] = {
      .blocks = kTaintNotTolerated,
      .writes_to_node = true,
      .listed = false,
-     .meaning = "the node has a taint that the device plugin, GFD or the MPS daemon does not tolerate: their pods run on, "
-                "and a deleted one would not come back",
+     .meaning =
+         "the node has a taint that the device plugin, GFD or the MPS daemon does not tolerate: their pods run on, "
+         "and a deleted one would not come back",
      .remedy = "remove the taint, or add a toleration to the DaemonSets",
      .of_node = check::taint_not_tolerated},
     {.code = kLabelOwnedByOther,

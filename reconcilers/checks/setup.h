@@ -85,7 +85,7 @@ struct NodeSetup {
   std::string_view managed_key = {};         // Of the policy's inline profile; empty: it has none.
   // The taint that keeps a replaced pod from coming back; empty: none does, or nothing is to be replaced.
   std::string_view taint = {};
-  const std::string* label = nullptr;        // The value that the plugin's node label is to get; null: it stays.
+  const std::string* label = nullptr;  // The value that the plugin's node label is to get; null: it stays.
   const NodeExpectation* expectation = nullptr;
   const ForeignUse* use = nullptr;  // Null: nothing is known, which counts as none.
 };

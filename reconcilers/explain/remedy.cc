@@ -4,60 +4,70 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
 namespace {
 
-struct Remedy {
-  std::string_view reason;
-  std::string_view command;  // {0}: the node, {1}: the ConfigMap's namespace, {2}: its name, {3}: the policy.
-};
-constexpr std::array<Remedy, 8> kRemedies{{
-    {kBudgetExhausted, "gpu-sharing-operator status"},
-    {kWaitingForWorkloads, "kubectl get pods --all-namespaces --field-selector spec.nodeName={0}"},
-    {kPdbRefuses, "kubectl get poddisruptionbudgets --all-namespaces"},
-    {kLabelOwnedByOther, "kubectl label node {0} nvidia.com/device-plugin.config-"},
-    {kDriverUpgrade, "kubectl get node {0} -L nvidia.com/gpu-driver-upgrade-state"},
-    {kMigChange, "kubectl get node {0} -L nvidia.com/mig.config.state"},
-    {kKaiReservations, "kubectl get pods --all-namespaces -l runai-gpu-group --field-selector spec.nodeName={0}"},
-    {kRenameStrandsPods, "kubectl get pods --all-namespaces --field-selector spec.nodeName={0}"},
-}};
-
 class Chooser {
  public:
   Chooser(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a)
-      : world_(world), set_(index.set_of(a)), node_(node), a_(a) {}
+      : world_(world), set_(index.set_of(a)), plugin_(set_.find(Component::plugin, node)), node_(node), a_(a) {}
 
+  // {node}, {namespace} and {configmap} of the plugin, {label}: the one by which its nodes choose a key, {policy}.
   [[nodiscard]] std::string fill(std::string_view command) const {
-    return fmt::format(fmt::runtime(command), node_.meta.name, set_.ns, set_.config_map, a_.policy.view());
+    const bool has_label = plugin_ != nullptr && !plugin_->node_label.empty();
+    return fmt::format(fmt::runtime(command), fmt::arg("node", node_.meta.name), fmt::arg("namespace", set_.ns),
+                       fmt::arg("configmap", set_.config_map), fmt::arg("policy", a_.policy.view()),
+                       fmt::arg("label", has_label ? std::string_view(plugin_->node_label) : kConfigLabel));
+  }
+
+  // A plugin without profiles: where its installation says which ConfigMap it mounts.
+  [[nodiscard]] std::string give_profiles() const {
+    switch (set_.provider) {
+      case Provider::gpu_operator:
+        return fmt::format(
+            "kubectl patch clusterpolicies.nvidia.com/{} --type merge -p "
+            "'{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"name\":\"CONFIGMAP\",\"default\":\"KEY\"}}}}}}}}'",
+            set_.owner);
+      case Provider::device_plugin_chart:
+        return fmt::format(
+            "helm upgrade {} nvdp/nvidia-device-plugin --namespace {} --reuse-values --set "
+            "config.name=CONFIGMAP,config.default=KEY",
+            set_.owner, set_.ns);
+      case Provider::manifest:
+        break;
+    }
+    return fmt::format("kubectl edit daemonset {} --namespace {}", plugin_ != nullptr ? plugin_->key.name : "DAEMONSET",
+                       set_.ns);
   }
 
   // MPS that cannot be on this node: whoever chose it chooses something else. Never MIG itself, which has users.
   [[nodiscard]] std::string choose_another() const {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
     if (policy != nullptr && (policy->inline_profile || policy->config_map_key))
-      return fill("kubectl edit sharingpolicies.gpusharing.dev {3}");
+      return fill("kubectl edit sharingpolicies.gpusharing.dev {policy}");
     if (const std::string key = time_slicing_key(); !key.empty())
-      return fill("kubectl label node {0} nvidia.com/device-plugin.config=") + key + " --overwrite";
+      return fill("kubectl label node {node} {label}=") + key + " --overwrite";
     const bool by_label = a_.source == EffectiveKey::Source::label && a_.label_by.empty();
-    return fill(by_label ? "kubectl label node {0} nvidia.com/device-plugin.config-"
-                         : "kubectl edit configmap {2} --namespace {1}");
+    return fill(by_label ? "kubectl label node {node} {label}-"
+                         : "kubectl edit configmap {configmap} --namespace {namespace}");
   }
 
   [[nodiscard]] std::string mend_invalid() const {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
     if (policy != nullptr && (policy->inline_profile || a_.wrong_key))
-      return fill("kubectl edit sharingpolicies.gpusharing.dev {3}");
+      return fill("kubectl edit sharingpolicies.gpusharing.dev {policy}");
     const ConfigMap* config_map = world_.configmaps.find(set_.config_map_key());
-    if (config_map == nullptr) return fill("kubectl get configmap {2} --namespace {1}");
+    if (config_map == nullptr) return fill("kubectl get configmap {configmap} --namespace {namespace}");
     const bool there = config_map->data.contains(std::string(a_.key.view()));
     // Lint looks at texts: of a key that is missing it knows nothing.
-    return fill(there ? "kubectl get configmap {2} --namespace {1} -o yaml | gpu-sharing-operator lint -"
-                      : "kubectl edit configmap {2} --namespace {1}");
+    return fill(there
+                    ? "kubectl get configmap {configmap} --namespace {namespace} -o yaml | gpu-sharing-operator lint -"
+                    : "kubectl edit configmap {configmap} --namespace {namespace}");
   }
 
  private:
@@ -76,6 +86,7 @@ class Chooser {
 
   const World& world_;
   const OperandSet& set_;
+  const Operand* plugin_;
   const Node& node_;
   const NodeAssessment& a_;
 };
@@ -89,12 +100,9 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
     return fmt::format("kubectl auth can-i list configmaps --namespace {}  # and pods, controllerrevisions.apps",
                        index.set_of(*a).ns);
   }
-  if (a->situation == Situation::unmanaged) {
-    return "kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge -p "
-           "'{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"CONFIGMAP\",\"default\":\"KEY\"}}}}'";
-  }
   const Chooser chooser(world, index, node, *a);
-  if (a->unknown_label) return chooser.fill("kubectl label node {0} nvidia.com/device-plugin.config-");
+  if (a->situation == Situation::unmanaged) return chooser.give_profiles();
+  if (a->unknown_label) return chooser.fill("kubectl label node {node} {label}-");
   const std::string_view reason = a->held ? kHeld : a->situation == Situation::blocked ? a->reason : std::string_view();
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.mend_invalid();
@@ -108,14 +116,15 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
     const bool labelled = hold_of(node).starts_with("label");
     return fmt::format("kubectl {} node {} {}-", labelled ? "label" : "annotate", node.meta.name, kHoldAnnotation);
   }
-  const auto remedy = std::ranges::find(kRemedies, reason, &Remedy::reason);
-  if (remedy != kRemedies.end()) return chooser.fill(remedy->command);
-  if (a->situation == Situation::failed) return chooser.fill("gpu-sharing-operator rollout start {3}");
+  const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
+  if (known != blocked_reasons().end() && !known->command.empty()) return chooser.fill(known->command);
+  if (a->situation == Situation::failed) return chooser.fill("gpu-sharing-operator rollout start {policy}");
   if (a->situation == Situation::change || a->situation == Situation::in_flight)
     return "gpu-sharing-operator rollout status";
   if (state == kPreexistingDrift || state == kUnproven)
-    return chooser.fill("gpu-sharing-operator rollout start {3} --adopt");
-  if (!a->matches) return chooser.fill("kubectl get pods --namespace {1} --field-selector spec.nodeName={0} -o wide");
+    return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
+  if (!a->matches)
+    return chooser.fill("kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");
   return {};
 }
 

@@ -352,6 +352,31 @@ TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationIsToldSo) {
   EXPECT_EQ(explained.pod(pod("")).asks, "");
 }
 
+TEST(ExplainPod, AnInferenceServerThatReservesMoreThanItsSliceIsToldTheNumber) {
+  constexpr const char* kFourClients = R"(    sharing:
+      mps:
+        resources:
+        - {name: nvidia.com/gpu, replicas: 4})";
+  const auto server = [](const std::string& args, const std::string& spec, const std::string& status) {
+    std::string out = pod(R"("nvidia.com/gpu":"1")", spec, "", status);
+    return out.replace(out.find(R"("image":"i")"), 11, R"("image":"vllm/vllm-openai","args":[)" + args + "]");
+  };
+  const auto told = [&](const char* profile, const std::string& asked) {
+    for (const PodCause& cause : Explained(cluster(profile, "", R"(nvidia.com/gpu: "8")")).pod(asked).causes) {
+      if (cause.code == "MemoryFractionAboveSlice") return cause.text;
+    }
+    return std::string();
+  };
+  const std::string running = R"("phase":"Running")";
+  const std::string there = R"("nodeName":"gpu-1",)";
+  const std::string too_much = R"("--gpu-memory-utilization","0.9")";
+  EXPECT_THAT(told(kFourClients, server(too_much, there, running)), HasSubstr("at most 0.22"));
+  EXPECT_THAT(told(kFourClients, server(too_much, "", R"("phase":"Pending")")), HasSubstr("node gpu-1 shares"));
+  EXPECT_THAT(told(kFourClients, server(R"("--model","m")", there, running)), HasSubstr("its default is 0.9"));
+  EXPECT_EQ(told(kFourClients, server(R"("--gpu-memory-utilization=0.2")", there, running)), "");
+  EXPECT_EQ(told(kSliced, server(too_much, there, running)), "") << "time-slicing limits no memory";
+}
+
 TEST(ExplainNode, HoldsWhoChoseTheProfileWhatItMustShowAndWhatToDo) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "2")"));
   const NodeExplanation out = explained.node("gpu-1");
@@ -391,6 +416,37 @@ metadata: {name: bare, labels: {nvidia.com/gpu.count: "4"}}
 )");
   EXPECT_EQ(bare.node("bare").shown.state, "NoPlugin");
   EXPECT_FALSE(explain_node(bare.snapshot(), bare.index, {}, "nobody").has_value());
+}
+
+std::string with(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+// What to do names the label, the owner and the way of the installation that is there.
+TEST(ExplainNode, RemediesNameWhatTheInstallationHas) {
+  const std::string eight = R"(nvidia.com/gpu: "8")";
+  const std::string own_label = with(cluster(kSliced, ", example.com/gpu-profile: typo", eight), "env: [{name: DEFAULT",
+                                     "env: [{name: NODE_LABEL, value: example.com/gpu-profile}, {name: DEFAULT");
+  EXPECT_EQ(Explained(own_label).node("gpu-1").next, "kubectl label node gpu-1 example.com/gpu-profile-");
+
+  const std::string bare = with(cluster(kSliced, "", eight), "name: config, mountPath: /available-configs",
+                                "name: config, mountPath: /elsewhere");
+  EXPECT_EQ(Explained(bare).node("gpu-1").next, "kubectl edit daemonset plugin --namespace gpu-operator");
+  const std::string_view daemonset = "{name: plugin, namespace: gpu-operator, uid: ds-plugin";
+  const std::string chart =
+      with(bare, daemonset, std::string(daemonset) + ", labels: {app.kubernetes.io/instance: nvdp-1}");
+  EXPECT_EQ(Explained(chart).node("gpu-1").next,
+            "helm upgrade nvdp-1 nvdp/nvidia-device-plugin --namespace gpu-operator --reuse-values --set "
+            "config.name=CONFIGMAP,config.default=KEY");
+  const std::string of_operator =
+      with(bare, daemonset,
+           std::string(daemonset) +
+               ", ownerReferences: [{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: gpus, "
+               "uid: u, controller: true}]");
+  EXPECT_THAT(Explained(of_operator).node("gpu-1").next,
+              HasSubstr("kubectl patch clusterpolicies.nvidia.com/gpus --type merge"));
 }
 
 TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
