@@ -115,7 +115,8 @@ void describe_cleanup(Commands& c, CleanupOptions& out) {
 
 void describe_offline(Commands& c, Invocation& out) {
   c.lint = c.app.add_subcommand("lint", "Check profiles, ConfigMaps that hold them, SharingPolicies and Pods");
-  c.lint->add_option("FILE", out.lint.files, "YAML or JSON files, folders, or - for stdin")->required();
+  c.lint->add_option("FILE", out.lint.files, "YAML or JSON files, folders, or - for stdin");
+  c.lint->add_flag("--codes", out.lint.codes, "List every diagnostic code, with what it means and what to do");
   c.lint->footer(
       kExitStatus +
       "\nAn empty file is a profile without sharing, as for the plugin; nothing at all from stdin is unreadable.");

@@ -13,6 +13,7 @@
 
 #include "controller/commands/shared/session.h"
 #include "controller/reading/manifests.h"
+#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/what_if.h"
 
@@ -63,12 +64,18 @@ void print_findings(const std::vector<Finding>& findings, std::ostream& out) {
     names.resize(names.size() - rest);
     out << fmt::format("\n{} {}: {}\n    {}{}\n", to_string(finding->severity), finding->reason, finding->message,
                        fmt::join(names, ", "), rest > 0 ? fmt::format(" and {} more", rest) : "");
+    if (const std::string_view remedy = remedy_of(finding->reason); !remedy.empty()) {
+      out << fmt::format("    to do: {}\n", remedy);
+    }
   }
 }
 
 Json document_of(const Audit& audit, const ClusterView& view) {
   Json findings = Json::array();
-  for (const Finding& finding : audit.findings) findings.push_back(to_json(finding));
+  for (const Finding& finding : audit.findings) {
+    findings.push_back(to_json(finding));
+    findings.back()["remedy"] = remedy_of(finding.reason);
+  }
   return {{"nodes", audit.nodes},
           {"plugins", audit.plugins},
           {"profiles", audit.profiles},

@@ -13,6 +13,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/reading/manifests.h"
+#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/pod.h"
@@ -58,6 +59,7 @@ void print_lines(std::string_view heading, const std::vector<std::string>& lines
 void print_text(const NodeExplanation& e, std::ostream& out) {
   out << fmt::format("node {}: {}\n", e.node, e.shown.state);
   if (!e.shown.message.empty()) out << "  " << e.shown.message << "\n";
+  if (!e.remedy.empty()) out << fmt::format("  to do{}: {}\n", e.check.empty() ? "" : " (" + e.check + ")", e.remedy);
   std::vector<TextRow> facts;
   const auto fact = [&](std::string name, const std::string& value) {
     if (!value.empty()) facts.push_back({"  " + std::move(name), value});
@@ -82,6 +84,8 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
   print_lines("GPU pods", e.consumers, out);
   for (const Finding& finding : e.findings) {
     out << fmt::format("{} {}: {}\n", to_string(finding.severity), finding.reason, finding.message);
+    const std::string_view remedy = remedy_of(finding.reason);
+    if (!remedy.empty() && remedy != e.remedy) out << fmt::format("  to do: {}\n", remedy);
   }
   out << (e.next.empty() ? "nothing is to be done\n" : "next: " + e.next + "\n");
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/commands/codes.h"
 #include "controller/commands/shared/input_file.h"
 #include "reconcilers/lint/lint.h"
 
@@ -80,6 +81,10 @@ std::string summary(const Totals& totals) {
 }  // namespace
 
 int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, std::ostream& err) {
+  if (options.codes) {
+    print_codes(options.json, out);
+    return 0;
+  }
   if (options.files.empty()) {
     err << "lint: give a file, a directory, or - for stdin\n";
     return 2;
@@ -109,6 +114,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
   }
   lint_cluster(objects, all);
   lint_kai(objects, rules, all);
+  lint_memory(objects, all);
   Totals totals;
   for (const LintedDocument& document : all) {
     const bool skipped = totals.add(document);

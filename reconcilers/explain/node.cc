@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/remedy.h"
@@ -281,6 +282,10 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     out.strategy = strategy_of(*a);
     out.loaded = loaded_of(*a);
     out.target = a->target.view();
+    if (a->situation == Situation::blocked && !unknown) {
+      out.check = a->blocked_by == nullptr ? std::string_view() : a->blocked_by->code;
+      out.remedy = a->blocked_by == nullptr ? remedy_of(a->reason) : a->blocked_by->remedy;
+    }
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
     if (a->setup != nullptr && !unknown) {

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "reconcilers/checks/catalogue.h"
+
 namespace gso {
 
 using Json = nlohmann::ordered_json;
@@ -13,23 +15,16 @@ Json explanation_json(const NodeExplanation& e) {
     rows.push_back({{"what", row.what}, {"expected", row.expected}, {"observed", row.observed}, {"fits", row.fits()}});
   }
   Json findings = Json::array();
-  for (const Finding& finding : e.findings) findings.push_back(to_json(finding));
-  return {{"node", e.node},
-          {"state", e.shown.state},
-          {"message", e.shown.message},
-          {"provider", e.provider},
-          {"plugin", e.plugin},
-          {"policy", e.policy},
-          {"profile", e.profile},
-          {"source", e.source},
-          {"strategy", e.strategy},
-          {"loaded", e.loaded},
-          {"target", e.target},
-          {"shows", std::move(rows)},
-          {"notes", e.notes},
-          {"operands", e.operands},
-          {"consumers", e.consumers},
-          {"findings", std::move(findings)},
+  for (const Finding& finding : e.findings) {
+    findings.push_back(to_json(finding));
+    findings.back()["remedy"] = remedy_of(finding.reason);
+  }
+  return {{"node", e.node},         {"state", e.shown.state},   {"message", e.shown.message},
+          {"check", e.check},       {"remedy", e.remedy},       {"provider", e.provider},
+          {"plugin", e.plugin},     {"policy", e.policy},       {"profile", e.profile},
+          {"source", e.source},     {"strategy", e.strategy},   {"loaded", e.loaded},
+          {"target", e.target},     {"shows", std::move(rows)}, {"notes", e.notes},
+          {"operands", e.operands}, {"consumers", e.consumers}, {"findings", std::move(findings)},
           {"next", e.next}};
 }
 
