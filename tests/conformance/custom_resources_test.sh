@@ -73,7 +73,7 @@ full_policies_are_taken() {
   kubectl create -f - <<<"$(policy full '{"nodeSelector":{"matchLabels":{"pool":"a"}},"priority":7,"mode":"Approve","takeover":true,
     "deletionPolicy":"Revert","revisionHistoryLimit":3,
     "profile":{"inline":{"strategy":"mps","replicas":48,"renameByDefault":true,"failRequestsGreaterThanOne":true}},
-    "rollout":{"maxUnavailable":2,"maxUnavailablePerGroup":"100%","canary":{"nodesPerGroup":2,"soak":"1h30m"},"workloads":"Evict","cordon":true,
+    "rollout":{"maxUnavailable":2,"maxUnavailablePerGroup":"100%","canary":{"nodesPerGroup":2,"soak":"1h30m"},"workloads":"Evict","cordon":true,"evictBarePods":true,
       "idleTimeout":"1s","verifyTimeout":"15m","maxFailures":1,"onFailure":"Rollback",
       "maintenanceWindows":[{"cron":"0 2 * * SAT,SUN","duration":"4h","timeZone":"Europe/Berlin"},{"cron":"*/15 1-5 1 JAN *","duration":"1m"}]}}')"
   local spec

@@ -52,6 +52,7 @@ OperatorSettings settings_of(const Combination& what) {
 json tuning_of(const Combination& what) {
   json rollout;
   rollout["workloads"] = what.pdb_refuses ? "Evict" : "WaitForIdle";
+  rollout["evictBarePods"] = true;
   if (what.pdb_refuses) rollout["cordon"] = true;
   rollout["idleTimeout"] = k8s::format_go_duration(kPatience);
   if (!what.window_closes) return rollout;

@@ -70,6 +70,7 @@ asio::awaitable<void> refused_eviction(Scene* scene) {
   json evict;
   evict["workloads"] = "Evict";
   evict["cordon"] = true;
+  evict["evictBarePods"] = true;  // A fake owner would not do: the garbage collector of a real cluster knows better.
   evict["idleTimeout"] = scene->duration(2h);
   co_await scene->tune("default", evict);
   const Stage::Seen before = scene->seen();
