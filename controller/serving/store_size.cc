@@ -68,6 +68,14 @@ std::size_t bytes_of(const ClusterPolicy& policy) {
   return sizeof(policy) + meta(policy.meta) + text(policy.config_name) + text(policy.config_default);
 }
 
+std::size_t bytes_of(const DeviceClass& device_class) {
+  return sizeof(device_class) + meta(device_class.meta);
+}
+
+std::size_t bytes_of(const ResourceSlice& slice) {
+  return sizeof(slice) + meta(slice.meta);
+}
+
 std::size_t bytes_of(const SharingPolicy& policy) {
   return sizeof(policy) + meta(policy.meta) + text(policy.status_json);
 }

@@ -19,6 +19,8 @@ namespace gso {
 [[nodiscard]] std::size_t bytes_of(const DaemonSet& daemonset);
 [[nodiscard]] std::size_t bytes_of(const ControllerRevision& revision);
 [[nodiscard]] std::size_t bytes_of(const ClusterPolicy& policy);
+[[nodiscard]] std::size_t bytes_of(const DeviceClass& device_class);
+[[nodiscard]] std::size_t bytes_of(const ResourceSlice& slice);
 [[nodiscard]] std::size_t bytes_of(const SharingPolicy& policy);
 [[nodiscard]] std::size_t bytes_of(const SharingRollout& rollout);
 [[nodiscard]] std::size_t bytes_of(const KaiPod& pod);

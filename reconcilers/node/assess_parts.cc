@@ -121,12 +121,6 @@ bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {
   });
 }
 
-const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node) {
-  auto it = std::ranges::find_if(
-      policies, [&](const SharingPolicy* policy) { return policy->node_selector.matches(node.meta.labels); });
-  return it == policies.end() ? nullptr : *it;
-}
-
 std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in) {
   std::vector<const SharingPolicy*> out;
   for (const auto& [key, policy] : world.policies.all()) {

@@ -74,7 +74,9 @@ TEST(LintMemory, KnowsTheServersTheirFlagsAndTheirDefaults) {
     SCOPED_TRACE(row.container);
     const std::vector<std::string> found = told(pod(row.container, kOnAny) + kFour);
     ASSERT_EQ(found.size(), row.told ? 1U : 0U);
-    if (row.told) EXPECT_NE(found[0].find(row.part), std::string::npos) << found[0];
+    if (row.told) {
+      EXPECT_NE(found[0].find(row.part), std::string::npos) << found[0];
+    }
   }
 }
 
