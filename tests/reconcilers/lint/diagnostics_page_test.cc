@@ -47,7 +47,8 @@ const Codes& other_words() {
                             "SharingPolicy", "True",
                             "WaitForIdle",   "Yes",
                             "Strategy",      "Config",
-                            "RuntimeClass",  "NoExecute"};
+                            "RuntimeClass",  "NoExecute",
+                            "SGLang"};
   return kWords;
 }
 
