@@ -39,6 +39,23 @@ TEST_F(ExpectationsTest, TheViewIsNotCurrentUntilTheStoreShowsTheWrite) {
   EXPECT_TRUE(expectations.current());
 }
 
+// Somebody else wrote to the node as well, and the watch brought both writes at once.
+TEST_F(ExpectationsTest, ALaterVersionThanTheOneThatWasWrittenShowsTheWriteToo) {
+  execute({patch("n1", {{"a", "1"}})});
+  world.nodes.apply(*project_node(node_json("n1", 11)));
+  EXPECT_TRUE(expectations.current());
+}
+
+TEST_F(ExpectationsTest, ALiveReadThatTheWatchHasOvertakenIsNotPutBack) {
+  const ObjectRef node{"v1", "Node", "", "n1", ""};
+  script["GET /api/v1/nodes/n1"] = [&] {
+    world.nodes.apply(*project_node(node_json("n1", 12, R"(,"labels":{"a":"newer"})")));
+    return ScriptedAnswer::json(200, node_json("n1", 9, R"(,"labels":{"a":"older"})"));
+  };
+  EXPECT_TRUE(sim.run(expectations.refresh_one(node)).has_value());
+  EXPECT_EQ(world.nodes.find("n1")->meta.labels.get("a"), "newer");
+}
+
 TEST_F(ExpectationsTest, AStalledWatchIsOvercomeByALiveReadAfterPatience) {
   execute({patch("n1", {{"a", "1"}})});
   script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 3)); };

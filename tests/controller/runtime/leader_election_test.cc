@@ -217,6 +217,16 @@ TEST_F(LeaderElectionTest, ARecordOfASkewedClockIsTimedByOurs) {
   EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 8);
 }
 
+// The holder says how long its lease is good for: its flags may be others than ours.
+TEST_F(LeaderElectionTest, ALeaseOfSomebodyElseIsTimedByTheDurationThatItNames) {
+  server.lease = Json::parse(R"({"metadata":{"name":"gpu-sharing-operator","resourceVersion":"0"},"spec":{
+    "holderIdentity":"patient","leaseDurationSeconds":60,"renewTime":"2026-01-01T00:00:00.000000Z"}})");
+  sim.start(one.elector->run());
+  sim.clock.run_for(59s);
+  EXPECT_FALSE(one.elector->leading());
+  EXPECT_TRUE(sim.clock.run_until([&] { return one.elector->leading(); }, 10s));
+}
+
 TEST_F(LeaderElectionTest, ASlowServerCostsTheLeadershipAtTheDeadlineNotLater) {
   sim.start(one.elector->run());
   sim.clock.run_for(20s);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace {
 
 using namespace executor_test;
 using namespace std::chrono_literals;
+using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -152,6 +154,8 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
   ASSERT_EQ(done.findings.size(), 1U);
   EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
   EXPECT_GE(done.requeue_after.value_or(0s), 10s);
+  const Json body = Json::parse(transport.seen.back().request.body);
+  EXPECT_EQ(body["deleteOptions"]["preconditions"]["uid"], "u9") << "of a name that came back another pod is meant";
   EXPECT_THAT(done.evictions.at("n1").at("u9").text, testing::HasSubstr("disruption budget")) << "for the node's state";
 }
 
@@ -164,6 +168,24 @@ TEST_F(ExecutorTest, APodThatWasEvictedHasAnEventThatSaysWhy) {
   EXPECT_EQ(done.events[0], (RecordEvent{pod, false, "Evicted", "Evict", "evicted from node n1"}));
   script["eviction"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "disruption budget", "10"); };
   EXPECT_THAT(execute({evict}).events, IsEmpty()) << "not where it stays";
+}
+
+// A server's answer without Retry-After says nothing about the budget: it does not change within a quarter of a second.
+TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAskedAgainAtItsOwnPace) {
+  options.eviction_retry = 20s;
+  make_executor();
+  script["eviction"] = [] {
+    return ScriptedAnswer::status(429, "TooManyRequests",
+                                  "Cannot evict pod as it would violate the pod's disruption budget.");
+  };
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  EXPECT_EQ(execute({evict}).requeue_after, 20s);
+  sim.clock.run_for(19s);
+  execute({evict});
+  EXPECT_THAT(writes(), IsEmpty());
+  sim.clock.run_for(1s);
+  execute({evict});
+  EXPECT_EQ(writes().size(), 1U);
 }
 
 TEST_F(ExecutorTest, AnEvictionThatTheAccountMayNotAskForIsRememberedWithTheValueToSet) {
@@ -309,6 +331,23 @@ TEST_F(ExecutorTest, ADeletionOfAReservationIsSentOncePerLookWhateverTheAnswer) 
     EXPECT_EQ(execute({reservation}).succeeded, 1U) << c.name;
     EXPECT_EQ(looks, 2) << c.name << ": another attempt takes another look";
   }
+}
+
+TEST_F(ExecutorTest, TheLeaseIsAskedAgainBeforeEveryAttemptOfOneWrite) {
+  script["DELETE"] = [&] {
+    leading = false;  // Lost while the client waits for the next attempt.
+    return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1");
+  };
+  EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).succeeded, 0U);
+  EXPECT_EQ(writes().size(), 1U);
+}
+
+TEST_F(ExecutorTest, EveryWriteThatIsPutOffIsCounted) {
+  script["POST"] = [] { return ScriptedAnswer::status(403, "Forbidden", "sharingrollouts is forbidden"); };
+  const Execution done = execute({create_rollout(), drop_pod("n1", "p1", "u1"), drop_pod("n1", "p2", "u2"),
+                                  drop_pod("n1", "p3", "u3")});
+  EXPECT_EQ(done.deferred, 3U);
+  EXPECT_EQ(metrics->value("gpusharing_writes_deferred_total", {{"cause", "record"}}), 3);
 }
 
 TEST_F(ExecutorTest, AnotherPodsDeletionIsSentAgainWhenTheServerAskedForThat) {

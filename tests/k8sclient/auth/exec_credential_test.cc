@@ -230,6 +230,20 @@ TEST_F(ExecTest, one_run_serves_everybody_until_it_expires_or_is_refused) {
   EXPECT_EQ(runs(), 3U) << "so does its expiry";
 }
 
+TEST_F(ExecTest, a_token_that_has_expired_or_was_refused_is_not_sent_again) {
+  HandClock hand(clock.get(), *parse_rfc3339("2026-01-01T00:00:00Z"));
+  ExecConfig config;
+  config.api_version = kV1;
+  config.command = plugin();
+  config.args = {"numbered", (folder / "runs").string(), "2026-01-01T01:00:00Z"};
+  const auto shared = make_exec_credential(config, &hand);
+  EXPECT_EQ(await(shared->token(MonoTime::never())), "token-1");
+  shared->invalidate();
+  EXPECT_EQ(await(shared->token(MonoTime::never())), "token-2") << "a 401 has refused the first one";
+  hand.wall += 60min;
+  EXPECT_EQ(await(shared->token(MonoTime::never())), "token-3") << "the second one has expired";
+}
+
 TEST_F(ExecTest, callers_that_waited_for_a_failing_run_fail_with_it) {
   const auto failing = source({"fail"});
   int answered = 0;

@@ -32,6 +32,14 @@ int main(int argc, char** argv) {
     const std::string expires = argc > 3 ? argv[3] : "";
     print_credential("\"token\":\"tok\",\"expirationTimestamp\":\"" + expires + "\"");
   }
+  if (what == "numbered") {  // numbered FILE EXPIRATION: every run has a token of its own, token-1 first
+    note_run(second.c_str());
+    std::ifstream runs(second);
+    int number = 0;
+    for (std::string line; std::getline(runs, line);) ++number;
+    print_credential("\"token\":\"token-" + std::to_string(number) + "\",\"expirationTimestamp\":\"" +
+                     std::string(argc > 3 ? argv[3] : "") + "\"");
+  }
   if (what == "once") {  // once FILE EXPIRATION: as count, but only the first run ends
     const bool again = std::ifstream(second).good();
     note_run(second.c_str());
