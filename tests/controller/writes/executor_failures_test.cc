@@ -154,7 +154,7 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
   ASSERT_EQ(done.findings.size(), 1U);
   EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
   EXPECT_GE(done.requeue_after.value_or(0s), 10s);
-  const Json body = Json::parse(transport.seen.back().request.body);
+  Json body = Json::parse(transport.seen.back().request.body);
   EXPECT_EQ(body["deleteOptions"]["preconditions"]["uid"], "u9") << "of a name that came back another pod is meant";
   EXPECT_THAT(done.evictions.at("n1").at("u9").text, testing::HasSubstr("disruption budget")) << "for the node's state";
 }
@@ -344,8 +344,8 @@ TEST_F(ExecutorTest, TheLeaseIsAskedAgainBeforeEveryAttemptOfOneWrite) {
 
 TEST_F(ExecutorTest, EveryWriteThatIsPutOffIsCounted) {
   script["POST"] = [] { return ScriptedAnswer::status(403, "Forbidden", "sharingrollouts is forbidden"); };
-  const Execution done = execute({create_rollout(), drop_pod("n1", "p1", "u1"), drop_pod("n1", "p2", "u2"),
-                                  drop_pod("n1", "p3", "u3")});
+  const Execution done =
+      execute({create_rollout(), drop_pod("n1", "p1", "u1"), drop_pod("n1", "p2", "u2"), drop_pod("n1", "p3", "u3")});
   EXPECT_EQ(done.deferred, 3U);
   EXPECT_EQ(metrics->value("gpusharing_writes_deferred_total", {{"cause", "record"}}), 3);
 }

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Seeded mistakes: mutate.py [NAME...]. `./dev mutate` calls it.
+
+Each entry of the *.yaml files beside this one is a small change of the code that a careless edit could make. One by one
+they are made in a worktree of their own, what is needed is built there, and the fast suites run until one fails: that
+suite has noticed. Prints one line for each, and at the end how many were noticed.
+
+  NAME          only entries whose name, file or YAML file contains one of these texts
+  --sample N    N entries, spread evenly over the list
+  --check       makes no change: only looks whether every entry still fits the code
+  --suites A,B  only these suites (planner, explain, kai, profile, lint, controller, command, k8sclient, scenarios)
+
+An entry has: name; file; before (text that occurs there once); after; seen (what a person would notice); suite (the one
+that should notice first). Exit status 1: one was not noticed, does not fit or does not build.
+"""
+import argparse
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import yaml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.realpath(os.path.join(HERE, "..", ".."))
+TREE = os.path.join(ROOT, "build", "mutate", "tree")
+FIELDS = {"name", "file", "before", "after", "seen", "suite"}
+
+# In the order in which they are asked; each is a GoogleTest target, but for scenarios.
+SUITES = ["planner", "profile", "explain", "kai", "lint", "k8sclient", "controller", "command", "scenarios"]
+# What a change leaves unused is no mistake here.
+UNUSED = "".join('#pragma GCC diagnostic ignored "-Wunused-%s"\n' % what for what in
+                 ("variable", "parameter", "function", "value", "but-set-variable", "but-set-parameter"))
+# A suite that runs longer than this hangs, which is noticed as well. Seconds.
+LONGEST = 900
+
+
+def entries():
+    """All entries, with the YAML file that they are from; ends the program where one is not written as it should be."""
+    out, names = [], set()
+    for path in sorted(glob.glob(os.path.join(HERE, "*.yaml"))):
+        with open(path, encoding="utf-8") as text:
+            for entry in yaml.safe_load(text):
+                if set(entry) != FIELDS or entry["name"] in names or entry["suite"] not in SUITES:
+                    sys.exit("mutate: %s: %s: needs a name of its own, a known suite, and exactly the fields %s" %
+                             (os.path.basename(path), entry.get("name"), ", ".join(sorted(FIELDS))))
+                names.add(entry["name"])
+                out.append(dict(entry, source=os.path.basename(path)))
+    return out
+
+
+def problem_of(entry, root):
+    """Why an entry does not fit the code below `root`; empty: it does."""
+    path = os.path.join(root, entry["file"])
+    if not os.path.exists(path):
+        return "file %s is gone" % entry["file"]
+    with open(path, encoding="utf-8") as text:
+        count = text.read().count(entry["before"])
+    if count == 1:
+        return ""
+    return "its text occurs %d times in %s: %s" % (count, entry["file"], entry["before"].strip().split("\n")[0])
+
+
+# --- The worktree.
+
+def git(*arguments, cwd=ROOT):
+    return subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True, text=True).stdout
+
+
+def copy_if_changed(source, target):
+    """Copies a file without touching one that is the same, so that it is not built again."""
+    if os.path.islink(source):
+        if not os.path.lexists(target):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.symlink(os.readlink(source), target)
+        return
+    with open(source, "rb") as text:
+        wanted = text.read()
+    if os.path.exists(target):
+        with open(target, "rb") as text:
+            if text.read() == wanted:
+                return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copy(source, target)
+
+
+def prepare_tree():
+    """A worktree with the files as they are here, whether committed or not."""
+    if not os.path.exists(os.path.join(TREE, ".git")):
+        shutil.rmtree(TREE, ignore_errors=True)
+        git("worktree", "prune")
+        git("worktree", "add", "--detach", TREE, "HEAD")
+    here = set(git("ls-files", "-co", "--exclude-standard", "-z").split("\0")) - {""}
+    here = {path for path in here if os.path.lexists(os.path.join(ROOT, path))}
+    there = set(git("ls-files", "-co", "--exclude-standard", "-z", cwd=TREE).split("\0")) - {""}
+    for path in there - here:
+        if os.path.lexists(os.path.join(TREE, path)):
+            os.remove(os.path.join(TREE, path))
+    for path in here:
+        copy_if_changed(os.path.join(ROOT, path), os.path.join(TREE, path))
+
+
+# --- Building and asking.
+
+def target_of(suite):
+    return "gpu-sharing-operator" if suite == "scenarios" else suite + "_tests"
+
+
+def build(targets):
+    """The end of the compiler's output where the build fails; None where it does not."""
+    done = subprocess.run(["nice", "-n", "5", "cmake", "--build", "--preset", "debug", "--target", *targets, "--", "--quiet"],
+                          cwd=TREE, capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else (done.stdout + done.stderr)[-2000:]
+
+
+def program_of(suite):
+    target = target_of(suite)
+    for folder in ("controller", "tests/reconcilers", "tests/controller", "tests/k8sclient"):
+        path = os.path.join(TREE, "build", "debug", folder, target)
+        if os.path.exists(path):
+            return path
+    return None
+
+
+def print_of(suite):
+    """Changes when the program of a suite is linked anew."""
+    path = program_of(suite)
+    return os.stat(path).st_mtime_ns if path else 0
+
+
+def ask(suite):
+    """The first test of a suite that fails; None where all pass."""
+    environment = dict(os.environ, GSO_SOURCE_DIR=TREE, GTEST_FAIL_FAST="1", GTEST_BRIEF="1",
+                       GSO_BIN=os.path.join(TREE, "build", "debug", "controller", "gpu-sharing-operator"),
+                       K8SCLIENT_EXEC_PLUGIN=os.path.join(TREE, "build", "debug", "tests", "k8sclient", "exec_plugin"))
+    command = [os.path.join(TREE, "tests", "scenarios", "suite.py")] if suite == "scenarios" else [program_of(suite)]
+    try:
+        done = subprocess.run(command, cwd=TREE, env=environment, capture_output=True, text=True, timeout=LONGEST,
+                              errors="replace", check=False)
+    except subprocess.TimeoutExpired:
+        return "it does not end"
+    if done.returncode == 0:
+        return None
+    for line in done.stdout.splitlines():
+        if line.startswith("[  FAILED  ] "):
+            return line[len("[  FAILED  ] "):].split(",")[0].split(" (")[0]
+        if line.startswith("FAIL "):
+            return line.split(":")[0].split()[-1]
+    return "it ended with status %d" % done.returncode
+
+
+class Mutator:
+    """Makes one change after the other; between two of them, the tree is as it was."""
+
+    def __init__(self, suites):
+        self.suites = suites
+
+    def baseline(self, chosen):
+        """Builds everything that the entries may need once, and makes sure that the suites pass as they are."""
+        if not os.path.exists(os.path.join(TREE, "build", "debug", "build.ninja")):
+            subprocess.run(["cmake", "--preset", "debug"], cwd=TREE, check=True, capture_output=True)
+        first = [suite for suite in self.suites if any(entry["suite"] == suite for entry in chosen)]
+        errors = build([target_of(suite) for suite in first] + ["exec_plugin"])
+        if errors:
+            sys.exit("mutate: the code does not build as it is:\n" + errors)
+        for suite in first:
+            if failed := ask(suite):
+                sys.exit("mutate: suite %s fails as it is: %s" % (suite, failed))
+
+    def judge(self, entry):
+        """"noticed", "missed" or "broken", and by what or why."""
+        if problem := problem_of(entry, TREE):
+            return "broken", problem
+        path = os.path.join(TREE, entry["file"])
+        with open(path, encoding="utf-8") as text:
+            original = text.read()
+        try:
+            with open(path, "w", encoding="utf-8") as text:
+                text.write(UNUSED + original.replace(entry["before"], entry["after"]))
+            return self.find_suite(entry)
+        finally:
+            with open(path, "w", encoding="utf-8") as text:
+                text.write(original)
+
+    def find_suite(self, entry):
+        order = [suite for suite in [entry["suite"]] + self.suites if suite in self.suites]
+        for suite in dict.fromkeys(order):
+            before = print_of(suite)
+            if errors := build([target_of(suite)]):
+                return "broken", "it does not compile:\n" + errors
+            if print_of(suite) == before:
+                continue  # Nothing of this suite has the changed code in it.
+            if failed := ask(suite):
+                return "noticed", "%s: %s" % (suite, failed)
+        return "missed", entry["seen"]
+
+
+def spread(items, count):
+    """So many of the items, evenly."""
+    count = min(count, len(items))
+    return [items[index * len(items) // count] for index in range(count)]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev mutate", description="Seeded mistakes, and which test notices each.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only entries whose name or file contains this")
+    parser.add_argument("--sample", type=int, metavar="N", help="N entries, spread over the list")
+    parser.add_argument("--check", action="store_true", help="only: does every entry still fit the code?")
+    parser.add_argument("--suites", default=",".join(SUITES), help="only these, in this order (%(default)s)")
+    given = parser.parse_args()
+    everything = entries()
+    chosen = [entry for entry in everything if not given.names or
+              any(text in entry["name"] or text in entry["file"] or text in entry["source"] for text in given.names)]
+    if not chosen:
+        sys.exit("mutate: no entry's name or file contains %s" % " or ".join(given.names))
+    if given.sample:
+        chosen = spread(chosen, given.sample)
+    gone = [(entry, problem_of(entry, ROOT)) for entry in chosen]
+    gone = [(entry, problem) for entry, problem in gone if problem]
+    if given.check:
+        for entry, problem in gone:
+            print("FAILED: tests/mutations/%s: %s: %s" % (entry["source"], entry["name"], problem))
+        print("%d passed, %d failed" % (len(chosen) - len(gone), len(gone)))
+        return 1 if gone else 0
+    prepare_tree()
+    mutator = Mutator([suite for suite in given.suites.split(",") if suite in SUITES])
+    mutator.baseline(chosen)
+    counts, noticed_by = {"noticed": 0, "missed": 0, "broken": 0}, {}
+    for entry in chosen:
+        begun = time.monotonic()
+        result, detail = mutator.judge(entry)
+        counts[result] += 1
+        if result == "noticed":
+            suite = detail.split(":")[0]
+            noticed_by[suite] = noticed_by.get(suite, 0) + 1
+        print("%-8s %4d s  %s: %s" % (result.upper(), time.monotonic() - begun, entry["name"], detail))
+        sys.stdout.flush()
+    print("by suite: " + (", ".join("%s %d" % item for item in sorted(noticed_by.items())) or "none"))
+    print("noticed %d of %d (%d %%), %d missed, %d broken" %
+          (counts["noticed"], len(chosen), 100 * counts["noticed"] // len(chosen), counts["missed"], counts["broken"]))
+    return 0 if counts["noticed"] == len(chosen) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
