@@ -35,13 +35,10 @@ TOP = ["k8sclient", "reconcilers", "controller"]
 VIOLATIONS = """
 controller/reading/cluster_reader.cc -> controller/commands/shared/forbidden_hint.h
 controller/reading/manifests.cc -> controller/commands/shared/input_file.h
-reconcilers/checks/preflight.cc -> reconcilers/node/node_labels.h
-reconcilers/checks/preflight_cluster.cc -> reconcilers/fleet/fleet_index.h
 reconcilers/cluster/cluster_pods.cc -> reconcilers/kai/index.h
 reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
 reconcilers/kai/planners.h -> reconcilers/fleet/fleet.h
 reconcilers/kai/planners.h -> reconcilers/fleet/pass.h
-reconcilers/node/assess_obstacles.cc -> reconcilers/kai/index.h
 reconcilers/node/mps_ready.cc -> reconcilers/fleet/pass.h
 reconcilers/profile/node_devices.cc -> reconcilers/cluster/facts.h
 reconcilers/rollout/gates.cc -> reconcilers/status/status.h
