@@ -24,6 +24,7 @@
 #include "controller/reading/cluster_reader.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/event_recorder.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -50,9 +51,12 @@ struct Bundle {
 };
 
 std::vector<Wanted> cluster_wide() {
+  k8s::ListOptions of_gpus;
+  of_gpus.field_selector = k8s::FieldSelector::equals("spec.driver", std::string(kGpuDraDriver));
   return {{"nodes", {"", "v1", "nodes"}, {}},
           {"clusterpolicies", {"nvidia.com", "v1", "clusterpolicies"}, {}},
           {"deviceclasses", {"resource.k8s.io", "v1", "deviceclasses"}, {}},
+          {"resourceslices", {"resource.k8s.io", "v1", "resourceslices"}, of_gpus},
           {"sharingpolicies", {"gpusharing.dev", "v1alpha1", "sharingpolicies"}, {}},
           {"sharingrollouts", {"gpusharing.dev", "v1alpha1", "sharingrollouts"}, {}},
           {"kai-configs", {"kai.scheduler", "v1", "configs"}, {}},

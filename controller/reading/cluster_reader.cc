@@ -221,10 +221,14 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
   const k8s::Result<bool> gpu_clusters =
       co_await list_if_served<GpuCluster>(client, gpuclusters, &project_gpu_cluster, &world->gpu_clusters);
   note(gpu_clusters);
-  note(co_await list_if_served<DeviceClass>(client, {"resource.k8s.io", "v1", "deviceclasses"}, &project_device_class,
-                                            &world->device_classes));
-  note(co_await list_if_served<ResourceSlice>(client, {"resource.k8s.io", "v1", "resourceslices"},
-                                              &project_resource_slice, &world->resource_slices));
+  const k8s::Gvr deviceclasses{"resource.k8s.io", "v1", "deviceclasses"};
+  const k8s::Result<bool> device_classes =
+      co_await list_if_served<DeviceClass>(client, deviceclasses, &project_device_class, &world->device_classes);
+  note(device_classes);
+  const k8s::Gvr resourceslices{"resource.k8s.io", "v1", "resourceslices"};
+  const k8s::Result<bool> resource_slices =
+      co_await list_if_served<ResourceSlice>(client, resourceslices, &project_resource_slice, &world->resource_slices);
+  note(resource_slices);
   const k8s::Result<bool> our_policies =
       co_await list_if_served<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
   const k8s::Result<bool> our_rollouts =

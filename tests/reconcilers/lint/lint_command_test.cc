@@ -160,7 +160,7 @@ TEST_F(Commands, LintChecksProfilesAgainstTheNodesAndOperandsBesideThem) {
       }
     }
   }
-  EXPECT_EQ(found, (std::vector<std::string>{"Node MPSRootMissing", "Node MPSDaemonMissing"}));
+  EXPECT_EQ(found, (std::vector<std::string>{"Node MPSDaemonMissing", "Node MPSRootMissing"}));
   // For people, with the line of the object's name.
   EXPECT_EQ(lint({.files = {policy, plugin, map, node}}), 1);
   EXPECT_NE(out_.str().find("node.yaml:4:9"), std::string::npos) << out_.str();
