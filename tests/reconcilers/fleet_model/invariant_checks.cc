@@ -242,8 +242,12 @@ void check_incomplete_views(const FleetModel& fleet) {
     forget(partial);
     FleetIndex index;
     const Plan plan = plan_all(Snapshot{partial, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, index);
-    for (const PlannedAction& planned : plan.actions)
-      ADD_FAILURE() << "S4: without " << store << ": " << print(planned);
+    for (const PlannedAction& planned : plan.actions) {
+      // What KAI's planner warns of, it sees in its own stores and in the node's labels, which are there.
+      const bool kai_warns = planned.reconciler == "pod.reservation-gc" && !planned.disruptive &&
+                             std::holds_alternative<RecordEvent>(planned.action);
+      if (!kai_warns) ADD_FAILURE() << "S4: without " << store << ": " << print(planned);
+    }
   };
   check("nodes", [](World& world) { world.nodes = {}; });
   check("DaemonSets", [](World& world) { world.daemonsets = {}; });
