@@ -18,8 +18,13 @@ adopts_with_lists() {
   await 60 up_to_date 12
 }
 
+# A pod without a controller would not be evicted; one of a ReplicaSet would come back on its node.
 client_is_evicted() {
-  kubectl create -f - <<<'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"client","namespace":"default"},
+  kubectl create configmap client-controller --namespace default
+  local uid
+  uid=$(kubectl get configmap client-controller --namespace default --output 'jsonpath={.metadata.uid}')
+  kubectl create -f - <<<'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"client","namespace":"default",
+      "ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"client-controller","uid":"'"$uid"'","controller":true}]},
     "spec":{"nodeName":"t4-01","restartPolicy":"Never","containers":[{"name":"cuda","image":"example/cuda-app:1",
       "resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}}'
   kubectl wait --for='jsonpath={.status.phase}=Running' pod/client --timeout=20s

@@ -118,7 +118,7 @@ eviction_without_the_right_is_named() {
   kubectl create -f - <<<'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"serve","namespace":"default"},
     "spec":{"nodeName":"t4-01","restartPolicy":"Never","containers":[{"name":"cuda","image":"example/cuda-app:1",
       "resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}}'
-  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"mode":"Enforce","rollout":{"workloads":"Evict"}}}'
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"mode":"Enforce","rollout":{"workloads":"Evict","evictBarePods":true}}}'
   set_replicas any 6
   await 90 blocked_as_forbidden
   exits 0 rollout status

@@ -226,7 +226,21 @@ asio::awaitable<Stage::Held> Stage::await_fleet(std::string what, k8s::Duration 
   co_return held;
 }
 
+// A DaemonSet controller that still replaces pods by a new template would restart them under the next step of a story.
+std::string Stage::unfinished_update() const {
+  for (const auto& [key, daemonset] : view_.daemonsets.all()) {
+    const json spec = daemonset->value("spec", json::object());
+    const json status = daemonset->value("status", json::object());
+    const bool rolls = spec.value("updateStrategy", json::object()).value("type", "RollingUpdate") == "RollingUpdate";
+    if (rolls && status.value("updatedNumberScheduled", 0) < status.value("desiredNumberScheduled", 0)) {
+      return "DaemonSet '" + key.name + "' still replaces pods: " + status.dump();
+    }
+  }
+  return {};
+}
+
 std::string Stage::settled_problem() const {
+  if (std::string unfinished = unfinished_update(); !unfinished.empty()) return unfinished;
   const JsonPtr policy = view_.policies.find({"", "default"});
   if (policy == nullptr) return "there is no SharingPolicy 'default'";
   const json status = policy->value("status", json::object());

@@ -91,6 +91,7 @@ class Stage {
   [[nodiscard]] std::string node_problem(const NodeSpec& node) const;
   [[nodiscard]] std::string fleet_problem();
   [[nodiscard]] std::string settled_problem() const;
+  [[nodiscard]] std::string unfinished_update() const;
   // Nobody but `nodes` got new pods, and these got exactly one plugin pod each (and one MPS pod, if `mps`).
   [[nodiscard]] std::string restarts_problem(const Seen& before, const std::set<std::string>& nodes, bool mps) const;
   [[nodiscard]] Seen seen() const;

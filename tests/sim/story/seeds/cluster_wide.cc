@@ -23,8 +23,12 @@ const std::map<std::string, std::int64_t> kSixteen{{"nvidia.com/gpu", 16}};
 asio::awaitable<void> until_all_are_shared(Scene* scene) {
   for (const NodeSpec& node : scene->nodes()) {
     co_await scene->until("sharing by MPS on " + node.name, 30min, scene->shows(node.name, kShared, kSixteen));
-    scene->require(scene->cluster().ready_pods("mps-control-daemon", node.name) == 1,
-                   "there is no MPS control daemon on " + node.name);
+    // Pods and nodes are watched separately: the one may be seen before the other.
+    const auto has_one_daemon = [scene, name = node.name] {
+      const bool one = scene->cluster().ready_pods("mps-control-daemon", name) == 1;
+      return one ? std::string() : "there is no MPS control daemon on " + name;
+    };
+    co_await scene->until("the MPS control daemon of " + node.name, 30min, has_one_daemon);
   }
 }
 
