@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "controller/commands/shared/session.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -36,9 +37,7 @@ k8s::Gvr gvr_of(NameQuestion::Kind kind) {
 
 std::string name_in(std::string_view json) {
   const auto object = nlohmann::json::parse(json, nullptr, false);
-  const auto meta = object.is_object() ? object.find("metadata") : object.end();
-  if (!object.is_object() || meta == object.end() || !meta->is_object()) return {};
-  return meta->value("name", "");
+  return text_at(object_at(object, "metadata"), "name");
 }
 
 asio::awaitable<int> ask(Session session, std::vector<NameQuestion> questions, std::vector<std::string>* names) {

@@ -15,6 +15,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/json_access.h"
 
 namespace gso {
 namespace {
@@ -45,7 +46,7 @@ asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8
     }
     why = lease ? "" : lease.error().message;
     if (lease && lease_is_held(*lease, clock->now(), &why)) {
-      const auto holder = nlohmann::json::parse(*lease)["spec"].value("holderIdentity", "");
+      const auto holder = text_at(object_at(nlohmann::json::parse(*lease, nullptr, false), "spec"), "holderIdentity");
       found->lines.emplace_back(true, fmt::format("{} leads", holder));
       co_return;
     }
@@ -130,8 +131,7 @@ asio::awaitable<void> check_writes(k8s::ApiClient* client, std::vector<Attempt> 
       co_return;
     }
     const auto json = nlohmann::json::parse(*answer, nullptr, false);
-    const auto status = json.is_object() ? json.find("status") : json.end();
-    if (json.is_object() && status != json.end() && status->value("allowed", false)) {
+    if (flag_at(object_at(json, "status"), "allowed")) {
       ++allowed;
     } else {
       found->lines.emplace_back(false, fmt::format("it may not {}", in_words(attempt)));
@@ -184,20 +184,22 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
 
 bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why) {
   const auto lease = nlohmann::json::parse(lease_json, nullptr, false);
-  const auto spec = lease.is_object() ? lease.find("spec") : lease.end();
-  if (!lease.is_object() || spec == lease.end() || !spec->is_object()) {
+  const auto spec = object_at(lease, "spec");
+  if (spec.empty()) {
     *why = "the Lease has no spec";
     return false;
   }
-  if (spec->value("holderIdentity", "").empty()) {
+  const std::string holder = text_at(spec, "holderIdentity");
+  if (holder.empty()) {
     *why = "nobody holds the Lease";
     return false;
   }
-  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(spec->value("renewTime", ""));
-  const auto lasts = std::chrono::seconds(spec->value("leaseDurationSeconds", 15));
-  if (!renewed || now - *renewed > lasts) {
-    *why = fmt::format("{} has not renewed the Lease since {}", spec->value("holderIdentity", ""),
-                       spec->value("renewTime", "ever"));
+  constexpr std::int64_t kUsual = 15;  // Seconds, where the Lease does not say.
+  const std::int64_t told = number_at(spec, "leaseDurationSeconds");
+  const std::string renew_time = text_at(spec, "renewTime", "ever");
+  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(renew_time);
+  if (!renewed || now - *renewed > std::chrono::seconds(told > 0 ? told : kUsual)) {
+    *why = fmt::format("{} has not renewed the Lease since {}", holder, renew_time);
     return false;
   }
   return true;

@@ -24,6 +24,7 @@
 #include "controller/reading/cluster_reader.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/event_recorder.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/registry.h"
 
@@ -119,8 +120,8 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
   }
   if (wanted.file.ends_with("/operator-pods")) {
     for (const Json& pod : items) {
-      const Json meta = pod.value("metadata", Json::object());
-      bundle->operator_pods.push_back({meta.value("namespace", wanted.options.ns), meta.value("name", "")});
+      const Json meta = object_at(pod, "metadata");
+      bundle->operator_pods.push_back({text_at(meta, "namespace", wanted.options.ns), text_at(meta, "name")});
     }
   }
   bundle->archive.add("objects/" + wanted.file + ".json",

@@ -8,6 +8,7 @@
 #include "controller/runtime/manager.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/status/status.h"
@@ -52,8 +53,8 @@ std::string why_waiting(const nlohmann::json& status) {
   const auto conditions = status.find("conditions");
   if (!status.is_object() || conditions == status.end() || !conditions->is_array()) return {};
   for (const auto& condition : *conditions) {
-    if (!condition.is_object() || condition.value("type", "") != "Progressing") continue;
-    std::string reason = condition.value("reason", "");
+    if (text_at(condition, "type") != "Progressing") continue;
+    std::string reason = text_at(condition, "reason");
     return reason == "RollingOut" ? std::string() : reason;
   }
   return {};

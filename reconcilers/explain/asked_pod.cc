@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
 
@@ -49,7 +50,7 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
   out.pod = *std::move(pod);
   out.object = Json::parse(json, nullptr, false);
   if (!out.object.is_object()) return k8s::fail(k8s::Reason::decode, "a pod is no JSON object");
-  const Json spec = out.object.value("spec", Json::object());
+  const Json spec = object_at<Json>(out.object, "spec");
   // A DaemonSet's template says where its pods go in the same words.
   const Json template_of{{"metadata", {{"name", out.pod.meta.name}}}, {"spec", {{"template", {{"spec", spec}}}}}};
   const k8s::Result<DaemonSet> like =
@@ -73,8 +74,8 @@ std::string AskedPod::owner() const {
     return kind == "DaemonSet" ? "daemonset " + name : std::string();
   }
   // A Deployment's ReplicaSet is called after it and the template's hash.
-  const auto labels = object.value("/metadata/labels"_json_pointer, Json::object());
-  const std::string hash = "-" + labels.value("pod-template-hash", "");
+  const Json labels = object_at(object_at<Json>(object, "metadata"), "labels");
+  const std::string hash = "-" + text_at(labels, "pod-template-hash");
   if (hash.size() > 1 && name.ends_with(hash)) return "deployment " + name.substr(0, name.size() - hash.size());
   return "replicaset " + name;
 }

@@ -15,6 +15,7 @@
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
@@ -201,8 +202,8 @@ std::string who_keeps(const World& world, std::string_view node) {
     if (rollout->status_json.find(node) == std::string::npos) continue;
     const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
     if (!status.is_object() || (rollout->phase != "Progressing" && rollout->phase != "Paused")) continue;
-    for (const auto& entry : status.value("nodes", nlohmann::json::array())) {
-      if (entry.value("name", "") == node && entry.value("state", "") == "Waiting") return entry.value("message", "");
+    for (const auto& entry : list_at(status, "nodes")) {
+      if (text_at(entry, "name") == node && text_at(entry, "state") == "Waiting") return text_at(entry, "message");
     }
   }
   return {};

@@ -8,6 +8,7 @@
 
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/kai/config_view.h"
+#include "reconcilers/model/json_access.h"
 
 namespace gso {
 namespace {
@@ -23,12 +24,12 @@ std::string dump(const Json& json) {
 // "64Gi", "64Gi + 2Gi": what its containers ask for, as it is written.
 std::string requests_of(const AskedPod& asked, const std::string& resource) {
   std::vector<std::string> out;
-  const Json spec = asked.object.value("spec", Json::object());
-  for (const Json& container : spec.value("containers", Json::array())) {
+  const Json spec = object_at<Json>(asked.object, "spec");
+  for (const Json& container : list_at(spec, "containers")) {
     if (!container.is_object()) continue;
-    const Json resources = container.value("resources", Json::object());
+    const Json resources = object_at(container, "resources");
     for (const char* kind : {"requests", "limits"}) {
-      const Json amounts = resources.is_object() ? resources.value(kind, Json::object()) : Json::object();
+      const Json amounts = object_at(resources, kind);
       const auto amount = amounts.is_object() ? amounts.find(resource) : amounts.end();
       if (amount == amounts.end()) continue;
       out.push_back(amount->is_string() ? amount->get<std::string>() : dump(*amount));
@@ -62,9 +63,8 @@ std::string scheduler_says(const AskedPod& asked) {
   const auto conditions = status->find("conditions");
   if (conditions == status->end() || !conditions->is_array()) return {};
   for (const auto& condition : *conditions) {
-    if (condition.is_object() && condition.value("type", "") == "PodScheduled" &&
-        condition.value("status", "") == "False") {
-      return condition.value("message", "");
+    if (text_at(condition, "type") == "PodScheduled" && text_at(condition, "status") == "False") {
+      return text_at(condition, "message");
     }
   }
   return {};
@@ -81,9 +81,9 @@ std::string tolerate(const AskedPod& asked, const Taint& taint) {
   // The list is replaced as a whole: what it holds now is kept, but for what the API server adds to every pod.
   Json list = Json::array();
   const bool owned = !asked.owner().empty();
-  const Json spec = asked.object.value("spec", Json::object());
-  for (const Json& present : spec.value("tolerations", Json::array())) {
-    const bool added = owned && present.is_object() && present.value("key", "").starts_with("node.kubernetes.io/");
+  const Json spec = object_at<Json>(asked.object, "spec");
+  for (const Json& present : list_at(spec, "tolerations")) {
+    const bool added = owned && text_at(present, "key").starts_with("node.kubernetes.io/");
     if (!added) list.push_back(present);
   }
   Json toleration{{"key", taint.key.view()}, {"operator", "Exists"}, {"effect", taint.effect.view()}};

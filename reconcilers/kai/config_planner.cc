@@ -9,6 +9,7 @@
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 
@@ -68,12 +69,6 @@ bool renders(std::string_view manager) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name.empty() || name == "operator" ||
          std::ranges::any_of(kRenderers, [&](std::string_view renderer) { return name.starts_with(renderer); });
-}
-
-std::string text_at(const Json& object, const char* key) {
-  if (!object.is_object()) return {};
-  auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
 Json remembered(const Pass& pass) {

@@ -1,6 +1,7 @@
 // Phases and conditions in status texts.
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/status/status.h"
@@ -15,7 +16,7 @@ const Json* find_condition(const Json& status, std::string_view type) {
   auto list = status.find("conditions");
   if (list == status.end() || !list->is_array()) return nullptr;
   for (const Json& condition : *list) {
-    if (condition.is_object() && condition.value("type", "") == type) return &condition;
+    if (text_at(condition, "type") == type) return &condition;
   }
   return nullptr;
 }
@@ -38,7 +39,7 @@ void close_counts(Json& status) {
   if (nodes == status.end() || !nodes->is_array()) return;
   Json failed = Json::array();
   for (Json& node : *nodes) {
-    if (node.is_object() && node.value("state", "") == kStateFailed) failed.push_back(std::move(node));
+    if (text_at(node, "state") == kStateFailed) failed.push_back(std::move(node));
   }
   if (failed.empty()) {
     status.erase("nodes");
@@ -55,7 +56,7 @@ Json condition_list(const std::vector<StatusCondition>& conditions, std::string_
     const std::string status = condition.unknown ? "Unknown" : condition.holds ? "True" : "False";
     std::string since = k8s::format_time(now);
     const Json* known = old.is_object() ? find_condition(old, condition.type) : nullptr;
-    if (known && known->value("status", "") == status) since = known->value("lastTransitionTime", since);
+    if (known && text_at(*known, "status") == status) since = text_at(*known, "lastTransitionTime", since);
     Json entry = {{"type", condition.type},
                   {"status", status},
                   {"reason", condition.reason},
@@ -67,16 +68,21 @@ Json condition_list(const std::vector<StatusCondition>& conditions, std::string_
   return out;
 }
 
+Json condition_in(const Json& status, std::string_view type) {
+  const Json* known = status.is_object() ? find_condition(status, type) : nullptr;
+  return known == nullptr ? Json() : *known;
+}
+
 std::string since_when(const Json& status, std::string_view type) {
   const Json* known = find_condition(status, type);
-  return known == nullptr ? std::string() : known->value("lastTransitionTime", "");
+  return known == nullptr ? std::string() : text_at(*known, "lastTransitionTime");
 }
 
 std::string false_condition(std::string_view status, std::string_view type) {
   const Json old = Json::parse(status, nullptr, false);
   const Json* known = old.is_object() ? find_condition(old, type) : nullptr;
-  if (known == nullptr || known->value("status", "") == "True") return {};
-  return known->value("reason", "") + ": " + known->value("message", "");
+  if (known == nullptr || text_at(*known, "status") == "True") return {};
+  return text_at(*known, "reason") + ": " + text_at(*known, "message");
 }
 
 }  // namespace gso

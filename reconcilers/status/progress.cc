@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/status/status.h"
 
@@ -59,17 +60,17 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
   if (!progress.oldest.node.empty()) {
     WallTime since = progress.oldest.since;
     // A new leader has not seen the beginning; the status remembers it.
-    const Json known = old.value("oldestInFlight", Json::object());
-    if (known.is_object() && known.value("node", "") == progress.oldest.node)
+    const Json known = object_at(old, "oldestInFlight");
+    if (text_at(known, "node") == progress.oldest.node)
       since = std::min(since, time_of(known, "since").value_or(since));
     status["oldestInFlight"] = {{"node", progress.oldest.node}, {"since", k8s::format_time(since)}};
   }
   const SharingRollout* rollout = progress.rollout.empty() ? nullptr : pass.s.world.rollouts.find(progress.rollout);
   if (rollout == nullptr || progress.in_flight == 0) return;
   const auto known = time_of(old, "estimatedCompletion");
-  const Json nodes = old.value("nodes", Json::object());
-  const bool same = old.value("currentRollout", "") == progress.rollout && nodes.is_object() &&
-                    count_of(nodes, "upToDate") == progress.up_to_date;
+  const Json nodes = object_at(old, "nodes");
+  const bool same =
+      text_at(old, "currentRollout") == progress.rollout && count_of(nodes, "upToDate") == progress.up_to_date;
   const Json state = Json::parse(rollout->status_json, nullptr, false);
   const auto estimate = known && same && *known > pass.s.now ? known
                         : state.is_object()                  ? extrapolate(state, pass.s.now)

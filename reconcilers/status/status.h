@@ -39,6 +39,8 @@ void close_counts(nlohmann::json& status);
 // conditions[] with lastTransitionTime kept from `before` (a status text) where the status did not flip.
 [[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before,
                                             std::int64_t generation, WallTime now);
+// The condition of that type in a status; null where there is none.
+[[nodiscard]] nlohmann::json condition_in(const nlohmann::json& status, std::string_view type);
 // The lastTransitionTime of the condition of that type in a status; empty when there is none.
 [[nodiscard]] std::string since_when(const nlohmann::json& status, std::string_view type);
 // The condition of that type in a status text as "reason: message", or empty when there is none or it is True.

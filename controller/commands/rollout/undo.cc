@@ -13,6 +13,7 @@
 #include "controller/commands/rollout/view.h"
 #include "reconcilers/cluster/profile_book.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -76,11 +77,11 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
     co_return kForbiddenByOwner;
   }
   const Json config_map = Json::parse(*found, nullptr, false);
-  if (config_map.value("immutable", false)) {
+  if (flag_at(config_map, "immutable")) {
     co_return call->refuse(fmt::format("ConfigMap {} is immutable", undo.config_map));
   }
   Json body;
-  body["metadata"]["resourceVersion"] = config_map["metadata"].value("resourceVersion", "");
+  body["metadata"]["resourceVersion"] = text_at(object_at(config_map, "metadata"), "resourceVersion");
   body["data"][undo.key] = undo.text;
   const std::string text = body.dump();
   const k8s::WriteOptions options;
@@ -173,7 +174,7 @@ std::string gitops_owner(const std::string& config_map_json) {
   const auto entries = metadata->find("managedFields");
   if (entries == metadata->end() || !entries->is_array()) return {};
   for (const Json& entry : *entries) {
-    const std::string manager = entry.is_object() ? entry.value("manager", "") : "";
+    const std::string manager = text_at(entry, "manager");
     const auto fields = entry.is_object() ? entry.find("fieldsV1") : entry.end();
     if (!entry.is_object() || fields == entry.end() || !fields->is_object() || !fields->contains("f:data")) continue;
     for (const Mark& mark : kManagers) {

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "controller/commands/shared/text_table.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/status.h"
@@ -26,14 +27,8 @@ constexpr std::string_view kPolicyPrefix = "policy/";
 constexpr int kBarWidth = 24;
 // Reason of a policy's Progressing where no change is wanted.
 
-std::string text_at(const Json& object, const char* field) {
-  const auto at = object.find(field);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
 std::int64_t count_at(const Json& object, const char* field) {
-  const auto at = object.find(field);
-  return at != object.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+  return number_at(object, field);
 }
 
 void read_ready(const Json& status, RolloutFacts& out) {

@@ -1,5 +1,6 @@
 // By name, and by what secrets look like.
 #include "controller/commands/shared/redaction.h"
+#include "reconcilers/model/json_access.h"
 
 #include <algorithm>
 #include <array>
@@ -127,7 +128,7 @@ void redact(Json& object) {
       const auto annotations = meta->find("annotations");
       if (annotations != meta->end() && annotations->is_object()) annotations->erase(std::string(kLastApplied));
     }
-    if (object.value("kind", "") == "Secret") {
+    if (text_at(object, "kind") == "Secret") {
       object["data"] = kRedacted;
       object["stringData"] = kRedacted;
     }
