@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/registry.h"
@@ -142,6 +143,7 @@ Manager::~Manager() {
 
 void Manager::wire_stores() {
   follow_killed_daemons(world_);
+  follow_config_map_times(world_, [this] { return clock_->now(); });
   index_.attach(world_);  // Before anything is in the stores, and before the listeners that start a pass.
   const auto listen = [this](auto& store, bool scopes) {
     store.add_listener([this, scopes](const auto&, const auto&, const auto&) {

@@ -104,6 +104,8 @@ inline constexpr std::string_view kDraDoubleOffer = "DRADoubleOffer";
 inline constexpr std::string_view kObserve = "Observe";
 inline constexpr std::string_view kWouldRoll = "WouldRoll";
 inline constexpr std::string_view kRecordUnreadable = "RecordUnreadable";
+// A ConfigMap without managedFields: when its data changed is not known.
+inline constexpr std::string_view kChangeTimeUnknown = "ChangeTimeUnknown";
 inline constexpr std::string_view kPreexistingDrift = "PreexistingDrift";
 inline constexpr std::string_view kUnproven = "Unproven";
 inline constexpr std::string_view kDrift = "Drift";

@@ -103,6 +103,8 @@ struct ConfigMap {
   // When data last changed, from managedFields (the newest entry that owns f:data), else the creation time. Second
   // precision. Our own writes do not count: the keys we keep there are named by their content and never edited.
   WallTime data_changed{};
+  // False where the object has no managedFields for its data: `data_changed` then proves nothing.
+  bool data_time_known = true;
   // Managers of f:data, newest last: tells GitOps and Helm ownership.
   std::vector<Interned> data_managers;
   std::set<std::string> our_keys;                                  // Keys of data that our field manager owns.

@@ -102,6 +102,10 @@ void keep_data_managers(std::vector<DataManager> managers, ConfigMap& out) {
   std::stable_sort(managers.begin(), managers.end(),
                    [](const DataManager& a, const DataManager& b) { return a.time < b.time; });
   out.data_changed = out.meta.creation_timestamp;
+  // A manifest without a creation time was written by hand: its data has always been like that.
+  const bool by_hand = out.meta.creation_timestamp == WallTime{};
+  out.data_time_known =
+      by_hand || std::ranges::any_of(managers, [](const auto& entry) { return entry.time.has_value(); });
   for (const DataManager& entry : managers) {
     out.data_managers.push_back(entry.manager);
     if (entry.manager == kFieldManager) {
@@ -130,7 +134,8 @@ k8s::Result<Node> project_node(std::string_view text) {
 
 bool operator==(const ConfigMap& a, const ConfigMap& b) {
   if (a.meta != b.meta || a.immutable != b.immutable || a.data_changed != b.data_changed ||
-      a.data_managers != b.data_managers || a.our_keys != b.our_keys || a.data.size() != b.data.size()) {
+      a.data_time_known != b.data_time_known || a.data_managers != b.data_managers || a.our_keys != b.our_keys ||
+      a.data.size() != b.data.size()) {
     return false;
   }
   return std::equal(a.data.begin(), a.data.end(), b.data.begin(), [](const auto& x, const auto& y) {

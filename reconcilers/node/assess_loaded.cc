@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
 
@@ -33,7 +34,8 @@ bool is_old_template(const Operand& operand, const Pod& pod) {
 }
 
 bool Assessor::has_read(const Pod& pod) const {
-  return loaded_after(pod, config_map_->data_changed, context_.settings.projection);
+  const auto known_since = data_known_since(context_.world, *config_map_);
+  return known_since && loaded_after(pod, *known_since, context_.settings.projection);
 }
 
 bool Assessor::pods_are_fresh() const {

@@ -189,7 +189,7 @@ bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key)
   if (config_map == nullptr || text == config_map->data.end() || !text->second) return false;
   const bool shown = pass.held_for(text_timer(set, key, *text->second), pass.s.settings.projection);
   // Our own writes do not count as a change of the data.
-  const bool known = shown || (!config_map->our_keys.contains(key) &&
+  const bool known = shown || (!config_map->our_keys.contains(key) && config_map->data_time_known &&
                                pass.s.now - config_map->data_changed >= pass.s.settings.projection);
   // A change waits for it: the fleet has not come to rest.
   if (!known) pass.plan.timers.push_back({Timer::projecting, set.id(), key});

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
@@ -149,10 +150,28 @@ void plan_daemonset_findings(Pass& pass) {
 
 }  // namespace
 
+namespace {
+
+void find_unknown_times(Pass& pass) {
+  std::set<ObjectKey> config_maps;
+  for (const OperandSet& set : pass.index.discovery.sets) config_maps.insert(set.config_map_key());
+  for (const ObjectKey& key : config_maps) {
+    const ConfigMap* config_map = pass.s.world.configmaps.find(key);
+    if (config_map == nullptr || config_map->data.empty() || data_known_since(pass.s.world, *config_map)) continue;
+    pass.finding(
+        Severity::error, config_map_ref(key), kChangeTimeUnknown,
+        "it has no managedFields for its data, so the time of its last change is unknown, and no pod counts as "
+        "having loaded it. Print the manifests with `kubectl get … -o yaml --show-managed-fields`");
+  }
+}
+
+}  // namespace
+
 void plan_findings(Pass& pass) {
   constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
   const Index& index = pass.index;
   tell_unreadable_record(pass);
+  find_unknown_times(pass);
   std::size_t shown = 0;
   for (const std::string& name : index.nodes_in(Bucket::drifting)) {
     if (++shown > kMost) break;
