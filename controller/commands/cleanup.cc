@@ -20,6 +20,7 @@
 #include "controller/runtime/task_group.h"
 #include "controller/writes/schedule.h"
 #include "reconcilers/cluster/consumers.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
@@ -241,11 +242,22 @@ asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
   co_return false;
 }
 
+// The record with its shards: an uninstall on purpose holds nothing.
+asio::awaitable<bool> remove_record(CleanupRun* run) {
+  const k8s::Gvr config_maps{"", "v1", "configmaps"};
+  const std::vector<k8s::ObjectKey> keys = state_keys(state_key(run->settings));
+  bool all = true;
+  for (const k8s::ObjectKey& key : keys) {
+    const bool removed = co_await remove(run, config_maps, key.name);
+    all = all && removed;
+  }
+  co_return all;
+}
+
 // The record and the Lease, as a dry run names them.
 asio::awaitable<bool> look_for_the_rest(CleanupRun* run) {
-  const k8s::Gvr config_maps{"", "v1", "configmaps"};
   const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
-  const bool record = co_await remove(run, config_maps, run->settings.state_config_map);
+  const bool record = co_await remove_record(run);
   const bool lease = co_await remove(run, leases, run->options.lease_name);
   const bool both = record && lease;
   co_return both;
@@ -276,8 +288,7 @@ asio::awaitable<int> clean_with_lease(CleanupRun* run) {
   if (!held) co_return kFailed;
   int code = co_await clean(run);
   if (code != 0) co_return code;
-  const k8s::Gvr config_maps{"", "v1", "configmaps"};
-  const bool record = co_await remove(run, config_maps, run->settings.state_config_map);
+  const bool record = co_await remove_record(run);
   co_return record ? 0 : kFailed;
 }
 

@@ -252,6 +252,7 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
     if (!listed) {
       add_once(*incomplete, listed.error().message);
       world->unsynced_namespaces.insert(scope.ns);
+      if (listed.error().reason == k8s::Reason::forbidden) world->refused_namespaces.insert(scope.ns);
     }
   }
   co_return k8s::Result<void>{};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -61,7 +62,11 @@ std::shared_ptr<ScopedWatch> DynamicWatches::start(const WatchScope& scope) {
   if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
   ScopedWatch::Reports reports{
       .complete = [this] { update(); },
-      .failed = [this, scope](const k8s::Error& error) { reports_.failed(scope, error); },
+      .failed =
+          [this, scope](const k8s::Error& error) {
+            if (error.reason == k8s::Reason::forbidden) update();
+            reports_.failed(scope, error);
+          },
   };
   ScopedWatch::start(watch, client_, resource_of(scope.kind), std::move(options), tasks_, executor_,
                      std::move(reports));
@@ -80,11 +85,17 @@ void DynamicWatches::want(const std::vector<WatchScope>& scopes) {
 
 void DynamicWatches::update() {
   std::set<std::string> unsynced;
+  std::set<std::string> loading;
   for (const auto& [scope, watch] : watches_.all()) {
-    if (!watch->synced()) unsynced.insert(scope.ns);
+    if (watch->synced()) continue;
+    unsynced.insert(scope.ns);
+    if (!watch->refusal()) loading.insert(scope.ns);
   }
-  const bool changed = world_->unsynced_namespaces != unsynced;
+  std::set<std::string> refused;
+  std::ranges::set_difference(unsynced, loading, std::inserter(refused, refused.end()));
+  const bool changed = world_->unsynced_namespaces != unsynced || world_->refused_namespaces != refused;
   world_->unsynced_namespaces = std::move(unsynced);
+  world_->refused_namespaces = std::move(refused);
   if (watches_.synced()) watches_.release_retired();
   if (changed) reports_.changed();
 }

@@ -4,7 +4,8 @@
 // Guarantees
 //  - Those of scoped_watch.h; the objects of a scope that is no longer wanted stay until every scope that is wanted now
 //    has synced.
-//  - World::unsynced_namespaces names every namespace with a wanted scope that has not synced (refused ones too).
+//  - World::unsynced_namespaces names every namespace with a wanted scope that has not synced; those where all such
+//    scopes are refused (403) are in World::refused_namespaces, too.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -22,7 +23,7 @@ namespace gso {
 class DynamicWatches {
  public:
   struct Reports {
-    std::function<void()> changed;  // World::unsynced_namespaces changed.
+    std::function<void()> changed;  // One of these two changed.
     std::function<void(const WatchScope&, const k8s::Error&)> failed;
   };
   // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
@@ -74,12 +75,16 @@ boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
   co_return std::move(run->result);
 }
 
+bool Executor::is_state(const ObjectKey& config_map) const {
+  return config_map == options_.state_config_map || is_shard(options_.state_config_map, config_map);
+}
+
 // Takes writes of the state ConfigMap out of the plan, and into the view: planners then read it as if it were there.
 // Its versions are lower than any that a server gives, so that a real one always wins.
 void Executor::keep_state_in_memory(Plan& plan) {
   std::erase_if(plan.actions, [&](const PlannedAction& planned) {
     const auto* write = std::get_if<WriteConfigMap>(&planned.action);
-    if (write == nullptr || write->config_map != options_.state_config_map) return false;
+    if (write == nullptr || !is_state(write->config_map)) return false;
     const ConfigMap* now = parts_.world->configmaps.find(write->config_map);
     ConfigMap next = now == nullptr ? ConfigMap() : *now;
     next.meta.ns = k8s::Interned(write->config_map.ns);

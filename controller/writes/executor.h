@@ -46,7 +46,7 @@ struct ExecutorOptions {
   Duration status_interval = std::chrono::seconds(1);  // Between two statuses of one object in one phase.
   Duration terminal_retry = std::chrono::minutes(2);   // After forbidden or invalid.
   Duration eviction_retry = std::chrono::seconds(10);  // After a PodDisruptionBudget refused.
-  ObjectKey state_config_map;                          // Ours as a whole: applied with force, all its keys.
+  ObjectKey state_config_map;                          // Ours as a whole, as the record's shards beside it.
   bool state_in_memory = false;  // The state ConfigMap is kept in the view only, and gone with the process.
 };
 
@@ -153,6 +153,7 @@ class Executor {
   void defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait);
   void note_dry_run(const Plan& plan);
   void keep_state_in_memory(Plan& plan);
+  [[nodiscard]] bool is_state(const ObjectKey& config_map) const;  // The state ConfigMap, or a shard of the record.
   [[nodiscard]] std::string apply_body(const WriteConfigMap& write) const;
   [[nodiscard]] std::string status_body(const PatchStatus& patch) const;
   void count(const PlannedAction& planned, const std::string& result);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "controller/writes/executor.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
@@ -163,16 +164,19 @@ std::string Executor::apply_body(const WriteConfigMap& write) const {
   // the state ConfigMap, and in the plugin's ConfigMap those that our field manager owns ("gso-…").
   Json data = Json::object();
   if (const ConfigMap* now = parts_.world->configmaps.find(write.config_map)) {
-    const bool state = write.config_map == options_.state_config_map;
+    const bool state = is_state(write.config_map);
     for (const auto& [key, text] : now->data) {
       if ((state || now->our_keys.contains(key)) && !write.remove.contains(key)) data[key] = *text;
     }
   }
   for (const auto& [key, text] : write.set) data[key] = text;
-  const Json body{{"apiVersion", "v1"},
-                  {"kind", "ConfigMap"},
-                  {"metadata", {{"name", write.config_map.name}, {"namespace", write.config_map.ns}}},
-                  {"data", std::move(data)}};
+  Json body{{"apiVersion", "v1"},
+            {"kind", "ConfigMap"},
+            {"metadata", {{"name", write.config_map.name}, {"namespace", write.config_map.ns}}},
+            {"data", std::move(data)}};
+  if (is_shard(options_.state_config_map, write.config_map)) {  // The watch finds it by that.
+    body["metadata"]["labels"][std::string(kRecordLabel)] = kRecordShardValue;
+  }
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -435,6 +435,10 @@ std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings&
   using Kind = WatchScope::Kind;
   std::set<WatchScope> out;
   out.insert({Kind::configmaps, settings.operator_namespace, {}, settings.state_config_map});
+  out.insert({Kind::configmaps,
+              settings.operator_namespace,
+              {{std::string(kRecordLabel), std::string(kRecordShardValue)}},
+              {}});
   for (const OperandSet& set : discover(world).sets) {
     for (const Operand& operand : set.operands) {
       out.insert({Kind::pods, set.ns, operand.match_labels, {}});

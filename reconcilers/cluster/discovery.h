@@ -146,12 +146,12 @@ enum class Selects { no, tainted, yes, paused };
 struct WatchScope {
   enum class Kind { pods, configmaps, controllerrevisions } kind = Kind::pods;
   std::string ns;
-  std::map<std::string, std::string> labels;  // matchLabels; pods and controllerrevisions.
-  std::string name;                           // metadata.name; configmaps.
+  std::map<std::string, std::string> labels;  // matchLabels; pods, controllerrevisions and the record's shards.
+  std::string name;                           // metadata.name; the other configmaps.
   friend auto operator<=>(const WatchScope&, const WatchScope&) = default;
 };
 // Sorted, without duplicates: pods and ControllerRevisions of the discovered DaemonSets, the ConfigMaps they mount and
-// the one that a ClusterPolicy announces, and our own state ConfigMap.
+// the one that a ClusterPolicy announces, and our own state ConfigMap with the record's shards.
 [[nodiscard]] std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings);
 
 }  // namespace gso

@@ -174,6 +174,10 @@ class Loader {
                                 kind == "CustomResourceDefinition" || kind == "GPUCluster" || kind == "DeviceClass" ||
                                 kind == "ResourceSlice";
     fill_meta(kind, !cluster_scoped, object);
+    // Also without any object of it, the kind is served.
+    const bool our_crd =
+        kind == "CustomResourceDefinition" && string_at(object["metadata"], "name") == "sharingpolicies.gpusharing.dev";
+    world.policies_served = world.policies_served || our_crd;
     const std::string text = text_of(object);
     if (kind == "Node") return put(where, project_node(text), world.nodes);
     if (kind == "ConfigMap") return put(where, project_configmap(text), world.configmaps);

@@ -105,8 +105,17 @@ bool policy_selects(const SharingPolicy& policy, const Node& node) {
 }
 
 const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node) {
-  const auto it =
-      std::ranges::find_if(policies, [&](const SharingPolicy* policy) { return policy_selects(*policy, node); });
+  const auto is_lifted = [&](const SharingPolicy& gone) {
+    return std::ranges::any_of(policies, [&](const SharingPolicy* other) {
+      const std::string uid = other->meta.uid.str();
+      const bool later =
+          !other->gone && !uid.empty() && std::ranges::find(gone.gone->beside, uid) == gone.gone->beside.end();
+      return later && other->priority >= gone.priority && policy_selects(*other, node);
+    });
+  };
+  const auto it = std::ranges::find_if(policies, [&](const SharingPolicy* policy) {
+    return policy_selects(*policy, node) && !(policy->gone && is_lifted(*policy));
+  });
   return it == policies.end() ? nullptr : *it;
 }
 

@@ -14,7 +14,8 @@ namespace gso {
 // suffix -SHARED, which sharing adds, on the node and in the selector: a node does not leave its policy because it got
 // what the policy wants. A selector with a problem takes none.
 [[nodiscard]] bool policy_selects(const SharingPolicy& policy, const Node& node);
-// The first that selects the node; null where none does.
+// The first that selects the node; null where none does. One that is gone (SharingPolicy::gone) is passed over where a
+// policy that was created after it went selects the node with at least its priority.
 [[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies,
                                                     const Node& node);
 

@@ -1,109 +1,81 @@
-// FleetRecord <-> JSON.
+// What is asked of a record, and how it changes.
 #include "reconcilers/cluster/record.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
-#include <nlohmann/json.hpp>
 
 namespace gso {
 
-using Json = nlohmann::json;
-
-namespace {
-constexpr int kVersion = 1;
-
-k8s::Result<FleetRecord> bad(std::string_view what) {
-  return k8s::fail(k8s::Reason::decode, fmt::format("baseline.json: {}", what));
+MachineId machine_id(std::string_view node_uid) {
+  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a: stable over releases and machines.
+  for (const char c : node_uid) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 1099511628211ULL;
+  }
+  return MachineId{hash};
 }
 
-bool read_names(const Json& root, const char* field, std::set<std::string>& out) {
-  auto it = root.find(field);
-  if (it == root.end()) return true;
-  if (!it->is_array()) return false;
-  for (const Json& name : *it) {
-    if (!name.is_string()) return false;
-    out.insert(name.get<std::string>());
+std::size_t MachineRecords::shard_of(MachineId machine) {
+  // The high bits: the low ones of FNV depend on few bits of the last characters.
+  return static_cast<std::size_t>(static_cast<std::uint64_t>(machine) >> 60U) % kShards;
+}
+
+const MachineRecords::Shard& MachineRecords::shard(std::size_t index) const {
+  static const Shard kEmpty;
+  return shards_[index] ? *shards_[index] : kEmpty;
+}
+
+const MachineRecord* MachineRecords::find(MachineId machine) const {
+  const Shard& here = shard(shard_of(machine));
+  const auto it = here.find(machine);
+  return it == here.end() ? nullptr : &it->second;
+}
+
+void MachineRecords::set(MachineId machine, const MachineRecord& entry) {
+  const MachineRecord* present = find(machine);
+  if (present == nullptr ? entry.empty() : *present == entry) return;
+  std::shared_ptr<const Shard>& slot = shards_[shard_of(machine)];
+  // Its own copy once, then changed in place: only this object holds it.
+  if (!slot || slot.use_count() > 1) slot = slot ? std::make_shared<Shard>(*slot) : std::make_shared<Shard>();
+  auto& mine = const_cast<Shard&>(*slot);  // NOLINT(cppcoreguidelines-pro-type-const-cast): made non-const above.
+  if (entry.empty()) {
+    mine.erase(machine);
+  } else {
+    mine.insert_or_assign(machine, entry);
+  }
+}
+
+std::size_t MachineRecords::size() const {
+  std::size_t out = 0;
+  for (const auto& part : shards_) out += part ? part->size() : 0;
+  return out;
+}
+
+void MachineRecords::for_each(const std::function<void(MachineId, const MachineRecord&)>& visit) const {
+  for (const auto& part : shards_) {
+    if (!part) continue;
+    for (const auto& [machine, entry] : *part) visit(machine, entry);
+  }
+}
+
+bool operator==(const MachineRecords& a, const MachineRecords& b) {
+  for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
+    if (a.shards_[i] != b.shards_[i] && a.shard(i) != b.shard(i)) return false;
   }
   return true;
 }
 
-// profiles: {"<ns>/<configmap>": {"<key>": {"<revision>": ["node", …]}}}
-bool read_profiles(const Json& profiles, FleetRecord& out) {
-  if (!profiles.is_object()) return false;
-  for (const auto& [set, keys] : profiles.items()) {
-    if (!keys.is_object()) return false;
-    for (const auto& [key, revisions] : keys.items()) {
-      if (!revisions.is_object()) return false;
-      for (const auto& [revision, nodes] : revisions.items()) {
-        if (!nodes.is_array()) return false;
-        const FleetRecord::Entry entry{k8s::Interned(set), k8s::Interned(key), k8s::Interned(revision)};
-        for (const Json& node : nodes) {
-          if (!node.is_string()) return false;
-          out.nodes[node.get<std::string>()] = entry;
-        }
-      }
-    }
-  }
-  return true;
-}
-
-bool read_outcome(const Json& entry, std::string_view list, FleetRecord& out) {
-  FleetRecord::Failure read;
-  std::string* const texts[] = {&read.policy, &read.set, &read.key, &read.revision, &read.retry};
-  constexpr const char* kFields[] = {"policy", "set", "key", "revision", "retry"};
-  for (std::size_t i = 0; i < std::size(texts); ++i) {
-    auto it = entry.find(kFields[i]);
-    if (it == entry.end() && texts[i] == &read.retry) continue;
-    if (it == entry.end() || !it->is_string()) return false;
-    *texts[i] = it->get<std::string>();
-  }
-  if (list == "good") {
-    auto before = entry.find("before");
-    out.good[{read.policy, read.set}] = {
-        read.key, read.revision, before != entry.end() && before->is_string() ? before->get<std::string>() : ""};
-    return true;
-  }
-  if (!read_names(entry, "nodes", read.nodes)) return false;
-  if (auto it = entry.find("rolledBack"); it != entry.end() && it->is_boolean()) read.rolled_back = it->get<bool>();
-  out.failures.push_back(std::move(read));
-  return true;
-}
-}  // namespace
-
-std::string print_record(const FleetRecord& record) {
-  Json profiles = Json::object();
-  std::map<std::string_view, const FleetRecord::Entry*> sorted;
-  for (const auto& [node, entry] : record.nodes) sorted.emplace(node, &entry);
-  for (const auto& [node, entry] : sorted)
-    profiles[std::string(entry->set.view())][std::string(entry->key.view())][std::string(entry->revision.view())]
-        .push_back(node);
-  Json root = {{"version", kVersion},
-               {"recordedAt", k8s::format_time(record.recorded_at)},
-               {"profiles", std::move(profiles)},
-               {"preexistingDrift", record.preexisting_drift},
-               {"unproven", record.unproven},
-               {"verified", Json::object()}};
-  if (!record.gpus.empty()) root["gpus"] = record.gpus;
-  for (const auto& [key, revision] : record.verified) root["verified"][key] = revision;
-  if (!record.previous.empty()) root["previous"] = record.previous;
-  if (!record.texts.empty()) root["texts"] = record.texts;
-  for (const FleetRecord::Failure& failure : record.failures) {
-    root["failures"].push_back({{"policy", failure.policy},
-                                {"set", failure.set},
-                                {"key", failure.key},
-                                {"revision", failure.revision},
-                                {"retry", failure.retry},
-                                {"nodes", failure.nodes},
-                                {"rolledBack", failure.rolled_back}});
-  }
-  for (const auto& [where, good] : record.good) {
-    root["good"].push_back(
-        {{"policy", where.first}, {"set", where.second}, {"key", good.key}, {"revision", good.revision}});
-    if (!good.before.empty()) root["good"].back()["before"] = good.before;
-  }
-  return root.dump(-1, ' ', false, Json::error_handler_t::replace);
+SharingPolicy policy_to_record(const SharingPolicy& policy) {
+  SharingPolicy out = policy;
+  out.status_json.clear();
+  out.finalizers.clear();
+  out.gone.reset();
+  k8s::ObjectMeta meta;
+  meta.name = policy.meta.name;
+  meta.uid = policy.meta.uid;
+  meta.creation_timestamp = std::chrono::floor<std::chrono::seconds>(policy.meta.creation_timestamp);
+  meta.annotations = policy.meta.annotations;
+  out.meta = std::move(meta);
+  return out;
 }
 
 const FleetRecord::Failure* FleetRecord::failure(std::string_view policy, std::string_view set, std::string_view key,
@@ -114,11 +86,22 @@ const FleetRecord::Failure* FleetRecord::failure(std::string_view policy, std::s
   return it == failures.end() ? nullptr : &*it;
 }
 
-void FleetRecord::forget(const std::string& node) {
-  if (nodes.erase(node) == 0) return;
-  gpus.erase(node);
-  preexisting_drift.erase(node);
-  unproven.erase(node);
+const RecordedSwitches* FleetRecord::rollout(std::string_view policy, std::string_view set, std::string_view key,
+                                             std::string_view revision) const {
+  const auto it = std::ranges::find_if(rollouts, [&](const RecordedSwitches& r) {
+    return r.policy == policy && r.set == set && r.key == key && r.revision == revision;
+  });
+  return it == rollouts.end() ? nullptr : &*it;
+}
+
+std::optional<RecordedSwitches> FleetRecord::switches(std::string_view policy, std::string_view set,
+                                                      std::string_view key, std::string_view revision,
+                                                      std::string_view retry) const {
+  const RecordedSwitches* entry = rollout(policy, set, key, revision);
+  if (entry == nullptr || entry->left) return std::nullopt;
+  RecordedSwitches out = *entry;
+  if (out.retry != retry) out.aborted = out.undone = false;
+  return out.any() ? std::optional(std::move(out)) : std::nullopt;
 }
 
 void FleetRecord::note_verified(const std::string& id, const std::string& to, std::string_view text) {
@@ -135,57 +118,6 @@ void FleetRecord::note_verified(const std::string& id, const std::string& to, st
   std::size_t size = text.size();
   for (const auto& [revision, kept] : texts) size += kept.size();
   if (!text.empty() && text.size() <= kMaxText && size <= kMaxTexts) texts.try_emplace(to, text);
-}
-
-k8s::Result<FleetRecord> parse_record(std::string_view text) {
-  const Json root = Json::parse(text, nullptr, false);
-  if (!root.is_object()) return bad("must be a JSON object");
-  const auto version = root.find("version");
-  if (version == root.end() || !version->is_number_integer()) return bad("version must be a number");
-  if (version->get<int>() != kVersion) {
-    return bad(fmt::format("version {} was written by another release; this one reads version {}", version->get<int>(),
-                           kVersion));
-  }
-  FleetRecord out;
-  if (auto at = root.find("recordedAt"); at != root.end() && at->is_string()) {
-    const auto time = k8s::parse_rfc3339(at->get_ref<const std::string&>());
-    if (!time) return bad("recordedAt must be a time as in 2026-01-02T03:04:05Z");
-    out.recorded_at = *time;
-  }
-  if (auto profiles = root.find("profiles"); profiles != root.end() && !read_profiles(*profiles, out)) {
-    return bad("profiles must map configmap, key and revision to lists of node names");
-  }
-  if (!read_names(root, "preexistingDrift", out.preexisting_drift))
-    return bad("preexistingDrift must be a list of names");
-  if (!read_names(root, "unproven", out.unproven)) return bad("unproven must be a list of names");
-  if (auto gpus = root.find("gpus"); gpus != root.end()) {
-    if (!gpus->is_object()) return bad("gpus must be an object");
-    for (const auto& [node, count] : gpus->items()) {
-      if (!count.is_number_integer()) return bad("gpus must map nodes to counts");
-      out.gpus[node] = count.get<std::int64_t>();
-    }
-  }
-  const std::pair<const char*, std::map<std::string, std::string>*> maps[] = {
-      {"verified", &out.verified}, {"previous", &out.previous}, {"texts", &out.texts}};
-  for (const auto& [name, into] : maps) {
-    auto field = root.find(name);
-    if (field == root.end()) continue;
-    if (!field->is_object()) return bad(fmt::format("{} must be an object", name));
-    for (const auto& [key, value] : field->items()) {
-      if (!value.is_string()) return bad(fmt::format("{} must map texts to texts", name));
-      (*into)[key] = value.get<std::string>();
-    }
-  }
-  for (const char* list : {"failures", "good"}) {
-    auto entries = root.find(list);
-    if (entries == root.end()) continue;
-    if (!entries->is_array()) return bad(fmt::format("{} must be a list", list));
-    for (const Json& entry : *entries) {
-      if (!read_outcome(entry, list, out))
-        return bad(fmt::format("each of {} must have texts policy, set, key and revision", list));
-    }
-  }
-  return out;
 }
 
 }  // namespace gso

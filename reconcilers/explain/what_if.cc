@@ -64,23 +64,27 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
 
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
   index.refresh(world, settings);
-  if (index.impl().record || !index.impl().record_problem.empty()) return false;
-  const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
   bool assumed = false;
-  Pass pass(snapshot, index.impl(), "sharing.rollout");
-  plan_baseline(pass);
-  for (const PlannedAction& planned : pass.plan.actions) {
-    const auto* write = std::get_if<WriteConfigMap>(&planned.action);
-    if (write == nullptr) continue;
-    ConfigMap state;
-    state.meta.ns = k8s::Interned(write->config_map.ns);
-    state.meta.name = write->config_map.name;
-    for (const auto& [key, text] : write->set) state.data[key] = std::make_shared<const std::string>(text);
-    world.configmaps.apply(std::move(state));
-    assumed = true;
+  constexpr int kMostPasses = 4;  // That of a large fleet is written in several steps.
+  for (int i = 0; i < kMostPasses && !index.impl().record && index.impl().record_problem.empty(); ++i) {
+    const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
+    Pass pass(snapshot, index.impl(), "sharing.rollout");
+    plan_baseline(pass, NewMachines::record);
+    for (const PlannedAction& planned : pass.plan.actions) {
+      const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+      if (write == nullptr) continue;
+      const ConfigMap* present = world.configmaps.find(write->config_map);
+      ConfigMap state = present == nullptr ? ConfigMap() : *present;
+      state.meta.ns = k8s::Interned(write->config_map.ns);
+      state.meta.name = write->config_map.name;
+      state.meta.resource_version.clear();
+      for (const auto& [key, text] : write->set) state.data[key] = std::make_shared<const std::string>(text);
+      world.configmaps.apply(std::move(state));
+      assumed = true;
+    }
+    index.note_everything_changed();
+    index.refresh(world, settings);
   }
-  index.note_everything_changed();
-  index.refresh(world, settings);
   return assumed;
 }
 

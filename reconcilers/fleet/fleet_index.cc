@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -83,7 +84,9 @@ const NodeAssessment* FleetIndex::Impl::find(std::string_view node) const {
 
 const SharingPolicy& FleetIndex::Impl::policy(const World& world, std::string_view name) const {
   const SharingPolicy* found = world.policies.find(name);
-  return found ? *found : built_in_policy;
+  if (found != nullptr) return *found;
+  const auto held = held_policies.find(std::string(name));
+  return held != held_policies.end() ? held->second : built_in_policy;
 }
 
 std::vector<const Pod*> FleetIndex::Impl::pods_of(std::string_view node) const {
@@ -132,25 +135,16 @@ void FleetIndex::Impl::index_pod(const Pod* before, const PodPtr& after) {
 }
 
 void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& settings) {
-  const ConfigMap* state = world.configmaps.find({settings.operator_namespace, settings.state_config_map});
-  std::shared_ptr<const std::string> held;
-  if (state) {
-    auto it = state->data.find(std::string(kRecordKey));
-    if (it != state->data.end()) held = it->second;
-  }
-  const std::string_view text = held ? std::string_view(*held) : std::string_view();
-  if (text == (record_text_ ? std::string_view(*record_text_) : std::string_view()) && !everything) return;
-  record_text_ = held;
-  auto parsed = text.empty() ? k8s::Result<FleetRecord>(FleetRecord{}) : parse_record(text);
-  record_problem = parsed ? "" : parsed.error().message;
-  std::optional<FleetRecord> next;
-  if (!text.empty() && parsed) next = std::move(*parsed);
-  // `verified` alone changes no node's assessment.
+  if (!stored.read(world, settings) && !everything) return;
+  record_problem = stored.problem();
+  const std::optional<FleetRecord>& next = stored.record();
+  // What was verified, and switches, change no node's assessment.
   const bool same = record.has_value() == next.has_value() &&
-                    (!next || (record->nodes == next->nodes && record->gpus == next->gpus &&
-                               record->unproven == next->unproven && record->failures == next->failures &&
-                               record->good == next->good && record->preexisting_drift == next->preexisting_drift));
-  record = std::move(next);
+                    (!next || (record->machines == next->machines && record->failures == next->failures &&
+                               record->good == next->good && record->recorded_at == next->recorded_at &&
+                               record->without_baseline == next->without_baseline));
+  record = next;
+  policies_dirty = true;
   if (!same) everything = true;
 }
 
@@ -201,12 +195,14 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
   if (discovery_dirty || everything) rediscover(world);
   if (config_maps_changed) read_record(world, settings);
   if (config_maps_changed || discovery_dirty || everything) sign_sets(world);
-  ordered_policies_ = policies_in_order(world, built_in_policy);
+  held_policies = record ? policies_that_hold(*record, world, stored.forget_until()) : decltype(held_policies)();
+  ordered_policies_ = policies_in_order(world, built_in_policy, held_policies);
   if (policies_dirty || everything) {
     std::vector<SharingPolicy> seen;
     for (const SharingPolicy* policy : ordered_policies_) {
       seen.push_back(*policy);
       seen.back().status_json.clear();
+      seen.back().spec_json.clear();
       seen.back().meta.resource_version.clear();
     }
     if (seen != policies_seen_) everything = true;
@@ -243,7 +239,6 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   auto assessment = node ? assess_node(context, *node, pods, {kai.use_of(name), dra.class_of(name)}) : std::nullopt;
   if (!assessment || !assessment->change) quiet_changes.erase(name);
   if (node == nullptr) return;
-  if (record && assessment && assessment->loaded.proof == Proof::annotation) record->forget(name);
   NodeShare share = share_of(context, *node, assessment ? &*assessment : nullptr, pods, marks_);
   if (!share.empty()) {
     count(name, share, 1);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "reconcilers/cluster/dra_offers.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/tally.h"
 #include "reconcilers/kai/index.h"
@@ -63,8 +64,11 @@ class FleetIndex::Impl {
   // --- What planners read.
   Discovery discovery;
   std::vector<std::string> signatures;  // Of each set: changes when what pods would load changes. For `settled`.
-  std::optional<FleetRecord> record;
-  std::string record_problem;  // Not empty: the record cannot be read; nothing is rolled by it.
+  RecordStore stored;
+  std::optional<FleetRecord> record;  // Of `stored`.
+  std::string record_problem;         // Not empty: the record cannot be read; nothing is rolled by it.
+  // Policies that govern without an object of theirs, by name (cluster/recorded_policies.h).
+  std::map<std::string, SharingPolicy> held_policies;
   ProfileBook book;
   KaiIndex kai;
   DraOffers dra;
@@ -91,7 +95,7 @@ class FleetIndex::Impl {
   [[nodiscard]] const OperandSet& set_of(const NodeAssessment& assessment) const {
     return discovery.sets[assessment.set];
   }
-  // The policy object behind a name; the built-in one when the cluster has none of that name.
+  // The policy behind a name: its object, else its last spec where that holds on, else the built-in one.
   [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;
   [[nodiscard]] std::vector<const Pod*> pods_of(std::string_view node) const;
 
@@ -112,7 +116,6 @@ class FleetIndex::Impl {
   bool marks_ = false;                                 // marks_mps_nodes() at the last refresh.
   ExpectationCache expectations_;
   PreflightCache setups_;
-  std::shared_ptr<const std::string> record_text_;  // The ConfigMap's own.
   using PodPtr = k8s::Store<Pod>::Ptr;
   std::unordered_map<std::string, std::vector<PodPtr>> pods_by_node_;
   std::vector<const SharingPolicy*> ordered_policies_;  // Filled anew by each refresh: stores replace their objects.

@@ -72,7 +72,10 @@ struct SeenNode {
 [[nodiscard]] NodeView view_of(const Pass& pass, const Node& node, const NodeAssessment& assessment);
 
 // The planners of sharing.rollout and node.profile, in the order in which they are called.
-void plan_baseline(Pass& pass);
+// Machines that came a moment ago and do not show their profile yet: judged like nodes that join later, or, where no
+// operator is there to do so, recorded like the others.
+enum class NewMachines { join, record };
+void plan_baseline(Pass& pass, NewMachines machines = NewMachines::join);
 void plan_outcomes(Pass& pass);  // What was verified and what failed, into the record.
 void plan_nodes_in_flight(Pass& pass);
 void plan_nodes_to_record(Pass& pass);
@@ -111,5 +114,9 @@ inline constexpr Duration kReleaseGrace = std::chrono::minutes(2);
 [[nodiscard]] ObjectRef rollout_ref(const std::string& name);
 // These keys of the state ConfigMap; its others stay.
 [[nodiscard]] WriteConfigMap write_state(const Snapshot& snapshot, std::map<std::string, std::string> keys);
+// Plans the writes after which the ConfigMaps of the record say `next`.
+void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message);
+// The text behind "namespace/configmap/key", where it still has that revision; empty otherwise.
+[[nodiscard]] std::string text_of_key(Pass& pass, std::string_view id, std::string_view revision);
 
 }  // namespace gso

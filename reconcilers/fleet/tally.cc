@@ -100,6 +100,8 @@ class Counter {
     put(Bucket::following, a_.situation == Situation::following);
     put(Bucket::drifting, out_.tally.unwell > 0);
     put(Bucket::missing_devices, a_.situation == Situation::current && is_sick(a_) && a_.ready && !a_.held);
+    put(Bucket::drifted_at_install, a_.drifted_at_install);
+    put(Bucket::uncounted, a_.uncounted);
     put(Bucket::unavailable, a_.unavailable && !a_.change);
     put(Bucket::would_break, !a_.would_break.empty());
     if (a_.situation == Situation::change) {

@@ -50,23 +50,25 @@ struct UnitKey {
 
 // Sets of nodes that planners walk, each sorted by name.
 enum class Bucket : std::uint8_t {
-  unavailable,      // Out of service, and no change of ours is the reason.
-  changing,         // A change of ours is in progress.
-  failed,           // The last change did not verify.
-  self_loaded,      // Loaded a profile by themselves: to be verified and recorded.
-  following,        // Their DaemonSet controller replaces the pods.
-  block_to_write,   // Blocked, and the node does not say so yet.
-  stale_marks,      // Carry a Blocked state, a cordon or a guard of ours that has no reason any more.
-  unrecorded,       // No baseline yet.
-  drifting,         // Verified before, and do not show their profile now.
-  would_break,      // Would lose their GPUs by what is announced.
-  missing_devices,  // Serve fewer devices than they should.
-  label_work,       // Sharing labels that are ours to write differ.
-  unwritable,       // A label that is ours to write has no valid value.
-  releases,         // Left a policy with Retain.
-  deferred,         // Pending, and at the back of the queue (Deferral).
-  contested,        // Another device plugin runs there, too.
-  pod_faults,       // Have a pod that may need to be made anew (ailments.h).
+  unavailable,         // Out of service, and no change of ours is the reason.
+  changing,            // A change of ours is in progress.
+  failed,              // The last change did not verify.
+  self_loaded,         // Loaded a profile by themselves: to be verified and recorded.
+  following,           // Their DaemonSet controller replaces the pods.
+  block_to_write,      // Blocked, and the node does not say so yet.
+  stale_marks,         // Carry a Blocked state, a cordon or a guard of ours that has no reason any more.
+  unrecorded,          // No baseline yet.
+  drifting,            // Verified before, and do not show their profile now.
+  would_break,         // Would lose their GPUs by what is announced.
+  drifted_at_install,  // Did not show their profile at the baseline.
+  missing_devices,     // Serve fewer devices than they should.
+  uncounted,           // Have more GPUs than the record knows of.
+  label_work,          // Sharing labels that are ours to write differ.
+  unwritable,          // A label that is ours to write has no valid value.
+  releases,            // Left a policy with Retain.
+  deferred,            // Pending, and at the back of the queue (Deferral).
+  contested,           // Another device plugin runs there, too.
+  pod_faults,          // Have a pod that may need to be made anew (ailments.h).
   count_,
 };
 inline constexpr std::size_t kBuckets = static_cast<std::size_t>(Bucket::count_);

@@ -46,6 +46,12 @@ inline constexpr std::string_view kUndoAnnotation = "gpusharing.dev/undo";
 // Inputs by people: "true" on a Node keeps us off it; "true" on a ConfigMap starts no node; the GPUs of a node as JSON.
 inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";  // On a Node as a label, too: is_held().
 inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";
+// On the state ConfigMap, a time as in 2026-01-02T03:04:05Z: the stops of policies that were gone by then are
+// forgotten.
+inline constexpr std::string_view kForgetPoliciesAnnotation = "gpusharing.dev/forget-policies";
+// On the ConfigMaps that hold parts of the record beside the state ConfigMap: "shard".
+inline constexpr std::string_view kRecordLabel = "gpusharing.dev/record";
+inline constexpr std::string_view kRecordShardValue = "shard";
 inline constexpr std::string_view kDevicesAnnotation = "gpusharing.dev/devices";
 inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-not-disrupt";
 inline constexpr std::string_view kMpsHostAnnotation = "gpusharing.dev/mps-host";  // An MPS daemon without a pod.
@@ -79,6 +85,8 @@ inline constexpr std::string_view kRevisionHashLabel = "controller-revision-hash
 // --- Keys of the state ConfigMap.
 inline constexpr std::string_view kRecordKey = "baseline.json";
 inline constexpr std::string_view kStatusKey = "status.json";
+// The key of each of the record's shards.
+inline constexpr std::string_view kShardKey = "nodes.json";
 
 // --- Why a node is Blocked: the closed list. Each has a runbook.
 inline constexpr std::string_view kBudgetExhausted = "BudgetExhausted";
@@ -104,6 +112,9 @@ inline constexpr std::string_view kDraDoubleOffer = "DRADoubleOffer";
 inline constexpr std::string_view kObserve = "Observe";
 inline constexpr std::string_view kWouldRoll = "WouldRoll";
 inline constexpr std::string_view kRecordUnreadable = "RecordUnreadable";
+// A SharingPolicy was deleted and its stop holds on; the CRDs of our kinds are gone and the record's policies govern.
+inline constexpr std::string_view kPolicyGone = "PolicyGone";
+inline constexpr std::string_view kCrdsGone = "CRDsGone";
 // A ConfigMap without managedFields: when its data changed is not known.
 inline constexpr std::string_view kChangeTimeUnknown = "ChangeTimeUnknown";
 inline constexpr std::string_view kPreexistingDrift = "PreexistingDrift";

@@ -28,4 +28,18 @@ std::string IntOrPercent::to_string() const {
   return fmt::format("{}{}", value, percent ? "%" : "");
 }
 
+bool has_stop(const SharingPolicy& policy) {
+  return policy.mode != PolicyMode::enforce || policy.rollout.paused || !policy.rollout.windows.empty();
+}
+
+std::string stops_of(const SharingPolicy& policy) {
+  std::string out;
+  const auto add = [&](std::string_view stop) { out += fmt::format("{}{}", out.empty() ? "" : ", ", stop); };
+  if (policy.mode == PolicyMode::observe) add("mode Observe");
+  if (policy.mode == PolicyMode::approve) add("mode Approve");
+  if (policy.rollout.paused) add("paused");
+  if (!policy.rollout.windows.empty()) add("maintenance windows");
+  return out;
+}
+
 }  // namespace gso

@@ -80,9 +80,23 @@ struct SharingPolicy {
   std::optional<std::int64_t> revision_history_limit;  // Absent: the operator's setting.
   RolloutSpec rollout;
   std::vector<std::string> finalizers;  // All of them, in order: a patch replaces the list.
+  std::string spec_json;  // spec as the server holds it, canonical text: what the record keeps of a policy.
+  // Set where the object is gone, or is being deleted, and its stop holds on (cluster/recorded_policies.h).
+  struct Gone {
+    // Uids of the policies that were there when it went. A policy created later lifts the stop on the nodes that it
+    // selects with at least this priority.
+    std::vector<std::string> beside;
+    friend bool operator==(const Gone&, const Gone&) = default;
+  };
+  std::optional<Gone> gone;
   std::string status_json;  // status as the server holds it, canonical text: written only when it would change.
   friend bool operator==(const SharingPolicy&, const SharingPolicy&) = default;
 };
+
+// A person has restricted what the policy may start: mode Observe or Approve, paused, or maintenance windows.
+[[nodiscard]] bool has_stop(const SharingPolicy& policy);
+// Which of these, for people: "mode Approve, paused"; empty: none.
+[[nodiscard]] std::string stops_of(const SharingPolicy& policy);
 
 struct SharingRollout {
   k8s::ObjectMeta meta;

@@ -331,6 +331,12 @@ k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
     return true;
   });
   if (!read) return std::unexpected(read.error());
+  // Read once more as a whole: the record keeps fields that this release does not know as well.
+  const auto whole = nlohmann::json::parse(text, nullptr, false);
+  const auto spec = whole.is_object() ? whole.find("spec") : whole.end();
+  if (spec != whole.end() && spec->is_object()) {
+    out.spec_json = spec->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
   return out;
 }
 

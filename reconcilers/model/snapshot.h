@@ -44,6 +44,8 @@ struct World {
   // Namespaces where a watch that wanted_scopes() asks for has not synced yet. Nothing is planned about operands
   // there, and nothing at all while the operator's own namespace is among them.
   std::set<std::string> unsynced_namespaces;
+  // Those of them where the server forbids such a watch (403): they stay unsynced until somebody grants it.
+  std::set<std::string> refused_namespaces;
   // ConfigMaps whose data_changed is not known -> since when their data has been seen as it is now
   // (config_map_times.h keeps it).
   std::map<ObjectKey, WallTime> data_seen_since;

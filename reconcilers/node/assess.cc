@@ -73,6 +73,7 @@ const SharingPolicy* Assessor::governing_policy_in_change() const {
 }
 
 NodeAssessment Assessor::run() {
+  if (context_.record != nullptr) recorded_ = context_.record->machines.find(machine_id(node_.meta.uid.str()));
   out_.recorded_gpus = recorded_gpus();
   facts_ = facts_of(node_, out_.recorded_gpus);
   out_.product = Interned(facts_.product);
@@ -98,6 +99,7 @@ NodeAssessment Assessor::run() {
   out_.setup = context_.setups.check(setup().setup);
   read_loaded();
   decide();
+  count_devices();
   find_announced_break();
   finish();
   return std::move(out_);
@@ -116,14 +118,24 @@ void Assessor::finish() {
 }
 
 std::int64_t Assessor::recorded_gpus() const {
-  if (context_.record == nullptr) return 0;
-  auto it = context_.record->gpus.find(node_.meta.name);
-  return it == context_.record->gpus.end() ? 0 : it->second;
+  return recorded_ != nullptr && recorded_->measured ? recorded_->devices : 0;
+}
+
+// A GPU that is lost over a reboot is missing from GFD's count and from the plugin's capacity alike: only the memory of
+// what the machine has had tells.
+void Assessor::count_devices() {
+  const bool told_otherwise = facts_.devices || facts_.mig_enabled || recorded_gpus() > 0 ||
+                              node_.meta.annotations.contains(kGpuCountAnnotation);
+  if (told_otherwise) return;
+  out_.counted_devices = labelled_gpus(node_);
+  const std::int64_t had = recorded_ == nullptr ? 0 : recorded_->devices;
+  out_.uncounted = out_.situation == Situation::current && out_.matches && out_.counted_devices > had;
+  if (out_.counted_devices > 0) out_.missing_devices = std::max<std::int64_t>(0, had - out_.counted_devices);
 }
 
 void Assessor::decide() {
   verify_target();
-  if (context_.record == nullptr) {
+  if (context_.record == nullptr || context_.record->without_baseline.contains(set_.ns)) {
     out_.situation = Situation::first_seen;
     out_.message = wrong_key_;
     return;

@@ -81,7 +81,9 @@ struct NodeAssessment {
   // The node shows something that is ours to clean: a Blocked state or a cordon that has no reason any more.
   bool stale_state = false;
   bool announced_map_missing = false;  // would_break: it is that the announced ConfigMap does not exist.
-  bool drift_at_install = false;       // As recorded in the baseline.
+  bool drift_at_install = false;       // As recorded in the baseline: drifted, or unproven.
+  bool drifted_at_install = false;     // Drifted.
+  bool uncounted = false;              // The machine shows more GPUs (`counted_devices`) than the record knows of.
   [[nodiscard]] bool has_labeller() const { return gfd || gfd_elsewhere; }
 
   std::size_t set = 0;   // Index into the operand sets.
@@ -101,6 +103,8 @@ struct NodeAssessment {
   Verification verified;                     // Against the target.
   std::int64_t recorded_gpus = 0;            // The count in the fleet's record; 0: none.
   std::int64_t measured_gpus = 0;            // Devices, as what is served tells; 0 where that proves nothing.
+  std::int64_t counted_devices = 0;          // GPUs, as GFD's label tells; 0 where that proves nothing.
+  std::int64_t missing_devices = 0;          // So many fewer than the machine has had.
   std::vector<Interned> losers;              // Policies that select the node as well, and lose.
   std::optional<std::string> label;          // nvidia.com/device-plugin.config to be written; empty text removes it.
   std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.
@@ -152,8 +156,10 @@ struct AssessContext {
 // The pod was made from another template than its DaemonSet's newest one (updateStrategy OnDelete, or being rolled):
 // its default key, environment and image are that one's.
 [[nodiscard]] bool is_old_template(const Operand& operand, const Pod& pod);
-// Higher priority first, then older, then by name; the built-in `default` where the cluster has none.
-[[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in);
+// Higher priority first, then older, then by name; the built-in `default` where the cluster has none. `held`: policies
+// that govern without an object (cluster/recorded_policies.h).
+[[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in,
+                                                                  const std::map<std::string, SharingPolicy>& held);
 // Another actor holds the node: driver upgrade or MIG change under way. Empty: nobody.
 [[nodiscard]] std::string_view foreign_holder(const Node& node, const OperandSet& set);
 // Such an actor, or a person by gpusharing.dev/hold, relies on a cordon of ours: it stays (S7).

@@ -89,12 +89,10 @@ void Assessor::read_loaded() {
                    Proof::annotation};
     return;
   }
-  if (context_.record == nullptr) return;
-  auto it = context_.record->nodes.find(node_.meta.name);
-  if (it == context_.record->nodes.end()) return;
-  const FleetRecord::Entry& entry = it->second;
-  out_.drift_at_install = context_.record->preexisting_drift.contains(node_.meta.name) ||
-                          context_.record->unproven.contains(node_.meta.name);
+  if (recorded_ == nullptr || recorded_->revision.empty()) return;
+  const MachineRecord& entry = *recorded_;
+  out_.drifted_at_install = entry.drift;
+  out_.drift_at_install = entry.drift || entry.unproven;
   if (out_.drift_at_install && adopts_drift()) {
     out_.loaded = {Interned(kInvalidRevision), reference(entry.set.view(), entry.key.view()), Proof::baseline};
   } else if (known_revision_format(entry.revision.view())) {

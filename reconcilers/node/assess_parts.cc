@@ -43,7 +43,8 @@ std::string shown_difference(const NodeAssessment& assessment) {
 }
 
 bool is_sick(const NodeAssessment& a) {
-  return a.pods_ready && (a.verified.shortfall || (a.verified.ok && a.verified.unhealthy));
+  const bool fewer = a.verified.unhealthy || a.missing_devices > 0;
+  return a.pods_ready && (a.verified.shortfall || (a.verified.ok && fewer));
 }
 
 bool is_settled(const NodeAssessment& a) {
@@ -51,7 +52,11 @@ bool is_settled(const NodeAssessment& a) {
 }
 
 std::string sickness_of(const NodeAssessment& a) {
-  return a.verified.ok ? "allocatable is below capacity: a device is unhealthy" : a.verified.mismatch;
+  if (!a.verified.ok) return a.verified.mismatch;
+  if (a.verified.unhealthy) return "allocatable is below capacity: a device is unhealthy";
+  return fmt::format("{} of {} GPUs {} missing: the machine has shown {} before, GFD and the plugin count {} now",
+                     a.missing_devices, a.counted_devices + a.missing_devices, a.missing_devices == 1 ? "is" : "are",
+                     a.counted_devices + a.missing_devices, a.counted_devices);
 }
 
 const std::vector<const Pod*>& NodePods::of(Component component) const {
@@ -121,11 +126,13 @@ bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {
   });
 }
 
-std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in) {
+std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in,
+                                                    const std::map<std::string, SharingPolicy>& held) {
   std::vector<const SharingPolicy*> out;
   for (const auto& [key, policy] : world.policies.all()) {
     if (!policy->meta.deletion_timestamp) out.push_back(policy.get());
   }
+  for (const auto& [name, policy] : held) out.push_back(&policy);
   std::ranges::sort(out, [](const SharingPolicy* a, const SharingPolicy* b) {
     if (a->priority != b->priority) return a->priority > b->priority;
     if (a->meta.creation_timestamp != b->meta.creation_timestamp) {
@@ -133,7 +140,8 @@ std::vector<const SharingPolicy*> policies_in_order(const World& world, const Sh
     }
     return a->meta.name < b->meta.name;
   });
-  if (world.policies.find(kDefaultPolicy) == nullptr) out.push_back(&built_in);
+  const bool has_default = world.policies.find(kDefaultPolicy) != nullptr || held.contains(std::string(kDefaultPolicy));
+  if (!has_default) out.push_back(&built_in);
   return out;
 }
 

@@ -1,6 +1,7 @@
 // What a node should run: its policy, label and key, and the profile that they lead to.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "reconcilers/cluster/overrides.h"
@@ -79,8 +80,14 @@ std::string Assessor::roll_back() {
 // The label is of a policy that does not govern the node any more, and no other one wants a label there.
 void Assessor::leave_policy(std::optional<std::string_view> writer) {
   if (!writer) return;
-  const SharingPolicy* former = context_.world.policies.find(std::string(*writer));
-  const std::string before = owned_labels(node_).at(plugin_->node_label).value_or("");
+  if (context_.record == nullptr) return;  // Nothing is known yet, or cannot be read: the label stays ours.
+  const auto governs = std::ranges::find(context_.policies, *writer,
+                                         [](const auto* policy) { return std::string_view(policy->meta.name); });
+  const SharingPolicy* former =
+      governs != context_.policies.end() ? *governs : context_.world.policies.find(std::string(*writer));
+  const auto owned = owned_labels(node_);
+  const auto known = owned.find(plugin_->node_label);
+  const std::string before = known == owned.end() ? std::string() : known->second.value_or("");
   const bool reverts = former != nullptr && (out_.rolled_back || former->deletion_policy == DeletionPolicy::revert);
   if (!reverts || before == label_now()) {
     out_.releases = true;

@@ -23,6 +23,7 @@ class Assessor {
   void find_taint();
   void find_other_plugins();
   [[nodiscard]] std::int64_t recorded_gpus() const;
+  void count_devices();
 
   // --- What the node should run.
   [[nodiscard]] std::string_view label_now() const;
@@ -92,6 +93,7 @@ class Assessor {
   const Operand* gfd_ = nullptr;
   const Operand* mps_ = nullptr;
   const SharingPolicy* policy_ = nullptr;
+  const MachineRecord* recorded_ = nullptr;  // What the record says of this machine.
   const ConfigMap* config_map_ = nullptr;
   EffectiveKey effective_;
   std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_start.

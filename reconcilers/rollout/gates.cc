@@ -6,9 +6,11 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -243,8 +245,16 @@ const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& 
   return last;
 }
 
-bool was_left(const SharingRollout& rollout) {
-  return rollout.status_json.find(fmt::format("\"{}\"", kCurrentCondition)) != std::string::npos;
+bool says_left(const SharingRollout& rollout) {
+  return !text_at(condition_in(nlohmann::json::parse(rollout.status_json, nullptr, false), kCurrentCondition), "status")
+              .empty();
+}
+
+bool was_left(const Index& index, const SharingRollout& rollout) {
+  const RecordedSwitches* entry =
+      index.record ? index.record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision)
+                   : nullptr;
+  return entry != nullptr ? entry->left : says_left(rollout);
 }
 
 namespace {
@@ -253,7 +263,7 @@ namespace {
 std::optional<WallTime> ended_at(const SharingRollout& rollout) {
   const auto status = nlohmann::json::parse(rollout.status_json, nullptr, false);
   if (!status.is_object()) return std::nullopt;
-  if (rollout.phase == "Completed") return k8s::parse_rfc3339(status.value("completedAt", ""));
+  if (rollout.phase == "Completed") return k8s::parse_rfc3339(text_at(status, "completedAt"));
   if (rollout.phase != "Failed") return std::nullopt;
   const std::string since = since_when(status, rollout.aborted ? kAbortedCondition : "Progressing");
   return k8s::parse_rfc3339(since);
@@ -280,7 +290,7 @@ bool ended_before_template(const Index& index, const Unit& unit, const SharingRo
 
 bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout) {
   return (unit.tally.of(Situation::change) > 0) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
-         (was_left(rollout) || ended_before_template(index, unit, rollout));
+         (was_left(index, rollout) || ended_before_template(index, unit, rollout));
 }
 
 TimerKey settled_timer(const Pass& pass, std::size_t set) {
@@ -359,15 +369,13 @@ Gate closed_by_people(const Gated& g) {
     return {"Paused", fmt::format("ConfigMap {} carries {}=true", g.set.id(), kPausedAnnotation)};
   }
   const bool asks = mode == PolicyMode::approve && !g.repair && !goes_back(g.pass.index, g.key, g.policy);
-  if (g.rollout == nullptr || g.anew) {
-    return asks ? Gate{"AwaitingApproval", "waits for spec.approved of its SharingRollout"} : Gate{};
-  }
-  if (g.rollout->aborted) return {"Aborted", "spec.aborted of the rollout is set"};
-  if (g.rollout->meta.annotations.get(kUndoAnnotation) == "true") {
-    return {std::string(kUndone), "taken back by a person; `rollout start` tries it again"};
-  }
-  if (g.rollout->paused) return {"Paused", "spec.paused of the rollout is set"};
-  return asks && !g.rollout->approved ? Gate{"AwaitingApproval", "waits for spec.approved"} : Gate{};
+  const Switches on = g.anew ? Switches() : switches_of(g.pass, g.key, g.target, g.rollout);
+  if (on.aborted) return {"Aborted", "spec.aborted of the rollout is set"};
+  if (on.undone) return {std::string(kUndone), "taken back by a person; `rollout start` tries it again"};
+  if (on.paused) return {"Paused", "spec.paused of the rollout is set"};
+  if (!asks || on.approved) return {};
+  const bool has_object = g.rollout != nullptr && !g.anew;
+  return {"AwaitingApproval", has_object ? "waits for spec.approved" : "waits for spec.approved of its SharingRollout"};
 }
 
 Gate closed_by_failures(const Gated& g) {

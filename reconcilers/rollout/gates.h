@@ -26,8 +26,10 @@ inline constexpr std::string_view kNewAttempt = "NewAttempt";
 [[nodiscard]] Gate repair_gate_of(Pass& pass, const UnitKey& key, const Unit& unit);
 // Of these gates, those that also give back a node that only waits: what people have switched, failures, windows.
 [[nodiscard]] std::optional<Stop> stop_of(Pass& pass, const UnitKey& key, const Unit& unit);
-// Another revision has taken the rollout's place since it began; its status remembers that.
-[[nodiscard]] bool was_left(const SharingRollout& rollout);
+// Another revision has taken the rollout's place since it began. Where a switch of it was set, the record decides;
+// else its status remembers that.
+[[nodiscard]] bool was_left(const Index& index, const SharingRollout& rollout);
+[[nodiscard]] bool says_left(const SharingRollout& rollout);  // The status does.
 // Its revision has come back, or it had ended when a new template came (under OnDelete), and nodes wait for it: a new
 // attempt, with switches and times of its own. What a person took back stays so.
 [[nodiscard]] bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout);

@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/store_order.h"
 
 namespace gso {
 
@@ -47,9 +48,13 @@ class ManagedKeys {
     for (const auto& [where, good] : pass_.index.record->good) {
       const auto& [policy, id] = where;
       const auto set = std::ranges::find(pass_.index.discovery.sets, id, [](const OperandSet& s) { return s.id(); });
-      if (set == pass_.index.discovery.sets.end() || pass_.s.world.policies.find(policy) == nullptr) continue;
+      if (set == pass_.index.discovery.sets.end() || !is_known(policy)) continue;
       if (is_managed_key(good.before)) want(*set, good.before, known_text({policy, id, good.before}));
     }
+  }
+
+  [[nodiscard]] bool is_known(const std::string& policy) const {
+    return pass_.s.world.policies.find(policy) != nullptr || pass_.index.held_policies.contains(policy);
   }
 
   void want(const OperandSet& set, const std::string& key, const std::string& text) {
@@ -199,17 +204,18 @@ bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key)
 void plan_finalizers(Pass& pass) {
   const bool observes =
       pass.s.settings.rollouts == PolicyMode::observe;  // Then none is added; those that are there may go.
-  for (const auto& [name, policy] : pass.s.world.policies.all()) {
+  for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
+    const std::string& name = policy->meta.name;
     const bool has = std::ranges::find(policy->finalizers, kRevertFinalizer) != policy->finalizers.end();
     const bool labels = policy->config_map_key || policy->inline_profile;
-    const bool used = pass.index.labelled.contains(name.name);
+    const bool used = pass.index.labelled.contains(name);
     const bool reverts = policy->deletion_policy == DeletionPolicy::revert;
     const bool deleted = policy->meta.deletion_timestamp.has_value();
     const bool wanted =
         reverts && (deleted ? used : used || (labels && pass.s.settings.mode_of(*policy) != PolicyMode::observe));
     if (has == wanted || (!has && (deleted || observes))) continue;
     if (!wanted && !pass.s.world.unsynced_namespaces.empty()) continue;
-    PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", name.name, policy->meta.uid},
+    PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", name, policy->meta.uid},
                           policy->finalizers,
                           policy->meta.resource_version};
     std::erase(patch.finalizers, kRevertFinalizer);

@@ -11,6 +11,7 @@
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/slots.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {
@@ -103,7 +104,8 @@ class Starter {
     }
     const std::string target = unit_target(unit);
     const Gate gate = gate_of(pass_, key, unit);
-    if (gate.reason == "AwaitingApproval" && pending) ensure_rollout(key, unit, target);
+    if (pending && (gate.reason == "AwaitingApproval" || switches_to_restore(pass_, key, target)))
+      ensure_rollout(key, unit, target);
     // The canary itself is restarted all the same.
     // Repair to the revision that is recorded already needs no approval.
     const bool approval_missing =
@@ -381,13 +383,19 @@ class Starter {
       if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText)
         spec["profile"] = *text->second;
     }
-    const nlohmann::ordered_json object = {{"apiVersion", kApiVersion},
-                                           {"kind", "SharingRollout"},
-                                           {"metadata", {{"name", name}}},
-                                           {"spec", std::move(spec)}};
+    nlohmann::ordered_json object = {
+        {"apiVersion", kApiVersion}, {"kind", "SharingRollout"}, {"metadata", {{"name", name}}}};
+    const auto kept = switches_to_restore(pass_, key, target);
+    if (kept) {
+      if (kept->paused) spec["paused"] = true;
+      if (kept->aborted) spec["aborted"] = true;
+      if (kept->undone) object["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
+    }
+    object["spec"] = std::move(spec);
     pass_.add(
         CreateObject{rollout_ref(name), object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)},
-        "RolloutStarted", fmt::format("policy {} takes {} key {} to {}", key.policy, key.set, key.key, target));
+        kept ? "RolloutRestored" : "RolloutStarted",
+        fmt::format("policy {} takes {} key {} to {}", key.policy, key.set, key.key, target));
   }
 
   Pass& pass_;

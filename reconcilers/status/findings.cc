@@ -11,6 +11,7 @@
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -20,6 +21,8 @@ using Json = nlohmann::json;
 void plan_default_policy(Pass& pass) {
   const World& world = pass.s.world;
   if (!world.policies_served || !world.policies.synced() || world.policies.find(kDefaultPolicy) != nullptr) return;
+  // Its last spec is not known: made from the flags, it would lift a stop.
+  if (!pass.index.record_problem.empty()) return;
   const RolloutSpec& rollout = pass.s.settings.rollout;
   auto count = [](const IntOrPercent& value) { return value.percent ? Json(value.to_string()) : Json(value.value); };
   auto workloads = [](WorkloadMode mode) {
@@ -40,11 +43,20 @@ void plan_default_policy(Pass& pass) {
         {"maxFailures", rollout.max_failures}}}};
   if (rollout.cordon) spec["rollout"]["cordon"] = *rollout.cordon;
   if (rollout.paused) spec["rollout"]["paused"] = true;
-  const Json object = {{"apiVersion", kApiVersion},
-                       {"kind", "SharingPolicy"},
-                       {"metadata", {{"name", kDefaultPolicy}}},
-                       {"spec", std::move(spec)}};
+  Json object = {{"apiVersion", kApiVersion}, {"kind", "SharingPolicy"}, {"metadata", {{"name", kDefaultPolicy}}}};
   ObjectRef ref{std::string(kApiVersion), "SharingPolicy", "", std::string(kDefaultPolicy), ""};
+  if (const auto kept = pass.index.held_policies.find(std::string(kDefaultPolicy));
+      kept != pass.index.held_policies.end()) {
+    spec = Json::parse(kept->second.spec_json, nullptr, false);
+    for (const auto& entry : kept->second.meta.annotations) {
+      object["metadata"]["annotations"][std::string(entry.key.view())] = entry.value.view();
+    }
+    const std::string stop = stops_of(kept->second);
+    pass.event(ref, true, kPolicyGone, "Create",
+               fmt::format("SharingPolicy {} was deleted: the operator creates it again with its last spec{}",
+                           kDefaultPolicy, stop.empty() ? "" : " (" + stop + ")"));
+  }
+  object["spec"] = std::move(spec);
   pass.add(CreateObject{std::move(ref), object.dump(-1, ' ', false, Json::error_handler_t::replace)}, "DefaultPolicy",
            "there is always a policy to read, pause and tune");
 }
@@ -171,6 +183,7 @@ void plan_findings(Pass& pass) {
   constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
   const Index& index = pass.index;
   tell_unreadable_record(pass);
+  find_held_policies(pass);
   find_unknown_times(pass);
   std::size_t shown = 0;
   for (const std::string& name : index.nodes_in(Bucket::drifting)) {
@@ -244,7 +257,7 @@ void plan_findings(Pass& pass) {
   }
   if (index.record) {
     shown = 0;
-    for (const std::string& name : index.record->preexisting_drift) {
+    for (const std::string& name : index.nodes_in(Bucket::drifted_at_install)) {
       const NodeAssessment* a = index.find(name);
       if (a && a->situation == Situation::current && !a->matches && ++shown <= kMost) {
         pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));

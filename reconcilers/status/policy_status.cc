@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/registry.h"
@@ -38,7 +39,7 @@ class PolicyStatuses {
     if (pass_.s.world.policies_served) {
       for (const auto& [key, policy] : pass_.s.world.policies.all()) sums_[key.name].policy = policy.get();
     } else {
-      sums_[std::string(kDefaultPolicy)].policy = &pass_.index.built_in_policy;
+      sums_[std::string(kDefaultPolicy)].policy = &pass_.index.policy(pass_.s.world, kDefaultPolicy);
     }
     for (const auto& [key, unit] : pass_.index.units) {
       if (auto it = sums_.find(key.policy); it != sums_.end()) add_unit(key, unit, it->second);
@@ -106,10 +107,8 @@ class PolicyStatuses {
       if (sum->drift.empty()) sum->drift = shown_difference(*a);
     };
     for (const std::string& name : index.nodes_in(Bucket::drifting)) drifts(name);
-    if (index.record) {
-      for (const std::string& name : index.record->preexisting_drift) {
-        if (!index.nodes_in(Bucket::drifting).contains(name)) drifts(name);
-      }
+    for (const std::string& name : index.nodes_in(Bucket::drifted_at_install)) {
+      if (!index.nodes_in(Bucket::drifting).contains(name)) drifts(name);
     }
     for (const auto* names : {&index.nodes_in(Bucket::changing), &index.nodes_in(Bucket::self_loaded),
                               &index.nodes_in(Bucket::following)}) {
@@ -254,7 +253,7 @@ class PolicyStatuses {
   // Who only looks wants to know what would be done.
   [[nodiscard]] std::string closed_message(const UnitKey& key, const Gate& gate) const {
     if (gate.reason != kObserve) return fmt::format("key {}: {}", key.key, gate.message);
-    const Unit& unit = pass_.index.units.at(key);
+    const Unit& unit = pass_.index.units.find(key)->second;
     const std::int64_t pending = unit.tally.of(Situation::change);
     return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, unit.tally.total,
                        unit_target(unit), gate.message);
@@ -384,13 +383,13 @@ class PolicyStatuses {
       auto it = state->data.find(std::string(kStatusKey));
       if (it != state->data.end() && it->second) before = Json::parse(*it->second, nullptr, false);
     }
-    const Json old_policy = before.is_object() ? before.value("policy", Json::object()) : Json::object();
+    const Json old_policy = object_at(before, "policy");
     const std::string old_text = dump(old_policy);
     const Json policy = status_of(sum, old_text);
     const std::string new_text = dump(policy);
     if (new_text == old_text) return;
-    const auto written = before.is_object() ? k8s::parse_rfc3339(before.value("updatedAt", "")) : std::nullopt;
-    const bool conditions_differ = old_policy.value("conditions", Json()) != policy.value("conditions", Json());
+    const auto written = k8s::parse_rfc3339(text_at(before, "updatedAt"));
+    const bool conditions_differ = list_at(old_policy, "conditions") != list_at(policy, "conditions");
     if (written && !conditions_differ && pass_.s.now - *written < kInterval) {
       pass_.look_again_in(kInterval - (pass_.s.now - *written));
       return;

@@ -11,6 +11,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/policy_sum.h"
 #include "reconcilers/status/status.h"
 
@@ -99,7 +100,7 @@ std::string on_their_way(const Pass& pass, const UnitKey& key, std::string_view 
 
 // `anew`: its switches are those of an earlier attempt.
 Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout, bool anew) {
-  if (rollout.aborted && !anew)
+  if (!anew && switches_of(pass, key, rollout.to_revision, &rollout).aborted)
     return {"Failed", "Aborted", "spec.aborted is set: the remaining nodes stay as they are"};
   const std::int64_t pending = unit.tally.of(Situation::change);
   const std::int64_t moving = unit.tally.of(Situation::in_flight);
@@ -191,20 +192,6 @@ const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& r
   return remembered_failure(pass.index, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
 }
 
-// The nodes are seen to be meant for something else. A set whose DaemonSets are away for a moment shows no nodes at
-// all, and a text that nobody can load is no other revision: neither ends an attempt, nor lifts its switches.
-bool is_left(const Pass& pass, const UnitKey& key, const SharingRollout& rollout) {
-  const auto at = pass.index.units.find(key);
-  if (at != pass.index.units.end()) {
-    const std::string target = unit_target(at->second);
-    return target != rollout.to_revision && !target.empty() && target != kInvalidRevision;
-  }
-  return std::ranges::any_of(pass.index.units, [&](const auto& unit) {
-    return unit.first.set == key.set &&
-           !pass.s.world.unsynced_namespaces.contains(pass.index.discovery.sets[unit.second.set].ns);
-  });
-}
-
 // Nobody has gone anywhere else meanwhile: it is the same attempt.
 bool nobody_left(const Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
   return unit.tally.settled + std::ssize(in_flight_to(pass, key, rollout.to_revision)) == unit.tally.total;
@@ -221,7 +208,7 @@ bool plan_new_attempt(Pass& pass, const UnitKey& key, const Unit& unit, const Sh
   ref.uid = rollout.meta.uid;
   pass.add(
       DeleteObject{std::move(ref)}, kNewAttempt,
-      was_left(rollout)
+      was_left(pass.index, rollout)
           ? fmt::format("key {} comes back to {}, which another revision had replaced", key.key, rollout.to_revision)
           : fmt::format("a new template came after key {} had gone to {}", key.key, rollout.to_revision));
   return true;
@@ -266,7 +253,7 @@ Json* told_in_flight(Json& status) {
 
 // Of a record whose revision its nodes are to have. False where there is nothing to write.
 bool account_of_target(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout, Account& out) {
-  const bool returns = was_left(rollout) && !is_undone(rollout);
+  const bool returns = was_left(pass.index, rollout) && !is_undone(rollout);
   out.anew = begins_anew(pass.index, unit, rollout);
   if (out.anew && plan_new_attempt(pass, key, unit, rollout)) return false;
   if (returns && !out.anew && !nobody_left(pass, key, unit, rollout)) return false;
@@ -295,7 +282,7 @@ bool account_of_target(Pass& pass, const UnitKey& key, const Unit& unit, const S
 // planned here.
 bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
   if (has_ended(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
-    if (out.left && !was_left(rollout)) note_left(pass, rollout, std::move(out.status));
+    if (out.left && !says_left(rollout)) note_left(pass, rollout, std::move(out.status));
     return false;
   }
   if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
@@ -365,10 +352,14 @@ void plan_history(Pass& pass) {
     std::ranges::sort(rollouts, [](const SharingRollout* a, const SharingRollout* b) {
       return std::tie(a->meta.creation_timestamp, a->meta.name) < std::tie(b->meta.creation_timestamp, b->meta.name);
     });
-    for (std::size_t i = 0; i + limit < rollouts.size(); ++i) {
-      ObjectRef ref = rollout_ref(rollouts[i]->meta.name);
-      ref.uid = rollouts[i]->meta.uid;
+    std::size_t left = rollouts.size() - limit;
+    for (const SharingRollout* rollout : rollouts) {
+      if (left == 0) break;
+      if (holds_a_switch(pass, *rollout)) continue;  // The present target's, or a stop: no history.
+      ObjectRef ref = rollout_ref(rollout->meta.name);
+      ref.uid = rollout->meta.uid;
       pass.add(DeleteObject{std::move(ref)}, "HistoryLimit", fmt::format("more than {} finished rollouts", limit));
+      --left;
     }
   }
 }

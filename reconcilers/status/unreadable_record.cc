@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/store_order.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 
@@ -15,7 +17,7 @@ using Json = nlohmann::json;
 namespace {
 
 ObjectRef state_ref(const Pass& pass) {
-  return config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map});
+  return config_map_ref(pass.index.stored.problem_in());
 }
 
 std::string what_is_wrong(const Pass& pass) {
@@ -39,18 +41,18 @@ void tell_unreadable_record(Pass& pass) {
 void plan_unreadable_statuses(Pass& pass) {
   if (!pass.s.world.policies_served) return;  // The status stands beside the record: who mends it shall find it alone.
   const std::string reason(kRecordUnreadable);
-  const std::string message = fmt::format("ConfigMap {}/{}: {}", pass.s.settings.operator_namespace,
-                                          pass.s.settings.state_config_map, what_is_wrong(pass));
+  const std::string message =
+      fmt::format("ConfigMap {}: {}", k8s::to_string(pass.index.stored.problem_in()), what_is_wrong(pass));
   bool told = false;
-  for (const auto& [key, policy] : pass.s.world.policies.all()) {
+  for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
     Json status = Json::parse(policy->status_json, nullptr, false);
     if (!status.is_object()) status = Json::object();
     std::vector<StatusCondition> conditions{{"Ready", false, reason, message}, {"Progressing", false, reason, message}};
-    for (const Json& known : status.value("conditions", Json::array())) {
-      const std::string type = known.value("type", "");
-      if (type == "Ready" || type == "Progressing") continue;
+    for (const Json& known : list_at(status, "conditions")) {
+      const std::string type = text_at(known, "type");
+      if (type.empty() || type == "Ready" || type == "Progressing") continue;
       conditions.push_back(
-          {type, known.value("status", "") == "True", known.value("reason", ""), known.value("message", "")});
+          {type, text_at(known, "status") == "True", text_at(known, "reason"), text_at(known, "message")});
     }
     status["conditions"] = condition_list(conditions, policy->status_json, policy->meta.generation, pass.s.now);
     std::string after = status.dump(-1, ' ', false, Json::error_handler_t::replace);

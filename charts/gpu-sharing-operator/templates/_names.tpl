@@ -86,3 +86,7 @@ where it is not there. */}}
 {{- end }}
 {{- end }}
 {{- end }}
+{{- /* Names of the ConfigMaps that hold the operator's record: the head, and the shards of a large fleet. */}}
+{{- define "gso.stateConfigMaps" -}}
+gpu-sharing-operator-state{{ range until 16 }}, gpu-sharing-operator-state-{{ . }}{{ end }}
+{{- end }}

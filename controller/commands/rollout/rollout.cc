@@ -17,6 +17,7 @@
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/gates.h"
 
@@ -91,8 +92,8 @@ int show_status(RolloutCall& call) {
     const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
     const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
     std::string estimate;
-    const bool current = status.is_object() && status.value("currentRollout", "") == facts.rollout->meta.name;
-    if (current && waits_for_workloads(facts).empty()) estimate = status.value("estimatedCompletion", "");
+    const bool current = text_at(status, "currentRollout") == facts.rollout->meta.name;
+    if (current && waits_for_workloads(facts).empty()) estimate = text_at(status, "estimatedCompletion");
     document["rollouts"].push_back(rollout_json(facts));
     document["rollouts"].back()["estimatedCompletion"] = estimate;
     const SharingRollout& rollout = *facts.rollout;
@@ -170,7 +171,15 @@ asio::awaitable<int> start(RolloutCall* call) {
   if (call->options.adopt && !baseline) {
     co_return call->refuse("--adopt: there is no baseline yet, or its record may not be read: no drift is known");
   }
-  // An aborted or undone rollout stays so: its record goes, and the operator begins a new one.
+  // The policy first: the record forgets an abort by its annotation. A rollout that is deleted before that would be
+  // made again as it was.
+  Json body;
+  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(call->clock->now());
+  if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
+  const std::string text = body.dump();
+  const bool done = co_await patch_ours(call, kPolicies, name, text);
+  if (!done) co_return 2;
+  // An aborted or undone rollout stays so: its object goes, and the operator begins a new one.
   const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", kRollouts};
   const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
   for (const RolloutFacts& facts : rollouts) {
@@ -185,12 +194,6 @@ asio::awaitable<int> start(RolloutCall* call) {
     *call->out << fmt::format("{}: its record is removed, it was {}\n", rollout.meta.name,
                               rollout.aborted ? "aborted" : "taken back");
   }
-  Json body;
-  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(call->clock->now());
-  if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
-  const std::string text = body.dump();
-  const bool done = co_await patch_ours(call, kPolicies, name, text);
-  if (!done) co_return 2;
   *call->out << fmt::format("policy {}: what failed is tried again{}\n", name,
                             call->options.adopt ? ", and drift from before the operator is rolled" : "");
   tell_failures(*call, name);

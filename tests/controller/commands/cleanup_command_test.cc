@@ -35,6 +35,8 @@ class CleanupCommand : public OurCluster {
       "metadata":{"name":"p","finalizers":["gpusharing.dev/revert","example.com/theirs"]},"spec":{"deletionPolicy":"Revert"}})");
     post("/api/v1/namespaces/gpu-sharing-operator/configmaps",
          R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"gpu-sharing-operator-state"},"data":{}})");
+    post("/api/v1/namespaces/gpu-sharing-operator/configmaps",
+         R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"gpu-sharing-operator-state-7"},"data":{}})");
   }
   int run() {
     out.str("");
@@ -59,7 +61,9 @@ class CleanupCommand : public OurCluster {
               Json::array({"example.com/theirs"}));
     EXPECT_EQ(get("/api/v1/nodes/foreign")["spec"]["unschedulable"], true);
     EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["kind"], "Status");
-    EXPECT_EQ(get("/api/v1/namespaces/gpu-sharing-operator/configmaps/gpu-sharing-operator-state")["kind"], "Status");
+    for (const char* name : {"gpu-sharing-operator-state", "gpu-sharing-operator-state-7"}) {
+      EXPECT_EQ(get(std::string("/api/v1/namespaces/gpu-sharing-operator/configmaps/") + name)["kind"], "Status");
+    }
   }
   CleanupOptions cleanup;
   Options options;

@@ -178,13 +178,9 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   options.adopt = true;
   EXPECT_EQ(run(Verb::start), 2);
   EXPECT_THAT(err.str(), HasSubstr("no baseline"));
-  const Json kept{{"version", 1},
-                  {"recordedAt", "2026-01-01T00:00:00Z"},
-                  {"profiles", Json::object()},
-                  {"preexistingDrift", Json::array()},
-                  {"unproven", Json::array()},
-                  {"verified", Json::object()}};
-  record(kept.dump());
+  FleetRecord kept;
+  kept.recorded_at = *k8s::parse_rfc3339("2026-01-01T00:00:00Z");
+  record(print_head({kept}));
   EXPECT_EQ(run(Verb::start), 0) << err.str();
   const Json annotations = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"];
   EXPECT_EQ(annotations["gpusharing.dev/adopt-drift"], "2026-01-01T00:00:00Z") << "of this baseline, and no later one";
@@ -201,14 +197,13 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
 
 TEST_F(RolloutCommand, AStartTellsOfFailuresOfWhatNodesShouldRunStill) {
   const auto failure = [](const std::string& revision) {
-    return Json{{"policy", "default"}, {"set", "gpu-operator/mps-config"},
-                {"key", "any"},        {"revision", revision},
-                {"nodes", {"gpu-1"}},  {"retry", ""}};
+    return FleetRecord::Failure{"default", "gpu-operator/mps-config", "any", revision, "", {"gpu-1"}, false};
   };
   const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
   const std::string present = ProfileBook().compile(text)->revision;
-  const Json kept{{"version", 1}, {"failures", {failure("v1-6"), failure(present)}}};
-  record(kept.dump());
+  FleetRecord kept;
+  kept.failures = {failure("v1-6"), failure(present)};
+  record(print_head({kept}));
   EXPECT_EQ(run(Verb::start), 0) << err.str();
   EXPECT_THAT(out.str(), Not(HasSubstr("v1-6"))) << "another text stands there now";
   EXPECT_THAT(out.str(), HasSubstr(present + " of gpu-operator/mps-config key any, which failed on gpu-1"));

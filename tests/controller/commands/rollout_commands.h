@@ -7,6 +7,7 @@
 #include <string>
 
 #include "controller/commands/rollout/rollout.h"
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "tests/controller/our_cluster.h"
 

@@ -153,10 +153,14 @@ TEST_F(RolloutCommand, DiffNamesDriftThatIsLeftAloneAndWhetherAnOperatorHasRecor
   EXPECT_THAT(out.str(), HasSubstr("1 node does not show its profile now: gpu-1. No operator has recorded anything"));
   FleetRecord kept;
   const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
-  kept.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"),
-                         k8s::Interned(ProfileBook().compile(text)->revision)};
-  kept.preexisting_drift.insert("gpu-1");
-  record(print_record(kept));
+  MachineRecord gpu_1;
+  gpu_1.set = k8s::Interned("gpu-operator/mps-config");
+  gpu_1.key = k8s::Interned("any");
+  gpu_1.revision = k8s::Interned(ProfileBook().compile(text)->revision);
+  gpu_1.drift = true;
+  const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
+  kept.machines.set(machine_id(uid), gpu_1);
+  record(print_head({kept}));
   EXPECT_EQ(run_with(options), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("1 node has not shown its profile since the operator saw it first, and is left "
                                    "alone: gpu-1; `rollout start --adopt` rolls it\n"));

@@ -29,10 +29,10 @@ TEST_F(RolloutCommand, UndoOfAnInlineProfileIsOneAnnotation) {
 class Undo : public RolloutCommand {
  protected:
   Undo() {
-    const Json kept{{"version", 1},
-                    {"verified", {{"gpu-operator/mps-config/any", "v1-1"}}},
-                    {"texts", {{"v1-1", "version: v1 # good\n"}}}};
-    record(kept.dump());
+    FleetRecord kept;
+    kept.verified = {{"gpu-operator/mps-config/any", "v1-1"}};
+    kept.texts = {{"v1-1", "version: v1 # good\n"}};
+    record(print_head({kept}));
     rollout("r", "Progressing", "v1-2");
   }
   std::string text() { return get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"]; }

@@ -76,12 +76,16 @@ class StatusTest : public testing::Test {
     ASSERT_TRUE(read().has_value());
     const std::string revision = nlohmann::json::parse(print(true))["nodes"][0]["target"];
     FleetRecord record;
-    record.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"), k8s::Interned(revision)};
-    if (preexisting_drift) record.preexisting_drift.insert("gpu-1");
+    MachineRecord gpu_1;
+    gpu_1.set = k8s::Interned("gpu-operator/mps-config");
+    gpu_1.key = k8s::Interned("any");
+    gpu_1.revision = k8s::Interned(revision);
+    gpu_1.drift = preexisting_drift;
+    record.machines.set(machine_id(world.nodes.find("gpu-1")->meta.uid.str()), gpu_1);
     const nlohmann::json config_map{{"apiVersion", "v1"},
                                     {"kind", "ConfigMap"},
                                     {"metadata", {{"name", "gpu-sharing-operator-state"}}},
-                                    {"data", {{std::string(kRecordKey), print_record(record)}}}};
+                                    {"data", {{std::string(kRecordKey), print_head({record})}}}};
     post("/api/v1/namespaces/gpu-sharing-operator/configmaps", config_map.dump());
     ASSERT_TRUE(read().has_value());
   }

@@ -60,11 +60,16 @@ class StatusWatch : public OurCluster {
   // It went where it should, and did not get there.
   void fail_gpu_1() {
     FleetRecord record;
-    record.nodes["gpu-1"] = {k8s::Interned("gpu-operator/mps-config"), k8s::Interned("any"), k8s::Interned("v1-2")};
+    MachineRecord gpu_1;
+    gpu_1.set = k8s::Interned("gpu-operator/mps-config");
+    gpu_1.key = k8s::Interned("any");
+    gpu_1.revision = k8s::Interned("v1-2");
+    const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
+    record.machines.set(machine_id(uid), gpu_1);
     const nlohmann::json state{{"apiVersion", "v1"},
                                {"kind", "ConfigMap"},
                                {"metadata", {{"name", "gpu-sharing-operator-state"}}},
-                               {"data", {{std::string(kRecordKey), print_record(record)}}}};
+                               {"data", {{std::string(kRecordKey), print_head({record})}}}};
     post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state.dump());
     test::ChangeWords change;
     change.to = target;

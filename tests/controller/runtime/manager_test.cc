@@ -120,12 +120,12 @@ TEST_F(ManagerTest, WatchesFollowTheDaemonSetsThatAreDiscovered) {
   const auto maps = [&] { return a.metric("gpusharing_watches", {{"resource", "configmaps"}}); };
   ASSERT_TRUE(eventually([&] { return a.view->synced; }));
   EXPECT_EQ(pods(), 1);
-  EXPECT_EQ(maps(), 2) << "the plugin's and our own";
+  EXPECT_EQ(maps(), 3) << "the plugin's, our own, and the parts of its record";
   const std::size_t streams = server.open_watches();
   create_plugin("other");
   run(5s);
   EXPECT_EQ(pods(), 2);
-  EXPECT_EQ(maps(), 3);
+  EXPECT_EQ(maps(), 4);
   EXPECT_TRUE(a.view->synced);
   remove("/apis/apps/v1/namespaces/other/daemonsets/nvidia-device-plugin-daemonset");
   run(5s);

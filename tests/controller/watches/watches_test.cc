@@ -101,6 +101,7 @@ TEST_F(WatchesTest, AScopeThatIsNoLongerWantedKeepsItsObjectsUntilTheNewOneHasSy
   want({config_map("one", "b")}, 1min);
   EXPECT_TRUE(has("a")) << "nothing is removed yet";
   EXPECT_TRUE(world.unsynced_namespaces.contains("one"));
+  EXPECT_TRUE(world.refused_namespaces.empty()) << "a server error is no refusal";
   transport.faults().clear();
   sim.clock.run_for(1min);
   EXPECT_TRUE(has("b"));
@@ -129,10 +130,12 @@ TEST_F(WatchesTest, ARefusedScopeIsReportedAndDoesNotHoldTheOthersBack) {
   EXPECT_EQ(to_string(watches.refused()[0].scope), "pods of two (app=x)");
   EXPECT_TRUE(watches.loading().empty());
   EXPECT_EQ(world.unsynced_namespaces, (std::set<std::string>{"two"}));
+  EXPECT_EQ(world.refused_namespaces, (std::set<std::string>{"two"}));
   transport.faults().clear();
   sim.clock.run_for(2min);
   EXPECT_TRUE(watches.refused().empty());
   EXPECT_TRUE(world.unsynced_namespaces.empty());
+  EXPECT_TRUE(world.refused_namespaces.empty());
 }
 
 TEST_F(WatchesTest, WantingTheSameTwiceOpensNothing) {

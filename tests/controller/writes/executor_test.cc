@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
 #include "tests/controller/writes/executor_fixture.h"
@@ -146,6 +147,17 @@ TEST_F(ExecutorTest, AnApplyKeepsOurOtherKeysAndNamesNoneOfOthers) {
   WriteConfigMap ours{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
   execute({{"node.profile", ours, "Baseline", "", false, ""}});
   EXPECT_THAT(transport.seen.back().request.path, HasSubstr("force=true"));
+}
+
+TEST_F(ExecutorTest, APartOfTheRecordCarriesTheLabelThatItsWatchFindsItBy) {
+  const WriteConfigMap part{
+      {"gpu-sharing-operator", "gpu-sharing-operator-state-15"}, {{std::string(kShardKey), "{}"}}, {}};
+  execute({{"sharing.rollout", part, "Baseline", "", false, ""}});
+  const Json meta = Json::parse(transport.seen.back().request.body)["metadata"];
+  EXPECT_EQ(meta["labels"][std::string(kRecordLabel)], kRecordShardValue);
+  const WriteConfigMap head{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
+  execute({{"sharing.rollout", head, "Baseline", "", false, ""}});
+  EXPECT_FALSE(Json::parse(transport.seen.back().request.body)["metadata"].contains("labels"));
 }
 
 TEST_F(ExecutorTest, ADryRunSendsNothing) {

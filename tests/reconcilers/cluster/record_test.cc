@@ -1,7 +1,14 @@
 // The record: texts of what was verified are kept for an undo, within bounds, and read back as written.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "reconcilers/cluster/record.h"
+#include "reconcilers/cluster/record_store.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/project.h"
 
 namespace gso::test {
 namespace {
@@ -39,21 +46,217 @@ TEST(Record, ATextBeyondTheBoundsIsLeftOutAndTheRevisionIsKept) {
   EXPECT_EQ(size, FleetRecord::kMaxTexts);
 }
 
-TEST(Record, IsReadAsItWasWritten) {
+MachineRecord machine(std::string_view revision, std::int64_t devices) {
+  MachineRecord out;
+  out.devices = devices;
+  if (revision.empty()) return out;
+  out.set = k8s::Interned("ns/map");
+  out.key = k8s::Interned("key");
+  out.revision = k8s::Interned(revision);
+  return out;
+}
+
+SharingPolicy policy(const std::string& name, const std::string& spec) {
+  const auto read = project_sharing_policy(fmt::format(
+      R"({{"metadata":{{"name":"{}","uid":"uid-{}","creationTimestamp":"2026-01-01T00:00:00Z"}},"spec":{}}})", name,
+      name, spec));
+  EXPECT_TRUE(read.has_value());
+  return policy_to_record(*read);
+}
+
+FleetRecord full_record() {
   FleetRecord record;
+  record.recorded_at = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
   record.note_verified("ns/map/key", "v1-a", "a: \"quoted\"\n");
   record.note_verified("ns/map/key", "v1-b", "b\n");
   record.good[{"p", "ns/map"}] = {"gso-p-1", "v1-b", "gso-p-0"};
-  record.failures.push_back({"p", "ns/map", "gso-p-2", "v1-c", "1", {}, true});
-  const auto read = parse_record(print_record(record));
+  record.failures.push_back({"p", "ns/map", "gso-p-2", "v1-c", "1", {"n1"}, true});
+  MachineRecord drifted = machine("v1-a", 4);
+  drifted.drift = drifted.unproven = drifted.measured = true;
+  record.machines.set(machine_id("one"), drifted);
+  record.machines.set(machine_id("two"), machine("", 8));
+  record.without_baseline = {"tenant"};
+  record.policies["p"] = {
+      policy("p", R"({"priority":3,"rollout":{"paused":true},"unknown":{"kept":1}})"), record.recorded_at, {"uid-q"}};
+  record.crds_gone_since = record.recorded_at;
+  record.rollouts.push_back({"p", "ns/map", "key", "v1-b", true, false, true, false, false, "7"});
+  return record;
+}
+
+TEST(Record, IsReadAsItWasWritten) {
+  const FleetRecord record = full_record();
+  const std::string text = print_head({record});
+  const auto read = parse_head(text);
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(*read, record);
+  EXPECT_EQ(read->record, record);
+  EXPECT_EQ(print_head(*read), text) << "equal records give equal text";
+  EXPECT_NE(text.find("\"unknown\":{\"kept\":1}"), std::string::npos) << "of a newer release";
 }
 
 TEST(Record, AWrongFieldIsNamed) {
-  const auto read = parse_record(R"({"version":1,"texts":{"v1-a":7}})");
+  auto json = nlohmann::json::parse(print_head({full_record()}));
+  json["texts"]["v1-a"] = 7;
+  const auto read = parse_head(json.dump());
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().message.find("texts must map texts to texts"), std::string::npos) << read.error().message;
+}
+
+// Any value of another type, at any place: an error, or a record. Never an exception, and never a policy less.
+TEST(Record, AnOddValueAnywhereIsAnErrorOrARecord) {
+  const auto whole = nlohmann::json::parse(print_head({full_record()}));
+  const auto values = whole.flatten();
+  for (const auto& [path, value] : values.items()) {
+    for (const nlohmann::json& odd : {nlohmann::json(5), nlohmann::json("x"), nlohmann::json::array({3}),
+                                      nlohmann::json(nullptr), nlohmann::json(true), nlohmann::json(1e300)}) {
+      auto changed = whole;
+      changed[nlohmann::json::json_pointer(path)] = odd;
+      const auto read = parse_head(changed.dump());
+      EXPECT_TRUE(!read || read->record.policies.contains("p")) << path;
+    }
+  }
+}
+
+TEST(Record, OneOfAnotherVersionIsLeftAlone) {
+  auto json = nlohmann::json::parse(print_head({full_record()}));
+  json["v"] = 2;
+  EXPECT_FALSE(parse_head(json.dump()));
+}
+
+TEST(Record, AnAbortIsLiftedByAnotherRetryAndAPauseIsNot) {
+  const FleetRecord record = full_record();
+  EXPECT_TRUE(record.switches("p", "ns/map", "key", "v1-b", "7")->aborted);
+  EXPECT_FALSE(record.switches("p", "ns/map", "key", "v1-b", "8")->aborted);
+  EXPECT_TRUE(record.switches("p", "ns/map", "key", "v1-b", "8")->paused);
+  EXPECT_FALSE(record.switches("p", "ns/map", "key", "v1-x", "7"));
+}
+
+// --- In ConfigMaps.
+
+class StoredRecords : public testing::Test {
+ protected:
+  void apply(const WriteConfigMap& write) {
+    ConfigMap out;
+    if (const ConfigMap* present = world.configmaps.find(write.config_map)) out = *present;
+    out.meta.ns = k8s::Interned(write.config_map.ns);
+    out.meta.name = write.config_map.name;
+    out.meta.resource_version = std::to_string(++version);
+    for (const auto& [key, text] : write.set) {
+      out.data[key] = std::make_shared<const std::string>(text);
+      largest = std::max(largest, text.size());
+    }
+    world.configmaps.apply(std::move(out));
+  }
+  // How many passes it takes until nothing is left to write.
+  int write(const FleetRecord& record) {
+    for (int pass = 0; pass < 10; ++pass) {
+      const auto writes = record_writes(record, world, settings);
+      if (writes.empty()) return pass;
+      for (const WriteConfigMap& write : writes) apply(write);
+    }
+    return -1;
+  }
+  static FleetRecord fleet(int nodes) {
+    FleetRecord record;
+    record.recorded_at = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
+    for (int i = 0; i < nodes; ++i) {
+      MachineRecord entry = machine(i % 2 == 0 ? "v1-aaaaaaaaaaaaaaaa" : "v1-bbbbbbbbbbbbbbbb", 8);
+      entry.unproven = true;
+      record.machines.set(machine_id(fmt::format("5f0c7d1e-{:04x}-4bd2-9f7a-{:012x}", i % 65536, i * 7919LL)), entry);
+    }
+    return record;
+  }
+
+  World world;
+  PlannerSettings settings;
+  RecordStore store;
+  int version = 0;
+  std::size_t largest = 0;
+};
+
+TEST_F(StoredRecords, ASmallFleetFitsIntoTheHeadAndIsWrittenAtOnce) {
+  const FleetRecord record = fleet(200);
+  EXPECT_EQ(write(record), 1);
+  EXPECT_EQ(world.configmaps.size(), 1U);
+  EXPECT_TRUE(store.read(world, settings));
+  EXPECT_EQ(store.record(), record);
+  EXPECT_FALSE(store.read(world, settings)) << "nothing has changed";
+}
+
+// Node names do not matter: an entry has a hash of the Node's uid.
+TEST_F(StoredRecords, FiftyThousandNodesFitIntoConfigMapsOfHalfAMebibyte) {
+  const FleetRecord record = fleet(50'000);
+  EXPECT_EQ(record.machines.size(), 50'000U) << "no two uids have one hash";
+  EXPECT_EQ(write(record), 3) << "begun, shards, complete";
+  EXPECT_EQ(world.configmaps.size(), 1 + MachineRecords::kShards);
+  EXPECT_LT(largest, 512U << 10U);
+  store.read(world, settings);
+  ASSERT_TRUE(store.record()) << store.problem();
+  EXPECT_EQ(*store.record(), record);
+}
+
+TEST_F(StoredRecords, OnlyTheShardThatChangesIsWritten) {
+  FleetRecord record = fleet(5'000);
+  write(record);
+  record.machines.set(machine_id("another"), machine("", 4));
+  const auto writes = record_writes(record, world, settings);
+  ASSERT_EQ(writes.size(), 1U);
+  EXPECT_EQ(writes[0].config_map, shard_key(state_key(settings), MachineRecords::shard_of(machine_id("another"))));
+  record.verified["ns/map/key"] = "v1-c";
+  EXPECT_EQ(record_writes(record, world, settings).size(), 2U) << "and the head";
+}
+
+TEST_F(StoredRecords, WhileABaselineIsWrittenThereIsNoRecordYet) {
+  const FleetRecord record = fleet(5'000);
+  for (const WriteConfigMap& head : record_writes(record, world, settings)) apply(head);
+  store.read(world, settings);
+  EXPECT_FALSE(store.record());
+  EXPECT_TRUE(store.begun());
+  EXPECT_EQ(store.problem(), "");
+}
+
+TEST_F(StoredRecords, AFleetThatGrowsIsTakenIntoShardsAndIsReadableInBetween) {
+  FleetRecord record = fleet(900);
+  write(record);
+  const FleetRecord grown = fleet(1'500);
+  const auto shards = record_writes(grown, world, settings);
+  EXPECT_EQ(shards.size(), MachineRecords::kShards);
+  for (const WriteConfigMap& write : shards) apply(write);
+  store.read(world, settings);
+  EXPECT_EQ(store.record(), record) << "the head says where the machines are";
+  EXPECT_EQ(write(grown), 1);
+  store.read(world, settings);
+  EXPECT_EQ(store.record(), grown);
+}
+
+TEST_F(StoredRecords, AShardThatIsMissingOrUnreadableIsNamedAndNothingIsReadWithoutIt) {
+  write(fleet(5'000));
+  const k8s::ObjectKey third = shard_key(state_key(settings), 3);
+  const ConfigMap kept = *world.configmaps.find(third);
+  world.configmaps.erase(third);
+  store.read(world, settings);
+  EXPECT_FALSE(store.record());
+  EXPECT_EQ(store.problem_in(), third);
+  EXPECT_NE(store.problem().find("missing"), std::string::npos) << store.problem();
+  apply({third, {{std::string(kShardKey), "{half"}}, {}});
+  store.read(world, settings);
+  EXPECT_FALSE(store.record());
+  EXPECT_NE(store.problem().find("kubectl delete configmap"), std::string::npos) << store.problem();
+  ConfigMap back = kept;
+  back.meta.resource_version = "restored";
+  world.configmaps.apply(std::move(back));
+  store.read(world, settings);
+  EXPECT_TRUE(store.record()) << store.problem();
+}
+
+TEST_F(StoredRecords, ShardsWithoutTheirHeadAreNoNewFleet) {
+  write(fleet(5'000));
+  world.configmaps.erase(state_key(settings));
+  store.read(world, settings);
+  EXPECT_FALSE(store.record());
+  EXPECT_EQ(store.problem_in(), state_key(settings));
+  for (const k8s::ObjectKey& key : state_keys(state_key(settings))) world.configmaps.erase(key);
+  store.read(world, settings);
+  EXPECT_EQ(store.problem(), "") << "the whole record is lost: a new baseline";
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST(FlightStep, TellsWhatIsReplacedNextAndWhatIsVerified) {
               ElementsAre(HasSubstr("to be drained, then mps mps-a01"),
                           HasSubstr("is not Ready; then plugin plugin-a01-6 is replaced"),
                           HasSubstr("plugin plugin-a01-6 is replaced next"),
-                          HasSubstr("pod plugin-a01-30 is not Ready"), "verifying: it shows its profile"));
+                          HasSubstr("pod plugin-a01-31 is not Ready"), "verifying: it shows its profile"));
 }
 
 TEST(FlightStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {

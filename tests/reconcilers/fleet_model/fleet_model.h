@@ -90,8 +90,14 @@ class FleetModel {
   // GPU Operator.
   void generate_config_map(const std::string& name, const std::map<std::string, std::string>& profiles);
   void write_record(const std::string& text);  // Into the operator's state ConfigMap.
-  void drop_config_map();                      // kubectl patch clusterpolicy, config: null; rolled by the GPU Operator.
-  void set_daemonsets_there(bool there);       // Deleted with all of their pods left, and made anew.
+  void annotate_state(std::string_view key, const std::string& value);
+  // Our CRDs are deleted, and every object of theirs; or installed again.
+  void serve_crds(bool served);
+  void delete_rollouts();  // kubectl delete sharingrollouts --all
+  // The node comes back from a reboot with so many GPUs: plugin and GFD both count them.
+  void reboot_with_gpus(const std::string& node, std::int64_t gpus);
+  void drop_config_map();                 // kubectl patch clusterpolicy, config: null; rolled by the GPU Operator.
+  void set_daemonsets_there(bool there);  // Deleted with all of their pods left, and made anew.
   void label(const std::string& node, const std::string& key, std::optional<std::string> value);
   void annotate(const std::string& node, std::string_view key, std::optional<std::string> value);
   void annotate_config_map(std::string_view key, std::optional<std::string> value);

@@ -95,6 +95,36 @@ void FleetModel::write_record(const std::string& text) {
   world.configmaps.apply(out);
 }
 
+void FleetModel::annotate_state(std::string_view key, const std::string& value) {
+  ConfigMap out = *world.configmaps.find({settings.operator_namespace, settings.state_config_map});
+  out.meta.annotations.set(key, value);
+  out.meta.resource_version = std::to_string(++serial_);
+  world.configmaps.apply(out);
+}
+
+void FleetModel::serve_crds(bool served) {
+  world.policies_served = served;
+  if (!served) {
+    world.policies.init();
+    world.policies.init_done();
+    delete_rollouts();
+  }
+  index.note_everything_changed();
+}
+
+void FleetModel::delete_rollouts() {
+  world.rollouts.init();
+  world.rollouts.init_done();
+}
+
+void FleetModel::reboot_with_gpus(const std::string& name, std::int64_t gpus) {
+  machines_.at(name).spec.gpus = gpus;
+  change_node(name, [&](Node& out) {
+    if (out.meta.labels.contains(kGpuCount)) out.meta.labels.set(kGpuCount, std::to_string(gpus));
+  });
+  reboot(name);
+}
+
 void FleetModel::drop_config_map() {
   config_map_.clear();
   ClusterPolicy out = *world.clusterpolicies.find("cluster-policy");

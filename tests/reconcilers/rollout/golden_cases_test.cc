@@ -179,6 +179,14 @@ class Script {
       for (const auto& [key, text] : string_map(argument)) fleet_.edit(key, text);
     } else if (verb == "record") {  // Somebody wrote into the operator's state.
       fleet_.write_record(argument.get<std::string>());
+    } else if (verb == "annotate-state") {
+      for (const auto& [key, value] : string_map(argument)) fleet_.annotate_state(key, value);
+    } else if (verb == "crds") {  // false: they are deleted, with every object of theirs.
+      fleet_.serve_crds(argument);
+    } else if (verb == "delete-rollouts") {
+      fleet_.delete_rollouts();
+    } else if (verb == "reboot-with-gpus") {
+      for (const auto& [node, gpus] : argument.items()) fleet_.reboot_with_gpus(node, gpus);
     } else if (verb == "remove-key") {
       fleet_.remove_key(argument);
     } else if (verb == "replace-configmap") {

@@ -1,0 +1,173 @@
+#include "reconcilers/cluster/record_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+
+namespace {
+
+std::shared_ptr<const std::string> text_in(const World& world, const k8s::ObjectKey& config_map, std::string_view key) {
+  const ConfigMap* found = world.configmaps.find(config_map);
+  if (found == nullptr) return nullptr;
+  const auto text = found->data.find(std::string(key));
+  return text == found->data.end() ? nullptr : text->second;
+}
+
+bool same(const std::shared_ptr<const std::string>& a, const std::shared_ptr<const std::string>& b) {
+  return a == b || (a && b && *a == *b);
+}
+
+bool says(const World& world, const k8s::ObjectKey& config_map, std::string_view key, const std::string& text) {
+  const auto present = text_in(world, config_map, key);
+  return present != nullptr && *present == text;
+}
+
+WriteConfigMap write_of(const k8s::ObjectKey& config_map, std::string_view key, std::string text) {
+  return {config_map, {{std::string(key), std::move(text)}}, {}};
+}
+
+// The shards that do not say what they should.
+std::vector<WriteConfigMap> shard_writes(const FleetRecord& next, const World& world, const k8s::ObjectKey& state) {
+  std::vector<WriteConfigMap> out;
+  for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
+    std::string text = print_shard(next.machines.shard(i), i, next.recorded_at);
+    if (!says(world, shard_key(state, i), kShardKey, text)) {
+      out.push_back(write_of(shard_key(state, i), kShardKey, std::move(text)));
+    }
+  }
+  return out;
+}
+
+// The same while the baseline is being taken: a shard of it that is there stays, or a fleet that goes on changing would
+// never be done.
+std::vector<WriteConfigMap> first_shard_writes(const FleetRecord& next, const World& world,
+                                               const k8s::ObjectKey& state) {
+  std::vector<WriteConfigMap> out;
+  for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
+    const auto present = text_in(world, shard_key(state, i), kShardKey);
+    if (present && parse_shard(*present, i, next.recorded_at)) continue;
+    out.push_back(write_of(shard_key(state, i), kShardKey, print_shard(next.machines.shard(i), i, next.recorded_at)));
+  }
+  return out;
+}
+
+}  // namespace
+
+k8s::ObjectKey state_key(const PlannerSettings& settings) {
+  return {settings.operator_namespace, settings.state_config_map};
+}
+
+k8s::ObjectKey shard_key(const k8s::ObjectKey& state, std::size_t index) {
+  return {state.ns, fmt::format("{}-{}", state.name, index)};
+}
+
+std::vector<k8s::ObjectKey> state_keys(const k8s::ObjectKey& state) {
+  std::vector<k8s::ObjectKey> out{state};
+  for (std::size_t i = 0; i < MachineRecords::kShards; ++i) out.push_back(shard_key(state, i));
+  return out;
+}
+
+bool is_shard(const k8s::ObjectKey& state, const k8s::ObjectKey& config_map) {
+  if (config_map.ns != state.ns || !config_map.name.starts_with(state.name + "-")) return false;
+  const std::vector<k8s::ObjectKey> all = state_keys(state);
+  return std::ranges::find(all, config_map) != all.end();
+}
+
+bool RecordStore::read(const World& world, const PlannerSettings& settings) {
+  const k8s::ObjectKey state = state_key(settings);
+  const ConfigMap* head = world.configmaps.find(state);
+  std::optional<k8s::WallTime> forget;
+  if (head != nullptr) {
+    if (const auto until = head->meta.annotations.get(kForgetPoliciesAnnotation)) forget = k8s::parse_rfc3339(*until);
+  }
+  bool changed = std::exchange(first_, false) || forget != forget_until_;
+  forget_until_ = forget;
+  Text text = text_in(world, state, kRecordKey);
+  if (!same(text, head_text_)) changed = true;
+  head_text_ = std::move(text);
+  for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
+    Text part = text_in(world, shard_key(state, i), kShardKey);
+    if (!same(part, shard_texts_[i])) {
+      changed = true;
+      shards_[i].reset();
+    }
+    shard_texts_[i] = std::move(part);
+  }
+  if (changed) assemble(state);
+  return changed;
+}
+
+void RecordStore::fail(const k8s::ObjectKey& config_map, std::string what) {
+  record_.reset();
+  problem_in_ = config_map;
+  problem_ = std::move(what);
+}
+
+void RecordStore::assemble(const k8s::ObjectKey& state) {
+  record_.reset();
+  begun_.reset();
+  problem_.clear();
+  const auto repair = [&] {
+    return fmt::format(
+        "Restore it from a backup, with its labels. Or delete the whole record: `kubectl delete configmap --namespace "
+        "{0} {1}` and `kubectl delete configmap --namespace {0} --selector {2}={3}`. The operator then takes a new "
+        "baseline and restarts nothing; stops that only the record holds are lost",
+        state.ns, state.name, kRecordLabel, kRecordShardValue);
+  };
+  if (head_text_ == nullptr) {
+    const auto left = std::ranges::find_if(shard_texts_, [](const Text& text) { return text != nullptr; });
+    if (left == shard_texts_.end()) return;
+    return fail(
+        state,
+        fmt::format("{} is missing, and {} is there. {}", kRecordKey,
+                    k8s::to_string(shard_key(state, static_cast<std::size_t>(left - shard_texts_.begin()))), repair()));
+  }
+  auto head = parse_head(*head_text_);
+  if (!head) return fail(state, head.error().message);
+  if (head->begun) {
+    begun_ = std::move(head->record);
+    return;
+  }
+  record_ = std::move(head->record);
+  if (!head->sharded) return;
+  for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
+    if (shard_texts_[i] == nullptr)
+      return fail(shard_key(state, i), fmt::format("a part of the record is missing. {}", repair()));
+    if (!shards_[i]) {
+      auto parsed = parse_shard(*shard_texts_[i], i, record_->recorded_at);
+      if (!parsed) return fail(shard_key(state, i), fmt::format("{}. {}", parsed.error().message, repair()));
+      shards_[i] = *std::move(parsed);
+    }
+    record_->machines.replace_shard(i, shards_[i]);
+  }
+}
+
+std::vector<WriteConfigMap> record_writes(const FleetRecord& next, const World& world,
+                                          const PlannerSettings& settings) {
+  const k8s::ObjectKey state = state_key(settings);
+  const auto text = text_in(world, state, kRecordKey);
+  const auto present = text ? parse_head(*text) : k8s::Result<RecordHead>(RecordHead{});
+  const bool none = text == nullptr;
+  const bool sharded = (present && (present->sharded || present->begun)) || next.machines.size() > kMostInlined;
+  const auto write_head = [&](bool in_shards, bool begun) {
+    std::vector<WriteConfigMap> out;
+    std::string head = print_head({next, in_shards, begun});
+    if (!says(world, state, kRecordKey, head)) out.push_back(write_of(state, kRecordKey, std::move(head)));
+    return out;
+  };
+  if (!sharded) return write_head(false, false);
+  if (none) return write_head(false, true);
+  const bool taking = present && present->begun;
+  std::vector<WriteConfigMap> out = taking ? first_shard_writes(next, world, state) : shard_writes(next, world, state);
+  // Where the head says that the machines are in shards already, one pass writes both: each entry stands for itself.
+  if (!out.empty() && !(present && present->sharded)) return out;
+  std::vector<WriteConfigMap> head = write_head(true, false);
+  out.insert(out.end(), std::make_move_iterator(head.begin()), std::make_move_iterator(head.end()));
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,393 @@
+// The record <-> JSON.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/cluster/record.h"
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int kVersion = 1;
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// --- Machines: "profiles": [[configMap, key, revision], …], "machines": {"<id>": [profile, devices, flags], …}, where
+// profile is an index into the list, or -1.
+
+constexpr std::int64_t kDrift = 1;
+constexpr std::int64_t kUnproven = 2;
+constexpr std::int64_t kMeasured = 4;
+
+class MachinePrinter {
+ public:
+  void add(MachineId machine, const MachineRecord& entry) {
+    std::int64_t profile = -1;
+    if (!entry.revision.empty()) {
+      const auto [it, added] = profiles_.try_emplace({entry.set, entry.key, entry.revision}, std::ssize(list_));
+      if (added) list_.push_back({entry.set.view(), entry.key.view(), entry.revision.view()});
+      profile = it->second;
+    }
+    const std::int64_t flags =
+        (entry.drift ? kDrift : 0) + (entry.unproven ? kUnproven : 0) + (entry.measured ? kMeasured : 0);
+    machines_[fmt::format("{:016x}", static_cast<std::uint64_t>(machine))] = {profile, entry.devices, flags};
+  }
+  void print_into(Json& root) {
+    root["profiles"] = std::move(list_);
+    root["machines"] = std::move(machines_);
+  }
+
+ private:
+  std::map<std::tuple<k8s::Interned, k8s::Interned, k8s::Interned>, std::int64_t> profiles_;
+  Json list_ = Json::array();
+  Json machines_ = Json::object();
+};
+
+bool is_number(const Json& json) {
+  return json.is_number_integer() && json >= -1 && json <= 1'000'000'000;
+}
+
+bool read_profiles(const Json& root, std::vector<MachineRecord>& out) {
+  const Json* list = member_at(root, "profiles");
+  if (list == nullptr || !list->is_array()) return false;
+  for (const Json& entry : *list) {
+    if (!entry.is_array() || entry.size() != 3) return false;
+    for (const Json& part : entry) {
+      if (!part.is_string()) return false;
+    }
+    MachineRecord& read = out.emplace_back();
+    read.set = k8s::Interned(entry[0].get_ref<const std::string&>());
+    read.key = k8s::Interned(entry[1].get_ref<const std::string&>());
+    read.revision = k8s::Interned(entry[2].get_ref<const std::string&>());
+  }
+  return true;
+}
+
+bool read_machine(const std::string& id, const Json& entry, const std::vector<MachineRecord>& profiles,
+                  MachineId& machine, MachineRecord& out) {
+  std::uint64_t number = 0;
+  const auto [rest, code] = std::from_chars(id.data(), id.data() + id.size(), number, 16);
+  if (code != std::errc{} || rest != id.data() + id.size()) return false;
+  if (!entry.is_array() || entry.size() != 3) return false;
+  for (const Json& part : entry) {
+    if (!is_number(part)) return false;
+  }
+  const auto profile = entry[0].get<std::int64_t>();
+  if (profile >= std::ssize(profiles)) return false;
+  machine = MachineId{number};
+  if (profile >= 0) out = profiles[static_cast<std::size_t>(profile)];
+  const auto flags = entry[2].get<std::int64_t>();
+  out.devices = std::max<std::int64_t>(0, entry[1].get<std::int64_t>());
+  out.drift = (flags & kDrift) != 0;
+  out.unproven = (flags & kUnproven) != 0;
+  out.measured = (flags & kMeasured) != 0;
+  return true;
+}
+
+// False: `wrong` says what.
+template <class Take>
+bool read_machines(const Json& root, std::string& wrong, Take take) {
+  std::vector<MachineRecord> profiles;
+  const Json* machines = member_at(root, "machines");
+  wrong = "profiles must be a list of [configMap, key, revision]";
+  if (!read_profiles(root, profiles)) return false;
+  wrong = "machines must map ids to [profile, devices, flags]";
+  if (machines == nullptr || !machines->is_object()) return false;
+  for (const auto& [id, entry] : machines->items()) {
+    MachineId machine{};
+    MachineRecord read;
+    if (!read_machine(id, entry, profiles, machine, read)) return false;
+    take(machine, read);
+  }
+  return true;
+}
+
+// --- Reading fields of the head. Each returns false where the field has another type than it must have.
+
+bool read_time(const Json& root, const char* field, std::optional<k8s::WallTime>& out) {
+  const Json* member = member_at(root, field);
+  if (member == nullptr) return true;
+  if (!member->is_string()) return false;
+  out = k8s::parse_rfc3339(member->get_ref<const std::string&>());
+  return out.has_value();
+}
+
+bool read_flag(const Json& root, const char* field, bool& out) {
+  const Json* member = member_at(root, field);
+  if (member == nullptr) return true;
+  if (!member->is_boolean()) return false;
+  out = member->get<bool>();
+  return true;
+}
+
+bool read_text(const Json& root, const char* field, std::string& out) {
+  const Json* member = member_at(root, field);
+  if (member == nullptr || !member->is_string()) return false;
+  out = member->get<std::string>();
+  return true;
+}
+
+template <class List>
+bool read_names(const Json& root, const char* field, List& out) {
+  const Json* member = member_at(root, field);
+  if (member == nullptr) return true;
+  if (!member->is_array()) return false;
+  for (const Json& name : *member) {
+    if (!name.is_string()) return false;
+    out.insert(out.end(), name.get<std::string>());
+  }
+  return true;
+}
+
+bool read_map(const Json& root, const char* field, std::map<std::string, std::string>& out) {
+  const Json* member = member_at(root, field);
+  if (member == nullptr) return true;
+  if (!member->is_object()) return false;
+  for (const auto& [key, value] : member->items()) {
+    if (!value.is_string()) return false;
+    out[key] = value.get<std::string>();
+  }
+  return true;
+}
+
+// The entries of a list of objects.
+template <class Read>
+bool read_list(const Json& root, const char* field, Read read) {
+  const Json* member = member_at(root, field);
+  if (member == nullptr) return true;
+  if (!member->is_array()) return false;
+  for (const Json& entry : *member) {
+    if (!entry.is_object() || !read(entry)) return false;
+  }
+  return true;
+}
+
+// Policy, ConfigMap, key and revision, which several lists have in common.
+template <class Entry>
+bool read_subject(const Json& json, Entry& out) {
+  return read_text(json, "policy", out.policy) && read_text(json, "configMap", out.set) &&
+         read_text(json, "key", out.key) && read_text(json, "revision", out.revision);
+}
+
+template <class Entry>
+Json print_subject(const Entry& entry) {
+  return {{"policy", entry.policy}, {"configMap", entry.set}, {"key", entry.key}, {"revision", entry.revision}};
+}
+
+// --- Failures, good profiles, switches.
+
+Json print_failure(const FleetRecord::Failure& failure) {
+  Json out = print_subject(failure);
+  out["retry"] = failure.retry;
+  out["nodes"] = failure.nodes;
+  out["rolledBack"] = failure.rolled_back;
+  return out;
+}
+
+bool read_failure(const Json& json, FleetRecord& out) {
+  FleetRecord::Failure read;
+  if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_names(json, "nodes", read.nodes) ||
+      !read_flag(json, "rolledBack", read.rolled_back)) {
+    return false;
+  }
+  out.failures.push_back(std::move(read));
+  return true;
+}
+
+bool read_good(const Json& json, FleetRecord& out) {
+  FleetRecord::Failure subject;
+  FleetRecord::Good read;
+  if (!read_subject(json, subject) || !read_text(json, "before", read.before)) return false;
+  read.key = subject.key;
+  read.revision = subject.revision;
+  out.good[{subject.policy, subject.set}] = std::move(read);
+  return true;
+}
+
+Json print_switches(const RecordedSwitches& rollout) {
+  Json out = print_subject(rollout);
+  out["retry"] = rollout.retry;
+  out["paused"] = rollout.paused;
+  out["approved"] = rollout.approved;
+  out["aborted"] = rollout.aborted;
+  out["undone"] = rollout.undone;
+  out["left"] = rollout.left;
+  return out;
+}
+
+bool read_switches(const Json& json, FleetRecord& out) {
+  RecordedSwitches read;
+  if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_flag(json, "paused", read.paused) ||
+      !read_flag(json, "approved", read.approved) || !read_flag(json, "aborted", read.aborted) ||
+      !read_flag(json, "undone", read.undone) || !read_flag(json, "left", read.left)) {
+    return false;
+  }
+  out.rollouts.push_back(std::move(read));
+  return true;
+}
+
+// --- Policies.
+
+Json print_policy(const RecordedPolicy& recorded) {
+  const SharingPolicy& policy = recorded.policy;
+  Json annotations = Json::object();
+  for (const auto& entry : policy.meta.annotations) annotations[std::string(entry.key.view())] = entry.value.view();
+  Json spec = Json::parse(policy.spec_json.empty() ? "{}" : policy.spec_json, nullptr, false);
+  Json out = {{"uid", policy.meta.uid.str()},
+              {"created", k8s::format_time(policy.meta.creation_timestamp)},
+              {"annotations", std::move(annotations)},
+              {"spec", std::move(spec)}};
+  if (recorded.gone_since) {
+    out["goneSince"] = k8s::format_time(*recorded.gone_since);
+    out["beside"] = recorded.beside;
+  }
+  return out;
+}
+
+// Through the projection of the live objects: what it refuses cannot be what governed.
+k8s::Result<RecordedPolicy> read_policy(const std::string& name, const Json& json) {
+  RecordedPolicy out;
+  const Json* spec = member_at(json, "spec");
+  std::string uid;
+  std::string created;
+  std::map<std::string, std::string> annotations;
+  if (spec == nullptr || !spec->is_object() || !read_text(json, "uid", uid) || !read_text(json, "created", created) ||
+      !read_map(json, "annotations", annotations) || !read_time(json, "goneSince", out.gone_since) ||
+      !read_names(json, "beside", out.beside)) {
+    return k8s::fail(k8s::Reason::decode, fmt::format("policy {} must have uid, created and spec", name));
+  }
+  const Json object = {
+      {"metadata", {{"name", name}, {"uid", uid}, {"creationTimestamp", created}, {"annotations", annotations}}},
+      {"spec", *spec}};
+  auto policy = project_sharing_policy(dump(object));
+  if (!policy) return k8s::fail(k8s::Reason::decode, fmt::format("policy {}: {}", name, policy.error().message));
+  out.policy = policy_to_record(*policy);
+  return out;
+}
+
+// The first thing that is wrong with the head's fields; empty: nothing.
+std::string read_fields(const Json& root, RecordHead& head) {
+  FleetRecord& out = head.record;
+  std::optional<k8s::WallTime> recorded_at;
+  if (!read_time(root, "recordedAt", recorded_at) || !recorded_at)
+    return "recordedAt must be a time as in 2026-01-02T03:04:05Z";
+  out.recorded_at = *recorded_at;
+  if (!read_flag(root, "begun", head.begun)) return "begun must be true or false";
+  const Json* shards = member_at(root, "shards");
+  if (shards == nullptr || !shards->is_number_integer() || (*shards != 0 && *shards != MachineRecords::kShards))
+    return fmt::format("shards must be 0 or {}", MachineRecords::kShards);
+  head.sharded = *shards != 0;
+  std::string wrong;
+  const bool inlined = !head.sharded && !head.begun;
+  if (inlined && !read_machines(root, wrong, [&](MachineId id, const auto& entry) { out.machines.set(id, entry); }))
+    return wrong;
+  if (!read_names(root, "withoutBaseline", out.without_baseline)) return "withoutBaseline must be a list of names";
+  for (const auto& [name, into] :
+       {std::pair("verified", &out.verified), std::pair("previous", &out.previous), std::pair("texts", &out.texts)}) {
+    if (!read_map(root, name, *into)) return fmt::format("{} must map texts to texts", name);
+  }
+  constexpr std::string_view kSubject = "must be a list of entries with policy, configMap, key, revision";
+  if (!read_list(root, "failures", [&](const Json& entry) { return read_failure(entry, out); }))
+    return fmt::format("failures {}, retry, nodes and rolledBack", kSubject);
+  if (!read_list(root, "good", [&](const Json& entry) { return read_good(entry, out); }))
+    return fmt::format("good {} and before", kSubject);
+  if (!read_list(root, "rollouts", [&](const Json& entry) { return read_switches(entry, out); }))
+    return fmt::format("rollouts {}, retry and their switches", kSubject);
+  if (!read_time(root, "crdsGoneSince", out.crds_gone_since)) return "crdsGoneSince must be a time";
+  const Json* policies = member_at(root, "policies");
+  if (policies == nullptr || !policies->is_object()) return "policies must map names to policies";
+  for (const auto& [name, json] : policies->items()) {
+    auto policy = read_policy(name, json);
+    if (!policy) return policy.error().message;
+    out.policies.emplace(name, *std::move(policy));
+  }
+  return {};
+}
+
+// "baseline.json: …" where the version is not this one's; empty: it is.
+std::string wrong_version(const Json& root, std::string_view file) {
+  if (!root.is_object()) return fmt::format("{}: must be a JSON object", file);
+  const Json* version = member_at(root, "v");
+  if (version == nullptr || !version->is_number_integer()) return fmt::format("{}: v must be a number", file);
+  if (*version == kVersion) return {};
+  return fmt::format("{}: version {} was written by another release; this one reads version {}", file, dump(*version),
+                     kVersion);
+}
+
+}  // namespace
+
+std::string print_head(const RecordHead& head) {
+  const FleetRecord& record = head.record;
+  Json root = {{"v", kVersion},
+               {"recordedAt", k8s::format_time(record.recorded_at)},
+               {"shards", head.sharded ? MachineRecords::kShards : 0},
+               {"verified", record.verified},
+               {"policies", Json::object()}};
+  if (head.begun) root["begun"] = true;
+  if (!head.sharded && !head.begun) {
+    MachinePrinter printer;
+    record.machines.for_each([&](MachineId machine, const MachineRecord& entry) { printer.add(machine, entry); });
+    printer.print_into(root);
+  }
+  if (!record.without_baseline.empty()) root["withoutBaseline"] = record.without_baseline;
+  if (!record.previous.empty()) root["previous"] = record.previous;
+  if (!record.texts.empty()) root["texts"] = record.texts;
+  for (const FleetRecord::Failure& failure : record.failures) root["failures"].push_back(print_failure(failure));
+  for (const auto& [where, good] : record.good) {
+    root["good"].push_back({{"policy", where.first},
+                            {"configMap", where.second},
+                            {"key", good.key},
+                            {"revision", good.revision},
+                            {"before", good.before}});
+  }
+  for (const auto& [name, policy] : record.policies) root["policies"][name] = print_policy(policy);
+  if (record.crds_gone_since) root["crdsGoneSince"] = k8s::format_time(*record.crds_gone_since);
+  for (const RecordedSwitches& rollout : record.rollouts) root["rollouts"].push_back(print_switches(rollout));
+  return dump(root);
+}
+
+std::string print_shard(const MachineRecords::Shard& shard, std::size_t index, k8s::WallTime recorded_at) {
+  Json root = {{"v", kVersion}, {"recordedAt", k8s::format_time(recorded_at)}, {"shard", index}};
+  MachinePrinter printer;
+  for (const auto& [machine, entry] : shard) printer.add(machine, entry);
+  printer.print_into(root);
+  return dump(root);
+}
+
+k8s::Result<RecordHead> parse_head(std::string_view text) {
+  const Json root = Json::parse(text, nullptr, false);
+  if (std::string wrong = wrong_version(root, kRecordKey); !wrong.empty())
+    return k8s::fail(k8s::Reason::decode, std::move(wrong));
+  RecordHead out;
+  if (const std::string wrong = read_fields(root, out); !wrong.empty())
+    return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", kRecordKey, wrong));
+  return out;
+}
+
+k8s::Result<std::shared_ptr<const MachineRecords::Shard>> parse_shard(std::string_view text, std::size_t index,
+                                                                      k8s::WallTime recorded_at) {
+  const Json root = Json::parse(text, nullptr, false);
+  const auto bad = [](std::string what) { return k8s::fail(k8s::Reason::decode, std::move(what)); };
+  if (std::string wrong = wrong_version(root, kShardKey); !wrong.empty()) return bad(std::move(wrong));
+  const std::string of = text_at(root, "recordedAt");
+  if (number_at(root, "shard") != static_cast<std::int64_t>(index) || of != k8s::format_time(recorded_at)) {
+    return bad(fmt::format("{}: is shard {} of the baseline of {}; shard {} of {} is needed", kShardKey,
+                           number_at(root, "shard"), of, index, k8s::format_time(recorded_at)));
+  }
+  auto out = std::make_shared<MachineRecords::Shard>();
+  std::string wrong;
+  if (!read_machines(root, wrong, [&](MachineId id, const MachineRecord& entry) { out->insert_or_assign(id, entry); }))
+    return bad(fmt::format("{}: {}", kShardKey, wrong));
+  return std::shared_ptr<const MachineRecords::Shard>(std::move(out));
+}
+
+}  // namespace gso

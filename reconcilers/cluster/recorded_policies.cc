@@ -1,0 +1,145 @@
+#include "reconcilers/cluster/recorded_policies.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/store_order.h"
+
+namespace gso {
+
+namespace {
+
+bool is_forgotten(const std::optional<WallTime>& gone_since, const std::optional<WallTime>& forget_until) {
+  return gone_since && forget_until && *gone_since <= *forget_until;
+}
+
+// A rollout of the policy was paused, aborted or undone: without the policy another one would start the same text.
+bool has_stopped_rollout(const FleetRecord& record, const std::string& policy) {
+  return std::ranges::any_of(record.rollouts, [&](const RecordedSwitches& rollout) {
+    return rollout.policy == policy && !rollout.left && (rollout.paused || rollout.aborted || rollout.undone);
+  });
+}
+
+bool stops(const FleetRecord& record, const SharingPolicy& policy) {
+  return has_stop(policy) || has_stopped_rollout(record, policy.meta.name);
+}
+
+// Policies that the record knows and that are still there: those that a person created before `name` went.
+std::vector<std::string> uids_beside(const FleetRecord& record, const World& world, const std::string& name) {
+  std::vector<std::string> out;
+  for (const auto& [other, recorded] : record.policies) {
+    const SharingPolicy* live = world.policies.find(other);
+    if (other != name && live != nullptr && live->meta.uid == recorded.policy.meta.uid)
+      out.push_back(live->meta.uid.str());
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+SharingPolicy holding(const FleetRecord& record, const World& world, const RecordedPolicy& recorded,
+                      const SharingPolicy& spec) {
+  SharingPolicy out = policy_to_record(spec);
+  out.gone = SharingPolicy::Gone{recorded.gone_since ? recorded.beside : uids_beside(record, world, spec.meta.name)};
+  return out;
+}
+
+}  // namespace
+
+std::map<std::string, SharingPolicy> policies_that_hold(const FleetRecord& record, const World& world,
+                                                        const std::optional<WallTime>& forget_until) {
+  std::map<std::string, SharingPolicy> out;
+  const bool all = !world.policies_served && !is_forgotten(record.crds_gone_since, forget_until);
+  for (const auto& [name, recorded] : record.policies) {
+    const SharingPolicy* live = world.policies.find(name);
+    if (live != nullptr && !live->meta.deletion_timestamp) continue;
+    const SharingPolicy& spec = live != nullptr ? *live : recorded.policy;
+    const bool forgotten = is_forgotten(recorded.gone_since, forget_until);
+    if (live == nullptr && recorded.gone_since && !forgotten) {
+      out.emplace(name, holding(record, world, recorded, spec));
+    } else if (live == nullptr && (all || (name == kDefaultPolicy && world.policies_served))) {
+      out.emplace(name, recorded.policy);
+    } else if (world.policies_served && !forgotten && stops(record, spec)) {
+      out.emplace(name, holding(record, world, recorded, spec));
+    }
+  }
+  return out;
+}
+
+namespace {
+
+// A policy that a person created after this one went, and that may govern its nodes instead.
+bool has_successor(const RecordedPolicy& gone, const World& world) {
+  return std::ranges::any_of(world.policies.all(), [&](const auto& entry) {
+    const SharingPolicy& other = *entry.second;
+    return !other.meta.deletion_timestamp && other.priority >= gone.policy.priority &&
+           std::ranges::find(gone.beside, other.meta.uid.str()) == gone.beside.end();
+  });
+}
+
+// Specs beyond the bound are left out, but for those with a stop.
+void keep_bounded(const FleetRecord& record, std::map<std::string, RecordedPolicy>& policies) {
+  std::size_t size = 0;
+  for (const auto& [name, recorded] : policies) size += recorded.policy.spec_json.size();
+  for (auto it = policies.begin(); it != policies.end() && size > FleetRecord::kMaxPolicies;) {
+    const bool kept = it->first == kDefaultPolicy || stops(record, it->second.policy);
+    size -= kept ? 0 : it->second.policy.spec_json.size();
+    it = kept ? std::next(it) : policies.erase(it);
+  }
+}
+
+}  // namespace
+
+PolicyUpdate update_policies(const FleetRecord& record, const World& world, WallTime now,
+                             const std::optional<WallTime>& forget_until,
+                             const std::function<bool(const std::string&)>& governs) {
+  PolicyUpdate out;
+  const WallTime second = std::chrono::floor<std::chrono::seconds>(now);
+  if (!world.policies_served && is_forgotten(record.crds_gone_since, forget_until)) {
+    out.forgotten = true;
+    return out;
+  }
+  const auto keep_gone = [&](const std::string& name, const RecordedPolicy& recorded, const SharingPolicy& spec) {
+    RecordedPolicy kept{policy_to_record(spec), recorded.gone_since, recorded.beside};
+    if (!kept.gone_since) {
+      kept.gone_since = second;
+      kept.beside = uids_beside(record, world, name);
+      out.gone.push_back(name);
+    }
+    out.policies.emplace(name, std::move(kept));
+  };
+  for (const SharingPolicy* policy : in_order(world.policies)) {
+    const std::string& name = policy->meta.name;
+    const auto known = record.policies.find(name);
+    const bool ends = policy->meta.deletion_timestamp && known != record.policies.end();
+    if (!ends) {
+      out.policies.emplace(name, RecordedPolicy{policy_to_record(*policy), std::nullopt, {}});
+    } else if (is_forgotten(known->second.gone_since, forget_until)) {
+      out.forgotten = true;
+      out.policies.emplace(name, known->second);
+    } else if (stops(record, *policy)) {
+      keep_gone(name, known->second, *policy);
+    } else {
+      out.policies.emplace(name, RecordedPolicy{policy_to_record(*policy), std::nullopt, {}});
+    }
+  }
+  for (const auto& [name, recorded] : record.policies) {
+    if (world.policies.find(name) != nullptr) continue;
+    if (is_forgotten(recorded.gone_since, forget_until)) {
+      out.forgotten = true;
+    } else if (!world.policies_served || (name == kDefaultPolicy && !recorded.gone_since)) {
+      out.policies.emplace(name, recorded);
+    } else if (stops(record, recorded.policy)) {
+      const bool lifted = recorded.gone_since && has_successor(recorded, world) && !governs(name);
+      if (!lifted) keep_gone(name, recorded, recorded.policy);
+    }
+  }
+  if (!world.policies_served && !out.policies.empty()) {
+    out.crds_gone = !record.crds_gone_since;
+    out.crds_gone_since = record.crds_gone_since.value_or(second);
+  }
+  keep_bounded(record, out.policies);
+  return out;
+}
+
+}  // namespace gso

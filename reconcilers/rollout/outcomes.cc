@@ -1,0 +1,247 @@
+// What was verified, what failed and what a person has stopped, into the record.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/store_order.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/stops.h"
+
+namespace gso {
+
+namespace {
+
+// The next record, copied at the first change: it may hold thousands of nodes.
+class Outcomes {
+ public:
+  explicit Outcomes(Pass& pass) : pass_(pass) {}
+
+  void run() {
+    find_verified();
+    find_failures();
+    find_undone();
+    forget_failures();
+    note_stops();
+    note_devices();
+    if (!next_) return;
+    forget_machines();
+    write_record(pass_, *next_, reason_, message_);
+  }
+
+ private:
+  FleetRecord& change(std::string_view reason, std::string message) {
+    if (!next_) next_ = *pass_.index.record;
+    reason_ = reason;
+    message_ += (message_.empty() ? "" : "; ") + message;
+    return *next_;
+  }
+
+  // The same for what is no outcome: it goes with a write that is due anyway, under that one's reason.
+  FleetRecord& note(std::string_view reason, std::string message) {
+    const std::string_view due = reason_;
+    FleetRecord& next = change(reason, std::move(message));
+    if (!due.empty()) reason_ = due;
+    return next;
+  }
+
+  // Every node that can be is at the unit's one target and shows it. Blocked nodes, and those that nobody can have now
+  // (in a large fleet there always are some), are waited for no longer than their group's canary.
+  [[nodiscard]] bool is_complete(const UnitKey& key, const Unit& unit, const std::string& target) {
+    const std::int64_t settled = unit.tally.settled;
+    if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
+    if (failures_of(pass_.index, unit, target) > 0 || unit.tally.of(Situation::in_flight) > 0) return false;
+    const auto set_aside = static_cast<std::int64_t>(unit.nodes(UnitBucket::set_aside).size());
+    // Nodes that were out of service before and failed again do not keep the others from being complete (S12).
+    const auto excused = std::ssize(failed_on(pass_.index, unit, target)) - failures_of(pass_.index, unit, target);
+    if (settled + unit.tally.blocked() + set_aside + excused != unit.tally.total) return false;
+    const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;
+    return std::ranges::all_of(unit.groups, [&](const auto& entry) {
+      const auto& [product, group] = entry;
+      // A group that has too few nodes left for a canary has shown all that it can.
+      const bool whole = group.pending.empty() || group.tally.settled < std::min(quota, group.tally.total);
+      return whole || canary_passed(pass_, key, unit, product, target);
+    });
+  }
+
+  void find_verified() {
+    std::map<std::string, std::pair<std::string, bool>> keys;
+    for (const auto& [key, unit] : pass_.index.units) {
+      const std::string target = unit_target(unit);
+      const bool complete = is_complete(key, unit, target);
+      auto [slot, added] = keys.try_emplace(key.set + "/" + key.key, target, complete);
+      slot->second.second = slot->second.second && complete && slot->second.first == target;
+      if (complete) note_good(key, target);
+    }
+    for (const auto& [id, state] : keys) {
+      if (!state.second) continue;
+      auto known = pass_.index.record->verified.find(id);
+      if (known != pass_.index.record->verified.end() && known->second == state.first) continue;
+      change("Verified", "every node of a key shows its revision")
+          .note_verified(id, state.first, text_of_key(pass_, id, state.first));
+    }
+  }
+
+  // What an inline profile can go back to.
+  void note_good(const UnitKey& key, const std::string& target) {
+    const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
+    if (!policy.inline_profile || inline_profile_key(policy.meta.name, *policy.inline_profile) != key.key) return;
+    FleetRecord::Good good{key.key, target, {}};
+    auto known = pass_.index.record->good.find({key.policy, key.set});
+    if (known != pass_.index.record->good.end()) {
+      good.before = known->second.key == key.key ? known->second.before : known->second.key;
+      if (known->second == good) return;
+    }
+    change("Verified", fmt::format("policy {} is at {}", key.policy, target)).good[{key.policy, key.set}] = good;
+  }
+
+  void find_failures() {
+    for (const auto& [key, unit] : pass_.index.units) {
+      if (unit.nodes(UnitBucket::failed).empty()) continue;
+      const std::string target = unit_target(unit);
+      const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
+      if (pass_.s.settings.mode_of(policy) == PolicyMode::observe ||
+          remembered_failure(pass_.index, key, policy, target) != nullptr)
+        continue;
+      // Every node has shown that profile: it is the pods' new template that fails. Another profile would help nobody,
+      // and the next template is another try.
+      const auto verified = pass_.index.record->verified.find(key.set + "/" + key.key);
+      if (unit.tally.new_template > 0 && verified != pass_.index.record->verified.end() && verified->second == target)
+        continue;
+      const std::string why = too_many_failures(pass_, key, unit, target);
+      if (why.empty()) continue;
+      const bool owned =
+          policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
+      const bool back = owned && policy.rollout.on_failure == OnFailure::rollback;
+      FleetRecord& next = change(back ? kRolledBack : kMaxFailures, fmt::format("{}: {}", target, why));
+      next.failures.push_back({key.policy, key.set, key.key, target,
+                               std::string(policy.meta.annotations.get(kRetryAnnotation).value_or("")),
+                               failed_on(pass_.index, unit, target), back});
+      if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
+      if (!back) continue;
+      const std::string note =
+          fmt::format("{} of policy {}: {}; its nodes go back to what was verified before", target, key.policy, why);
+      pass_.event(rollout_ref(rollout_name(key, target)), true, kRolledBack, "Rollback", note);
+    }
+  }
+
+  // Inline profiles that a person took back: remembered like those that failed, on no node.
+  void find_undone() {
+    for (const SharingRollout* rollout : in_order(pass_.s.world.rollouts)) {
+      const std::string& name = rollout->meta.name;
+      if (rollout->meta.annotations.get(kUndoAnnotation) != "true") continue;
+      const UnitKey key{rollout->policy, rollout->config_map, rollout->key};
+      const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
+      const bool owned = policy.meta.name == key.policy && policy.inline_profile &&
+                         inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
+      if (!owned || pass_.s.settings.mode_of(policy) == PolicyMode::observe) continue;
+      const std::string retry(policy.meta.annotations.get(kRetryAnnotation).value_or(""));
+      const auto* known = remembered_failure(pass_.index, key, policy, rollout->to_revision);
+      if (known != nullptr && known->rolled_back) continue;
+      FleetRecord& next =
+          change(kUndone, fmt::format("{} of policy {} is taken back", rollout->to_revision, key.policy));
+      if (known != nullptr) std::erase(next.failures, *known);
+      next.failures.push_back({key.policy, key.set, key.key, rollout->to_revision, retry, {}, true});
+      if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
+      pass_.event(rollout_ref(name), false, kUndone, "Rollback",
+                  fmt::format("{} is taken back: the nodes of policy {} go to what was verified before",
+                              rollout->to_revision, key.policy));
+    }
+  }
+
+  // A failure is over when the nodes that failed show the revision after all. It outlives its policy: made again, that
+  // does not try the revision again by itself. Who failed on another revision waits for this one, and keeps nobody from
+  // it.
+  void forget_failures() {
+    for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
+      if (failure.rolled_back || !has_recovered(failure)) continue;
+      FleetRecord& next = change("Recovered", fmt::format("{} does not count as failed any more", failure.revision));
+      std::erase(next.failures, failure);
+    }
+  }
+
+  [[nodiscard]] bool has_recovered(const FleetRecord::Failure& failure) const {
+    auto unit = pass_.index.units.find({failure.policy, failure.set, failure.key});
+    if (unit == pass_.index.units.end() || failures_of(pass_.index, unit->second, failure.revision) > 0) return false;
+    return std::ranges::any_of(failure.nodes, [&](const std::string& name) {
+      const NodeAssessment* a = pass_.index.find(name);
+      return a != nullptr && a->situation == Situation::current && a->matches && a->loaded.revision == failure.revision;
+    });
+  }
+
+  // Specs of policies, and switches of rollouts: a stop holds although its object goes.
+  void note_stops() {
+    const FleetRecord& record = *pass_.index.record;
+    const PolicyUpdate update =
+        update_policies(record, pass_.s.world, pass_.s.now, pass_.index.stored.forget_until(),
+                        [&](const std::string& policy) { return pass_.index.policies.contains(policy); });
+    if (update.policies != record.policies || update.crds_gone_since != record.crds_gone_since) {
+      FleetRecord& next = note("PoliciesRecorded", update.forgotten ? "stops of policies that are gone are forgotten"
+                                                                    : "the specs of policies changed");
+      next.policies = update.policies;
+      next.crds_gone_since = update.crds_gone_since;
+    }
+    for (const std::string& name : update.gone) report_gone_policy(pass_, name);
+    if (update.crds_gone) report_gone_crds(pass_);
+    std::vector<RecordedSwitches> rollouts = update_switches(pass_, update);
+    if (rollouts != record.rollouts) {
+      note("SwitchesRecorded", "the switches of rollouts changed").rollouts = std::move(rollouts);
+    }
+  }
+
+  // How many GPUs machines have that joined, or that have more than before: several in one write, once for each.
+  void note_devices() {
+    constexpr std::size_t kEnough = 32;
+    const std::set<std::string>& uncounted = pass_.index.nodes_in(Bucket::uncounted);
+    if (uncounted.empty() ||
+        (!pass_.index.nodes_in(Bucket::self_loaded).empty() && uncounted.size() < kEnough && !next_))
+      return;
+    FleetRecord& next = note("DevicesRecorded", fmt::format("the GPUs of {} node{} are counted", uncounted.size(),
+                                                            uncounted.size() == 1 ? "" : "s"));
+    for (const std::string& name : uncounted) {
+      const Node* node = pass_.s.world.nodes.find(name);
+      if (node == nullptr) continue;
+      const MachineId machine = machine_id(node->meta.uid.str());
+      const MachineRecord* known = next.machines.find(machine);
+      MachineRecord entry = known == nullptr ? MachineRecord() : *known;
+      entry.devices = pass_.index.find(name)->counted_devices;
+      next.machines.set(machine, entry);
+    }
+  }
+
+  // Machines that are gone; and of those that say by themselves what they have loaded, what the record says of that.
+  void forget_machines() {
+    std::map<MachineId, const std::string*> present;
+    for (const auto& [key, node] : pass_.s.world.nodes.all()) {
+      present.emplace(machine_id(node->meta.uid.str()), &node->meta.name);
+    }
+    std::vector<std::pair<MachineId, MachineRecord>> changed;
+    next_->machines.for_each([&](MachineId machine, const MachineRecord& entry) {
+      const auto node = present.find(machine);
+      if (node == present.end()) return void(changed.emplace_back(machine, MachineRecord()));
+      const NodeAssessment* a = pass_.index.find(*node->second);
+      if (entry.revision.empty() || a == nullptr || a->loaded.proof != Proof::annotation) return;
+      MachineRecord rest;
+      rest.devices = entry.devices;
+      rest.measured = entry.measured;
+      changed.emplace_back(machine, rest);
+    });
+    for (const auto& [machine, entry] : changed) next_->machines.set(machine, entry);
+  }
+
+  Pass& pass_;
+  std::optional<FleetRecord> next_;
+  std::string_view reason_;
+  std::string message_;
+};
+
+}  // namespace
+
+void plan_outcomes(Pass& pass) {
+  if (pass.index.record) Outcomes(pass).run();
+}
+
+}  // namespace gso

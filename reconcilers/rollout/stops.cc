@@ -1,0 +1,194 @@
+#include "reconcilers/rollout/stops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/store_order.h"
+#include "reconcilers/rollout/gates.h"
+
+namespace gso {
+
+namespace {
+
+std::string retry_of(const Pass& pass, const std::string& policy) {
+  return std::string(pass.index.policy(pass.s.world, policy).meta.annotations.get(kRetryAnnotation).value_or(""));
+}
+
+bool is_valid(const std::string& target) {
+  return !target.empty() && target != kInvalidRevision;
+}
+
+bool is_undone(const SharingRollout& rollout) {
+  return rollout.meta.annotations.get(kUndoAnnotation) == "true";
+}
+
+using Subject = std::tuple<std::string, std::string, std::string, std::string>;
+
+Subject subject_of(const RecordedSwitches& entry) {
+  return {entry.policy, entry.set, entry.key, entry.revision};
+}
+
+// The object's switches, joined with what the record has of it already.
+RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, const RecordedSwitches* known) {
+  const std::string retry = retry_of(pass, rollout.policy);
+  RecordedSwitches out{rollout.policy,  rollout.config_map,
+                       rollout.key,     rollout.to_revision,
+                       rollout.paused,  rollout.approved,
+                       rollout.aborted, is_undone(rollout),
+                       false,           {}};
+  const bool holds = known != nullptr && (known->aborted || known->undone) && known->retry == retry;
+  if (holds) {
+    out.aborted = out.aborted || known->aborted;
+    out.undone = out.undone || known->undone;
+  }
+  if (!out.aborted && !out.undone) return out;
+  // `rollout start` sets another one and then deletes the object: until that is gone, the entry keeps the old one.
+  const bool was_on = known != nullptr && (known->aborted || known->undone);
+  out.retry = was_on ? known->retry : retry;
+  return out;
+}
+
+}  // namespace
+
+bool is_left(const Pass& pass, const UnitKey& key, const SharingRollout& rollout) {
+  const auto at = pass.index.units.find(key);
+  if (at != pass.index.units.end()) {
+    const std::string target = unit_target(at->second);
+    return target != rollout.to_revision && is_valid(target);
+  }
+  return std::ranges::any_of(pass.index.units, [&](const auto& unit) {
+    return unit.first.set == key.set &&
+           !pass.s.world.unsynced_namespaces.contains(pass.index.discovery.sets[unit.second.set].ns);
+  });
+}
+
+Switches switches_of(const Pass& pass, const UnitKey& key, const std::string& target, const SharingRollout* rollout) {
+  Switches out;
+  if (rollout != nullptr) out = {rollout->paused, rollout->approved, rollout->aborted, is_undone(*rollout)};
+  if (!pass.index.record) return out;
+  const auto kept = pass.index.record->switches(key.policy, key.set, key.key, target, retry_of(pass, key.policy));
+  if (!kept) return out;
+  out.aborted = out.aborted || kept->aborted;
+  out.undone = out.undone || kept->undone;
+  if (rollout != nullptr) return out;
+  out.paused = kept->paused;
+  out.approved = kept->approved && !pass.s.world.policies_served;
+  return out;
+}
+
+std::optional<RecordedSwitches> switches_to_restore(const Pass& pass, const UnitKey& key, const std::string& target) {
+  if (!pass.index.record || !pass.s.world.policies_served) return std::nullopt;
+  auto kept = pass.index.record->switches(key.policy, key.set, key.key, target, retry_of(pass, key.policy));
+  if (!kept) return std::nullopt;
+  kept->approved = false;
+  return kept->any() ? kept : std::nullopt;
+}
+
+std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpdate& policies) {
+  const World& world = pass.s.world;
+  std::map<Subject, const RecordedSwitches*> known;
+  for (const RecordedSwitches& entry : pass.index.record->rollouts) known.emplace(subject_of(entry), &entry);
+  std::vector<RecordedSwitches> out;
+  std::set<Subject> seen;
+  for (const SharingRollout* rollout : in_order(world.rollouts)) {
+    if (rollout->meta.deletion_timestamp) continue;
+    const UnitKey key{rollout->policy, rollout->config_map, rollout->key};
+    const Subject subject{rollout->policy, rollout->config_map, rollout->key, rollout->to_revision};
+    seen.insert(subject);
+    const auto unit = pass.index.units.find(key);
+    const auto before = known.find(subject);
+    const RecordedSwitches* entry_before = before == known.end() ? nullptr : before->second;
+    RecordedSwitches entry = switches_in(pass, *rollout, entry_before);
+    if (!entry.any()) continue;
+    entry.left = (entry_before != nullptr && entry_before->left) || is_left(pass, key, *rollout);
+    // Of an attempt that ended before a newer template came, or of one that was left before a switch was set in it.
+    const bool over = !entry.left && unit != pass.index.units.end() && begins_anew(pass.index, unit->second, *rollout);
+    if (!over) out.push_back(std::move(entry));
+  }
+  for (const auto& [subject, entry] : known) {
+    if (seen.contains(subject) || entry->left) continue;
+    const auto unit = pass.index.units.find({entry->policy, entry->set, entry->key});
+    const std::string target = unit == pass.index.units.end() ? std::string() : unit_target(unit->second);
+    const bool has_policy = policies.policies.contains(entry->policy);
+    if (is_valid(target) && target != entry->revision) continue;
+    if (policies.forgotten ? !has_policy || !world.policies_served : world.policies_served && !has_policy) continue;
+    RecordedSwitches kept = *entry;
+    if (kept.retry != retry_of(pass, kept.policy)) kept.aborted = kept.undone = false;
+    if (world.policies_served) kept.approved = false;  // Whoever deletes the object takes the approval back.
+    if (kept.any()) out.push_back(std::move(kept));
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+bool holds_a_switch(const Pass& pass, const SharingRollout& rollout) {
+  const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
+  const auto unit = pass.index.units.find(key);
+  if (unit != pass.index.units.end() && unit_target(unit->second) == rollout.to_revision) return true;
+  const bool on = rollout.paused || rollout.aborted || is_undone(rollout);
+  return on && !is_left(pass, key, rollout);
+}
+
+namespace {
+
+// The command after which stops of policies that are gone by now do not hold any more.
+std::string forget_command(const Pass& pass) {
+  return fmt::format("kubectl annotate configmap --namespace {} {} --overwrite {}=$(date -u +%Y-%m-%dT%H:%M:%SZ)",
+                     pass.s.settings.operator_namespace, pass.s.settings.state_config_map, kForgetPoliciesAnnotation);
+}
+
+ObjectRef gone_policy_ref(const std::string& name) {
+  return {std::string(kApiVersion), "SharingPolicy", "", name, ""};
+}
+
+std::string gone_policy_text(const Pass& pass, const std::string& name) {
+  const std::string stop = stops_of(pass.index.policy(pass.s.world, name));
+  return fmt::format(
+      "SharingPolicy {} was deleted while it had a stop ({}): the stop still holds for the nodes that it selected. "
+      "Create the policy again, or create another one for these nodes with at least its priority; or forget the stops "
+      "of all policies that are gone: {}",
+      name, stop.empty() ? "a paused or aborted rollout" : stop, forget_command(pass));
+}
+
+std::string gone_crds_text(const Pass& pass) {
+  std::string names;
+  std::size_t shown = 0;
+  for (const auto& [name, policy] : pass.index.held_policies) {
+    const std::string stop = stops_of(policy);
+    if (++shown <= 5)
+      names += fmt::format("{}{}{}", names.empty() ? "" : ", ", name, stop.empty() ? "" : " (" + stop + ")");
+  }
+  if (shown > 5) names += fmt::format(" and {} more", shown - 5);
+  return fmt::format(
+      "The SharingPolicy/SharingRollout CRDs are not installed in this cluster, or no SharingPolicy is in the input of "
+      "`plan`: the last specs of these policies govern: {}. Install the CRDs again; or forget the policies: {}",
+      names, forget_command(pass));
+}
+
+}  // namespace
+
+void report_gone_policy(Pass& pass, const std::string& name) {
+  pass.event(gone_policy_ref(name), true, kPolicyGone, "Hold", gone_policy_text(pass, name));
+}
+
+void report_gone_crds(Pass& pass) {
+  pass.event(config_map_ref(state_key(pass.s.settings)), true, kCrdsGone, "Hold", gone_crds_text(pass));
+}
+
+void find_held_policies(Pass& pass) {
+  const World& world = pass.s.world;
+  if (!pass.index.record) return;
+  if (!world.policies_served && !pass.index.held_policies.empty()) {
+    pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), kCrdsGone, gone_crds_text(pass));
+  }
+  for (const auto& [name, policy] : pass.index.held_policies) {
+    if (!policy.gone || !pass.index.policies.contains(name)) continue;
+    pass.finding(Severity::warning, gone_policy_ref(name), kPolicyGone, gone_policy_text(pass, name));
+  }
+}
+
+}  // namespace gso

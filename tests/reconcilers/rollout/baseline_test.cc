@@ -1,0 +1,86 @@
+// The baseline where a namespace may not be read, and in a fleet whose record needs several ConfigMaps.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+// A second device plugin in a tenant's namespace, on one node of its own.
+void add_tenant(FleetModel& fleet) {
+  DaemonSet tenants = *fleet.world.daemonsets.find(ObjectKey{"gpu-operator", "nvidia-device-plugin-daemonset"});
+  tenants.meta.ns = k8s::Interned("tenant");
+  tenants.meta.uid = "ds-tenant";
+  tenants.meta.owners.clear();
+  tenants.node_selector = {{"tenant", "true"}};
+  fleet.world.daemonsets.apply(std::move(tenants));
+  fleet.label("n03", "nvidia.com/gpu.deploy.device-plugin", std::nullopt);
+  fleet.label("n03", "nvidia.com/gpu.deploy.gpu-feature-discovery", std::nullopt);
+  fleet.label("n03", "tenant", "true");
+}
+
+TEST(Baseline, ANamespaceThatIsRefusedKeepsOnlyItsOwnNodesWithoutOne) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}};
+  spec.nodes = alike_nodes(3);
+  FleetModel fleet(spec);
+  fleet.settings.cluster_max_unavailable = {100, true};
+  fleet.settings.rollout.max_unavailable = {100, true};
+  fleet.settings.rollout.max_unavailable_per_group = {100, true};
+  add_tenant(fleet);
+  fleet.world.unsynced_namespaces = {"tenant"};
+  fleet.settle();
+  EXPECT_FALSE(fleet.index.impl().record) << "it may just be loading";
+  fleet.world.refused_namespaces = {"tenant"};
+  fleet.settle();
+  ASSERT_TRUE(fleet.index.impl().record);
+  EXPECT_EQ(fleet.index.assessment("n01")->situation, Situation::current);
+  EXPECT_EQ(fleet.index.assessment("n03")->situation, Situation::first_seen);
+  fleet.advance(std::chrono::minutes(1));
+  fleet.edit("any", "ts-8");
+  fleet.settle();
+  EXPECT_EQ(fleet.allocatable("n01", kGpuResource), 16) << "the others are rolled";
+  EXPECT_EQ(fleet.patches("n03"), 0);
+
+  fleet.world.unsynced_namespaces.clear();
+  fleet.world.refused_namespaces.clear();
+  fleet.settle();
+  EXPECT_TRUE(fleet.index.impl().record->without_baseline.empty());
+  EXPECT_NE(fleet.index.assessment("n03")->situation, Situation::first_seen);
+  EXPECT_EQ(fleet.patches("n03"), 0) << "first sight of it changes nothing";
+}
+
+TEST(Baseline, OfALargeFleetIsWrittenInPartsAndRestartsNothing) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}};
+  spec.nodes = alike_nodes(1200);
+  FleetModel fleet(spec);
+  bool disrupts = false;
+  fleet.on_plan = [&](const Plan& plan) {
+    disrupts = disrupts || std::ranges::any_of(plan.actions, [](const auto& planned) { return planned.disruptive; });
+  };
+  ASSERT_TRUE(fleet.settle());
+  ASSERT_TRUE(fleet.index.impl().record) << fleet.index.impl().record_problem;
+  EXPECT_EQ(fleet.index.impl().record->machines.size(), 1200U);
+  EXPECT_FALSE(disrupts);
+  EXPECT_EQ(
+      std::ranges::count_if(fleet.world.configmaps.all(),
+                            [&](const auto& entry) { return entry.first.ns == fleet.settings.operator_namespace; }),
+      17);
+  // A part that goes: nothing is rolled by what is left.
+  fleet.world.configmaps.erase(shard_key(state_key(fleet.settings), 2));
+  fleet.edit("any", "ts-8");
+  fleet.advance(std::chrono::minutes(1));
+  const Plan plan = fleet.plan();
+  EXPECT_FALSE(std::ranges::any_of(plan.actions, [](const auto& planned) { return planned.disruptive; }));
+  EXPECT_TRUE(std::ranges::any_of(plan.findings, [](const Finding& found) {
+    return found.reason == kRecordUnreadable && found.object.name == "gpu-sharing-operator-state-2";
+  }));
+}
+
+}  // namespace
+}  // namespace gso::test
