@@ -18,10 +18,19 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr const char* kState = "gpusharing.dev/state";
+constexpr const char* kChange = "gpusharing.dev/change";
 
 std::string label_value(const JsonPtr& node, const char* key) {
   if (node == nullptr) return {};
   return (*node)["metadata"].value("labels", json::object()).value(key, "");
+}
+
+// The revision that the change on the node goes to; empty: none is under way.
+std::string change_target(const JsonPtr& node) {
+  if (node == nullptr) return {};
+  const json annotations = (*node)["metadata"].value("annotations", json::object());
+  const json change = json::parse(annotations.value(kChange, ""), nullptr, false);
+  return change.is_object() ? change.value("to", "") : "";
 }
 
 bool is_cordoned(const JsonPtr& node) {
@@ -40,7 +49,7 @@ Scene::Scene(k8s::ApiClient* client, k8s::Clock* clock, OperatorControl* op, Fle
 void Scene::note(const k8s::ObjectKey& key, const JsonPtr& before, const JsonPtr& after) {
   const std::string was = label_value(before, kState);
   const std::string is = label_value(after, kState);
-  const auto happens = [&](Happening what) { journal_.push_back({clock_->monotonic(), key.name, what}); };
+  const auto happens = [&](Happening what) { journal_.push_back({clock_->monotonic(), key.name, what, change_target(after)}); };
   if (is == "Updating" && was != "Updating") happens(Happening::started);
   if (was == "Updating" && is.empty()) happens(Happening::finished);
   if (is == "Failed" && was != "Failed") happens(Happening::failed);

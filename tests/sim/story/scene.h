@@ -23,6 +23,7 @@ struct Moment {
   k8s::MonoTime at;
   std::string node;
   Happening what = Happening::started;
+  std::string to;  // Where it started: the revision that its change goes to.
 };
 
 class Scene : public Stage {
@@ -123,6 +124,9 @@ class Scene : public Stage {
   [[nodiscard]] std::size_t happened(Happening what, std::size_t from) const;
   [[nodiscard]] Check finished(std::size_t from, std::size_t count) const;
   [[nodiscard]] std::vector<std::string> nodes_that(Happening what, std::size_t from) const;
+  // Those that set out for the revision of `text` in a rollout of `policy`, as far as there still is a record of it.
+  [[nodiscard]] std::set<std::string> nodes_started_for(const std::string& policy, const std::string& text,
+                                                        std::size_t from) const;
   void reset_peak() { view_.reset_peak(); }
 
   using Stage::all_nodes;

@@ -200,6 +200,17 @@ std::vector<std::string> Scene::nodes_that(Happening what, std::size_t from) con
   return names;
 }
 
+std::set<std::string> Scene::nodes_started_for(const std::string& policy, const std::string& text,
+                                               std::size_t from) const {
+  const json rollout = rollout_of(policy, text);
+  const std::string revision = rollout.value("spec", json::object()).value("toRevision", "");
+  std::set<std::string> names;
+  for (std::size_t i = from; i < journal_.size() && !revision.empty(); ++i) {
+    if (journal_[i].what == Happening::started && journal_[i].to == revision) names.insert(journal_[i].node);
+  }
+  return names;
+}
+
 std::string Scene::short_verify_timeout() const {
   return k8s::format_go_duration(scaled(std::chrono::minutes(5)) + options_.slack / 10);
 }

@@ -50,14 +50,15 @@ asio::awaitable<void> superseded(Scene* scene) {
   const std::string second = time_slicing_profile(6);
   co_await scene->edit("any", first);
   co_await scene->until("two nodes on the first edit", 30min, scene->finished(from, 2));
-  const auto moved = scene->nodes_that(Happening::started, from);
   co_await scene->edit("any", second);
   co_await scene->until("the first edit to be superseded", 10min, scene->phase_is("default", first, "Superseded"));
   co_await scene->until_fleet_shows("every node on the second edit", 60min);
   co_await scene->until_settled(10min);
   co_await scene->until("the second edit to be complete", 5min, scene->phase_is("default", second, "Completed"));
-  const std::set<std::string> twice(moved.begin(), moved.end());
-  scene->require(restarts_beyond(*scene, before, twice, 1));
+  // Also those that set out between the edit and the operator's sight of it.
+  const std::set<std::string> moved = scene->nodes_started_for("default", first, from);
+  scene->require(moved.size() >= 2, "fewer nodes set out for the first edit than arrived there");
+  scene->require(restarts_beyond(*scene, before, moved, 1));
 
   // The fast undo: an edit back to what was verified goes without a canary, to those only that have left it.
   const Stage::Seen verified = scene->seen();
@@ -65,18 +66,16 @@ asio::awaitable<void> superseded(Scene* scene) {
   const std::string third = time_slicing_profile(8);
   co_await scene->edit("any", third);
   co_await scene->until("two nodes on the third edit", 30min, scene->finished(undo_from, 2));
-  const auto left = scene->nodes_that(Happening::started, undo_from);
-  const std::size_t back_from = scene->journal().size();
   const k8s::MonoTime undone = scene->clock().monotonic();
   co_await scene->edit("any", second);
   co_await scene->until("the third edit to be superseded", 10min, scene->phase_is("default", third, "Superseded"));
   co_await scene->until_fleet_shows("every node on the second edit again", 60min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> gone_back(left.begin(), left.end());
-  scene->require(restarts_beyond(*scene, verified, gone_back, 0));
-  const auto back = scene->nodes_that(Happening::started, back_from);
-  for (const std::string& node : back) {
-    scene->require(gone_back.contains(node), node + " was started, although it had never left the verified profile");
+  const std::set<std::string> left = scene->nodes_started_for("default", third, undo_from);
+  scene->require(left.size() >= 2, "fewer nodes set out for the third edit than arrived there");
+  scene->require(restarts_beyond(*scene, verified, left, 0));
+  for (const std::string& node : scene->nodes_started_for("default", second, undo_from)) {
+    scene->require(left.contains(node), node + " was started, although it had never left the verified profile");
   }
   const k8s::Duration took = scene->clock().monotonic() - undone;
   scene->tell("undone in " + seconds(took) + ", with " + std::to_string(left.size()) + " nodes gone");
