@@ -7,7 +7,7 @@ usage: examples_test.py BINARY
 - `<!-- file: NAME -->` before a block saves it under that name for the page's commands; `<!-- file: NAME` on a line of its
   own begins a hidden file, which `-->` ends.
 - In console blocks, `$ gpu-sharing-operator lint|expect|plan|version …` is run in the page's folder when the files that it
-  names were saved; where output follows, it must be just that.
+  names were saved and it asks no cluster; where output follows, it must be just that.
 Prints "N passed, N failed".
 """
 import pathlib
@@ -62,7 +62,7 @@ class Page:
         for step in steps:
             line, _, expected = step.partition("\n")
             words = shlex.split(line, comments=True)
-            if len(words) < 2 or words[0] != PROGRAM or words[1] not in OFFLINE:
+            if len(words) < 2 or words[0] != PROGRAM or words[1] not in OFFLINE or "--from-cluster" in words:
                 continue
             files = [w for w in words[2:] if re.fullmatch(r"[\w.-]+\.(yaml|json)", w)]
             if not set(files) <= self.saved:
