@@ -145,6 +145,7 @@ k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, con
   }
   for (const auto& [key, text] : given.keys) next.data[key] = std::make_shared<const std::string>(text);
   next.data_changed = now;
+  next.data_time_known = true;
   world.configmaps.apply(std::move(next));
   return {};
 }

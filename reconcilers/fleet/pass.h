@@ -92,7 +92,7 @@ void note_texts_of_keys(Pass& pass);
 [[nodiscard]] bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key);
 
 // Since when the key has had its present text, as far as the ConfigMap and what has been watched tell; nullopt: it has
-// none.
+// none. The empty key, of nodes that share nothing, has always had its own.
 [[nodiscard]] std::optional<WallTime> text_since(const Pass& pass, const OperandSet& set, const std::string& key);
 // The pods of a node that loaded its profile by itself have certainly read the text that its key has now. Matching
 // labels are necessary for that, never sufficient: an edit may show in none (S11).

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/config_map_times.h"
+
 namespace gso {
 
 const ConfigMap* LoadedContent::content() const {
@@ -14,7 +16,8 @@ bool LoadedContent::is_of_old_template(Component component, const Pod& pod) cons
 }
 
 bool LoadedContent::has_read(Component component, const Pod& pod, const ConfigMap& content) const {
-  return loaded_after(pod, content.data_changed, view_.snapshot.settings.projection) &&
+  const auto known_since = data_known_since(view_.snapshot.world, content);
+  return known_since && loaded_after(pod, *known_since, view_.snapshot.settings.projection) &&
          !is_of_old_template(component, pod);
 }
 
@@ -56,11 +59,13 @@ std::map<Component, std::set<std::string>> LoadedContent::older_pods(const Chang
 // Once is enough: the next ones are newer. The last edit may have been another key's.
 bool LoadedContent::is_older(WallTime unchanged) const {
   const ConfigMap* now = content();
-  return now != nullptr && std::ranges::any_of(change_.pods, [&](const auto& entry) {
-           const auto& pods = view_.pods.of(entry.first);
-           return !pods.empty() && (!created_after(*pods.front(), std::min(now->data_changed, unchanged)) ||
-                                    is_of_old_template(entry.first, *pods.front()));
-         });
+  if (now == nullptr) return false;
+  const WallTime since = std::min(data_known_since(view_.snapshot.world, *now).value_or(unchanged), unchanged);
+  return std::ranges::any_of(change_.pods, [&](const auto& entry) {
+    const auto& pods = view_.pods.of(entry.first);
+    return !pods.empty() &&
+           (!created_after(*pods.front(), since) || is_of_old_template(entry.first, *pods.front()));
+  });
 }
 
 }  // namespace gso

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
@@ -180,12 +181,14 @@ void note_texts_of_keys(Pass& pass) {
 }
 
 std::optional<WallTime> text_since(const Pass& pass, const OperandSet& set, const std::string& key) {
+  if (key.empty()) return WallTime{};  // A node without a key shares nothing: there is no text to be read.
   const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
   if (config_map == nullptr) return std::nullopt;
   const auto text = config_map->data.find(key);
   if (text == config_map->data.end() || !text->second) return std::nullopt;
   const WallTime seen = pass.since(text_timer(set, key, *text->second));
-  return config_map->our_keys.contains(key) ? seen : std::min(seen, config_map->data_changed);
+  const auto known_since = data_known_since(pass.s.world, *config_map);
+  return config_map->our_keys.contains(key) || !known_since ? seen : std::min(seen, *known_since);
 }
 
 bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key) {
