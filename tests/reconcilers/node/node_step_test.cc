@@ -328,6 +328,15 @@ TEST_F(DisruptiveStep, C6_ADrainAsksForTheNodesConsumersFirst) {
   EXPECT_EQ(taken.plan.consumers_wanted, std::set<std::string>{"n1"});
 }
 
+TEST_F(DisruptiveStep, C6_AListingFromBeforeTheCordonProvesNothing) {
+  list_consumers({});
+  consumers["n1"].listed_at = now - seconds(5);
+  ran = {{Timer::draining, seconds(3)}};
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(taken.plan.consumers_wanted, std::set<std::string>{"n1"});
+}
+
 TEST_F(DisruptiveStep, C6_ADrainWaitsForWorkloadsAndNamesThem) {
   list_consumers({"train-0"});
   in_the_way = InTheWay{kWaitingForWorkloads, "waits for team/train-0"};
@@ -451,6 +460,16 @@ TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
   EXPECT_EQ(actions(take()), Actions{});
   ran_for(Timer::reloading, minutes(2));
   EXPECT_EQ(actions(take()), Actions{"into(ReloadFailed)"});
+}
+
+TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWritten) {
+  change.cause = WayIn::relabel;
+  change.pods.clear();
+  shows_something_else();
+  stop = Stop{"Paused", ""};
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(taken.phase, Phase::verifying);
 }
 
 TEST_F(NodeStep, AStoredTimeCountsAtAFirstLookOnly) {
