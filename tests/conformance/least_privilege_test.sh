@@ -35,9 +35,20 @@ client_is_evicted() {
 }
 gone() { ! kubectl get "$1" "$2" --namespace "$3" >/dev/null 2>&1; }
 
-# With a history limit of 0 a finished rollout goes at once.
-history_is_cleared() { await 30 no_rollout_is_there; }
-no_rollout_is_there() { [[ -z $(kubectl get sharingrollouts --output name) ]]; }
+# With a history limit of 0 a finished rollout goes as soon as another revision has taken its place.
+history_is_cleared() {
+  local earlier
+  earlier=$(kubectl get sharingrollouts --output 'jsonpath={.items[*].metadata.name}')
+  set_replicas any 5
+  await 120 replicas_are 5 11
+  await 60 up_to_date 12
+  await 30 only_another_rollout_is_there "$earlier"
+}
+only_another_rollout_is_there() {
+  local names
+  names=$(kubectl get sharingrollouts --output 'jsonpath={.items[*].metadata.name}')
+  [[ -n $names && $names != *" "* && $names != "$1" ]]
+}
 
 metrics() { curl --silent --fail --max-time 5 --header "Accept: $1" "http://127.0.0.1:$probes/metrics"; }
 
