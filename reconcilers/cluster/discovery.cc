@@ -364,6 +364,7 @@ Discovery discover(const World& world) {
     if (auto it = revisions.find(operand->uid); it != revisions.end()) {
       operand->newest_hash = it->second->meta.labels.get(kRevisionHashLabel).value_or("");
       operand->newest_since = it->second->meta.creation_timestamp;
+      operand->newest_number = it->second->revision;
     }
     groups[{key.ns, owner_of(*daemonset)}].push_back(std::move(*operand));
   }

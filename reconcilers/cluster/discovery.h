@@ -45,8 +45,9 @@ struct Operand {
   std::vector<std::vector<NodeSelectorRequirement>> affinity_terms;
   std::vector<Toleration> tolerations;
   bool on_delete = false;
-  std::string newest_hash;  // controller-revision-hash of the newest ControllerRevision; empty: not known.
-  WallTime newest_since{};  // When that came to be.
+  std::string newest_hash;         // controller-revision-hash of the newest ControllerRevision; empty: not known.
+  WallTime newest_since{};         // When that came to be: its first day, where it has come back.
+  std::int64_t newest_number = 0;  // Its place in the DaemonSet's history: one that comes back gets a new one.
   std::int64_t generation = 0;
   // From the config-manager sidecar; config_map is empty where there is none.
   std::string config_map;

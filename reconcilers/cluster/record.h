@@ -96,6 +96,9 @@ struct FleetRecord {
   MachineRecords machines;
   // Namespaces that the operator was not allowed to read (403) when the baseline was taken: their nodes have none yet.
   std::set<std::string> without_baseline;
+  // Uid of a DaemonSet -> number of its newest ControllerRevision when the baseline was taken. Pods of older templates
+  // stay as they are until there is a newer one, be it one that comes back.
+  std::map<std::string, std::int64_t> templates;
   std::map<std::string, std::string> verified;  // "namespace/configmap/key" -> revision last verified on a fleet.
   std::map<std::string, std::string> previous;  // The same, before that one.
   // Revision -> a text of it, for those two: what an undo puts back. A text that is too long is not kept.

@@ -159,6 +159,17 @@ bool read_map(const Json& root, const char* field, std::map<std::string, std::st
   return true;
 }
 
+bool read_numbers(const Json& root, const char* field, std::map<std::string, std::int64_t>& out) {
+  const Json* member = member_at(root, field);
+  if (member == nullptr) return true;
+  if (!member->is_object()) return false;
+  for (const auto& [key, value] : member->items()) {
+    if (!value.is_number_integer()) return false;
+    out[key] = value.get<std::int64_t>();
+  }
+  return true;
+}
+
 // The entries of a list of objects.
 template <class Read>
 bool read_list(const Json& root, const char* field, Read read) {
@@ -291,6 +302,7 @@ std::string read_fields(const Json& root, RecordHead& head) {
   if (inlined && !read_machines(root, wrong, [&](MachineId id, const auto& entry) { out.machines.set(id, entry); }))
     return wrong;
   if (!read_names(root, "withoutBaseline", out.without_baseline)) return "withoutBaseline must be a list of names";
+  if (!read_numbers(root, "templates", out.templates)) return "templates must map uids of DaemonSets to numbers";
   for (const auto& [name, into] :
        {std::pair("verified", &out.verified), std::pair("previous", &out.previous), std::pair("texts", &out.texts)}) {
     if (!read_map(root, name, *into)) return fmt::format("{} must map texts to texts", name);
@@ -339,6 +351,7 @@ std::string print_head(const RecordHead& head) {
     printer.print_into(root);
   }
   if (!record.without_baseline.empty()) root["withoutBaseline"] = record.without_baseline;
+  if (!record.templates.empty()) root["templates"] = record.templates;
   if (!record.previous.empty()) root["previous"] = record.previous;
   if (!record.texts.empty()) root["texts"] = record.texts;
   for (const FleetRecord::Failure& failure : record.failures) root["failures"].push_back(print_failure(failure));

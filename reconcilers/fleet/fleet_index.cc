@@ -139,10 +139,11 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
   record_problem = stored.problem();
   const std::optional<FleetRecord>& next = stored.record();
   // What was verified, and switches, change no node's assessment.
-  const bool same = record.has_value() == next.has_value() &&
-                    (!next || (record->machines == next->machines && record->failures == next->failures &&
-                               record->good == next->good && record->recorded_at == next->recorded_at &&
-                               record->without_baseline == next->without_baseline));
+  const bool same =
+      record.has_value() == next.has_value() &&
+      (!next || (record->machines == next->machines && record->failures == next->failures &&
+                 record->good == next->good && record->recorded_at == next->recorded_at &&
+                 record->templates == next->templates && record->without_baseline == next->without_baseline));
   record = next;
   policies_dirty = true;
   if (!same) everything = true;

@@ -68,11 +68,15 @@ Assessor::Template Assessor::template_state() const {
 
 bool Assessor::waits_for_deletion() const {
   if (context_.record == nullptr) return false;
+  // What was so before we came stays so.
+  const auto is_newer_than_baseline = [&](const Operand& operand) {
+    const auto known = context_.record->templates.find(operand.uid);
+    return known != context_.record->templates.end() ? operand.newest_number > known->second
+                                                     : operand.newest_since > context_.record->recorded_at;
+  };
   return std::ranges::any_of(loaders(), [&](const auto& loader) {
     const auto& [operand, pod] = loader;
-    // What was so before we came stays so: a template has no record of its own.
-    return pod != nullptr && operand->on_delete && operand->newest_since > context_.record->recorded_at &&
-           is_old_template(*operand, *pod);
+    return pod != nullptr && operand->on_delete && is_newer_than_baseline(*operand) && is_old_template(*operand, *pod);
   });
 }
 

@@ -6,7 +6,6 @@
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 
@@ -66,6 +65,12 @@ void add_first_seen(Pass& pass, FleetRecord& record, NewMachines machines, In in
   }
   for (const auto& [id, state] : keys) {
     if (state.second) record.note_verified(id, state.first, text_of_key(pass, id, state.first));
+  }
+  for (const OperandSet& set : pass.index.discovery.sets) {
+    if (!in(set.ns)) continue;
+    for (const Operand& operand : set.operands) {
+      if (!operand.newest_hash.empty()) record.templates[operand.uid] = operand.newest_number;
+    }
   }
 }
 

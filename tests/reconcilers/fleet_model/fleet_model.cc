@@ -137,7 +137,7 @@ void FleetModel::make_daemonsets() {
     out.meta.name = t.daemonset;
     out.meta.ns = k8s::Interned(kNamespace);
     out.meta.uid = daemonset_uid(t.component);
-    out.meta.generation = templates_.find(t.component)->second;
+    out.meta.generation = templates_.find(t.component)->second.number;
     out.meta.resource_version = std::to_string(++serial_);
     out.meta.owners.push_back(
         {k8s::Interned("ClusterPolicy"), k8s::Interned("cluster-policy"), k8s::Interned("cluster-policy-uid"), true});
@@ -168,15 +168,16 @@ void FleetModel::make_daemonsets() {
 
 void FleetModel::put_revision(std::string_view component) {
   ControllerRevision out;
-  const int revision = templates_.find(component)->second;
-  out.meta.name = fmt::format("{}-{}", component, revision);
+  const PodTemplate& newest = templates_.find(component)->second;
+  out.meta.name = fmt::format("{}-{}", component, newest.hash);
   out.meta.ns = k8s::Interned(kNamespace);
   out.meta.uid = out.meta.name;
-  out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", revision));
+  out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", newest.hash));
   out.meta.owners.push_back(
       {k8s::Interned("DaemonSet"), k8s::Interned(component), k8s::Interned(daemonset_uid(component)), true});
-  out.meta.creation_timestamp = now;
-  out.revision = revision;
+  const ControllerRevision* before = world.revisions.find({std::string(kNamespace), out.meta.name});
+  out.meta.creation_timestamp = before == nullptr ? now : before->meta.creation_timestamp;
+  out.revision = newest.number;
   world.revisions.apply(out);
 }
 
@@ -226,7 +227,7 @@ void FleetModel::make_pod(const std::string& node, std::string_view component) {
   out.meta.ns = k8s::Interned(kNamespace);
   out.meta.uid = fmt::format("uid-{}", serial_);
   out.meta.creation_timestamp = now;
-  out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", templates_.find(component)->second));
+  out.meta.labels.set(kRevisionHashLabel, fmt::format("hash{}", templates_.find(component)->second.hash));
   out.meta.owners.push_back(
       {k8s::Interned("DaemonSet"), k8s::Interned(component), k8s::Interned(daemonset_uid(component)), true});
   out.node_name = k8s::Interned(node);
@@ -376,9 +377,9 @@ void FleetModel::advance(Duration duration) {
 void FleetModel::roll_daemonsets() {
   if (spec_.on_delete) return;
   for (std::string_view component : kComponents) {
-    const int revision = templates_.find(component)->second;
-    if (revision == 1) continue;
-    const std::string hash = fmt::format("hash{}", revision);
+    const PodTemplate& newest = templates_.find(component)->second;
+    if (newest.made == 1) continue;
+    const std::string hash = fmt::format("hash{}", newest.hash);
     const Pod* old_pod = nullptr;
     bool busy = false;
     for (const auto& [name, machine] : machines_) {

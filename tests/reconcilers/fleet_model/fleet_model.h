@@ -205,7 +205,14 @@ class FleetModel {
   WallTime data_changed_;
   std::map<std::string, std::string> config_annotations_;
   std::string template_default_;
-  std::map<std::string, int, std::less<>> templates_ = {{"plugin", 1}, {"gfd", 1}, {"mps", 1}};
+  // A template that comes back keeps its hash and its first creation time, and gets a new number.
+  struct PodTemplate {
+    int hash = 1;    // Of the newest one.
+    int number = 1;  // Its place in the history.
+    int made = 1;    // So many different ones there have been.
+  };
+  std::map<std::string, PodTemplate, std::less<>> templates_ = {{"plugin", {}}, {"gfd", {}}, {"mps", {}}};
+  void new_template(std::string_view component);
   std::set<std::string> our_keys_;
   int serial_ = 0;
   // Machines that may have something to do: nothing here depends on time, so that others stay as they are.

@@ -143,21 +143,26 @@ void FleetModel::set_daemonsets_there(bool there) {
 void FleetModel::roll_templates(const std::string& key) {
   announce_default(key);
   template_default_ = key;
-  for (std::string_view component : {"plugin", "gfd", "mps"}) ++templates_[std::string(component)];
+  for (std::string_view component : {"plugin", "gfd", "mps"}) new_template(component);
   make_daemonsets();
   for (std::string_view component : {"plugin", "gfd", "mps"}) put_revision(component);
 }
 
+void FleetModel::new_template(std::string_view component) {
+  PodTemplate& newest = templates_.find(component)->second;
+  newest.hash = ++newest.made;
+  ++newest.number;
+}
+
 void FleetModel::roll_templates_back(const std::string& key) {
-  roll_templates(key);
-  for (std::string_view component : {"plugin", "gfd", "mps"}) {
-    const int newest = templates_.find(component)->second;
-    const ObjectKey made{"gpu-operator", fmt::format("{}-{}", component, newest)};
-    ControllerRevision back = *world.revisions.find(made);
-    const ObjectKey before{"gpu-operator", fmt::format("{}-{}", component, newest - 2)};
-    back.meta.creation_timestamp = world.revisions.find(before)->meta.creation_timestamp;
-    world.revisions.apply(back);
+  announce_default(key);
+  template_default_ = key;
+  for (auto& [component, newest] : templates_) {
+    --newest.hash;
+    ++newest.number;
   }
+  make_daemonsets();
+  for (std::string_view component : {"plugin", "gfd", "mps"}) put_revision(component);
 }
 
 void FleetModel::policy(const std::string& yaml) {
@@ -222,7 +227,7 @@ void FleetModel::restart_daemonset(const RestartDaemonSet& restart) {
   ++out.meta.generation;
   out.meta.resource_version = std::to_string(++serial_);
   world.daemonsets.apply(out);
-  ++templates_[component];
+  new_template(component);
   put_revision(component);
 }
 
