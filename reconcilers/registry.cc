@@ -10,6 +10,7 @@
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -22,8 +23,8 @@ constexpr std::string_view kSharingRollout = "sharing.rollout";
 constexpr std::string_view kPolicyStatus = "policy.status";
 constexpr std::string_view kNodeMpsReady = "node.mps-ready";
 
-Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet) {
-  Pass pass(snapshot, fleet.impl(), kNodeProfile);
+Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
+  Pass pass(snapshot, fleet.impl(), kNodeProfile, &rollouts);
   plan_nodes_to_record(pass);
   plan_node_states(pass);
   plan_abandoned(pass);
@@ -32,8 +33,8 @@ Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet) {
   return std::move(pass.plan);
 }
 
-Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet) {
-  Pass pass(snapshot, fleet.impl(), kSharingRollout);
+Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
+  Pass pass(snapshot, fleet.impl(), kSharingRollout, &rollouts);
   plan_baseline(pass);
   if (pass.index.record) {
     note_texts_of_keys(pass);
@@ -50,8 +51,8 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet) {
   return std::move(pass.plan);
 }
 
-Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
-  Pass pass(snapshot, fleet.impl(), kNodeLabels);
+Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
+  Pass pass(snapshot, fleet.impl(), kNodeLabels, &rollouts);
   for (const std::string& name : pass.index.nodes_in(Bucket::label_work)) {
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
@@ -77,8 +78,8 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet) {
   return std::move(pass.plan);
 }
 
-Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet) {
-  Pass pass(snapshot, fleet.impl(), kPolicyStatus);
+Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
+  Pass pass(snapshot, fleet.impl(), kPolicyStatus, &rollouts);
   plan_default_policy(pass);
   if (pass.index.record) {
     plan_policy_statuses(pass);
@@ -88,20 +89,20 @@ Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet) {
   return std::move(pass.plan);
 }
 
-Plan mps_ready(const Snapshot& snapshot, FleetIndex& fleet) {
-  Pass pass(snapshot, fleet.impl(), kNodeMpsReady);
+Plan mps_ready(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
+  Pass pass(snapshot, fleet.impl(), kNodeMpsReady, &rollouts);
   plan_mps_ready(pass);
   return std::move(pass.plan);
 }
 
-Plan kai_config(const Snapshot& snapshot, FleetIndex& fleet) {
-  Pass pass(snapshot, fleet.impl(), kKaiConfig);
+Plan kai_config(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
+  Pass pass(snapshot, fleet.impl(), kKaiConfig, &rollouts);
   plan_kai_config(pass);
   return std::move(pass.plan);
 }
 
-Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet) {
-  Pass pass(snapshot, fleet.impl(), kReservationGc);
+Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
+  Pass pass(snapshot, fleet.impl(), kReservationGc, &rollouts);
   plan_reservation_gc(pass);
   plan_kai_truth(pass);
   plan_kai_stuck(pass);
@@ -211,6 +212,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
   // What operands there are decides which stores are read, and the record decides what nodes have loaded.
   const bool known = !world.unsynced_namespaces.contains(snapshot.settings.operator_namespace);
   if (known) index.refresh(world, snapshot.settings);
+  RolloutViews rollouts(snapshot, index.impl());
   for (const Reconciler& reconciler : reconcilers()) {
     if (!filter.only.empty() && reconciler.name != filter.only) continue;
     const bool synced = known && std::ranges::all_of(reconciler.watches, [&](const k8s::Gvr& resource) {
@@ -218,10 +220,11 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
                         });
     if (filter.begin) filter.begin();
     std::optional<Plan> part;
-    if (synced) part = reconciler.plan(snapshot, index);
+    if (synced) part = reconciler.plan(snapshot, index, rollouts);
     if (filter.planned) filter.planned(reconciler, part ? &*part : nullptr);
     if (part) plan.append(std::move(*part));
   }
+  plan.append(rollouts.take_plan());
   std::ranges::sort(plan.timers);
   const auto repeated = std::ranges::unique(plan.timers);
   plan.timers.erase(repeated.begin(), repeated.end());

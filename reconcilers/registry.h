@@ -22,15 +22,15 @@ struct Access {
 // Its deletions need a last look at fresh lists (controller/kai/kai_reads.h).
 inline constexpr std::string_view kReservationGc = "pod.reservation-gc";
 inline constexpr std::string_view kKaiConfig = "kai.config";
-// Why a status is written, by PatchStatus or into the state ConfigMap: not worth a log line each.
-inline constexpr std::string_view kStatusChanged = "StatusChanged";
+
+class RolloutViews;  // rollout/rollout_view.h
 
 struct Reconciler {
   std::string_view name;          // "sharing.rollout"
   std::string_view purpose;       // One sentence.
   std::vector<k8s::Gvr> watches;  // Stores that its planner reads.
   std::vector<Access> writes;     // What its actions need, beyond get/list/watch of `watches`.
-  Plan (*plan)(const Snapshot& snapshot, FleetIndex& index);
+  Plan (*plan)(const Snapshot& snapshot, FleetIndex& index, RolloutViews& rollouts);
 };
 
 // In the order in which their plans are joined.

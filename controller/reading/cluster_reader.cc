@@ -150,15 +150,11 @@ asio::awaitable<k8s::Result<void>> read_kai(k8s::ApiClient* client, KaiSettings 
 KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, WallTime now) {
   FleetIndex index;
   index.note_everything_changed();
-  index.refresh(view.world, settings);
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
-  KaiWants wants;
-  for (const Reconciler& reconciler : reconcilers()) {
-    Plan plan = reconciler.plan(snapshot, index);
-    wants.merge(std::move(plan.kai_wanted));
-  }
-  return wants;
+  ReconcilerFilter filter;
+  filter.synced = everything_synced;
+  return plan_all(snapshot, index, filter).kai_wanted;
 }
 
 // What KAI's planners want to know besides. What one answer leads to is asked in the next round.

@@ -68,7 +68,7 @@ bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& set
   constexpr int kMostPasses = 4;  // That of a large fleet is written in several steps.
   for (int i = 0; i < kMostPasses && !index.impl().record && index.impl().record_problem.empty(); ++i) {
     const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
-    Pass pass(snapshot, index.impl(), "sharing.rollout");
+    Pass pass(snapshot, index.impl(), "sharing.rollout", nullptr);
     plan_baseline(pass, NewMachines::record);
     for (const PlannedAction& planned : pass.plan.actions) {
       const auto* write = std::get_if<WriteConfigMap>(&planned.action);
@@ -93,7 +93,7 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
   index.note_everything_changed();
   (void)assume_baseline(world, index, settings, now);
   const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
-  const Pass pass(snapshot, index.impl(), "sharing.rollout");
+  const Pass pass(snapshot, index.impl(), "sharing.rollout", nullptr);
   std::vector<NodeDifference> out;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment* a = index.assessment(name);

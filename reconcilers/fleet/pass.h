@@ -21,13 +21,17 @@ namespace gso {
 
 using Index = FleetIndex::Impl;
 
+class RolloutViews;  // rollout/rollout_view.h
+
 class Pass {
  public:
-  Pass(const Snapshot& snapshot, Index& fleet, std::string_view reconciler)
-      : s(snapshot), index(fleet), reconciler_(reconciler) {}
+  // All outlive this. `views` is shared by all reconcilers of one pass; null where none of them is asked for.
+  Pass(const Snapshot& snapshot, Index& fleet, std::string_view reconciler, RolloutViews* views)
+      : s(snapshot), index(fleet), rollouts(views), reconciler_(reconciler) {}
 
   const Snapshot& s;
   Index& index;
+  RolloutViews* const rollouts;
   Plan plan;
   Ages ages{s, plan};
 

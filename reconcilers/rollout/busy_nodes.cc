@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/kai_gate.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
@@ -82,13 +82,12 @@ class ChangeWalk {
     if (done) remove_rejected(pass_, name);
   }
 
-  // What stops the rollout that the node belongs to; looked up once for each.
+  // What stops the rollout that the node belongs to.
   const std::optional<Stop>& stop_for(const NodeAssessment& a) {
-    const UnitKey key{std::string(a.policy.view()), pass_.index.set_of(a).id(), std::string(a.key.view())};
-    const auto known = stops_.find(key);
-    if (known != stops_.end()) return known->second;
-    const auto unit = pass_.index.units.find(key);
-    return stops_[key] = unit == pass_.index.units.end() ? std::nullopt : stop_of(pass_, key, unit->second);
+    static const std::optional<Stop> kNone;
+    RolloutView* rollout =
+        find_rollout(pass_, {std::string(a.policy.view()), pass_.index.set_of(a).id(), std::string(a.key.view())});
+    return rollout == nullptr ? kNone : rollout->stop();
   }
 
   // Of a node that this pass has no time for.
@@ -100,7 +99,6 @@ class ChangeWalk {
     }
   }
 
-  std::map<UnitKey, std::optional<Stop>> stops_;
   Pass& pass_;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
@@ -101,14 +101,14 @@ bool can_be_relabelled(const Pass& pass, const std::string& name, const Node& no
   return a.only_held && a.label && !a.held && node.ready && pass.plannable(a) && pass.index.pods_of(name).empty();
 }
 
-void relabel_paused(Pass& pass, const UnitKey& key, const Unit& unit, const std::set<std::string>& names) {
+void relabel_paused(Pass& pass, RolloutView& rollout, const std::set<std::string>& names) {
   for (const std::string& name : names) {
     const Node& node = *pass.s.world.nodes.find(name);
     const NodeAssessment& a = *pass.index.find(name);
     if (!can_be_relabelled(pass, name, node, a)) continue;
-    const bool known = a.label->empty() || key_is_projected(pass, pass.index.set_of(a), key.key);
-    if (!known || !canary_passed(pass, key, unit, std::string(a.product.view()), unit_target(unit))) continue;
-    if (!gate_of(pass, key, unit).open()) return;
+    const bool known = a.label->empty() || key_is_projected(pass, pass.index.set_of(a), rollout.key.key);
+    if (!known || !rollout.canary_passed(std::string(a.product.view()))) continue;
+    if (!rollout.gate().is_open()) return;
     PatchNode patch;
     patch.name = name;
     patch.resource_version = node.meta.resource_version;
@@ -127,7 +127,7 @@ void relabel_paused(Pass& pass, const UnitKey& key, const Unit& unit, const std:
 void plan_paused_relabels(Pass& pass) {
   for (const auto& [key, unit] : pass.index.units) {
     const auto paused = unit.blocked.find(std::string(kDriverUpgrade));
-    if (paused != unit.blocked.end()) relabel_paused(pass, key, unit, paused->second);
+    if (paused != unit.blocked.end()) relabel_paused(pass, rollout_of(pass, key), paused->second);
   }
 }
 

@@ -8,7 +8,8 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
@@ -50,28 +51,31 @@ class Outcomes {
 
   // Every node that can be is at the unit's one target and shows it. Blocked nodes, and those that nobody can have now
   // (in a large fleet there always are some), are waited for no longer than their group's canary.
-  [[nodiscard]] bool is_complete(const UnitKey& key, const Unit& unit, const std::string& target) {
+  [[nodiscard]] static bool is_complete(RolloutView& rollout) {
+    const Unit& unit = rollout.unit;
+    const std::string& target = rollout.target;
     const std::int64_t settled = unit.tally.settled;
     if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
-    if (failures_of(pass_.index, unit, target) > 0 || unit.tally.of(Situation::in_flight) > 0) return false;
+    if (rollout.failures() > 0 || unit.tally.of(Situation::in_flight) > 0) return false;
     const auto set_aside = static_cast<std::int64_t>(unit.nodes(UnitBucket::set_aside).size());
     // Nodes that were out of service before and failed again do not keep the others from being complete (S12).
-    const auto excused = std::ssize(failed_on(pass_.index, unit, target)) - failures_of(pass_.index, unit, target);
+    const auto excused = std::ssize(rollout.failed());  // None of them had served.
     if (settled + unit.tally.blocked() + set_aside + excused != unit.tally.total) return false;
-    const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;
+    const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
     return std::ranges::all_of(unit.groups, [&](const auto& entry) {
       const auto& [product, group] = entry;
       // A group that has too few nodes left for a canary has shown all that it can.
       const bool whole = group.pending.empty() || group.tally.settled < std::min(quota, group.tally.total);
-      return whole || canary_passed(pass_, key, unit, product, target);
+      return whole || rollout.canary_passed(product);
     });
   }
 
   void find_verified() {
     std::map<std::string, std::pair<std::string, bool>> keys;
     for (const auto& [key, unit] : pass_.index.units) {
-      const std::string target = unit_target(unit);
-      const bool complete = is_complete(key, unit, target);
+      RolloutView& rollout = rollout_of(pass_, key);
+      const std::string& target = rollout.target;
+      const bool complete = is_complete(rollout);
       auto [slot, added] = keys.try_emplace(key.set + "/" + key.key, target, complete);
       slot->second.second = slot->second.second && complete && slot->second.first == target;
       if (complete) note_good(key, target);
@@ -88,7 +92,7 @@ class Outcomes {
   // What an inline profile can go back to.
   void note_good(const UnitKey& key, const std::string& target) {
     const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
-    if (!policy.inline_profile || inline_profile_key(policy.meta.name, *policy.inline_profile) != key.key) return;
+    if (!owns_key(policy, key)) return;
     FleetRecord::Good good{key.key, target, {}};
     auto known = pass_.index.record->good.find({key.policy, key.set});
     if (known != pass_.index.record->good.end()) {
@@ -101,8 +105,9 @@ class Outcomes {
   void find_failures() {
     for (const auto& [key, unit] : pass_.index.units) {
       if (unit.nodes(UnitBucket::failed).empty()) continue;
-      const std::string target = unit_target(unit);
-      const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
+      RolloutView& rollout = rollout_of(pass_, key);
+      const std::string& target = rollout.target;
+      const SharingPolicy& policy = rollout.policy;
       if (pass_.s.settings.mode_of(policy) == PolicyMode::observe ||
           remembered_failure(pass_.index, key, policy, target) != nullptr)
         continue;
@@ -111,15 +116,13 @@ class Outcomes {
       const auto verified = pass_.index.record->verified.find(key.set + "/" + key.key);
       if (unit.tally.new_template > 0 && verified != pass_.index.record->verified.end() && verified->second == target)
         continue;
-      const std::string why = too_many_failures(pass_, key, unit, target);
+      const std::string& why = rollout.too_many_failures();
       if (why.empty()) continue;
-      const bool owned =
-          policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
-      const bool back = owned && policy.rollout.on_failure == OnFailure::rollback;
+      const bool back = owns_key(policy, key) && policy.rollout.on_failure == OnFailure::rollback;
       FleetRecord& next = change(back ? kRolledBack : kMaxFailures, fmt::format("{}: {}", target, why));
       next.failures.push_back({key.policy, key.set, key.key, target,
                                std::string(policy.meta.annotations.get(kRetryAnnotation).value_or("")),
-                               failed_on(pass_.index, unit, target), back});
+                               rollout.failed(), back});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       if (!back) continue;
       const std::string note =
@@ -135,9 +138,7 @@ class Outcomes {
       if (rollout->meta.annotations.get(kUndoAnnotation) != "true") continue;
       const UnitKey key{rollout->policy, rollout->config_map, rollout->key};
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
-      const bool owned = policy.meta.name == key.policy && policy.inline_profile &&
-                         inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
-      if (!owned || pass_.s.settings.mode_of(policy) == PolicyMode::observe) continue;
+      if (!owns_key(policy, key) || pass_.s.settings.mode_of(policy) == PolicyMode::observe) continue;
       const std::string retry(policy.meta.annotations.get(kRetryAnnotation).value_or(""));
       const auto* known = remembered_failure(pass_.index, key, policy, rollout->to_revision);
       if (known != nullptr && known->rolled_back) continue;

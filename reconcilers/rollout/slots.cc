@@ -16,12 +16,16 @@ std::int64_t taken(const std::map<Key, std::int64_t>& counts, const Key& key) {
 
 std::string Slots::exhausted(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const {
   const std::string product(a.product.view());
-  return exhausted_budget(*pass_, key, unit, product, cluster_, taken(policies_, key.policy),
-                          taken(groups_, std::pair(key, product)));
+  return exhausted_budget(*pass_, key, unit, product, taken_of(key, product));
+}
+
+SlotsTaken Slots::taken_of(const UnitKey& key, const std::string& product) const {
+  return {cluster_, taken(policies_, key.policy), taken(groups_, std::pair(key, product))};
 }
 
 bool Slots::free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const {
-  return exhausted(key, unit, a).empty();
+  const std::string product(a.product.view());
+  return has_slot(*pass_, key, unit, product, taken_of(key, product));
 }
 
 void Slots::take(const UnitKey& key, const NodeAssessment& a) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 
@@ -31,6 +31,7 @@ class Slots {
   [[nodiscard]] std::int64_t most_draining(const UnitKey& key) const;
 
  private:
+  [[nodiscard]] SlotsTaken taken_of(const UnitKey& key, const std::string& product) const;
   [[nodiscard]] std::int64_t policy_budget(const UnitKey& key) const;
 
   const Pass* pass_;

@@ -1,5 +1,5 @@
 // Which nodes start now: a unit is one policy taking one profile key to its present revision; it starts nodes while
-// every gate (gates.h) is open and a slot is free in fleet, group and cluster.
+// every gate (gate.h) is open and a slot is free in fleet, group and cluster.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,8 +8,9 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/busy_nodes.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/kai_gate.h"
+#include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/slots.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -102,15 +103,15 @@ class Starter {
         pass_.s.world.unsynced_namespaces.contains(pass_.index.discovery.sets[unit.set].ns)) {
       return;
     }
-    const std::string target = unit_target(unit);
-    const Gate gate = gate_of(pass_, key, unit);
-    if (pending && (gate.reason == "AwaitingApproval" || switches_to_restore(pass_, key, target)))
+    RolloutView& rollout = rollout_of(pass_, key);
+    const std::string& target = rollout.target;
+    const Gate gate = rollout.gate().gate;
+    if (pending && (gate == Gate::approval || switches_to_restore(pass_, key, target)))
       ensure_rollout(key, unit, target);
     // The canary itself is restarted all the same.
     // Repair to the revision that is recorded already needs no approval.
-    const bool approval_missing =
-        gate.reason == "AwaitingApproval" && reloads != reloads_.end() && repair_gate_of(pass_, key, unit).open();
-    if (!gate.open() && gate.reason != kCanaryUnwell && !approval_missing) return;
+    const bool approval_missing = gate == Gate::approval && reloads != reloads_.end() && rollout.may_repair();
+    if (gate != Gate::open && gate != Gate::canary_unwell && !approval_missing) return;
     if (reloads != reloads_.end()) {
       for (const std::string& name : reloads->second) {
         if (approval_missing && !pass_.index.nodes_in(Bucket::drifting).contains(name)) continue;
@@ -123,8 +124,8 @@ class Starter {
                                                : "no slot is free: " + full));
       }
     }
-    if (!gate.open() || restart_daemonsets(key, unit, target)) return;
-    for (const auto& [product, group] : unit.groups) start_group(key, unit, product, group, target);
+    if (gate != Gate::open || restart_daemonsets(key, unit, target)) return;
+    for (const auto& [product, group] : unit.groups) start_group(rollout, product, group);
   }
 
   // Mechanism DaemonSetRestart, for what only new pods load; a label is moved node by node all the same. The template
@@ -175,12 +176,13 @@ class Starter {
     }
   }
 
-  void start_group(const UnitKey& key, const Unit& unit, const std::string& product, const Group& group,
-                   const std::string& target) {
+  void start_group(RolloutView& rollout, const std::string& product, const Group& group) {
     if (group.pending.empty()) return;
+    const UnitKey& key = rollout.key;
+    const Unit& unit = rollout.unit;
     repair_unavailable(key, unit, group);
     const std::int64_t& started = started_[{key, product}];  // Of a map: its address stays.
-    const std::int64_t may_start = started + left_in_canary(key, unit, product, target);
+    const std::int64_t may_start = started + left_in_canary(rollout, product);
     std::vector<std::string> busy;
     bool somebody = false;  // Those who waited in vain come again only when nobody else is left.
     for (const auto& [available, name] : group.pending) {
@@ -213,22 +215,12 @@ class Starter {
     }
   }
 
-  [[nodiscard]] std::int64_t in_flight_to(const UnitKey& key, const std::string& product,
-                                          const std::string& target) const {
-    return std::ranges::count_if(pass_.index.nodes_in(Bucket::changing), [&](const std::string& name) {
-      const NodeAssessment* a = pass_.index.find(name);
-      return a && a->change && a->change->served && a->change->to == target && a->product == product &&
-             a->policy == key.policy && a->key == key.key && pass_.index.set_of(*a).id() == key.set;
-    });
-  }
-
   // Nodes that the canary lets start in a group now; all of them once it has passed.
-  [[nodiscard]] std::int64_t left_in_canary(const UnitKey& key, const Unit& unit, const std::string& product,
-                                            const std::string& target) {
-    const Group& group = unit.groups.at(product);
-    if (canary_passed(pass_, key, unit, product, target)) return group.tally.total;
-    const std::int64_t quota = pass_.index.policy(pass_.s.world, key.policy).rollout.canary_nodes_per_group;
-    return quota - group.tally.settled - in_flight_to(key, product, target) - started_[{key, product}];
+  [[nodiscard]] std::int64_t left_in_canary(RolloutView& rollout, const std::string& product) {
+    const Group& group = rollout.unit.groups.at(product);
+    if (rollout.canary_passed(product)) return group.tally.total;
+    const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
+    return quota - group.tally.settled - canaries_in_flight(rollout, product) - started_[{rollout.key, product}];
   }
 
   // A job that is all that a group has left is its canary as a whole.
@@ -323,7 +315,7 @@ class Starter {
   // Takes a slot for each that needs one; none where they do not all get one.
   bool take_slots(const UnitKey& key, const Unit& unit, const Mates& mates) {
     const Slots before = slots_;
-    const std::string target = unit_target(unit);
+    RolloutView& rollout = rollout_of(pass_, key);
     std::map<std::string, std::int64_t> needs;
     const auto waiting = static_cast<std::int64_t>(mates.pending.size());
     const std::int64_t before_them = busy_.waiting(key.policy);
@@ -331,8 +323,8 @@ class Starter {
     for (const std::string& mate : mates.pending) {
       const NodeAssessment& a = *pass_.index.find(mate);
       const std::string product(a.product.view());
-      const bool canary = ++needs[product] <= left_in_canary(key, unit, product, target) ||
-                          (in_flight_to(key, product, target) == 0 && only_they_are_left(unit, product, mates));
+      const bool canary = ++needs[product] <= left_in_canary(rollout, product) ||
+                          (canaries_in_flight(rollout, product) == 0 && only_they_are_left(unit, product, mates));
       all = all && canary && !begun_.contains(mate) && kai_allows(mate, a) &&
             (Slots::is_busy(a) || slots_.free(key, unit, a));
       if (!all) break;
@@ -348,8 +340,7 @@ class Starter {
     NodeChange change = begin_change(view, {a.transition, a.way});
     // A canary that was verified and then stopped serving judges its revision all the same.
     const UnitKey unit = unit_of(a);
-    const bool was_canary =
-        a.loaded.revision == a.target && !is_verified(pass_.index, unit, pass_.index.units.at(unit), a.target.view());
+    const bool was_canary = a.loaded.revision == a.target && !rollout_of(pass_, unit).verified;
     change.served = change.served || was_canary;
     // Clients of MPS break whether or not somebody waits for them: no new ones meanwhile.
     const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);

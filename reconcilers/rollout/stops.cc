@@ -8,7 +8,8 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/attempts.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 

@@ -10,19 +10,6 @@ namespace gso {
 
 using Json = nlohmann::json;
 
-namespace {
-
-const Json* find_condition(const Json& status, std::string_view type) {
-  auto list = status.find("conditions");
-  if (list == status.end() || !list->is_array()) return nullptr;
-  for (const Json& condition : *list) {
-    if (text_at(condition, "type") == type) return &condition;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 bool has_ended(std::string_view phase) {
   return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack";
 }
@@ -55,8 +42,8 @@ Json condition_list(const std::vector<StatusCondition>& conditions, std::string_
   for (const StatusCondition& condition : conditions) {
     const std::string status = condition.unknown ? "Unknown" : condition.holds ? "True" : "False";
     std::string since = k8s::format_time(now);
-    const Json* known = old.is_object() ? find_condition(old, condition.type) : nullptr;
-    if (known && text_at(*known, "status") == status) since = text_at(*known, "lastTransitionTime", since);
+    const Json known = condition_in(old, condition.type);
+    if (text_at(known, "status") == status) since = text_at(known, "lastTransitionTime", since);
     Json entry = {{"type", condition.type},
                   {"status", status},
                   {"reason", condition.reason},
@@ -66,23 +53,6 @@ Json condition_list(const std::vector<StatusCondition>& conditions, std::string_
     out.push_back(std::move(entry));
   }
   return out;
-}
-
-Json condition_in(const Json& status, std::string_view type) {
-  const Json* known = status.is_object() ? find_condition(status, type) : nullptr;
-  return known == nullptr ? Json() : *known;
-}
-
-std::string since_when(const Json& status, std::string_view type) {
-  const Json* known = find_condition(status, type);
-  return known == nullptr ? std::string() : text_at(*known, "lastTransitionTime");
-}
-
-std::string false_condition(std::string_view status, std::string_view type) {
-  const Json old = Json::parse(status, nullptr, false);
-  const Json* known = old.is_object() ? find_condition(old, type) : nullptr;
-  if (known == nullptr || text_at(*known, "status") == "True") return {};
-  return text_at(*known, "reason") + ": " + text_at(*known, "message");
 }
 
 }  // namespace gso

@@ -10,7 +10,7 @@
 #include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
 

@@ -64,7 +64,7 @@ StatusCondition ready_of(const PolicySum& sum) {
   const std::int64_t work = sum.tally.of(Situation::change) + moving;
   if (work > 0) {
     const std::string unsettled = first_names(sum.unsettled, static_cast<std::size_t>(work));
-    const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.reason == kObserve;
+    const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.gate == Gate::observe;
     if (waits || !sum.left_half_way.empty()) {
       return {"Ready", false, std::string(kObserve),
               fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.tally.total, unsettled)};

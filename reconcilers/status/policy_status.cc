@@ -7,9 +7,9 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/registry.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/policy_sum.h"
 
 namespace gso {
@@ -144,7 +144,8 @@ class PolicyStatuses {
     sum.tally += unit.tally;
     for (const auto& [reason, nodes] : unit.blocked) sum.blocked[reason].insert(nodes.begin(), nodes.end());
     sum.failed.insert(unit.nodes(UnitBucket::failed).begin(), unit.nodes(UnitBucket::failed).end());
-    const std::string target = unit_target(unit);
+    RolloutView& view = rollout_of(pass_, key);
+    const std::string& target = view.target;
     sum.targets.insert(target);
     const auto* failure =
         unit.nodes(UnitBucket::failed).empty() ? remembered_failure(pass_.index, key, *sum.policy, target) : nullptr;
@@ -164,16 +165,16 @@ class PolicyStatuses {
     const std::int64_t pending = unit.tally.of(Situation::change);
     const std::int64_t moving = unit.tally.of(Situation::in_flight);
     if (pending > 0) {
-      Gate gate = gate_of(pass_, key, unit);
-      if (!gate.open() && !is_passing(key, gate)) sum.closed.emplace_back(key, std::move(gate));
-      add_budgets(key, unit, sum);
+      const GateState& gate = view.gate();
+      if (!gate.is_open() && !is_passing(key, gate.gate)) sum.closed.emplace_back(key, gate);
+      add_budgets(view, sum);
     }
     if (pending + moving > 0) {
       // There is none where all of them go somewhere else: an invalid text has no rollout.
       std::string rollout = rollout_name(key, target);
       if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(rollout) != nullptr)
         sum.rollout = std::move(rollout);
-      add_out_of_reach(out_of_reach(pass_, key, unit), sum);
+      add_out_of_reach(view.out_of_reach(), sum);
     }
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
     const std::int64_t following = by_us ? 0 : unit.tally.of(Situation::following);
@@ -206,9 +207,9 @@ class PolicyStatuses {
   }
 
   // Not worth a word, and two writes: it is over in a moment. Inputs that do not come to rest are.
-  [[nodiscard]] bool is_passing(const UnitKey& key, const Gate& gate) const {
-    if (gate.reason == kNewAttempt) return true;
-    if (gate.reason != kSettling) return false;
+  [[nodiscard]] bool is_passing(const UnitKey& key, Gate gate) const {
+    if (gate == Gate::new_attempt) return true;
+    if (gate != Gate::settling) return false;
     const Duration patience = std::max<Duration>(3 * pass_.s.settings.settle, std::chrono::seconds(30));
     return !pass_.held_for({Timer::unsettled, key.set, fmt::format("{}/{}", key.policy, key.key)}, patience);
   }
@@ -223,12 +224,12 @@ class PolicyStatuses {
     }
   }
 
-  void add_budgets(const UnitKey& key, const Unit& unit, PolicySum& sum) const {
-    for (const auto& [product, group] : unit.groups) {
+  void add_budgets(RolloutView& view, PolicySum& sum) const {
+    for (const auto& [product, group] : view.unit.groups) {
       if (!can_start(group, sum)) continue;
-      std::string why = exhausted_budget(pass_, key, unit, product);
+      const std::string& why = view.exhausted(product);
       sum.has_slot = sum.has_slot || why.empty();
-      if (sum.exhausted.empty()) sum.exhausted = std::move(why);
+      if (sum.exhausted.empty()) sum.exhausted = why;
     }
     if (sum.has_slot) sum.exhausted.clear();
   }
@@ -251,8 +252,8 @@ class PolicyStatuses {
   // --- Conditions.
 
   // Who only looks wants to know what would be done.
-  [[nodiscard]] std::string closed_message(const UnitKey& key, const Gate& gate) const {
-    if (gate.reason != kObserve) return fmt::format("key {}: {}", key.key, gate.message);
+  [[nodiscard]] std::string closed_message(const UnitKey& key, const GateState& gate) const {
+    if (gate.gate != Gate::observe) return fmt::format("key {}: {}", key.key, gate.message);
     const Unit& unit = pass_.index.units.find(key)->second;
     const std::int64_t pending = unit.tally.of(Situation::change);
     return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, unit.tally.total,
@@ -267,7 +268,7 @@ class PolicyStatuses {
     if (!sum.left_half_way.empty()) return half_way_under_observe(sum);
     if (!sum.closed.empty()) {
       const auto& [key, gate] = sum.closed.front();
-      if (moving == 0) return {"Progressing", false, gate.reason, closed_message(key, gate)};
+      if (moving == 0) return {"Progressing", false, gate.reason(), closed_message(key, gate)};
     }
     if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
     if (!sum.stalled.empty() && sum.tally.of(Situation::following) == moving && waiting == 0)

@@ -9,8 +9,10 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/policy_sum.h"
 #include "reconcilers/status/status.h"
@@ -21,7 +23,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct Phase {
+struct RolloutPhase {
   std::string name;
   std::string reason;
   std::string message;
@@ -29,17 +31,17 @@ struct Phase {
 };
 
 // Why none of the nodes that wait has a slot; empty where one has, or where nobody but NotReady and held nodes waits.
-std::string no_slot(const Pass& pass, const UnitKey& key, const Unit& unit) {
+std::string no_slot(RolloutView& view) {
   std::string why;
-  for (const auto& [product, group] : unit.groups) {
+  for (const auto& [product, group] : view.unit.groups) {
     const bool asks = std::ranges::any_of(group.pending, [&](const auto& entry) {
-      const NodeAssessment& a = *pass.index.find(entry.second);
+      const NodeAssessment& a = *view.pass.index.find(entry.second);
       return a.ready && !a.held;
     });
     if (!asks) continue;
-    std::string full = exhausted_budget(pass, key, unit, product);
+    const std::string& full = view.exhausted(product);
     if (full.empty() || !group.pending.begin()->first) return {};
-    if (why.empty()) why = std::move(full);
+    if (why.empty()) why = full;
   }
   return why;
 }
@@ -49,104 +51,88 @@ constexpr std::string_view kNewerTemplate =
     "nodes wait for pods of a newer template of their DaemonSets (updateStrategy OnDelete)";
 
 // All nodes in flight wait for a right that the operator does not have: the first of them, and which; else empty.
-std::string none_may_be_written(const Pass& pass, const UnitKey& key, std::int64_t moving) {
+std::string none_may_be_written(const RolloutView& view, std::int64_t moving) {
   std::string first;
   std::int64_t refused = 0;
-  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *pass.index.find(name);
-    const std::string* right = refused_write(pass, name);
-    if (right == nullptr || a.policy != key.policy || a.key != key.key || pass.index.set_of(a).id() != key.set)
-      continue;
+  for (const std::string& name : view.pass.index.nodes_in(Bucket::changing)) {
+    const std::string* right = refused_write(view.pass, name);
+    if (right == nullptr || !view.has(*view.pass.index.find(name))) continue;
     if (++refused == 1) first = fmt::format("{}: {}", name, *right);
   }
   return refused > 0 && refused == moving ? first : std::string();
 }
 
 // What the others wait for while canaries soak; empty where some group's have passed, or none has verified yet.
-std::string soak(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, key.policy).rollout;
+std::string soak(RolloutView& view) {
   std::optional<WallTime> until;
-  for (const auto& [product, group] : unit.groups) {
+  for (const auto& [product, group] : view.unit.groups) {
     if (group.pending.empty()) continue;
-    if (canary_passed(pass, key, unit, product, target)) return {};
-    if (group.tally.settled < std::min(rollout.canary_nodes_per_group, group.tally.total)) continue;
-    const WallTime end = pass.since(soaking_timer(key, target, product)) +
-                         std::chrono::ceil<std::chrono::milliseconds>(rollout.canary_soak);
-    until = until ? std::min(*until, end) : end;
+    const Canary& canary = view.canary(product);
+    if (canary.passed) return {};
+    if (!canary.soaks_to) continue;
+    until = until ? std::min(*until, *canary.soaks_to) : *canary.soaks_to;
   }
   if (!until) return {};
   return fmt::format("the canary is verified and soaks for {}: the next nodes start at {}",
-                     k8s::format_go_duration(rollout.canary_soak), k8s::format_time(*until));
-}
-
-std::set<std::string> in_flight_to(const Pass& pass, const UnitKey& key, std::string_view revision) {
-  std::set<std::string> out;
-  std::ranges::copy_if(pass.index.nodes_in(Bucket::changing), std::inserter(out, out.end()),
-                       [&](const std::string& name) {
-                         const NodeAssessment& a = *pass.index.find(name);
-                         return a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set &&
-                                a.change->to == revision;
-                       });
-  return out;
+                     k8s::format_go_duration(view.policy.rollout.canary_soak), k8s::format_time(*until));
 }
 
 // Half-way to another revision when this one came. Their pods read it whoever approves what; to stop there would keep
 // them out of service.
-std::string on_their_way(const Pass& pass, const UnitKey& key, std::string_view revision) {
-  const std::set<std::string> nodes = in_flight_to(pass, key, revision);
+std::string on_their_way(const RolloutView& view) {
+  const std::set<std::string> nodes = view.in_flight_to(view.target);
   if (nodes.empty()) return {};
   return "; on their way already, and finished with what stands there now: " + join_names({nodes.begin(), nodes.end()});
 }
 
-// `anew`: its switches are those of an earlier attempt.
-Phase phase_of(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout, bool anew) {
-  if (!anew && switches_of(pass, key, rollout.to_revision, &rollout).aborted)
+// `rollout`: the object of the view's target.
+RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
+  const Unit& unit = view.unit;
+  if (!view.anew && switches_of(view.pass, view.key, rollout.to_revision, &rollout).aborted)
     return {"Failed", "Aborted", "spec.aborted is set: the remaining nodes stay as they are"};
   const std::int64_t pending = unit.tally.of(Situation::change);
   const std::int64_t moving = unit.tally.of(Situation::in_flight);
   const std::int64_t other = unit.tally.of(Situation::to_record) + unit.tally.of(Situation::following);
-  const bool failed = failures_of(pass.index, unit, rollout.to_revision) > 0;
+  const bool failed = view.failures() > 0;
   if (pending + moving == 0 && !failed) {
     // A node that joined, or drifted, later does not open what was completed.
     if (other == 0 || rollout.phase == "Completed")
       return {"Completed", "Completed", "every node that can be is at the revision"};
   }
-  const Gate gate = gate_of(pass, key, unit);
-  if (gate.reason == "AwaitingApproval")
-    return {"AwaitingApproval", gate.reason, gate.message + on_their_way(pass, key, rollout.to_revision)};
-  if (gate.reason == kMaxFailures || gate.reason == kUndone || gate.reason == "Paused" || gate.reason == kObserve) {
-    return {"Paused", gate.reason, gate.message};
+  const GateState& gate = view.gate();
+  if (gate.gate == Gate::approval) return {"AwaitingApproval", gate.reason(), gate.message + on_their_way(view)};
+  if (gate.gate == Gate::max_failures || gate.gate == Gate::undone || gate.gate == Gate::paused ||
+      gate.gate == Gate::observe) {
+    return {"Paused", gate.reason(), gate.message};
   }
   if (pending + moving == 0 && failed) return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
-  if (gate.open()) {
-    if (auto refused = none_may_be_written(pass, key, moving); !refused.empty())
+  if (gate.is_open()) {
+    if (auto refused = none_may_be_written(view, moving); !refused.empty())
       return {"Progressing", std::string(kForbidden), std::move(refused), true};
-    if (const OutOfReach out = out_of_reach(pass, key, unit); out.stops_all) {
+    if (const OutOfReach& out = view.out_of_reach(); out.stops_all) {
       const auto& [reason, nodes] = *out.nodes.begin();
       return {"Progressing", reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second), true};
     }
-    if (std::string why = moving == 0 ? no_slot(pass, key, unit) : std::string(); !why.empty())
+    if (std::string why = moving == 0 ? no_slot(view) : std::string(); !why.empty())
       return {"Progressing", std::string(kBudgetExhausted), std::move(why), true};
-    std::string why = moving == 0 ? soak(pass, key, unit, rollout.to_revision) : std::string();
+    std::string why = moving == 0 ? soak(view) : std::string();
     if (why.empty() && unit.tally.new_template > 0) why = kNewerTemplate;
     return {"Progressing", "RollingOut", std::move(why)};
   }
-  return {"Progressing", gate.reason, gate.message};
+  return {"Progressing", gate.reason(), gate.message};
 }
 
 // 0 while the canary is under way, then the number of budgets' worth of nodes that are done.
-std::int64_t wave_of(Pass& pass, const UnitKey& key, const Unit& unit, const std::string& target) {
-  for (const auto& [product, group] : unit.groups) {
-    if (!group.pending.empty() && !canary_passed(pass, key, unit, product, target)) return 0;
-  }
-  const auto& sums = pass.index.policies.at(key.policy);
-  const std::int64_t budget =
-      std::max<std::int64_t>(1, pass.index.policy(pass.s.world, key.policy).rollout.max_unavailable.of(sums.total));
-  return 1 + unit.tally.settled / budget;
+std::int64_t wave_of(RolloutView& view) {
+  if (!view.all_canaries_passed()) return 0;
+  const Tally& sums = view.pass.index.policies.at(view.key.policy);
+  const std::int64_t budget = std::max<std::int64_t>(1, view.policy.rollout.max_unavailable.of(sums.total));
+  return 1 + view.unit.tally.settled / budget;
 }
 
-// `failed`: on this revision.
-Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit, const std::set<std::string>& failed) {
+Json nodes_of(RolloutView& view) {
+  const Pass& pass = view.pass;
+  const std::set<std::string>& failed = view.failed();
   constexpr std::size_t kMost = 50;
   Json out = Json::array();
   std::set<std::string> told;  // A map by name: the first reason stands.
@@ -159,25 +145,22 @@ Json nodes_of(const Pass& pass, const UnitKey& key, const Unit& unit, const std:
     add(name, kStateFailed, kVerificationFailed,
         node ? node->meta.annotations.get(kMessageAnnotation).value_or("") : std::string_view());
   }
-  for (const auto& [reason, names] : unit.blocked) {
+  for (const auto& [reason, names] : view.unit.blocked) {
     for (const std::string& name : names) {
       if (!failed.contains(name)) add(name, kStateBlocked, reason, pass.index.find(name)->message);
     }
   }
   for (const auto& waiting : {waiting_in_flight(pass), waiting_in_queue(pass)}) {
     for (const auto& [name, who] : waiting) {
-      const NodeAssessment& a = *pass.index.find(name);
-      const bool here = a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
-      if (here) add(name, "Waiting", who.reason, who.message);
+      if (view.has(*pass.index.find(name))) add(name, "Waiting", who.reason, who.message);
     }
   }
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     const NodeAssessment& a = *pass.index.find(name);
-    const bool here = a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
-    if (here && !a.ready && a.situation == Situation::in_flight && !a.held)
+    if (view.has(a) && !a.ready && a.situation == Situation::in_flight && !a.held)
       add(name, "Waiting", kNotReady, "is in flight, and not Ready: it is waited for, as long as verifyTimeout");
   }
-  for (const auto& [reason, nodes] : out_of_reach(pass, key, unit).nodes) {
+  for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
     for (const auto& [name, why] : nodes) add(name, reason == kHeld ? "Held" : "Waiting", reason, why);
   }
   return out;
@@ -193,24 +176,24 @@ const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& r
 }
 
 // Nobody has gone anywhere else meanwhile: it is the same attempt.
-bool nobody_left(const Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
-  return unit.tally.settled + std::ssize(in_flight_to(pass, key, rollout.to_revision)) == unit.tally.total;
+bool nobody_left(const RolloutView& view) {
+  return view.unit.tally.settled + std::ssize(view.in_flight_to(view.target)) == view.unit.tally.total;
 }
 
 // The object goes once everything else lets nodes start (or they wait to be approved), so that there is one for as long
 // as possible; the next pass writes the new one before it starts a node. False where something else holds the nodes:
 // the old object is the one to tell what.
-bool plan_new_attempt(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout) {
-  const Gate gate = gate_of(pass, key, unit);
-  if (rollout.meta.deletion_timestamp || gate.reason == kSettling || gate.reason == "KeyNotProjected") return true;
-  if (gate.reason != kNewAttempt && gate.reason != "AwaitingApproval") return false;
+bool plan_new_attempt(Pass& pass, RolloutView& view, const SharingRollout& rollout) {
+  const Gate gate = view.gate().gate;
+  const std::string& key = view.key.key;
+  if (rollout.meta.deletion_timestamp || gate == Gate::settling || gate == Gate::key_not_projected) return true;
+  if (gate != Gate::new_attempt && gate != Gate::approval) return false;
   ObjectRef ref = rollout_ref(rollout.meta.name);
   ref.uid = rollout.meta.uid;
-  pass.add(
-      DeleteObject{std::move(ref)}, kNewAttempt,
-      was_left(pass.index, rollout)
-          ? fmt::format("key {} comes back to {}, which another revision had replaced", key.key, rollout.to_revision)
-          : fmt::format("a new template came after key {} had gone to {}", key.key, rollout.to_revision));
+  pass.add(DeleteObject{std::move(ref)}, reason_of(Gate::new_attempt),
+           was_left(pass.index, rollout)
+               ? fmt::format("key {} comes back to {}, which another revision had replaced", key, rollout.to_revision)
+               : fmt::format("a new template came after key {} had gone to {}", key, rollout.to_revision));
   return true;
 }
 
@@ -236,11 +219,11 @@ void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
 
 // What a record says from now on.
 struct Account {
-  Phase phase{"Superseded", "Superseded", "the profile has changed again, or no node of the policy uses it any more",
-              false};
+  RolloutPhase phase{"Superseded", "Superseded",
+                     "the profile has changed again, or no node of the policy uses it any more", false};
   Json status = Json::object();  // As it stands, but for what differs.
   bool left = false;             // is_left()
-  bool anew = false;             // begins_anew()
+  bool anew = false;             // RolloutView::anew
 };
 
 // counts.inFlight; null where nothing is counted.
@@ -252,29 +235,29 @@ Json* told_in_flight(Json& status) {
 }
 
 // Of a record whose revision its nodes are to have. False where there is nothing to write.
-bool account_of_target(Pass& pass, const UnitKey& key, const Unit& unit, const SharingRollout& rollout, Account& out) {
+bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& rollout, Account& out) {
+  const Unit& unit = view.unit;
   const bool returns = was_left(pass.index, rollout) && !is_undone(rollout);
-  out.anew = begins_anew(pass.index, unit, rollout);
-  if (out.anew && plan_new_attempt(pass, key, unit, rollout)) return false;
-  if (returns && !out.anew && !nobody_left(pass, key, unit, rollout)) return false;
-  out.phase = phase_of(pass, key, unit, rollout, out.anew);
-  if (out.anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(kNewAttempt))
+  out.anew = view.anew;
+  if (out.anew && plan_new_attempt(pass, view, rollout)) return false;
+  if (returns && !out.anew && !nobody_left(view)) return false;
+  out.phase = phase_of(view, rollout);
+  if (out.anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(reason_of(Gate::new_attempt)))
     out.status.erase("startedAt");
   // Nodes in flight finish when it is aborted: they are counted until they have.
   const std::int64_t moving = unit.tally.of(Situation::in_flight);
   const Json* told = told_in_flight(out.status);
   const bool at_rest = moving == 0 && (told == nullptr || *told == 0);
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
-  const std::set<std::string> failed = failed_on(pass.index, unit, rollout.to_revision);
   out.status["counts"] = {{"total", unit.tally.total},
                           {"updated", unit.tally.settled},
                           {"inFlight", moving},
                           {"pending", unit.tally.of(Situation::change)},
                           {"blocked", unit.tally.blocked()},
-                          {"failed", std::ssize(failed)}};
-  if (!has_ended(out.phase.name)) out.status["wave"] = wave_of(pass, key, unit, rollout.to_revision);
+                          {"failed", std::ssize(view.failed())}};
+  if (!has_ended(out.phase.name)) out.status["wave"] = wave_of(view);
   out.status.erase("nodes");
-  if (Json nodes = nodes_of(pass, key, unit, failed); !nodes.empty()) out.status["nodes"] = std::move(nodes);
+  if (Json nodes = nodes_of(view); !nodes.empty()) out.status["nodes"] = std::move(nodes);
   return true;
 }
 
@@ -296,7 +279,7 @@ bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
 }
 
 void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
-  const Phase& phase = account.phase;
+  const RolloutPhase& phase = account.phase;
   Json& status = account.status;
   if (phase.name == "Superseded" || phase.name == "RolledBack") close_counts(status);
   const std::string now = k8s::format_time(pass.s.now);
@@ -309,7 +292,8 @@ void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
       {"Progressing", phase.name == "Progressing" && !phase.stands, phase.reason, phase.message}};
   if (account.left) conditions.push_back({std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)});
   if (account.anew)
-    conditions.push_back({std::string(kCurrentCondition), false, std::string(kNewAttempt), std::string(kAnew)});
+    conditions.push_back(
+        {std::string(kCurrentCondition), false, std::string(reason_of(Gate::new_attempt)), std::string(kAnew)});
   if (phase.reason == "Aborted")
     conditions.push_back({std::string(kAbortedCondition), true, phase.reason, phase.message});
   status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, pass.s.now);
@@ -330,10 +314,10 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   Account account;
   if (Json old = Json::parse(rollout.status_json, nullptr, false); old.is_object()) account.status = std::move(old);
   account.left = is_left(pass, key, rollout);
-  const auto at = pass.index.units.find(key);
-  const bool wanted = at != pass.index.units.end() && unit_target(at->second) == rollout.to_revision;
+  RolloutView* view = find_rollout(pass, key);
+  const bool wanted = view != nullptr && view->target == rollout.to_revision;
   const bool differs =
-      wanted ? account_of_target(pass, key, at->second, rollout, account) : account_of_other(pass, rollout, account);
+      wanted ? account_of_target(pass, *view, rollout, account) : account_of_other(pass, rollout, account);
   if (differs) write_account(pass, rollout, std::move(account));
 }
 

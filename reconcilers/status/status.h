@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/conditions.h"
 
 namespace gso {
 
@@ -27,10 +28,6 @@ struct StatusCondition {
 [[nodiscard]] bool has_ended(std::string_view phase);
 // Reason of a policy's condition Progressing while nothing is to be done.
 inline constexpr std::string_view kNothingToDo = "Settled";
-// Of a SharingRollout; False from when another revision takes its place, and absent before.
-inline constexpr std::string_view kCurrentCondition = "Current";
-// The same; True from when spec.aborted has ended it, and absent before.
-inline constexpr std::string_view kAbortedCondition = "Aborted";
 
 // What a SharingRollout's status says of nodes when another revision, or nobody, takes its place: none of them is in
 // flight, waits or is blocked for it any more.
@@ -39,12 +36,6 @@ void close_counts(nlohmann::json& status);
 // conditions[] with lastTransitionTime kept from `before` (a status text) where the status did not flip.
 [[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before,
                                             std::int64_t generation, WallTime now);
-// The condition of that type in a status; null where there is none.
-[[nodiscard]] nlohmann::json condition_in(const nlohmann::json& status, std::string_view type);
-// The lastTransitionTime of the condition of that type in a status; empty when there is none.
-[[nodiscard]] std::string since_when(const nlohmann::json& status, std::string_view type);
-// The condition of that type in a status text as "reason: message", or empty when there is none or it is True.
-[[nodiscard]] std::string false_condition(std::string_view status, std::string_view type);
 
 // Who of a policy's nodes has been changing for the longest time.
 struct OldestInFlight {

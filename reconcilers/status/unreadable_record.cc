@@ -7,7 +7,6 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
-#include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

@@ -41,9 +41,6 @@ reconcilers/kai/planners.h -> reconcilers/fleet/fleet.h
 reconcilers/kai/planners.h -> reconcilers/fleet/pass.h
 reconcilers/node/mps_ready.cc -> reconcilers/fleet/pass.h
 reconcilers/profile/node_devices.cc -> reconcilers/cluster/facts.h
-reconcilers/rollout/gates.cc -> reconcilers/status/status.h
-reconcilers/status/policy_status.cc -> reconcilers/registry.h
-reconcilers/status/unreadable_record.cc -> reconcilers/registry.h
 """
 
 # Includes that are right, and that are wrong: the rules above, tried out.

@@ -19,7 +19,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 

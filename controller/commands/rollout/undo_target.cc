@@ -11,7 +11,7 @@
 
 #include "reconcilers/cluster/profile_book.h"
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 namespace {

@@ -14,7 +14,7 @@
 #include "controller/commands/shared/text_table.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -37,7 +37,7 @@ void read_ready(const Json& status, RolloutFacts& out) {
   for (const Json& condition : *conditions) {
     if (!condition.is_object()) continue;
     if (text_at(condition, "type") == kCurrentCondition)
-      out.earlier_attempt = text_at(condition, "reason") == kNewAttempt;
+      out.earlier_attempt = text_at(condition, "reason") == reason_of(Gate::new_attempt);
     if (text_at(condition, "type") != "Ready") continue;
     out.reason = text_at(condition, "reason");
     out.message = text_at(condition, "message");

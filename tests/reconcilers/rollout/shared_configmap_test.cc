@@ -7,7 +7,7 @@
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 namespace {

@@ -1,0 +1,61 @@
+#include "reconcilers/rollout/attempts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "reconcilers/model/conditions.h"
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+
+bool says_left(const SharingRollout& rollout) {
+  return !text_at(condition_in(nlohmann::json::parse(rollout.status_json, nullptr, false), kCurrentCondition), "status")
+              .empty();
+}
+
+bool was_left(const Index& index, const SharingRollout& rollout) {
+  const RecordedSwitches* entry =
+      index.record ? index.record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision)
+                   : nullptr;
+  return entry != nullptr ? entry->left : says_left(rollout);
+}
+
+namespace {
+
+// When it ended, by its status; nullopt where it has not, or where that is not told.
+std::optional<WallTime> ended_at(const SharingRollout& rollout) {
+  const auto status = nlohmann::json::parse(rollout.status_json, nullptr, false);
+  if (!status.is_object()) return std::nullopt;
+  if (rollout.phase == "Completed") return k8s::parse_rfc3339(text_at(status, "completedAt"));
+  if (rollout.phase != "Failed") return std::nullopt;
+  const std::string since = since_when(status, rollout.aborted ? kAbortedCondition : "Progressing");
+  return k8s::parse_rfc3339(since);
+}
+
+// It has ended, and nodes wait for pods of a template that came later (updateStrategy OnDelete). A template that nodes
+// still wait for when it ends (aborted), or that nodes come late to, is its own.
+bool ended_before_template(const Index& index, const Unit& unit, const SharingRollout& rollout) {
+  if (unit.tally.new_template == 0) return false;
+  const std::optional<WallTime> ended = ended_at(rollout);
+  if (!ended) return false;
+  // Creation times are whole seconds. An abort in the same second is meant for that template, too.
+  const WallTime oldest = rollout.aborted ? *ended + std::chrono::seconds(1) : *ended;
+  const bool later = std::ranges::any_of(index.discovery.sets[unit.set].operands, [&](const Operand& operand) {
+    return operand.on_delete && operand.newest_since >= oldest;
+  });
+  // A template that comes back has the time of its first day; but then no node is where all of them were.
+  const bool nobody_settled =
+      std::ranges::all_of(unit.groups, [](const auto& group) { return group.second.tally.settled == 0; });
+  return later || (rollout.phase == "Completed" && nobody_settled);
+}
+
+}  // namespace
+
+bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout) {
+  return (unit.tally.of(Situation::change) > 0) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
+         (was_left(index, rollout) || ended_before_template(index, unit, rollout));
+}
+
+}  // namespace gso

@@ -1,0 +1,26 @@
+// The three budgets of nodes that may be out of service at once (S1): of the cluster, of a policy and of a group.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+// What a pass has started already.
+struct SlotsTaken {
+  std::int64_t cluster = 0;
+  std::int64_t policy = 0;
+  std::int64_t group = 0;
+};
+
+// All three budgets have room for one more node of that group.
+[[nodiscard]] bool has_slot(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+                            const SlotsTaken& taken);
+// The first of the three budgets that has no room for one more node, with the nodes that hold it, for people; empty
+// when all have.
+[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit,
+                                           const std::string& product, const SlotsTaken& taken);
+
+}  // namespace gso

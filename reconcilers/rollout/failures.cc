@@ -1,0 +1,79 @@
+#include "reconcilers/rollout/failures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/rollout_view.h"
+
+namespace gso {
+
+std::set<std::string> failed_on(const Index& index, const Unit& unit, std::string_view target) {
+  std::set<std::string> out;
+  std::ranges::copy_if(unit.nodes(UnitBucket::failed), std::inserter(out, out.end()), [&](const std::string& name) {
+    const NodeAssessment* a = index.find(name);
+    return a != nullptr && a->situation == Situation::failed && a->change && a->change->to == target;
+  });
+  return out;
+}
+
+std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
+  return std::ranges::count_if(failed_on(index, unit, target),
+                               [&](const std::string& name) { return index.find(name)->change->served; });
+}
+
+std::string failures_that_stop(RolloutView& rollout) {
+  const Index& index = rollout.pass.index;
+  const auto* known = remembered_failure(index, rollout.key, rollout.policy, rollout.target);
+  const std::int64_t failures = rollout.failures();
+  if (failures == 0 && known == nullptr) return {};
+  if (failures == 0) {
+    return fmt::format("{} failed before and is not tried again until it changes; `rollout start` tries it again",
+                       rollout.target);
+  }
+  // A failed node keeps its slot: when all slots are failed nodes, nothing can go on either.
+  const RolloutSpec& spec = rollout.policy.rollout;
+  const std::int64_t slots =
+      std::max<std::int64_t>(1, spec.max_unavailable.of(index.policies.at(rollout.key.policy).total));
+  const bool canary = !rollout.all_canaries_passed();
+  const bool full = failures >= slots;
+  if (!canary && !full && failures < spec.max_failures && known == nullptr) return {};
+  const bool of_canary = std::ranges::any_of(rollout.failed(), [&](const std::string& name) {
+    return !rollout.canary_passed(std::string(index.find(name)->product.view()));
+  });
+  return fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
+                     canary && of_canary                    ? " in the canary"
+                     : canary                               ? " before every group's canary has passed"
+                     : full && failures < spec.max_failures ? ", which are all slots"
+                                                            : "");
+}
+
+const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
+                                               std::string_view target) {
+  if (!index.record) return nullptr;
+  return index.record->failure(key.policy, key.set, key.key, target,
+                               policy.meta.annotations.get(kRetryAnnotation).value_or(""));
+}
+
+const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy, std::string_view set) {
+  if (!policy.inline_profile || !index.record) return nullptr;
+  const std::string own = inline_profile_key(policy.meta.name, *policy.inline_profile);
+  const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
+  const FleetRecord::Failure* last = nullptr;
+  for (const FleetRecord::Failure& failure : index.record->failures) {
+    const bool of_set = set.empty() || failure.set == set;
+    if (failure.rolled_back && failure.policy == policy.meta.name && of_set && failure.key == own &&
+        failure.retry == retry)
+      last = &failure;
+  }
+  return last;
+}
+
+bool owns_key(const SharingPolicy& policy, const UnitKey& key) {
+  return policy.meta.name == key.policy && policy.inline_profile &&
+         inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
+}
+
+}  // namespace gso

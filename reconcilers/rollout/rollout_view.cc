@@ -1,0 +1,122 @@
+#include "reconcilers/rollout/rollout_view.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "reconcilers/rollout/attempts.h"
+#include "reconcilers/rollout/budgets.h"
+#include "reconcilers/rollout/failures.h"
+
+namespace gso {
+
+namespace {
+
+// The last verified revision of the key is known good: going (back) to it needs no canary. What else a new template
+// brings (another image) is not.
+bool is_verified(const Index& index, const UnitKey& key, const Unit& unit, std::string_view target) {
+  if (!index.record || unit.tally.new_template > 0) return false;
+  const auto it = index.record->verified.find(key.set + "/" + key.key);
+  return it != index.record->verified.end() && it->second == target;
+}
+
+}  // namespace
+
+std::string unit_target(const Unit& unit) {
+  const auto most = std::ranges::max_element(unit.targets, {}, [](const auto& entry) { return entry.second; });
+  return most == unit.targets.end() ? std::string() : most->first;
+}
+
+RolloutView::RolloutView(Pass& in, const UnitKey& of, const Unit& nodes)
+    : pass(in),
+      key(of),
+      unit(nodes),
+      policy(in.index.policy(in.s.world, of.policy)),
+      set(in.index.discovery.sets[nodes.set]),
+      target(unit_target(nodes)),
+      object(in.s.world.rollouts.find(rollout_name(of, target))),
+      anew(object != nullptr && begins_anew(in.index, nodes, *object)),
+      verified(is_verified(in.index, of, nodes, target)) {}
+
+const GateState& RolloutView::gate() {
+  if (!gate_) gate_ = first_closed_gate(*this, false);
+  return *gate_;
+}
+
+bool RolloutView::may_repair() {
+  if (!may_repair_) may_repair_ = first_closed_gate(*this, true).is_open();
+  return *may_repair_;
+}
+
+const std::optional<Stop>& RolloutView::stop() {
+  if (stop_) return *stop_;
+  GateState closed = first_stop(*this);
+  stop_.emplace();
+  if (!closed.is_open()) *stop_ = Stop{closed.reason(), std::move(closed.message)};
+  return *stop_;
+}
+
+const Canary& RolloutView::canary(const std::string& product) {
+  const auto known = canaries_.find(product);
+  return known != canaries_.end() ? known->second : canaries_.emplace(product, canary_of(*this, product)).first->second;
+}
+
+bool RolloutView::all_canaries_passed() {
+  return std::ranges::all_of(
+      unit.groups, [&](const auto& group) { return group.second.pending.empty() || canary_passed(group.first); });
+}
+
+const std::set<std::string>& RolloutView::failed() {
+  if (!failed_) failed_ = failed_on(pass.index, unit, target);
+  return *failed_;
+}
+
+std::int64_t RolloutView::failures() {
+  return std::ranges::count_if(failed(), [&](const auto& name) { return pass.index.find(name)->change->served; });
+}
+
+const std::string& RolloutView::too_many_failures() {
+  if (!too_many_failures_) too_many_failures_ = failures_that_stop(*this);
+  return *too_many_failures_;
+}
+
+const OutOfReach& RolloutView::out_of_reach() {
+  if (!out_of_reach_) out_of_reach_ = out_of_reach_of(*this);
+  return *out_of_reach_;
+}
+
+const std::string& RolloutView::exhausted(const std::string& product) {
+  const auto known = exhausted_.find(product);
+  if (known != exhausted_.end()) return known->second;
+  return exhausted_.emplace(product, exhausted_budget(pass, key, unit, product, {})).first->second;
+}
+
+bool RolloutView::has(const NodeAssessment& a) const {
+  return a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
+}
+
+std::set<std::string> RolloutView::in_flight_to(std::string_view revision) const {
+  std::set<std::string> out;
+  std::ranges::copy_if(pass.index.nodes_in(Bucket::changing), std::inserter(out, out.end()),
+                       [&](const std::string& name) {
+                         const NodeAssessment& a = *pass.index.find(name);
+                         return has(a) && a.change && a.change->to == revision;
+                       });
+  return out;
+}
+
+RolloutView* RolloutViews::find(const UnitKey& key) {
+  if (const auto known = views_.find(key); known != views_.end()) return &known->second;
+  const auto unit = pass_.index.units.find(key);
+  if (unit == pass_.index.units.end()) return nullptr;
+  return &views_.try_emplace(key, pass_, unit->first, unit->second).first->second;
+}
+
+RolloutView* find_rollout(const Pass& pass, const UnitKey& key) {
+  return pass.rollouts->find(key);
+}
+
+RolloutView& rollout_of(const Pass& pass, const UnitKey& key) {
+  return *find_rollout(pass, key);
+}
+
+}  // namespace gso

@@ -1,0 +1,44 @@
+#include "reconcilers/rollout/settling.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+
+namespace gso {
+
+TimerKey settled_timer(const Pass& pass, std::size_t set) {
+  return {Timer::settled, pass.index.discovery.sets[set].id(), pass.index.signatures[set]};
+}
+
+TimerKey differing_timer(const OperandSet& set) {
+  std::string state =
+      fmt::format("{}|{}|{}", set.clusterpolicy_generation, set.announced_config_map, set.announced_default);
+  for (const Operand& operand : set.operands) state += fmt::format("|{}:{}", operand.uid, operand.generation);
+  return {Timer::differing, set.id(), short_hash(state)};
+}
+
+std::string lasting_difference(const Pass& pass, const OperandSet& set) {
+  if (!set.announced || pass.s.now - pass.since(differing_timer(set)) < kDifferencePatience) return {};
+  const auto named = [&](const Operand& operand) {
+    return fmt::format("DaemonSet {} has config {} default {}", k8s::to_string(operand.key),
+                       operand.config_map.empty() ? "(none)" : operand.config_map,
+                       operand.default_key.empty() ? "(none)" : operand.default_key);
+  };
+  std::vector<std::string> different;
+  for (const Operand& operand : set.operands) {
+    if (operand.config_map != set.announced_config_map || operand.default_key != set.announced_default)
+      different.push_back(named(operand));
+  }
+  return fmt::format(
+      "{}, while ClusterPolicy {} says config {} default {}, for longer than {}: somebody has changed the DaemonSets "
+      "by hand, or the GPU Operator does not run. It overwrites changes by hand only when it has something new to "
+      "write. Nothing starts until both say the same: set spec.devicePlugin.config of the ClusterPolicy to what is "
+      "wanted",
+      first_names(different), set.owner, set.announced_config_map.empty() ? "(none)" : set.announced_config_map,
+      set.announced_default.empty() ? "(none)" : set.announced_default, k8s::format_go_duration(kDifferencePatience));
+}
+
+}  // namespace gso
