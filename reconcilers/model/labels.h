@@ -151,8 +151,6 @@ inline constexpr std::string_view kRollingUpdateStalled = "RollingUpdateStalled"
 inline constexpr std::string_view kRolledBack = "RolledBack";
 inline constexpr std::string_view kUndone = "Undone";
 inline constexpr std::string_view kRejectedPod = "RejectedPod";
-// Why a status is written, by PatchStatus or into the state ConfigMap: not worth a log line each.
-inline constexpr std::string_view kStatusChanged = "StatusChanged";
 inline constexpr std::string_view kEvicted = "Evicted";  // Event on a Pod.
 inline constexpr std::string_view kDevicePluginConflict = "DevicePluginConflict";
 inline constexpr std::string_view kConfigNotManaged = "ConfigNotManaged";

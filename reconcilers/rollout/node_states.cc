@@ -50,10 +50,16 @@ bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a
   if (node == nullptr || !since) return false;
   // Sidecars reload when the label moves: the text must have been projected by then.
   if (a.way == WayIn::moved) return *since + pass.s.settings.projection <= pass.since(loading_timer(name, a));
+  // Creation times are whole seconds. A pod of the very second in which the ConfigMap was made has waited for it: what
+  // is mounted must be there. Of one that was edited since, it may have read the text of before.
+  const ConfigMap* config_map = pass.s.world.configmaps.find(pass.index.set_of(a).config_map_key());
+  const bool never_edited = config_map != nullptr && config_map->data_time_known &&
+                            config_map->data_changed <= config_map->meta.creation_timestamp;
+  const WallTime from = never_edited ? *since - std::chrono::seconds(1) : *since;
   const NodeView view = view_of(pass, *node, a);
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : view.pods.of(component)) {
-      if (!pod->meta.deletion_timestamp && !created_after(*pod, *since)) return false;
+      if (!pod->meta.deletion_timestamp && !created_after(*pod, from)) return false;
     }
   }
   return true;

@@ -26,6 +26,8 @@ struct StatusCondition {
 
 // Phases of a SharingRollout after which nothing of it is under way: Completed, Superseded, Failed, RolledBack.
 [[nodiscard]] bool has_ended(std::string_view phase);
+// Why a status is written, by PatchStatus or into the state ConfigMap: not worth a log line each.
+inline constexpr std::string_view kStatusChanged = "StatusChanged";
 // Reason of a policy's condition Progressing while nothing is to be done.
 inline constexpr std::string_view kNothingToDo = "Settled";
 

@@ -10,6 +10,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/status/status.h"
 #include "tests/controller/writes/executor_fixture.h"
 
 namespace gso {
