@@ -91,6 +91,20 @@ struct RecordedSwitches {
   friend auto operator<=>(const RecordedSwitches&, const RecordedSwitches&) = default;
 };
 
+// The canary of one group: the nodes that go to a revision first, and how far they are.
+struct RecordedCanary {
+  std::string policy;
+  std::string set;  // "namespace/configmap"
+  std::string key;
+  std::string revision;
+  std::string product;
+  std::string templates;  // Which templates the nodes' pods are made from, where that is ours to roll (OnDelete).
+  std::map<std::string, MachineId> nodes;      // Name -> machine; they served when their change began (S12).
+  std::optional<k8s::WallTime> soaking_since;  // Since when all that were asked for have shown the revision.
+  bool passed = false;                         // They have soaked: the others may follow.
+  friend bool operator==(const RecordedCanary&, const RecordedCanary&) = default;
+};
+
 struct FleetRecord {
   k8s::WallTime recorded_at{};
   MachineRecords machines;
@@ -132,6 +146,7 @@ struct FleetRecord {
   // The failure that holds for this revision, or nullptr.
   [[nodiscard]] const Failure* failure(std::string_view policy, std::string_view set, std::string_view key,
                                        std::string_view revision, std::string_view retry) const;
+  std::vector<RecordedCanary> canaries;  // Of rollouts under way.
   // --- Stops.
   std::map<std::string, RecordedPolicy> policies;           // By name.
   static constexpr std::size_t kMaxPolicies = 192U << 10U;  // Bytes of their specs; one with a stop is always kept.

@@ -28,6 +28,17 @@ constexpr std::int64_t kDrift = 1;
 constexpr std::int64_t kUnproven = 2;
 constexpr std::int64_t kMeasured = 4;
 
+std::string print_machine(MachineId machine) {
+  return fmt::format("{:016x}", static_cast<std::uint64_t>(machine));
+}
+
+bool read_machine_id(std::string_view text, MachineId& out) {
+  std::uint64_t number = 0;
+  const auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  out = MachineId{number};
+  return code == std::errc{} && rest == text.data() + text.size();
+}
+
 class MachinePrinter {
  public:
   void add(MachineId machine, const MachineRecord& entry) {
@@ -39,7 +50,7 @@ class MachinePrinter {
     }
     const std::int64_t flags =
         (entry.drift ? kDrift : 0) + (entry.unproven ? kUnproven : 0) + (entry.measured ? kMeasured : 0);
-    machines_[fmt::format("{:016x}", static_cast<std::uint64_t>(machine))] = {profile, entry.devices, flags};
+    machines_[print_machine(machine)] = {profile, entry.devices, flags};
   }
   void print_into(Json& root) {
     root["profiles"] = std::move(list_);
@@ -74,16 +85,13 @@ bool read_profiles(const Json& root, std::vector<MachineRecord>& out) {
 
 bool read_machine(const std::string& id, const Json& entry, const std::vector<MachineRecord>& profiles,
                   MachineId& machine, MachineRecord& out) {
-  std::uint64_t number = 0;
-  const auto [rest, code] = std::from_chars(id.data(), id.data() + id.size(), number, 16);
-  if (code != std::errc{} || rest != id.data() + id.size()) return false;
+  if (!read_machine_id(id, machine)) return false;
   if (!entry.is_array() || entry.size() != 3) return false;
   for (const Json& part : entry) {
     if (!is_number(part)) return false;
   }
   const auto profile = entry[0].get<std::int64_t>();
   if (profile >= std::ssize(profiles)) return false;
-  machine = MachineId{number};
   if (profile >= 0) out = profiles[static_cast<std::size_t>(profile)];
   const auto flags = entry[2].get<std::int64_t>();
   out.devices = std::max<std::int64_t>(0, entry[1].get<std::int64_t>());
@@ -246,6 +254,34 @@ bool read_switches(const Json& json, FleetRecord& out) {
   return true;
 }
 
+// --- Canaries.
+
+Json print_canary(const RecordedCanary& canary) {
+  Json out = print_subject(canary);
+  out["product"] = canary.product;
+  out["templates"] = canary.templates;
+  out["passed"] = canary.passed;
+  out["nodes"] = Json::object();
+  for (const auto& [name, machine] : canary.nodes) out["nodes"][name] = print_machine(machine);
+  if (canary.soaking_since) out["soakingSince"] = k8s::format_time(*canary.soaking_since);
+  return out;
+}
+
+bool read_canary(const Json& json, FleetRecord& out) {
+  RecordedCanary read;
+  std::map<std::string, std::string> nodes;
+  if (!read_subject(json, read) || !read_text(json, "product", read.product) ||
+      !read_text(json, "templates", read.templates) || !read_flag(json, "passed", read.passed) ||
+      !read_map(json, "nodes", nodes) || !read_time(json, "soakingSince", read.soaking_since)) {
+    return false;
+  }
+  for (const auto& [name, machine] : nodes) {
+    if (!read_machine_id(machine, read.nodes[name])) return false;
+  }
+  out.canaries.push_back(std::move(read));
+  return true;
+}
+
 // --- Policies.
 
 Json print_policy(const RecordedPolicy& recorded) {
@@ -312,6 +348,8 @@ std::string read_fields(const Json& root, RecordHead& head) {
     return fmt::format("failures {}, retry, nodes and rolledBack", kSubject);
   if (!read_list(root, "good", [&](const Json& entry) { return read_good(entry, out); }))
     return fmt::format("good {} and before", kSubject);
+  if (!read_list(root, "canaries", [&](const Json& entry) { return read_canary(entry, out); }))
+    return fmt::format("canaries {}, product, templates, nodes, soakingSince and passed", kSubject);
   if (!read_list(root, "rollouts", [&](const Json& entry) { return read_switches(entry, out); }))
     return fmt::format("rollouts {}, retry and their switches", kSubject);
   if (!read_time(root, "crdsGoneSince", out.crds_gone_since)) return "crdsGoneSince must be a time";
@@ -362,6 +400,7 @@ std::string print_head(const RecordHead& head) {
                             {"revision", good.revision},
                             {"before", good.before}});
   }
+  for (const RecordedCanary& canary : record.canaries) root["canaries"].push_back(print_canary(canary));
   for (const auto& [name, policy] : record.policies) root["policies"][name] = print_policy(policy);
   if (record.crds_gone_since) root["crdsGoneSince"] = k8s::format_time(*record.crds_gone_since);
   for (const RecordedSwitches& rollout : record.rollouts) root["rollouts"].push_back(print_switches(rollout));

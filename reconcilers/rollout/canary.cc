@@ -4,48 +4,182 @@
 
 #include <algorithm>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
-Canary canary_of(const RolloutView& rollout, const std::string& product) {
-  const RolloutSpec& spec = rollout.policy.rollout;
-  if (spec.canary_nodes_per_group <= 0 || rollout.verified) return {.passed = true, .verified = true, .soaks_to = {}};
-  const Group& group = rollout.unit.groups.at(product);
-  if (group.tally.settled < std::min(spec.canary_nodes_per_group, group.tally.total)) return {};
-  // Seen since the canary was verified.
-  const TimerKey soaking{Timer::soaking, rollout_name(rollout.key, rollout.target), product};
-  Canary out{.passed = rollout.pass.held_for(soaking, spec.canary_soak), .verified = true, .soaks_to = {}};
-  if (!out.passed) {
-    out.soaks_to = rollout.pass.since(soaking) + std::chrono::ceil<std::chrono::milliseconds>(spec.canary_soak);
+namespace {
+
+// Which templates the pods are made from, where the operator rolls them. A new one is to be tried like a new profile.
+std::string templates_of(const OperandSet& set) {
+  std::string all;
+  for (const Operand& operand : set.operands) {
+    if (operand.on_delete) all += operand.newest_hash + "|";
   }
+  return all.empty() ? std::string() : short_hash(all);
+}
+
+bool is_of(const RecordedCanary& entry, const RolloutView& rollout) {
+  return entry.policy == rollout.key.policy && entry.set == rollout.key.set && entry.key == rollout.key.key &&
+         entry.revision == rollout.target && entry.templates == templates_of(rollout.set);
+}
+
+const RecordedCanary* recorded(const RolloutView& rollout, const std::string& product) {
+  const auto& record = rollout.pass.index.record;
+  if (!record) return nullptr;
+  const auto entry = std::ranges::find_if(
+      record->canaries, [&](const RecordedCanary& c) { return c.product == product && is_of(c, rollout); });
+  return entry == record->canaries.end() ? nullptr : &*entry;
+}
+
+// The node behind a name is the machine that was meant.
+bool is_same_machine(const Pass& pass, const std::string& name, MachineId machine) {
+  const Node* node = pass.s.world.nodes.find(name);
+  return node != nullptr && machine_id(node->meta.uid.str()) == machine;
+}
+
+// The node's change tries the revision on somebody who served: not on a machine that has just come.
+bool is_canary(const NodeAssessment& a, const std::string& product) {
+  return a.change->served && a.change->cause != WayIn::joined && a.product == product;
+}
+
+// Canaries that show the revision now.
+std::int64_t proven(const RolloutView& rollout, const RecordedCanary& entry) {
+  return std::ranges::count_if(entry.nodes, [&](const auto& node) {
+    const NodeAssessment* a = rollout.pass.index.find(node.first);
+    return a != nullptr && is_same_machine(rollout.pass, node.first, node.second) && rollout.has(*a) &&
+           a->loaded.revision == rollout.target && is_settled(*a);
+  });
+}
+
+// How many canaries the group needs: all of its nodes where it has no more.
+std::int64_t needed(const RolloutView& rollout, const std::string& product) {
+  const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
+  const auto group = rollout.unit.groups.find(product);
+  return group == rollout.unit.groups.end() ? quota : std::min(quota, group->second.tally.total);
+}
+
+// Seen since the canary was verified.
+TimerKey soaking_timer(const RolloutView& rollout, const std::string& product) {
+  return {Timer::soaking, rollout_name(rollout.key, rollout.target), product};
+}
+
+bool has_soaked(const RolloutView& rollout, const RecordedCanary& entry) {
+  const Duration soak = rollout.policy.rollout.canary_soak;
+  return rollout.pass.ages.held_for(soaking_timer(rollout, entry.product), soak, entry.soaking_since);
+}
+
+}  // namespace
+
+Canary canary_of(const RolloutView& rollout, const std::string& product) {
+  const Canary passed{.passed = true, .verified = true, .proven = 0, .soaks_to = {}};
+  const RolloutSpec& spec = rollout.policy.rollout;
+  if (spec.canary_nodes_per_group <= 0 || rollout.verified) return passed;
+  const RecordedCanary* entry = recorded(rollout, product);
+  if (entry == nullptr) return {};
+  if (entry->passed) return passed;
+  Canary out;
+  out.proven = proven(rollout, *entry);
+  if (out.proven < needed(rollout, product)) return out;
+  out.verified = true;
+  out.passed = has_soaked(rollout, *entry);
+  if (out.passed) return out;
+  out.soaks_to = rollout.pass.ages.since(soaking_timer(rollout, product), entry->soaking_since) +
+                 std::chrono::ceil<std::chrono::milliseconds>(spec.canary_soak);
   return out;
 }
 
 std::int64_t canaries_in_flight(const RolloutView& rollout, const std::string& product) {
   return std::ranges::count_if(rollout.in_flight_to(rollout.target), [&](const std::string& name) {
-    const NodeAssessment& a = *rollout.pass.index.find(name);
-    return a.change->served && a.product == product;
+    return is_canary(*rollout.pass.index.find(name), product);
   });
 }
 
 // Another one in its place would take as many nodes down as there are. It gets well by itself, is restarted after
 // verifyTimeout, or fails then.
-std::string unwell_canary(const RolloutView& rollout) {
-  if (rollout.verified) return {};
-  const RolloutSpec& spec = rollout.policy.rollout;
+std::string unwell_canary(RolloutView& rollout) {
   for (const auto& [product, group] : rollout.unit.groups) {
-    if (group.tally.unwell == 0 || group.pending.empty() || group.tally.settled >= spec.canary_nodes_per_group)
-      continue;
-    for (const std::string& name : rollout.pass.index.nodes_in(Bucket::drifting)) {
-      const NodeAssessment& a = *rollout.pass.index.find(name);
-      if (!rollout.has(a) || a.product != product) continue;
+    if (group.pending.empty() || rollout.canary(product).verified) continue;
+    const RecordedCanary* entry = recorded(rollout, product);
+    if (entry == nullptr) continue;
+    for (const auto& [name, machine] : entry->nodes) {
+      if (!rollout.pass.index.nodes_in(Bucket::drifting).contains(name) ||
+          !is_same_machine(rollout.pass, name, machine))
+        continue;
       return fmt::format(
           "{} was verified and does not show its profile any more: {}; it is restarted when that lasts {}", name,
-          shown_difference(a), k8s::format_go_duration(spec.verify_timeout));
+          shown_difference(*rollout.pass.index.find(name)),
+          k8s::format_go_duration(rollout.policy.rollout.verify_timeout));
     }
   }
   return {};
+}
+
+namespace {
+
+// The entry as it must be now; without nodes: none.
+RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
+  const Pass& pass = rollout.pass;
+  const RecordedCanary* known = recorded(rollout, product);
+  RecordedCanary out;
+  if (known != nullptr) {
+    out = *known;
+  } else {
+    out.policy = rollout.key.policy;
+    out.set = rollout.key.set;
+    out.key = rollout.key.key;
+    out.revision = rollout.target;
+    out.product = product;
+    out.templates = templates_of(rollout.set);
+  }
+  if (out.passed) return out;
+  std::erase_if(out.nodes, [&](const auto& node) { return !is_same_machine(pass, node.first, node.second); });
+  for (const std::string& name : rollout.in_flight_to(rollout.target)) {
+    if (is_canary(*pass.index.find(name), product))
+      out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
+  }
+  const Canary& canary = rollout.canary(product);
+  out.passed = canary.passed;
+  if (!canary.verified) {
+    out.soaking_since.reset();
+  } else if (!out.soaking_since) {
+    out.soaking_since = std::chrono::floor<std::chrono::seconds>(pass.s.now);
+  }
+  return out;
+}
+
+// The installation's DaemonSets are away for a moment, or its present text can be loaded by nobody: neither ends a
+// rollout.
+bool is_out_of_sight(const Pass& pass, const RecordedCanary& entry) {
+  const RolloutView* rollout = find_rollout(pass, {entry.policy, entry.set, entry.key});
+  if (rollout != nullptr) return rollout->target.empty() || rollout->target == kInvalidRevision;
+  return std::ranges::none_of(pass.index.units, [&](const auto& unit) { return unit.first.set == entry.set; });
+}
+
+}  // namespace
+
+std::vector<RecordedCanary> update_canaries(const Pass& pass) {
+  std::vector<RecordedCanary> out;
+  for (const RecordedCanary& entry : pass.index.record->canaries) {
+    if (is_out_of_sight(pass, entry)) out.push_back(entry);
+  }
+  for (const auto& [key, unit] : pass.index.units) {
+    RolloutView& rollout = rollout_of(pass, key);
+    if (rollout.target.empty() || rollout.target == kInvalidRevision || rollout.verified) continue;
+    if (rollout.policy.rollout.canary_nodes_per_group <= 0) continue;
+    std::set<std::string> products;
+    for (const auto& [product, group] : unit.groups) products.insert(product);
+    // A group whose nodes have lost their labels for a moment is still known by its canary.
+    for (const RecordedCanary& entry : pass.index.record->canaries) {
+      if (is_of(entry, rollout)) products.insert(entry.product);
+    }
+    for (const std::string& product : products) {
+      RecordedCanary entry = next_entry(rollout, product);
+      if (!entry.nodes.empty() || entry.passed) out.push_back(std::move(entry));
+    }
+  }
+  return out;
 }
 
 }  // namespace gso

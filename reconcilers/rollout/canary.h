@@ -1,10 +1,13 @@
 // Canaries: before a revision goes to all nodes of a group (alike in product and profile), some of them have to show it
-// for a while.
+// for a while. Who they are, since when they soak and that they have passed stands in the record, so that neither a
+// restart of the operator nor a node that came to the revision by another way changes it: a node that was repaired,
+// joined or loaded by itself proves nothing (S12).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reconcilers/fleet/pass.h"
 
@@ -15,14 +18,20 @@ class RolloutView;
 // Of one group.
 struct Canary {
   bool passed = false;               // Verified and soaked, or none is asked for.
-  bool verified = false;             // As many nodes as asked for show the revision.
+  bool verified = false;             // As many canaries as asked for show the revision.
+  std::int64_t proven = 0;           // Canaries that show the revision.
   std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
 };
 
 [[nodiscard]] Canary canary_of(const RolloutView& rollout, const std::string& product);
 // Nodes of the group in a change to the target that are canaries while it has not passed.
 [[nodiscard]] std::int64_t canaries_in_flight(const RolloutView& rollout, const std::string& product);
-// A canary that was verified and has stopped showing its profile: which, and what it shows. Empty: none.
-[[nodiscard]] std::string unwell_canary(const RolloutView& rollout);
+// A canary that was verified and has stopped showing its profile before it passed: which, and what it shows. Empty:
+// none.
+[[nodiscard]] std::string unwell_canary(RolloutView& rollout);
+
+// What the record must say of canaries now. A node that served is named while its change is in progress, long before it
+// can be verified. An entry ends when its revision is verified on the fleet, or is not the target any more.
+[[nodiscard]] std::vector<RecordedCanary> update_canaries(const Pass& pass);
 
 }  // namespace gso

@@ -169,7 +169,7 @@ bool relabels(const RolloutView& rollout) {
   });
 }
 
-GateState closed_by_canary(const RolloutView& rollout) {
+GateState closed_by_canary(RolloutView& rollout) {
   std::string why = unwell_canary(rollout);
   return why.empty() ? GateState() : GateState{Gate::canary_unwell, std::move(why)};
 }
@@ -207,8 +207,8 @@ GateState first_closed_gate(RolloutView& rollout, bool repair) {
   if (GateState closed = closed_by_people(rollout, repair); !closed.is_open()) return closed;
   if (GateState closed = closed_by_announcement(rollout); !closed.is_open()) return closed;
   if (GateState closed = closed_by_failures(rollout); !closed.is_open()) return closed;
-  constexpr GateState (*kOthers[])(const RolloutView&) = {closed_by_canary,     closed_by_mechanism,
-                                                          closed_by_projection, closed_by_window,
+  if (GateState closed = closed_by_canary(rollout); !closed.is_open()) return closed;
+  constexpr GateState (*kOthers[])(const RolloutView&) = {closed_by_mechanism, closed_by_projection, closed_by_window,
                                                           closed_until_settled, closed_by_earlier_attempt};
   for (const auto gate : kOthers) {
     if (GateState closed = gate(rollout); !closed.is_open()) return closed;

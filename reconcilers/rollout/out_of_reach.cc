@@ -24,7 +24,7 @@ std::pair<std::string_view, std::string_view> who_has(const Pass& pass, const st
 
 }  // namespace
 
-OutOfReach out_of_reach_of(const RolloutView& rollout) {
+OutOfReach out_of_reach_of(RolloutView& rollout) {
   OutOfReach out;
   const Unit& unit = rollout.unit;
   std::map<std::string, std::int64_t> stuck, waiting;  // By product: in flight, and not.
@@ -46,7 +46,8 @@ OutOfReach out_of_reach_of(const RolloutView& rollout) {
   out.stops_all = !moves && !out.nodes.empty() && std::ranges::all_of(unit.groups, [&](const auto& entry) {
     const auto& [product, group] = entry;
     if (static_cast<std::int64_t>(group.pending.size()) <= waiting[product]) return true;
-    return !rollout.verified && group.tally.settled < quota && group.tally.settled + stuck[product] >= quota;
+    const Canary& canary = rollout.canary(product);
+    return !canary.verified && canary.proven + stuck[product] >= quota;
   });
   return out;
 }

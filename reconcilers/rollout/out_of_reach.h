@@ -18,6 +18,6 @@ struct OutOfReach {
   std::map<std::string, std::map<std::string, std::string>> nodes;
   bool stops_all = false;  // Nothing else of the rollout can move either: they are what is left, or its canary.
 };
-[[nodiscard]] OutOfReach out_of_reach_of(const RolloutView& rollout);
+[[nodiscard]] OutOfReach out_of_reach_of(RolloutView& rollout);
 
 }  // namespace gso

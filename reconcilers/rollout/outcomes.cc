@@ -26,6 +26,7 @@ class Outcomes {
     find_failures();
     find_undone();
     forget_failures();
+    note_canaries();
     note_stops();
     note_devices();
     if (!next_) return;
@@ -61,12 +62,11 @@ class Outcomes {
     // Nodes that were out of service before and failed again do not keep the others from being complete (S12).
     const auto excused = std::ssize(rollout.failed());  // None of them had served.
     if (settled + unit.tally.blocked() + set_aside + excused != unit.tally.total) return false;
-    const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
     return std::ranges::all_of(unit.groups, [&](const auto& entry) {
       const auto& [product, group] = entry;
-      // A group that has too few nodes left for a canary has shown all that it can.
-      const bool whole = group.pending.empty() || group.tally.settled < std::min(quota, group.tally.total);
-      return whole || rollout.canary_passed(product);
+      // A group that nobody is left in who could be a canary has shown all that it can.
+      const Canary& canary = rollout.canary(product);
+      return group.pending.empty() || !canary.verified || canary.passed;
     });
   }
 
@@ -84,6 +84,7 @@ class Outcomes {
       if (!state.second) continue;
       auto known = pass_.index.record->verified.find(id);
       if (known != pass_.index.record->verified.end() && known->second == state.first) continue;
+      newly_verified_.insert({id, state.first});
       change("Verified", "every node of a key shows its revision")
           .note_verified(id, state.first, text_of_key(pass_, id, state.first));
     }
@@ -173,6 +174,16 @@ class Outcomes {
     });
   }
 
+  void note_canaries() {
+    std::vector<RecordedCanary> canaries = update_canaries(pass_);
+    // Those of what this pass has found verified go with the same write.
+    std::erase_if(canaries, [&](const RecordedCanary& canary) {
+      return newly_verified_.contains({canary.set + "/" + canary.key, canary.revision});
+    });
+    if (canaries == pass_.index.record->canaries) return;
+    note("CanaryRecorded", "the canaries of rollouts, and how far they are").canaries = std::move(canaries);
+  }
+
   // Specs of policies, and switches of rollouts: a stop holds although its object goes.
   void note_stops() {
     const FleetRecord& record = *pass_.index.record;
@@ -235,6 +246,7 @@ class Outcomes {
 
   Pass& pass_;
   std::optional<FleetRecord> next_;
+  std::set<std::pair<std::string, std::string>> newly_verified_;  // "namespace/configmap/key" and revision.
   std::string_view reason_;
   std::string message_;
 };

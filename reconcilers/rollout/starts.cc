@@ -220,7 +220,8 @@ class Starter {
     const Group& group = rollout.unit.groups.at(product);
     if (rollout.canary_passed(product)) return group.tally.total;
     const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
-    return quota - group.tally.settled - canaries_in_flight(rollout, product) - started_[{rollout.key, product}];
+    return quota - rollout.canary(product).proven - canaries_in_flight(rollout, product) -
+           started_[{rollout.key, product}];
   }
 
   // A job that is all that a group has left is its canary as a whole.

@@ -76,6 +76,9 @@ FleetRecord full_record() {
   record.machines.set(machine_id("one"), drifted);
   record.machines.set(machine_id("two"), machine("", 8));
   record.without_baseline = {"tenant"};
+  record.templates = {{"uid-of-a-daemonset", 3}};
+  record.canaries.push_back(
+      {"p", "ns/map", "key", "v1-c", "A100", "t", {{"n1", machine_id("one")}}, record.recorded_at, false});
   record.policies["p"] = {
       policy("p", R"({"priority":3,"rollout":{"paused":true},"unknown":{"kept":1}})"), record.recorded_at, {"uid-q"}};
   record.crds_gone_since = record.recorded_at;

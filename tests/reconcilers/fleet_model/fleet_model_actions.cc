@@ -67,7 +67,7 @@ Plan FleetModel::plan_from_scratch() const {
   FleetIndex fresh;
   // Texts seen earlier are knowledge, not state: without them a planner does more than needed, never less.
   fresh.impl().book = index.impl().book;
-  return plan_all(Snapshot{world, now, timers, consumers, settings, &refused_writes}, fresh);
+  return plan_all(Snapshot{world, now, timers, consumers, settings, &refused_writes, first_look}, fresh);
 }
 
 void FleetModel::apply(const Plan& plan) {
