@@ -39,11 +39,6 @@ bool is_same_machine(const Pass& pass, const std::string& name, MachineId machin
   return node != nullptr && machine_id(node->meta.uid.str()) == machine;
 }
 
-// The node's change tries the revision on somebody who served: not on a machine that has just come.
-bool is_canary(const NodeAssessment& a, const std::string& product) {
-  return a.change->served && a.change->cause != WayIn::joined && a.product == product;
-}
-
 // Canaries that show the revision now.
 std::int64_t proven(const RolloutView& rollout, const RecordedCanary& entry) {
   return std::ranges::count_if(entry.nodes, [&](const auto& node) {
@@ -72,6 +67,19 @@ bool has_soaked(const RolloutView& rollout, const RecordedCanary& entry) {
 
 }  // namespace
 
+bool is_canary(const NodeAssessment& a) {
+  return a.change && a.change->served && a.change->cause != WayIn::joined;
+}
+
+bool is_recorded_canary(const RolloutView& rollout, const std::string& node) {
+  const auto& record = rollout.pass.index.record;
+  return record && std::ranges::any_of(record->canaries, [&](const RecordedCanary& entry) {
+           const auto named = entry.nodes.find(node);
+           return is_of(entry, rollout) && named != entry.nodes.end() &&
+                  is_same_machine(rollout.pass, node, named->second);
+         });
+}
+
 Canary canary_of(const RolloutView& rollout, const std::string& product) {
   const Canary passed{.passed = true, .verified = true, .proven = 0, .soaks_to = {}};
   const RolloutSpec& spec = rollout.policy.rollout;
@@ -92,12 +100,18 @@ Canary canary_of(const RolloutView& rollout, const std::string& product) {
 
 std::int64_t canaries_in_flight(const RolloutView& rollout, const std::string& product) {
   return std::ranges::count_if(rollout.in_flight_to(rollout.target), [&](const std::string& name) {
-    return is_canary(*rollout.pass.index.find(name), product);
+    const NodeAssessment& a = *rollout.pass.index.find(name);
+    return is_canary(a) && a.product == product;
   });
 }
 
+bool may_be_reloaded(const Pass& pass, const std::string& name) {
+  const NodeAssessment* a = pass.index.find(name);
+  return a != nullptr && a->taint.empty() && pass.index.dra.class_of(name).empty();
+}
+
 // Another one in its place would take as many nodes down as there are. It gets well by itself, is restarted after
-// verifyTimeout, or fails then.
+// verifyTimeout, or fails then; one that nobody restarts (starts.cc) is waited for by nobody.
 std::string unwell_canary(RolloutView& rollout) {
   for (const auto& [product, group] : rollout.unit.groups) {
     if (group.pending.empty() || rollout.canary(product).verified) continue;
@@ -105,7 +119,7 @@ std::string unwell_canary(RolloutView& rollout) {
     if (entry == nullptr) continue;
     for (const auto& [name, machine] : entry->nodes) {
       if (!rollout.pass.index.nodes_in(Bucket::drifting).contains(name) ||
-          !is_same_machine(rollout.pass, name, machine))
+          !is_same_machine(rollout.pass, name, machine) || !may_be_reloaded(rollout.pass, name))
         continue;
       return fmt::format(
           "{} was verified and does not show its profile any more: {}; it is restarted when that lasts {}", name,
@@ -136,7 +150,8 @@ RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
   if (out.passed) return out;
   std::erase_if(out.nodes, [&](const auto& node) { return !is_same_machine(pass, node.first, node.second); });
   for (const std::string& name : rollout.in_flight_to(rollout.target)) {
-    if (is_canary(*pass.index.find(name), product))
+    const NodeAssessment& a = *pass.index.find(name);
+    if (is_canary(a) && a.product == product)
       out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
   }
   const Canary& canary = rollout.canary(product);

@@ -24,8 +24,15 @@ struct Canary {
 };
 
 [[nodiscard]] Canary canary_of(const RolloutView& rollout, const std::string& product);
+// The node's change tries its revision on somebody who served: not on a machine that has just come.
+[[nodiscard]] bool is_canary(const NodeAssessment& assessment);
+// The node is a canary of this rollout, by the record.
+[[nodiscard]] bool is_recorded_canary(const RolloutView& rollout, const std::string& node);
 // Nodes of the group in a change to the target that are canaries while it has not passed.
 [[nodiscard]] std::int64_t canaries_in_flight(const RolloutView& rollout, const std::string& product);
+// A node that stopped showing its profile may be restarted into it: what is restarted under a taint that the plugin
+// does not tolerate does not come back, and GPUs that DRA offers as well are told as DRADoubleOffer.
+[[nodiscard]] bool may_be_reloaded(const Pass& pass, const std::string& node);
 // A canary that was verified and has stopped showing its profile before it passed: which, and what it shows. Empty:
 // none.
 [[nodiscard]] std::string unwell_canary(RolloutView& rollout);

@@ -40,7 +40,11 @@ OutOfReach out_of_reach_of(RolloutView& rollout) {
   for (const std::string& name : unit.nodes(UnitBucket::set_aside)) {
     if (rollout.pass.index.find(name)->situation == Situation::change) (void)note(name, waiting);
   }
-  for (const std::string& name : unit.nodes(UnitBucket::stuck)) (void)note(name, stuck);
+  for (const std::string& name : unit.nodes(UnitBucket::stuck)) {
+    const NodeAssessment& a = *rollout.pass.index.find(name);
+    if (note(name, stuck) && !is_canary(a))
+      --stuck[std::string(a.product.view())];  // It keeps no canary from starting.
+  }
   moves = moves || unit.tally.of(Situation::in_flight) > std::ssize(unit.nodes(UnitBucket::stuck));
   const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
   out.stops_all = !moves && !out.nodes.empty() && std::ranges::all_of(unit.groups, [&](const auto& entry) {

@@ -83,8 +83,7 @@ class Starter {
     // case.
     for (const std::string& name : pass_.index.nodes_in(Bucket::drifting)) {
       const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr || !a->taint.empty()) continue;        // What is restarted there does not come back.
-      if (!pass_.index.dra.class_of(name).empty()) continue;  // Told as DRADoubleOffer.
+      if (a == nullptr || !may_be_reloaded(pass_, name)) continue;
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
       if (pass_.held_for({Timer::drifting, name, std::string(a->target.view())}, patience))
         reloads_[unit_of(*a)].insert(name);
@@ -341,7 +340,10 @@ class Starter {
     NodeChange change = begin_change(view, {a.transition, a.way});
     // A canary that was verified and then stopped serving judges its revision all the same.
     const UnitKey unit = unit_of(a);
-    const bool was_canary = a.loaded.revision == a.target && !rollout_of(pass_, unit).verified;
+    RolloutView& rollout_view = rollout_of(pass_, unit);
+    const bool was_canary =
+        a.loaded.revision == a.target && !rollout_view.verified &&
+        (is_recorded_canary(rollout_view, name) || rollout_view.canary_passed(std::string(a.product.view())));
     change.served = change.served || was_canary;
     // Clients of MPS break whether or not somebody waits for them: no new ones meanwhile.
     const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);
