@@ -156,24 +156,25 @@ bool read_names(const Json& root, const char* field, List& out) {
   return true;
 }
 
-bool read_map(const Json& root, const char* field, std::map<std::string, std::string>& out) {
-  const Json* member = member_at(root, field);
-  if (member == nullptr) return true;
-  if (!member->is_object()) return false;
-  for (const auto& [key, value] : member->items()) {
-    if (!value.is_string()) return false;
-    out[key] = value.get<std::string>();
-  }
+bool read_value(const Json& value, std::string& out) {
+  if (!value.is_string()) return false;
+  out = value.get<std::string>();
   return true;
 }
 
-bool read_numbers(const Json& root, const char* field, std::map<std::string, std::int64_t>& out) {
+bool read_value(const Json& value, std::int64_t& out) {
+  if (!value.is_number_integer()) return false;
+  out = value.get<std::int64_t>();
+  return true;
+}
+
+template <class Value>
+bool read_map(const Json& root, const char* field, std::map<std::string, Value>& out) {
   const Json* member = member_at(root, field);
   if (member == nullptr) return true;
   if (!member->is_object()) return false;
   for (const auto& [key, value] : member->items()) {
-    if (!value.is_number_integer()) return false;
-    out[key] = value.get<std::int64_t>();
+    if (!read_value(value, out[key])) return false;
   }
   return true;
 }
@@ -338,7 +339,7 @@ std::string read_fields(const Json& root, RecordHead& head) {
   if (inlined && !read_machines(root, wrong, [&](MachineId id, const auto& entry) { out.machines.set(id, entry); }))
     return wrong;
   if (!read_names(root, "withoutBaseline", out.without_baseline)) return "withoutBaseline must be a list of names";
-  if (!read_numbers(root, "templates", out.templates)) return "templates must map uids of DaemonSets to numbers";
+  if (!read_map(root, "templates", out.templates)) return "templates must map uids of DaemonSets to numbers";
   for (const auto& [name, into] :
        {std::pair("verified", &out.verified), std::pair("previous", &out.previous), std::pair("texts", &out.texts)}) {
     if (!read_map(root, name, *into)) return fmt::format("{} must map texts to texts", name);

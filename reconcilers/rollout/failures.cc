@@ -19,9 +19,12 @@ std::set<std::string> failed_on(const Index& index, const Unit& unit, std::strin
   return out;
 }
 
+std::int64_t count_served(const Index& index, const std::set<std::string>& failed) {
+  return std::ranges::count_if(failed, [&](const std::string& name) { return index.find(name)->change->served; });
+}
+
 std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
-  return std::ranges::count_if(failed_on(index, unit, target),
-                               [&](const std::string& name) { return index.find(name)->change->served; });
+  return count_served(index, failed_on(index, unit, target));
 }
 
 std::string failures_that_stop(RolloutView& rollout) {

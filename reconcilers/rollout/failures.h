@@ -1,6 +1,7 @@
 // Failures of a revision: nodes that did not verify on it, and the memory of them.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,7 +14,9 @@ class RolloutView;
 
 // Nodes of a unit that failed on the way to `target`; those that failed on the way elsewhere are left out.
 [[nodiscard]] std::set<std::string> failed_on(const Index& index, const Unit& unit, std::string_view target);
-// How many of them served when their change began: only they judge the revision (S12).
+// How many nodes of these served when their change began: only they judge the revision (S12).
+[[nodiscard]] std::int64_t count_served(const Index& index, const std::set<std::string>& failed);
+// The same of those that failed on the way to `target`.
 [[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
 // Why the rollout's revision is not taken further: failed nodes now, or the memory of them. Empty: it may be.
 [[nodiscard]] std::string failures_that_stop(RolloutView& rollout);

@@ -56,7 +56,7 @@ bool goes_back(const RolloutView& rollout) {
 
 // --- Switches that people have turned.
 
-GateState closed_by_people(const RolloutView& rollout, bool repair) {
+GateState closed_by_people(RolloutView& rollout, bool repair) {
   const Pass& pass = rollout.pass;
   const SharingPolicy& policy = rollout.policy;
   const PolicyMode mode = pass.s.settings.mode_of(policy);
@@ -107,7 +107,7 @@ GateState closed_by_failures(RolloutView& rollout) {
 
 // --- Time, and what others are about to do.
 
-GateState closed_by_window(const RolloutView& rollout) {
+GateState closed_by_window(RolloutView& rollout) {
   const WindowState windows = windows_at(rollout.policy.rollout.windows, rollout.pass.s.now);
   if (windows.until) rollout.pass.look_again_in(*windows.until - rollout.pass.s.now);
   if (windows.open) return {};
@@ -117,7 +117,7 @@ GateState closed_by_window(const RolloutView& rollout) {
                                     : "a maintenance window cannot be read: " + windows.problem};
 }
 
-GateState closed_by_announcement(const RolloutView& rollout) {
+GateState closed_by_announcement(RolloutView& rollout) {
   const OperandSet& set = rollout.set;
   if (!set.announced) return {};
   if (std::string stays = lasting_difference(rollout.pass, set); !stays.empty())
@@ -174,13 +174,13 @@ GateState closed_by_canary(RolloutView& rollout) {
   return why.empty() ? GateState() : GateState{Gate::canary_unwell, std::move(why)};
 }
 
-GateState closed_by_mechanism(const RolloutView& rollout) {
+GateState closed_by_mechanism(RolloutView& rollout) {
   if (rollout.policy.rollout.mechanism != Mechanism::daemonset_restart) return {};
   std::string why = restart_obstacle(rollout);
   return why.empty() ? GateState() : GateState{Gate::mechanism_unusable, std::move(why)};
 }
 
-GateState closed_by_projection(const RolloutView& rollout) {
+GateState closed_by_projection(RolloutView& rollout) {
   const std::string& key = rollout.key.key;
   if (!relabels(rollout) || key_is_projected(rollout.pass, rollout.set, key)) return {};
   return {Gate::key_not_projected,
@@ -189,14 +189,14 @@ GateState closed_by_projection(const RolloutView& rollout) {
                       key, rollout.set.id(), k8s::format_go_duration(rollout.pass.s.settings.projection))};
 }
 
-GateState closed_until_settled(const RolloutView& rollout) {
+GateState closed_until_settled(RolloutView& rollout) {
   const Duration settle = rollout.pass.s.settings.settle;
   if (rollout.pass.held_for(settled_timer(rollout.pass, rollout.unit.set), settle)) return {};
   return {Gate::settling, fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago", rollout.set.id(),
                                       k8s::format_go_duration(settle))};
 }
 
-GateState closed_by_earlier_attempt(const RolloutView& rollout) {
+GateState closed_by_earlier_attempt(RolloutView& rollout) {
   if (!rollout.anew) return {};
   return {Gate::new_attempt, "the SharingRollout of an earlier attempt is replaced first"};
 }
@@ -205,12 +205,10 @@ GateState closed_by_earlier_attempt(const RolloutView& rollout) {
 
 GateState first_closed_gate(RolloutView& rollout, bool repair) {
   if (GateState closed = closed_by_people(rollout, repair); !closed.is_open()) return closed;
-  if (GateState closed = closed_by_announcement(rollout); !closed.is_open()) return closed;
-  if (GateState closed = closed_by_failures(rollout); !closed.is_open()) return closed;
-  if (GateState closed = closed_by_canary(rollout); !closed.is_open()) return closed;
-  constexpr GateState (*kOthers[])(const RolloutView&) = {closed_by_mechanism, closed_by_projection, closed_by_window,
-                                                          closed_until_settled, closed_by_earlier_attempt};
-  for (const auto gate : kOthers) {
+  constexpr GateState (*kGates[])(RolloutView&) = {closed_by_announcement, closed_by_failures,       closed_by_canary,
+                                                   closed_by_mechanism,    closed_by_projection,     closed_by_window,
+                                                   closed_until_settled,   closed_by_earlier_attempt};
+  for (const auto gate : kGates) {
     if (GateState closed = gate(rollout); !closed.is_open()) return closed;
   }
   return {};

@@ -71,7 +71,7 @@ const std::set<std::string>& RolloutView::failed() {
 }
 
 std::int64_t RolloutView::failures() {
-  return std::ranges::count_if(failed(), [&](const auto& name) { return pass.index.find(name)->change->served; });
+  return count_served(pass.index, failed());
 }
 
 const std::string& RolloutView::too_many_failures() {
