@@ -95,6 +95,13 @@ class FleetIndex::Impl {
   [[nodiscard]] const OperandSet& set_of(const NodeAssessment& assessment) const {
     return discovery.sets[assessment.set];
   }
+  // The rollout that a node belongs to.
+  [[nodiscard]] UnitKey unit_of(const NodeAssessment& assessment) const {
+    return {std::string(assessment.policy.view()), set_of(assessment).id(), std::string(assessment.key.view())};
+  }
+  [[nodiscard]] bool is_of(const NodeAssessment& assessment, const UnitKey& unit) const {
+    return assessment.policy == unit.policy && assessment.key == unit.key && set_of(assessment).id() == unit.set;
+  }
   // The policy behind a name: its object, else its last spec where that holds on, else the built-in one.
   [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;
   [[nodiscard]] std::vector<const Pod*> pods_of(std::string_view node) const;

@@ -83,7 +83,8 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
   out.product = std::string(view.facts.product.view());
   out.from = std::string(view.facts.loaded.revision.view());
   out.begun = view.snapshot.now;
-  out.served = !view.facts.unavailable;
+  // A machine that has just come has served nobody yet.
+  out.served = !view.facts.unavailable && plan.cause != WayIn::joined;
   out.pods = pods_to_replace(view, plan);
   // A new template concerns every component, whatever the profile's difference needs.
   if (out.kind == Transition::plugin_only && out.pods.contains(Component::gfd)) out.kind = Transition::reshare;

@@ -40,7 +40,7 @@ bool counts_in(const Index& index, Budget budget, const UnitKey& key, const std:
                const NodeAssessment* a) {
   if (budget == Budget::cluster) return true;
   if (a == nullptr || a->policy != key.policy) return false;
-  return budget == Budget::policy || (a->key == key.key && a->product == product && index.set_of(*a).id() == key.set);
+  return budget == Budget::policy || (a->product == product && index.is_of(*a, key));
 }
 
 // Who holds the slots of a budget: its nodes that are out of service or in a change.

@@ -11,21 +11,12 @@ namespace gso {
 
 namespace {
 
-// Which templates the pods are made from, where the operator rolls them. A new one is to be tried like a new profile.
-std::string templates_of(const OperandSet& set) {
-  std::string all;
-  for (const Operand& operand : set.operands) {
-    if (operand.on_delete) all += operand.newest_hash + "|";
-  }
-  return all.empty() ? std::string() : short_hash(all);
-}
-
-bool is_of(const RecordedCanary& entry, const RolloutView& rollout) {
+bool is_of(const RecordedCanary& entry, RolloutView& rollout) {
   return entry.policy == rollout.key.policy && entry.set == rollout.key.set && entry.key == rollout.key.key &&
-         entry.revision == rollout.target && entry.templates == templates_of(rollout.set);
+         entry.revision == rollout.target && entry.templates == rollout.templates();
 }
 
-const RecordedCanary* recorded(const RolloutView& rollout, const std::string& product) {
+const RecordedCanary* recorded(RolloutView& rollout, const std::string& product) {
   const auto& record = rollout.pass.index.record;
   if (!record) return nullptr;
   const auto entry = std::ranges::find_if(
@@ -40,7 +31,7 @@ bool is_same_machine(const Pass& pass, const std::string& name, MachineId machin
 }
 
 // Canaries that show the revision now.
-std::int64_t proven(const RolloutView& rollout, const RecordedCanary& entry) {
+std::int64_t proven(RolloutView& rollout, const RecordedCanary& entry) {
   return std::ranges::count_if(entry.nodes, [&](const auto& node) {
     const NodeAssessment* a = rollout.pass.index.find(node.first);
     return a != nullptr && is_same_machine(rollout.pass, node.first, node.second) && rollout.has(*a) &&
@@ -49,18 +40,18 @@ std::int64_t proven(const RolloutView& rollout, const RecordedCanary& entry) {
 }
 
 // How many canaries the group needs: all of its nodes where it has no more.
-std::int64_t needed(const RolloutView& rollout, const std::string& product) {
+std::int64_t needed(RolloutView& rollout, const std::string& product) {
   const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
   const auto group = rollout.unit.groups.find(product);
   return group == rollout.unit.groups.end() ? quota : std::min(quota, group->second.tally.total);
 }
 
 // Seen since the canary was verified.
-TimerKey soaking_timer(const RolloutView& rollout, const std::string& product) {
+TimerKey soaking_timer(RolloutView& rollout, const std::string& product) {
   return {Timer::soaking, rollout_name(rollout.key, rollout.target), product};
 }
 
-bool has_soaked(const RolloutView& rollout, const RecordedCanary& entry) {
+bool has_soaked(RolloutView& rollout, const RecordedCanary& entry) {
   const Duration soak = rollout.policy.rollout.canary_soak;
   return rollout.pass.ages.held_for(soaking_timer(rollout, entry.product), soak, entry.soaking_since);
 }
@@ -68,10 +59,20 @@ bool has_soaked(const RolloutView& rollout, const RecordedCanary& entry) {
 }  // namespace
 
 bool is_canary(const NodeAssessment& a) {
-  return a.change && a.change->served && a.change->cause != WayIn::joined;
+  return a.change && a.change->served;
 }
 
-bool is_recorded_canary(const RolloutView& rollout, const std::string& node) {
+bool has_candidate(RolloutView& rollout, const std::string& product, Candidates which) {
+  const auto group = rollout.unit.groups.find(product);
+  if (group == rollout.unit.groups.end()) return false;
+  const std::set<std::string>& set_aside = rollout.unit.nodes(UnitBucket::set_aside);
+  return std::ranges::any_of(group->second.pending, [&](const auto& entry) {
+    const auto& [serves, name] = entry;
+    return serves && (which == Candidates::any || !set_aside.contains(name));
+  });
+}
+
+bool is_recorded_canary(RolloutView& rollout, const std::string& node) {
   const auto& record = rollout.pass.index.record;
   return record && std::ranges::any_of(record->canaries, [&](const RecordedCanary& entry) {
            const auto named = entry.nodes.find(node);
@@ -80,7 +81,7 @@ bool is_recorded_canary(const RolloutView& rollout, const std::string& node) {
          });
 }
 
-Canary canary_of(const RolloutView& rollout, const std::string& product) {
+Canary canary_of(RolloutView& rollout, const std::string& product) {
   const Canary passed{.passed = true, .verified = true, .proven = 0, .soaks_to = {}};
   const RolloutSpec& spec = rollout.policy.rollout;
   if (spec.canary_nodes_per_group <= 0 || rollout.verified) return passed;
@@ -98,8 +99,8 @@ Canary canary_of(const RolloutView& rollout, const std::string& product) {
   return out;
 }
 
-std::int64_t canaries_in_flight(const RolloutView& rollout, const std::string& product) {
-  return std::ranges::count_if(rollout.in_flight_to(rollout.target), [&](const std::string& name) {
+std::int64_t canaries_in_flight(RolloutView& rollout, const std::string& product) {
+  return std::ranges::count_if(rollout.changing(), [&](const std::string& name) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
     return is_canary(a) && a.product == product;
   });
@@ -145,11 +146,11 @@ RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
     out.key = rollout.key.key;
     out.revision = rollout.target;
     out.product = product;
-    out.templates = templates_of(rollout.set);
+    out.templates = rollout.templates();
   }
   if (out.passed) return out;
   std::erase_if(out.nodes, [&](const auto& node) { return !is_same_machine(pass, node.first, node.second); });
-  for (const std::string& name : rollout.in_flight_to(rollout.target)) {
+  for (const std::string& name : rollout.changing()) {
     const NodeAssessment& a = *pass.index.find(name);
     if (is_canary(a) && a.product == product)
       out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());

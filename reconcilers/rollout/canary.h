@@ -23,13 +23,17 @@ struct Canary {
   std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
 };
 
-[[nodiscard]] Canary canary_of(const RolloutView& rollout, const std::string& product);
-// The node's change tries its revision on somebody who served: not on a machine that has just come.
+[[nodiscard]] Canary canary_of(RolloutView& rollout, const std::string& product);
+// A node of the group waits for its change and serves, so that it could be a canary (a node that is out of service
+// proves nothing, S12). `Candidates::free`: one that neither a person nor another actor holds now.
+enum class Candidates : std::uint8_t { any, free };
+[[nodiscard]] bool has_candidate(RolloutView& rollout, const std::string& product, Candidates which);
+// The node's change tries its revision on somebody who served.
 [[nodiscard]] bool is_canary(const NodeAssessment& assessment);
 // The node is a canary of this rollout, by the record.
-[[nodiscard]] bool is_recorded_canary(const RolloutView& rollout, const std::string& node);
+[[nodiscard]] bool is_recorded_canary(RolloutView& rollout, const std::string& node);
 // Nodes of the group in a change to the target that are canaries while it has not passed.
-[[nodiscard]] std::int64_t canaries_in_flight(const RolloutView& rollout, const std::string& product);
+[[nodiscard]] std::int64_t canaries_in_flight(RolloutView& rollout, const std::string& product);
 // A node that stopped showing its profile may be restarted into it: what is restarted under a taint that the plugin
 // does not tolerate does not come back, and GPUs that DRA offers as well are told as DRADoubleOffer.
 [[nodiscard]] bool may_be_reloaded(const Pass& pass, const std::string& node);

@@ -85,8 +85,7 @@ class ChangeWalk {
   // What stops the rollout that the node belongs to.
   const std::optional<Stop>& stop_for(const NodeAssessment& a) {
     static const std::optional<Stop> kNone;
-    RolloutView* rollout =
-        find_rollout(pass_, {std::string(a.policy.view()), pass_.index.set_of(a).id(), std::string(a.key.view())});
+    RolloutView* rollout = find_rollout(pass_, pass_.index.unit_of(a));
     return rollout == nullptr ? kNone : rollout->stop();
   }
 

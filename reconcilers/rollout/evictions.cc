@@ -220,7 +220,7 @@ void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& 
   const std::set<std::string> staying = jobs_that_stay(pass, rollout, mates, stranded(use, a));
   const std::set<std::string> chosen = chosen_on(pass, node, a, use, staying);
   const std::set<std::string> leaving = jobs_that_leave(pass, mates, staying);
-  const UnitKey unit{std::string(a.policy.view()), pass.index.set_of(a).id(), std::string(a.key.view())};
+  const UnitKey unit = pass.index.unit_of(a);
   for (const Pod* pod : use.waiting) {
     const auto job = job_of(*pod);
     const bool leaves = chosen.contains(std::string(pod->meta.uid)) || (job && leaving.contains(job->id()));

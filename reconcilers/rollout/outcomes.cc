@@ -51,7 +51,8 @@ class Outcomes {
   }
 
   // Every node that can be is at the unit's one target and shows it. Blocked nodes, and those that nobody can have now
-  // (in a large fleet there always are some), are waited for no longer than their group's canary.
+  // (in a large fleet there always are some), are waited for no longer than their group's canary, and not at all where
+  // none of them could be one.
   [[nodiscard]] static bool is_complete(RolloutView& rollout) {
     const Unit& unit = rollout.unit;
     const std::string& target = rollout.target;
@@ -63,10 +64,8 @@ class Outcomes {
     const auto excused = std::ssize(rollout.failed());  // None of them had served.
     if (settled + unit.tally.blocked() + set_aside + excused != unit.tally.total) return false;
     return std::ranges::all_of(unit.groups, [&](const auto& entry) {
-      const auto& [product, group] = entry;
       // A group that nobody is left in who could be a canary has shown all that it can.
-      const Canary& canary = rollout.canary(product);
-      return group.pending.empty() || !canary.verified || canary.passed;
+      return !has_candidate(rollout, entry.first, Candidates::any) || rollout.canary_passed(entry.first);
     });
   }
 

@@ -1,7 +1,6 @@
 #include "reconcilers/rollout/rollout_view.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/budgets.h"
@@ -61,8 +60,9 @@ const Canary& RolloutView::canary(const std::string& product) {
 }
 
 bool RolloutView::all_canaries_passed() {
-  return std::ranges::all_of(
-      unit.groups, [&](const auto& group) { return group.second.pending.empty() || canary_passed(group.first); });
+  return std::ranges::all_of(unit.groups, [&](const auto& group) {
+    return !has_candidate(*this, group.first, Candidates::free) || canary_passed(group.first);
+  });
 }
 
 const std::set<std::string>& RolloutView::failed() {
@@ -91,17 +91,27 @@ const std::string& RolloutView::exhausted(const std::string& product) {
 }
 
 bool RolloutView::has(const NodeAssessment& a) const {
-  return a.policy == key.policy && a.key == key.key && pass.index.set_of(a).id() == key.set;
+  return pass.index.is_of(a, key);
 }
 
-std::set<std::string> RolloutView::in_flight_to(std::string_view revision) const {
-  std::set<std::string> out;
-  std::ranges::copy_if(pass.index.nodes_in(Bucket::changing), std::inserter(out, out.end()),
-                       [&](const std::string& name) {
-                         const NodeAssessment& a = *pass.index.find(name);
-                         return has(a) && a.change && a.change->to == revision;
-                       });
-  return out;
+const std::set<std::string>& RolloutView::changing() {
+  if (changing_) return *changing_;
+  changing_.emplace();
+  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
+    const NodeAssessment& a = *pass.index.find(name);
+    if (has(a) && a.change && a.change->to == target) changing_->insert(name);
+  }
+  return *changing_;
+}
+
+const std::string& RolloutView::templates() {
+  if (templates_) return *templates_;
+  std::string all;
+  for (const Operand& operand : set.operands) {
+    if (operand.on_delete) all += operand.newest_hash + "|";
+  }
+  templates_ = all.empty() ? std::string() : short_hash(all);
+  return *templates_;
 }
 
 RolloutView* RolloutViews::find(const UnitKey& key) {

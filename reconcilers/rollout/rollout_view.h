@@ -45,7 +45,7 @@ class RolloutView {
   // Of one group of `unit`.
   const Canary& canary(const std::string& product);
   bool canary_passed(const std::string& product) { return canary(product).passed; }
-  // Of every group that has nodes to start.
+  // Of every group that has a node which could be a canary now.
   bool all_canaries_passed();
 
   // Nodes that failed on the way to `target`. Of these, those that served when their change began: only they judge the
@@ -62,8 +62,11 @@ class RolloutView {
 
   // The node belongs to it.
   [[nodiscard]] bool has(const NodeAssessment& assessment) const;
-  // Nodes in a change to that revision.
-  [[nodiscard]] std::set<std::string> in_flight_to(std::string_view revision) const;
+  // Its nodes in a change to `target`.
+  const std::set<std::string>& changing();
+  // Which templates its pods are made from, where the operator rolls them; empty: it rolls none. A new one is to be
+  // tried like a new profile.
+  const std::string& templates();
 
  private:
   std::optional<GateState> gate_;
@@ -73,6 +76,8 @@ class RolloutView {
   std::optional<std::set<std::string>> failed_;
   std::optional<std::string> too_many_failures_;
   std::optional<OutOfReach> out_of_reach_;
+  std::optional<std::set<std::string>> changing_;
+  std::optional<std::string> templates_;
   std::map<std::string, std::string> exhausted_;
 };
 

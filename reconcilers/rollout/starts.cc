@@ -77,7 +77,7 @@ class Starter {
       const bool at_once = a->matches && a->way == WayIn::joined && !has_read;
       if (!at_once && !loading_expired(pass_, name, *a)) continue;
       if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
-      reloads_[unit_of(*a)].insert(name);
+      reloads_[pass_.index.unit_of(*a)].insert(name);
     }
     // Nodes that have stopped showing what they run, for longer than a start may take. A missing device is no such
     // case.
@@ -86,12 +86,8 @@ class Starter {
       if (a == nullptr || !may_be_reloaded(pass_, name)) continue;
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
       if (pass_.held_for({Timer::drifting, name, std::string(a->target.view())}, patience))
-        reloads_[unit_of(*a)].insert(name);
+        reloads_[pass_.index.unit_of(*a)].insert(name);
     }
-  }
-
-  [[nodiscard]] UnitKey unit_of(const NodeAssessment& a) const {
-    return {std::string(a.policy.view()), pass_.index.set_of(a).id(), std::string(a.key.view())};
   }
 
   void start_unit(const UnitKey& key, const Unit& unit) {
@@ -223,10 +219,17 @@ class Starter {
            started_[{rollout.key, product}];
   }
 
-  // A job that is all that a group has left is its canary as a whole.
+  // Nobody may touch the node now, or KAI uses it: it is waited for by nobody, as it may be so for long.
+  [[nodiscard]] bool is_out_of_reach(const Unit& unit, const std::string& name) const {
+    const NodeAssessment* a = pass_.index.find(name);
+    return a == nullptr || unit.nodes(UnitBucket::set_aside).contains(name) || kai_hindrance(pass_, name, *a);
+  }
+
+  // A job that is all that can go of a group is its canary as a whole.
   [[nodiscard]] bool only_they_are_left(const Unit& unit, const std::string& product, const Mates& mates) const {
     return std::ranges::all_of(unit.groups.at(product).pending, [&](const auto& entry) {
-      return mates.nodes.contains(entry.second) || held_back_.contains(entry.second);
+      const std::string& name = entry.second;
+      return mates.nodes.contains(name) || held_back_.contains(name) || is_out_of_reach(unit, name);
     });
   }
 
@@ -339,7 +342,7 @@ class Starter {
     const NodeView view = view_of(pass_, node, a);
     NodeChange change = begin_change(view, {a.transition, a.way});
     // A canary that was verified and then stopped serving judges its revision all the same.
-    const UnitKey unit = unit_of(a);
+    const UnitKey unit = pass_.index.unit_of(a);
     RolloutView& rollout_view = rollout_of(pass_, unit);
     const bool was_canary =
         a.loaded.revision == a.target && !rollout_view.verified &&

@@ -79,8 +79,8 @@ std::string soak(RolloutView& view) {
 
 // Half-way to another revision when this one came. Their pods read it whoever approves what; to stop there would keep
 // them out of service.
-std::string on_their_way(const RolloutView& view) {
-  const std::set<std::string> nodes = view.in_flight_to(view.target);
+std::string on_their_way(RolloutView& view) {
+  const std::set<std::string>& nodes = view.changing();
   if (nodes.empty()) return {};
   return "; on their way already, and finished with what stands there now: " + join_names({nodes.begin(), nodes.end()});
 }
@@ -176,8 +176,8 @@ const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& r
 }
 
 // Nobody has gone anywhere else meanwhile: it is the same attempt.
-bool nobody_left(const RolloutView& view) {
-  return view.unit.tally.settled + std::ssize(view.in_flight_to(view.target)) == view.unit.tally.total;
+bool nobody_left(RolloutView& view) {
+  return view.unit.tally.settled + std::ssize(view.changing()) == view.unit.tally.total;
 }
 
 // The object goes once everything else lets nodes start (or they wait to be approved), so that there is one for as long
