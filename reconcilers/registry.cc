@@ -56,7 +56,7 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
   for (const std::string& name : pass.index.nodes_in(Bucket::label_work)) {
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
+    if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
     if (!pass.takes_more()) break;
     PatchNode patch;
     patch.name = name;

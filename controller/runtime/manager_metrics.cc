@@ -144,9 +144,9 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
     const std::string state(state_name(*assessment));
     ++states[state];
     ++profiles[std::string(assessment->profile_ref.view())][state];
-    const bool drifts = assessment->situation == Situation::current && !assessment->matches;
-    if (drifts && !assessment->drift_at_install) ++drifting;
-    if (assessment->situation == Situation::blocked) ++reasons[std::string(assessment->reason)];
+    const bool drifts = assessment->phase == Phase::up_to_date && !assessment->matches();
+    if (drifts && assessment->at_install == AtInstall::shown) ++drifting;
+    if (assessment->is_blocked()) ++reasons[std::string(assessment->reason)];
     const bool served = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
     if (node->ready && !served) ++without_gpus;
     count_cordon(*node);

@@ -36,7 +36,7 @@ std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& n
 }
 
 std::string change_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  if (a.held) return "held: nothing more is done on it";
+  if (a.is_held()) return "held: nothing more is done on it";
   if (const std::string_view holder = foreign_holder(node, index.set_of(a)); !holder.empty())
     return fmt::format("{}: nothing more is done on it until that is over", holder);
   std::size_t listed = 0;
@@ -55,7 +55,7 @@ std::string change_step(const FleetIndex::Impl& index, const Node& node, const N
   } else if (!left.empty()) {
     step = fmt::format("{} is replaced next", left.front());
   } else {
-    step = "verifying: " + (a.matches ? std::string("it shows its profile") : shown_difference(a));
+    step = "verifying: " + (a.matches() ? std::string("it shows its profile") : shown_difference(a));
   }
   return node.ready ? step : "the node is not Ready; " + step;
 }

@@ -89,7 +89,7 @@ std::string loaded_of(const NodeAssessment& a) {
   if (a.loaded.revision.empty()) return std::string(words(Proof::none));
   const std::string_view revision =
       a.loaded.revision == kInvalidRevision ? std::string_view("an invalid text") : a.loaded.revision.view();
-  if (a.drift_at_install && a.loaded.proof == Proof::baseline && !a.matches)
+  if (a.at_install != AtInstall::shown && a.loaded.proof == Proof::baseline && !a.matches())
     return fmt::format("not known: at first sight its profile was {}, which it did not show", revision);
   return fmt::format("{} ({})", revision, words(a.loaded.proof));
 }
@@ -119,19 +119,19 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
 }
 
 void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, NodeExplanation& out) {
-  const bool in_flight = a != nullptr && a->situation == Situation::in_flight;
+  const bool in_flight = a != nullptr && a->in_change();
   if (!node.ready)
     out.notes.push_back(fmt::format("it is not Ready: it {}, and counts as unavailable",
                                     in_flight ? "is waited for, as long as verifyTimeout" : "is skipped"));
   if (node.unschedulable) {
     const bool ours = is_cordoned_by_us(node);
-    const bool managed = a != nullptr && a->situation != Situation::unmanaged;
+    const bool managed = a != nullptr && a->phase != Phase::unmanaged;
     out.notes.emplace_back(!ours     ? "it is cordoned by somebody else, who has to uncordon it"
                            : managed ? "it is cordoned by the operator, which uncordons it when it is done"
                                      : "it is cordoned by the operator, for a change that came to no end");
   }
   if (a == nullptr) return;
-  if (a->held) out.notes.push_back(fmt::format("{}=true keeps the operator off it", hold_of(node)));
+  if (a->is_held()) out.notes.push_back(fmt::format("{}=true keeps the operator off it", hold_of(node)));
   if (a->change) {
     const std::vector<std::string> left = pods_to_go(index, node, *a);
     out.notes.push_back(fmt::format("a change to {} is under way; {}", a->change->to,
@@ -144,7 +144,7 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
     out.notes.push_back(fmt::format("policies that select it as well, and lose: {}", fmt::join(names, ", ")));
   }
   if (!a->would_break.empty() && out.shown.state != kUnknown) out.notes.push_back("it would break: " + a->would_break);
-  if (a->situation == Situation::change) {
+  if (a->phase == Phase::pending) {
     out.notes.push_back(fmt::format("what the change needs: {}, {}", to_string(a->way), to_string(a->transition)));
   }
   for (const auto& [label, before] : owned_labels(node)) {
@@ -188,9 +188,8 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
 }  // namespace
 
 std::string_view state_name(const NodeAssessment& a) {
-  if (a.held) return "Held";
-  if (a.situation != Situation::current || is_settled(a)) return to_string(a.situation);
-  return a.drift_at_install ? kPreexistingDrift : kDrift;
+  if (a.phase != Phase::up_to_date || is_settled(a)) return to_string(phase_of(a));
+  return a.at_install != AtInstall::shown ? kPreexistingDrift : kDrift;
 }
 
 std::string shown_revision(std::string_view revision) {
@@ -220,27 +219,27 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
                         "not be read",
                         ns)};
   }
-  ShownState shown{std::string(to_string(a.situation)), a.message};
-  if (a.held) {
-    shown.state = "Held";
-  } else if (a.situation == Situation::blocked) {
-    shown.state = fmt::format("Blocked({})", a.reason);
-  } else if (a.situation == Situation::current && !a.matches) {
-    shown = {std::string(a.drift_at_install ? kPreexistingDrift : kDrift), shown_difference(a)};
-  } else if (a.situation == Situation::current && a.drift_at_install) {
+  ShownState shown{std::string(state_name(a)), a.message};
+  const Phase phase = phase_of(a);
+  const std::string_view why = phase == Phase::held && !a.is_unreadable() ? a.holder : a.reason;
+  if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
+    shown.state = fmt::format("{}({})", to_string(phase), why);
+  } else if (a.phase == Phase::up_to_date && !a.matches()) {
+    shown = {std::string(a.at_install != AtInstall::shown ? kPreexistingDrift : kDrift), shown_difference(a)};
+  } else if (a.phase == Phase::up_to_date && a.at_install != AtInstall::shown) {
     shown = {std::string(kUnproven),
              "its pods are older than the last change of the profile: what they loaded is not known"};
-  } else if (a.situation == Situation::first_seen && !a.matches && shown.message.empty()) {
+  } else if (a.phase == Phase::unrecorded && !a.matches() && shown.message.empty()) {
     shown.message =
         a.source == EffectiveKey::Source::error
             ? "nothing is on record of what it has loaded, and it has no profile: its label, or the "
               "plugin's default, names no key of the ConfigMap"
             : "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
-  } else if ((a.situation == Situation::in_flight || a.situation == Situation::change) && shown.message.empty()) {
+  } else if ((a.in_change() || a.phase == Phase::pending) && shown.message.empty()) {
     shown.message = who_keeps(world, node.meta.name);
     if (shown.message.empty() && a.change) shown.message = change_step(index.impl(), node, a);
   }
-  if (shown.message.empty() && a.situation == Situation::change) {
+  if (shown.message.empty() && a.phase == Phase::pending) {
     const SharingPolicy* policy = world.policies.find(a.policy.view());
     if (policy != nullptr) shown.message = false_condition(policy->status_json, "Progressing");
     if (shown.message.starts_with(kNothingToDo)) shown.message.clear();  // It has not been planned yet.
@@ -279,11 +278,11 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     out.policy = a->policy.view();
     out.profile = a->profile_ref.view();
     const bool unread = unknown && a->source == EffectiveKey::Source::error;
-    if (a->situation != Situation::unmanaged && !unread) out.source = source_of(*node, *a, plugin);
+    if (a->phase != Phase::unmanaged && !unread) out.source = source_of(*node, *a, plugin);
     out.strategy = strategy_of(*a);
     out.loaded = loaded_of(*a);
     out.target = a->target.view();
-    if (a->situation == Situation::blocked && !unknown) {
+    if (a->is_blocked() && !unknown) {
       out.check = a->blocked_by == nullptr ? std::string_view() : a->blocked_by->code;
       out.remedy = a->blocked_by == nullptr ? remedy_of(a->reason) : a->blocked_by->remedy;
     }

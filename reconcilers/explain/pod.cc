@@ -244,12 +244,12 @@ class PodQuestions {
           fmt::format("node {} is being changed to {} now{}{}", node, a->change->to, who.empty() ? "" : ", and ",
                       waits ? "waits for this very pod to end" : who),
           "gpu-sharing-operator rollout status");
-    } else if (a->situation == Situation::change &&
+    } else if (a->phase == Phase::pending &&
                is_named(who_keeps(s_.world, node), k8s::to_string(asked_.pod.meta.key()))) {
       add(Severity::warning, "NodeWaits",
           fmt::format("node {} is to be changed to {}, and waits for this very pod to end", node, a->target.view()),
           "gpu-sharing-operator rollout status");
-    } else if (a->situation == Situation::failed || (a->situation == Situation::current && !a->matches)) {
+    } else if (a->phase == Phase::failed || (a->phase == Phase::up_to_date && !a->matches())) {
       add(Severity::warning, "NodeDiffers",
           fmt::format("node {} does not show what it should: {}", node, shown_difference(*a)), explain);
     }

@@ -101,9 +101,9 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
                        index.set_of(*a).ns);
   }
   const Chooser chooser(world, index, node, *a);
-  if (a->situation == Situation::unmanaged) return chooser.give_profiles();
-  if (a->unknown_label) return chooser.fill("kubectl label node {node} {label}-");
-  const std::string_view reason = a->held ? kHeld : a->situation == Situation::blocked ? a->reason : std::string_view();
+  if (a->phase == Phase::unmanaged) return chooser.give_profiles();
+  if (a->has_unknown_label()) return chooser.fill("kubectl label node {node} {label}-");
+  const std::string_view reason = a->is_held() ? kHeld : a->is_blocked() ? a->reason : std::string_view();
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.mend_invalid();
   if (reason == kTaintNotTolerated) {
@@ -118,12 +118,11 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   }
   const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
   if (known != blocked_reasons().end() && !known->command.empty()) return chooser.fill(known->command);
-  if (a->situation == Situation::failed) return chooser.fill("gpu-sharing-operator rollout start {policy}");
-  if (a->situation == Situation::change || a->situation == Situation::in_flight)
-    return "gpu-sharing-operator rollout status";
+  if (a->phase == Phase::failed) return chooser.fill("gpu-sharing-operator rollout start {policy}");
+  if (a->phase == Phase::pending || a->in_change()) return "gpu-sharing-operator rollout status";
   if (state == kPreexistingDrift || state == kUnproven)
     return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
-  if (!a->matches)
+  if (!a->matches())
     return chooser.fill("kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");
   return {};
 }

@@ -35,7 +35,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   out.way = a.way;
   out.transition = a.transition;
   out.workloads = rollout.workloads;
-  if (a.situation == Situation::blocked || a.profile == nullptr || !a.profile->valid) {
+  if (a.is_blocked() || a.profile == nullptr || !a.profile->valid) {
     out.blocked = a.reason;
     out.message = a.message;
     return out;
@@ -43,7 +43,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   if (a.expectation) {
     for (const auto& [resource, count] : a.expectation->capacity) out.serves[resource] = count;
   }
-  if (a.situation == Situation::in_flight) {
+  if (a.in_change()) {
     out.in_flight = true;
     out.message = who_keeps(pass.s.world, name);
     out.cordons = a.change->cordoned;
@@ -53,7 +53,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
       }
     }
   }
-  if (a.situation != Situation::change) return out;  // Its pods reload by themselves.
+  if (a.phase != Phase::pending) return out;  // Its pods reload by themselves.
   out.restarts = restarted(pass, node, a);
   out.drain = drain_for(a, a.transition, rollout.workloads);
   out.cordons = rollout.cordon.value_or(out.drain != Drain::nothing || steps_for(a.transition).disruptive);
@@ -98,9 +98,8 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
   for (const std::string& name : index.node_names()) {
     const NodeAssessment* a = index.assessment(name);
     const bool same = a->loaded.revision == a->target && a->loaded.profile == a->profile_ref && !a->label;
-    const bool settled = a->situation == Situation::current || a->situation == Situation::unmanaged ||
-                         a->situation == Situation::first_seen;
-    if (settled || (same && a->situation != Situation::blocked && a->situation != Situation::change)) continue;
+    const bool settled = a->phase == Phase::up_to_date || a->phase == Phase::unmanaged || a->phase == Phase::unrecorded;
+    if (settled || (same && !a->is_blocked() && a->phase != Phase::pending)) continue;
     out.push_back(difference_of(pass, name, *a));
   }
   return out;
@@ -113,7 +112,7 @@ std::vector<std::string> drift_left_alone(const World& world, const PlannerSetti
   std::vector<std::string> out;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment& a = *index.assessment(name);
-    if (a.situation == Situation::current && !is_settled(a) && a.drift_at_install) out.push_back(name);
+    if (a.phase == Phase::up_to_date && !is_settled(a) && a.at_install != AtInstall::shown) out.push_back(name);
   }
   return out;
 }

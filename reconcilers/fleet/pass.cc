@@ -64,7 +64,7 @@ std::vector<SeenNode> seen_nodes(const Pass& pass, Timer timer) {
     const NodeAssessment* a = pass.index.find(key.subject);
     if (a == nullptr) continue;
     const bool changes = a->change != nullptr && a->change->to == key.scope;
-    const bool waits = a->situation == Situation::change && a->target == key.scope;
+    const bool waits = a->phase == Phase::pending && a->target == key.scope;
     if (changes || waits) out.push_back({key, key.subject, *a, it->second});
   }
   return out;

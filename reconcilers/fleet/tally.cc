@@ -19,7 +19,9 @@ Tally& Tally::add(const Tally& other, std::int64_t sign) {
   unwell += sign * other.unwell;
   held += sign * other.held;
   new_template += sign * other.new_template;
-  for (std::size_t i = 0; i < situations.size(); ++i) situations[i] += sign * other.situations[i];
+  changing += sign * other.changing;
+  loading += sign * other.loading;
+  for (std::size_t i = 0; i < phases.size(); ++i) phases[i] += sign * other.phases[i];
   return *this;
 }
 
@@ -41,18 +43,14 @@ class Counter {
  public:
   Counter(const AssessContext& context, const Node& node, const NodeAssessment& assessment,
           const std::vector<const Pod*>& pods)
-      : context_(context),
-        node_(node),
-        a_(assessment),
-        pods_(pods),
-        foreign_(!foreign_holder(node, context.sets[assessment.set]).empty()) {}
+      : context_(context), node_(node), a_(assessment), pods_(pods) {}
 
   NodeShare run() {
-    if (a_.situation == Situation::first_seen) put(Bucket::unrecorded);
-    if (a_.situation != Situation::unmanaged) {
+    if (a_.phase == Phase::unrecorded) put(Bucket::unrecorded);
+    if (a_.phase != Phase::unmanaged) {
       name_unit();
       count();
-      put_by_situation();
+      put_by_phase();
       put_by_marks();
     }
     put_by_labels();
@@ -76,53 +74,63 @@ class Counter {
     out_.label_by = a_.label_by;
     out_.losers = a_.losers;
     if (!a_.loaded.profile.empty()) out_.loaded = Interned(fmt::format("{}/{}", set.ns, a_.loaded.profile.view()));
-    if (a_.situation == Situation::blocked || a_.situation == Situation::unreadable) out_.blocked = a_.reason;
+    if (a_.is_blocked()) out_.blocked = a_.reason;
     if (a_.setup && !a_.setup->empty()) out_.setup = a_.setup;
   }
 
   void count() {
     const bool settled = is_settled(a_);
-    const bool excused = !a_.ready || a_.held || a_.drift_at_install || foreign_;
+    const bool excused = !a_.ready || !a_.holder.empty() || a_.at_install != AtInstall::shown;
     Tally& tally = out_.tally;
     tally.total = 1;
-    tally.busy = a_.unavailable || a_.change != nullptr || a_.situation == Situation::unreadable ? 1 : 0;
+    tally.busy = a_.unavailable || a_.change != nullptr || a_.is_unreadable() ? 1 : 0;
     tally.settled = settled ? 1 : 0;
-    tally.unwell = a_.situation == Situation::current && !settled && !excused ? 1 : 0;
-    tally.held = a_.held ? 1 : 0;
-    tally.new_template = a_.situation == Situation::change && a_.way == WayIn::on_delete ? 1 : 0;
-    tally.situations[static_cast<std::size_t>(a_.situation)] = 1;
+    tally.unwell = a_.phase == Phase::up_to_date && !settled && !excused ? 1 : 0;
+    tally.held = a_.is_held() ? 1 : 0;
+    tally.new_template = a_.phase == Phase::pending && a_.way == WayIn::on_delete ? 1 : 0;
+    tally.changing = a_.in_change() ? 1 : 0;
+    tally.loading = a_.loads_by_itself() ? 1 : 0;
+    tally.phases[static_cast<std::size_t>(a_.phase)] = 1;
   }
 
-  void put_by_situation() {
-    put(Bucket::changing, a_.situation == Situation::in_flight);
-    put(Bucket::failed, a_.situation == Situation::failed);
-    put(Bucket::self_loaded, a_.situation == Situation::to_record);
-    put(Bucket::following, a_.situation == Situation::following);
+  void put_by_phase() {
+    put(Bucket::changing, a_.in_change());
+    put(Bucket::failed, a_.phase == Phase::failed);
+    put(Bucket::self_loaded, a_.loads_by_itself());
+    put(Bucket::following, a_.phase == Phase::following_daemonset);
     put(Bucket::drifting, out_.tally.unwell > 0);
-    put(Bucket::missing_devices, a_.situation == Situation::current && is_sick(a_) && a_.ready && !a_.held);
-    put(Bucket::drifted_at_install, a_.drifted_at_install);
-    put(Bucket::uncounted, a_.uncounted);
+    put(Bucket::missing_devices, a_.phase == Phase::up_to_date && is_sick(a_) && a_.ready && !a_.is_held());
+    put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
+    put(Bucket::uncounted, a_.is_uncounted());
     put(Bucket::unavailable, a_.unavailable && !a_.change);
     put(Bucket::would_break, !a_.would_break.empty());
-    if (a_.situation == Situation::change) {
+    if (a_.phase == Phase::pending) {
       out_.pending = out_.tally.busy == 0;
       const auto deferral = deferral_of(node_);
       put(Bucket::deferred, deferral && deferral->to == a_.target.view());
     }
     // Nobody waits for a node that is set aside, nor judges a revision by it.
-    const bool counted = out_.tally.settled > 0 || a_.change != nullptr || a_.situation == Situation::blocked;
-    put(UnitBucket::set_aside, !counted && (a_.held || !a_.ready || foreign_));
-    put(UnitBucket::stuck, a_.situation == Situation::in_flight && (a_.held || foreign_));
+    const bool counted = out_.tally.settled > 0 || a_.change != nullptr || a_.is_blocked();
+    put(UnitBucket::set_aside, !counted && (!a_.holder.empty() || !a_.ready));
+    put(UnitBucket::stuck, a_.in_change() && !a_.holder.empty());
     put(UnitBucket::failed, a_.change != nullptr && a_.change->failed);
   }
 
   void put_by_marks() {
-    put(Bucket::stale_marks, a_.stale_state);
+    put(Bucket::stale_marks, has_stale_marks());
     const auto says_blocked = [&] {
       return node_.meta.labels.get(kStateLabel) == kStateBlocked && has_message(node_, a_.message);
     };
-    put(Bucket::block_to_write, a_.situation == Situation::blocked && a_.write_blocked && !says_blocked());
-    put(Bucket::releases, a_.releases && !a_.change && !a_.held);
+    put(Bucket::block_to_write, a_.is_blocked() && a_.write_blocked && !says_blocked());
+    put(Bucket::releases, a_.left_policy == LeftPolicy::release && !a_.change && !a_.is_held());
+  }
+
+  // A Blocked state or a place at the back of the queue that has no reason any more.
+  [[nodiscard]] bool has_stale_marks() const {
+    if (a_.change || a_.is_unreadable()) return false;
+    const bool says_blocked = node_.meta.labels.get(kStateLabel) == kStateBlocked;
+    const bool deferred = a_.phase == Phase::up_to_date && node_.meta.annotations.contains(kDeferredAnnotation);
+    return deferred || (says_blocked && !(a_.is_blocked() && a_.write_blocked));
   }
 
   void put_by_labels() {
@@ -135,7 +143,6 @@ class Counter {
   const Node& node_;
   const NodeAssessment& a_;
   const std::vector<const Pod*>& pods_;
-  bool foreign_;
   NodeShare out_;
 };
 
@@ -170,7 +177,7 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
                    const std::vector<const Pod*>& pods, bool marks) {
   NodeShare out;
   if (assessment != nullptr) out = Counter(context, node, *assessment, pods).run();
-  if (assessment == nullptr || assessment->situation == Situation::unmanaged) count_abandoned(node, out);
+  if (assessment == nullptr || assessment->phase == Phase::unmanaged) count_abandoned(node, out);
   out.mark = mark_to_change(context, node, assessment, pods, marks);
   return out;
 }

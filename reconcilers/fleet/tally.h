@@ -28,11 +28,13 @@ struct Tally {
   std::int64_t unwell = 0;        // Were verified on the target and no longer show it (Bucket::drifting).
   std::int64_t held = 0;          // Carry gpusharing.dev/hold.
   std::int64_t new_template = 0;  // Wait for pods of a new template (updateStrategy OnDelete), whatever their profile.
-  std::array<std::int64_t, kSituations> situations{};
+  std::int64_t changing = 0;      // In a change of ours that has not failed.
+  std::int64_t loading = 0;       // Verifying what they have loaded by themselves.
+  std::array<std::int64_t, kPhases> phases{};  // Whoever holds them.
 
-  [[nodiscard]] std::int64_t of(Situation situation) const { return situations[static_cast<std::size_t>(situation)]; }
+  [[nodiscard]] std::int64_t of(Phase phase) const { return phases[static_cast<std::size_t>(phase)]; }
   // Cannot be changed now, each with a reason.
-  [[nodiscard]] std::int64_t blocked() const { return of(Situation::blocked) + of(Situation::unreadable); }
+  [[nodiscard]] std::int64_t blocked() const { return of(Phase::blocked) + of(Phase::held); }
   Tally& operator+=(const Tally& other) { return add(other, 1); }
   Tally& operator-=(const Tally& other) { return add(other, -1); }
 

@@ -78,9 +78,12 @@ NodeAssessment Assessor::run() {
   facts_ = facts_of(node_, out_.recorded_gpus);
   out_.product = Interned(facts_.product);
   out_.ready = node_.ready;
-  out_.held = is_held(node_);
-  out_.gfd = gfd_ != nullptr;
-  out_.gfd_elsewhere = !out_.gfd && find_stray(context_.strays, Component::gfd, node_) != nullptr;
+  out_.holder = is_held(node_) ? kHeld : foreign_holder(node_, set_);
+  if (gfd_ != nullptr) {
+    out_.labeller = Labeller::gfd;
+  } else if (find_stray(context_.strays, Component::gfd, node_) != nullptr) {
+    out_.labeller = Labeller::foreign_gfd;
+  }
   ChangeOnNode on = change_on(node_);
   out_.change = std::move(on.change);
   change_problem_ = std::move(on.problem);
@@ -91,7 +94,7 @@ NodeAssessment Assessor::run() {
   out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
   find_losers();
   if (set_.config_map.empty()) {
-    out_.situation = Situation::unmanaged;
+    out_.phase = Phase::unmanaged;
     finish();
     return std::move(out_);
   }
@@ -110,11 +113,6 @@ void Assessor::finish() {
                             std::ranges::any_of(node_.capacity, [](const auto& entry) { return entry.second > 0; });
   const bool serves = std::ranges::any_of(node_.allocatable, [](const auto& entry) { return entry.second > 0; });
   out_.unavailable = !node_.ready || node_.unschedulable || (expects_gpus && !serves);
-  const auto state = node_.meta.labels.get(kStateLabel);
-  const bool blocked_written = state == kStateBlocked;
-  const bool wants_blocked = out_.situation == Situation::blocked && out_.write_blocked;
-  const bool deferred = out_.situation == Situation::current && node_.meta.annotations.contains(kDeferredAnnotation);
-  out_.stale_state = !out_.change && change_problem_.empty() && ((blocked_written && !wants_blocked) || deferred);
 }
 
 std::int64_t Assessor::recorded_gpus() const {
@@ -128,15 +126,13 @@ void Assessor::count_devices() {
                               node_.meta.annotations.contains(kGpuCountAnnotation);
   if (told_otherwise) return;
   out_.counted_devices = labelled_gpus(node_);
-  const std::int64_t had = recorded_ == nullptr ? 0 : recorded_->devices;
-  out_.uncounted = out_.situation == Situation::current && out_.matches && out_.counted_devices > had;
-  if (out_.counted_devices > 0) out_.missing_devices = std::max<std::int64_t>(0, had - out_.counted_devices);
+  out_.had_devices = recorded_ == nullptr ? 0 : recorded_->devices;
 }
 
 void Assessor::decide() {
   verify_target();
   if (context_.record == nullptr || context_.record->without_baseline.contains(set_.ns)) {
-    out_.situation = Situation::first_seen;
+    out_.phase = Phase::unrecorded;
     out_.message = wrong_key_;
     return;
   }
@@ -147,7 +143,7 @@ void Assessor::decide() {
   }
   if (block_by(first_block_of(CheckStage::provider, CheckStage::profile))) return;
   decide_difference();
-  if (out_.situation == Situation::current || out_.situation == Situation::following) return;
+  if (out_.phase == Phase::up_to_date || out_.phase == Phase::following_daemonset) return;
   find_obstacle();
 }
 
@@ -169,8 +165,7 @@ void Assessor::verify_target() {
     auto it = out_.expectation->capacity.find(std::string(entry.first.view()));
     return it != out_.expectation->capacity.end() && it->second < entry.second;
   });
-  out_.verified = verify(*out_.expectation, node_, out_.gfd);
-  out_.matches = out_.pods_ready && out_.verified.ok;
+  out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr);
   // What a plugin serves that certainly runs this profile tells the devices.
   if (out_.fresh_pods && out_.pods_ready && !facts_.devices && !facts_.mig_enabled) {
     out_.measured_gpus = measured_gpus(node_, out_.profile->profile());
@@ -179,7 +174,7 @@ void Assessor::verify_target() {
 
 // N1: what was under way is not known, and neither is whose cordon the node carries.
 void Assessor::hold_unreadable() {
-  out_.situation = Situation::unreadable;
+  out_.phase = Phase::held;
   out_.reason = kChangeUnreadable;
   out_.message = fmt::format(
       "{}. The node is left as it is. If no change is under way, remove the annotation (kubectl annotate node {} {}-); "
@@ -188,7 +183,7 @@ void Assessor::hold_unreadable() {
 }
 
 void Assessor::decide_change() {
-  out_.situation = out_.change->failed ? Situation::failed : Situation::in_flight;
+  out_.phase = phase_in_change(out_, pods_);
   if (auto found = first_block_of(CheckStage::profile, CheckStage::profile)) {
     out_.reason = found->check->blocks;
     out_.blocked_by = found->check;
@@ -203,62 +198,62 @@ void Assessor::decide_change() {
     if (waits_for_deletion()) {
       replace_by_template();
     } else {
-      out_.situation = Situation::change;
+      out_.phase = Phase::pending;
       set_transition(false);
     }
     find_obstacle();
   }
 }
 
-// Something came up while the node was on its way: the reason stays, the situation is the change's.
+// Something came up while the node was on its way: the reason stays, the phase is the change's.
 void Assessor::note_obstacle() {
   find_own_obstacle();
-  out_.situation = Situation::in_flight;
+  out_.phase = phase_in_change(out_, pods_);
   out_.write_blocked = false;
 }
 
 void Assessor::decide_difference() {
   const bool same_profile = out_.loaded.profile == out_.profile_ref;
   if (out_.loaded.revision.empty()) {
-    out_.situation = Situation::to_record;
+    out_.phase = Phase::verifying;
     out_.way = WayIn::joined;
     set_transition(false);
     return;
   }
   if (out_.label) {
-    out_.situation = Situation::change;
+    out_.phase = Phase::pending;
     out_.way = WayIn::relabel;
     set_transition(true);
     return;
   }
   if (same_profile && out_.loaded.revision == out_.target) {
     if (waits_for_deletion()) return replace_by_template();
-    out_.situation = Situation::current;
+    out_.phase = Phase::up_to_date;
     // Should it keep showing something else, every pod that could be the cause is replaced.
-    if (!out_.matches) set_transition(false);
+    if (!out_.matches()) set_transition(false);
     return;
   }
   const Template state = template_state();
   if (state == Template::rolling) {
-    out_.situation = Situation::following;
+    out_.phase = Phase::following_daemonset;
     return;
   }
   if (state == Template::waits_for_deletion) return replace_by_template();
   set_transition(true);
   if (same_profile) {
     out_.way = WayIn::edited;
-    const bool adopted = out_.loaded.revision == kInvalidRevision && out_.drift_at_install;
-    out_.situation = !adopted && affected_pods_are_fresh() ? Situation::to_record : Situation::change;
+    const bool adopted = out_.loaded.revision == kInvalidRevision && out_.at_install != AtInstall::shown;
+    out_.phase = !adopted && affected_pods_are_fresh() ? Phase::verifying : Phase::pending;
     return;
   }
   out_.way = WayIn::moved;
-  out_.situation = mps_kept_its_old_profile() ? Situation::change : Situation::to_record;
+  out_.phase = mps_kept_its_old_profile() ? Phase::pending : Phase::verifying;
 }
 
 void Assessor::replace_by_template() {
   set_transition(true);
   include_old_mps();
-  out_.situation = Situation::change;
+  out_.phase = Phase::pending;
   out_.way = WayIn::on_delete;
 }
 

@@ -20,25 +20,10 @@
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/node/phase.h"
 #include "reconcilers/node/replace_order.h"
 
 namespace gso {
-
-// Where a node stands, as far as objects tell. Draining, Restarting and Verifying are parts of `in_flight`.
-enum class Situation : std::uint8_t {
-  unmanaged,   // The plugin there runs without profiles.
-  first_seen,  // No record of the fleet yet: the baseline comes first.
-  current,     // Loaded is what it should be, and recorded so.
-  to_record,   // Loaded by itself (reboot, label, template, new node): to be verified and recorded, not restarted.
-  following,   // The DaemonSet controller replaces its pods by a newer template: followed, never doubled.
-  change,      // Needs a change by us.
-  in_flight,   // Our annotations say that a change is under way.
-  unreadable,  // The annotation of its change cannot be read: nothing is known, and nothing is done (S11).
-  failed,      // Did not verify; not tried again until its target changes.
-  blocked,
-};
-inline constexpr std::size_t kSituations = 10;
-[[nodiscard]] std::string_view to_string(Situation situation);
 
 // How the loaded revision is known.
 enum class Proof : std::uint8_t { none, fresh_pods, annotation, baseline };
@@ -55,36 +40,61 @@ struct NodePods {
   [[nodiscard]] const std::vector<const Pod*>& of(Component component) const;
 };
 
+// Who writes the node's sharing labels.
+enum class Labeller : std::uint8_t {
+  us,
+  gfd,          // A GFD DaemonSet of the node's installation: labels are verified, not written.
+  foreign_gfd,  // One of none of the node's set, which loads what it likes: labels are its own, and prove nothing.
+};
+
+// What the baseline says of the node: whether it showed what its pods must have loaded.
+enum class AtInstall : std::uint8_t { shown, unproven, drifted };
+
+// The node has left the policy that wrote its label.
+enum class LeftPolicy : std::uint8_t {
+  no,
+  revert,   // NodeAssessment::label is what stood before.
+  release,  // The label stays, and is ours no longer.
+};
+
 struct NodeAssessment {
   // What there is one of for every node in memory: kept small, flags together.
-  Situation situation = Situation::unmanaged;
-  Transition transition = Transition::none;  // situation change, or to_record when that does not verify: what it takes,
+  Phase phase = Phase::unmanaged;            // Whoever holds the node; phase_of() (node_phase.h) is what people see.
+  Transition transition = Transition::none;  // Pending, or Verifying when that does not succeed: what the change takes,
   WayIn way = WayIn::none;                   // and by which way it came.
   EffectiveKey::Source source = EffectiveKey::Source::error;
+  Labeller labeller = Labeller::us;
+  AtInstall at_install = AtInstall::shown;
+  LeftPolicy left_policy = LeftPolicy::no;
   bool ready = false;
-  bool held = false;
-  bool unavailable = false;  // NotReady, cordoned by whomever, or nothing allocatable where GPUs are expected.
-  bool gfd = false;          // A GFD DaemonSet selects the node: labels are verified, not written.
-  // One that is none of the node's set does, which loads what it likes: labels are its own, and prove nothing.
-  bool gfd_elsewhere = false;
+  bool unavailable = false;    // NotReady, cordoned by whomever, or nothing allocatable where GPUs are expected.
   bool fresh_pods = false;     // Every pod that loads the profile did so after the content's last change.
   bool pods_ready = false;     // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
-  bool matches = false;        // pods_ready and verified.ok
   bool shrinks = false;        // The target advertises less of something than the node does now.
-  bool reverts = false;        // `label` is what stood before ours: the node has left a policy with Revert.
-  bool releases = false;       // Our label stays and is ours no longer: the node has left a policy with Retain.
-  bool rolled_back = false;    // The policy's inline profile failed: `label` is what was good before.
   bool wrong_key = false;      // The policy names a key that the ConfigMap does not have: blocked at what it has.
-  bool unknown_label = false;  // Somebody's label names a key that the ConfigMap never had: no fault of the ConfigMap.
-  bool only_held = false;      // Blocked by a driver upgrade or MIG change, and by nothing else.
   bool write_blocked = false;  // The reason concerns this node: it is written to the node, once.
-  // The node shows something that is ours to clean: a Blocked state or a cordon that has no reason any more.
-  bool stale_state = false;
   bool announced_map_missing = false;  // would_break: it is that the announced ConfigMap does not exist.
-  bool drift_at_install = false;       // As recorded in the baseline: drifted, or unproven.
-  bool drifted_at_install = false;     // Drifted.
-  bool uncounted = false;              // The machine shows more GPUs (`counted_devices`) than the record knows of.
-  [[nodiscard]] bool has_labeller() const { return gfd || gfd_elsewhere; }
+
+  // A change of ours is under way, and has not failed.
+  [[nodiscard]] bool in_change() const;
+  // It runs something that it loaded by itself (reboot, label, template, new node): to be verified and recorded, not
+  // restarted.
+  [[nodiscard]] bool loads_by_itself() const { return phase == Phase::verifying && change == nullptr; }
+  // Cannot be changed now, for `reason`.
+  [[nodiscard]] bool is_blocked() const { return phase == Phase::blocked || phase == Phase::held; }
+  // What is under way there is not known.
+  [[nodiscard]] bool is_unreadable() const;
+  // A person holds it (gpusharing.dev/hold).
+  [[nodiscard]] bool is_held() const;
+  // Shows its target, with pods that serve.
+  [[nodiscard]] bool matches() const { return pods_ready && verified.ok; }
+  [[nodiscard]] bool has_labeller() const { return labeller != Labeller::us; }
+  // Somebody's label names a key that the ConfigMap never had: no fault of the ConfigMap.
+  [[nodiscard]] bool has_unknown_label() const;
+  // So many GPUs fewer than the machine has had; 0 where that is not known.
+  [[nodiscard]] std::int64_t missing_devices() const;
+  // The machine shows more GPUs than the record knows of.
+  [[nodiscard]] bool is_uncounted() const;
 
   std::size_t set = 0;   // Index into the operand sets.
   Interned policy;       // The SharingPolicy that governs the node.
@@ -104,11 +114,13 @@ struct NodeAssessment {
   std::int64_t recorded_gpus = 0;            // The count in the fleet's record; 0: none.
   std::int64_t measured_gpus = 0;            // Devices, as what is served tells; 0 where that proves nothing.
   std::int64_t counted_devices = 0;          // GPUs, as GFD's label tells; 0 where that proves nothing.
-  std::int64_t missing_devices = 0;          // So many fewer than the machine has had.
+  std::int64_t had_devices = 0;              // The most that the machine has counted before; 0: not known.
   std::vector<Interned> losers;              // Policies that select the node as well, and lose.
   std::optional<std::string> label;          // nvidia.com/device-plugin.config to be written; empty text removes it.
   std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.
-  // situation blocked, or why `change` cannot start:
+  // Who keeps the operator off the node: Held (a person), DriverUpgrade or MIGChange. Empty: nobody.
+  std::string_view holder;
+  // Why the node is blocked, or why its change cannot go on:
   std::string_view reason;
   const Check* blocked_by = nullptr;  // The check that says so; null: another holder of the node does.
   std::string message;

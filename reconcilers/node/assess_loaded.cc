@@ -95,9 +95,8 @@ void Assessor::read_loaded() {
   }
   if (recorded_ == nullptr || recorded_->revision.empty()) return;
   const MachineRecord& entry = *recorded_;
-  out_.drifted_at_install = entry.drift;
-  out_.drift_at_install = entry.drift || entry.unproven;
-  if (out_.drift_at_install && adopts_drift()) {
+  out_.at_install = entry.drift ? AtInstall::drifted : entry.unproven ? AtInstall::unproven : AtInstall::shown;
+  if (out_.at_install != AtInstall::shown && adopts_drift()) {
     out_.loaded = {Interned(kInvalidRevision), reference(entry.set.view(), entry.key.view()), Proof::baseline};
   } else if (known_revision_format(entry.revision.view())) {
     out_.loaded = {entry.revision, reference(entry.set.view(), entry.key.view()), Proof::baseline};

@@ -9,7 +9,7 @@
 namespace gso {
 
 void Assessor::block(std::string_view reason, std::string message, bool write) {
-  out_.situation = Situation::blocked;
+  out_.phase = Phase::blocked;
   out_.reason = reason;
   out_.message = std::move(message);
   out_.write_blocked = write;
@@ -29,7 +29,7 @@ NodeSetup Assessor::setup() const {
               .label_mode = context_.settings.label_mode};
   describe_node(node_, facts_, context_.strays, setup);
   // A node that has loaded its profile by itself is recorded, and nothing on it restarted.
-  const bool stays = out_.situation == Situation::to_record && out_.matches;
+  const bool stays = out_.loads_by_itself() && out_.matches();
   return {.setup = std::move(setup),
           .node = node_,
           .config_map = config_map_,
@@ -50,8 +50,7 @@ std::optional<Block> Assessor::first_block_of(CheckStage from, CheckStage to) co
 bool Assessor::block_by(std::optional<Block> found) {
   if (!found) return false;
   // A key that was verified here once was taken out of the ConfigMap: no fault of the node.
-  out_.unknown_label = found->check->code == "KeyNotFound" && names_unknown_key();
-  const bool write = found->check->writes_to_node && (found->check->code != "KeyNotFound" || out_.unknown_label);
+  const bool write = found->check->writes_to_node && (found->check->code != "KeyNotFound" || names_unknown_key());
   block(found->check->blocks, std::move(found->message), write);
   out_.blocked_by = found->check;
   return true;
@@ -60,11 +59,12 @@ bool Assessor::block_by(std::optional<Block> found) {
 void Assessor::find_obstacle() {
   if (const auto holder = foreign_holder(node_, set_); !holder.empty()) {
     find_own_obstacle();
-    out_.only_held = out_.situation != Situation::blocked;
+    const bool only_held = !out_.is_blocked();
     block(
         holder,
         holder == kDriverUpgrade ? "a driver upgrade is under way on the node" : "the MIG manager is changing the node",
         false);
+    if (only_held) out_.phase = Phase::held;
     return;
   }
   find_own_obstacle();

@@ -11,30 +11,29 @@ namespace gso {
 
 using Json = nlohmann::json;
 
-std::string_view to_string(Situation situation) {
-  switch (situation) {
-    case Situation::unmanaged:
-      return "Unmanaged";
-    case Situation::first_seen:
-      return "FirstSeen";
-    case Situation::current:
-      return "UpToDate";
-    case Situation::to_record:
-      return "Verifying";
-    case Situation::following:
-      return "Restarting";
-    case Situation::change:
-      return "Pending";
-    case Situation::in_flight:
-      return "Updating";
-    case Situation::unreadable:
-      return "Held";
-    case Situation::failed:
-      return "Failed";
-    case Situation::blocked:
-      return "Blocked";
-  }
-  return "Unmanaged";
+bool NodeAssessment::in_change() const {
+  return change && !change->failed &&
+         (phase == Phase::draining || phase == Phase::restarting || phase == Phase::verifying);
+}
+
+bool NodeAssessment::is_unreadable() const {
+  return reason == kChangeUnreadable;
+}
+
+bool NodeAssessment::is_held() const {
+  return holder == kHeld;
+}
+
+bool NodeAssessment::has_unknown_label() const {
+  return blocked_by != nullptr && blocked_by->code == "KeyNotFound" && write_blocked;
+}
+
+std::int64_t NodeAssessment::missing_devices() const {
+  return counted_devices > 0 ? std::max<std::int64_t>(0, had_devices - counted_devices) : 0;
+}
+
+bool NodeAssessment::is_uncounted() const {
+  return phase == Phase::up_to_date && matches() && counted_devices > had_devices;
 }
 
 std::string shown_difference(const NodeAssessment& assessment) {
@@ -43,20 +42,21 @@ std::string shown_difference(const NodeAssessment& assessment) {
 }
 
 bool is_sick(const NodeAssessment& a) {
-  const bool fewer = a.verified.unhealthy || a.missing_devices > 0;
+  const bool fewer = a.verified.unhealthy || a.missing_devices() > 0;
   return a.pods_ready && (a.verified.shortfall || (a.verified.ok && fewer));
 }
 
 bool is_settled(const NodeAssessment& a) {
-  return a.situation == Situation::current && (a.matches || is_sick(a));
+  return a.phase == Phase::up_to_date && (a.matches() || is_sick(a));
 }
 
 std::string sickness_of(const NodeAssessment& a) {
   if (!a.verified.ok) return a.verified.mismatch;
   if (a.verified.unhealthy) return "allocatable is below capacity: a device is unhealthy";
   return fmt::format("{} of {} GPUs {} missing: the machine has shown {} before, GFD and the plugin count {} now",
-                     a.missing_devices, a.counted_devices + a.missing_devices, a.missing_devices == 1 ? "is" : "are",
-                     a.counted_devices + a.missing_devices, a.counted_devices);
+                     a.missing_devices(), a.counted_devices + a.missing_devices(),
+                     a.missing_devices() == 1 ? "is" : "are", a.counted_devices + a.missing_devices(),
+                     a.counted_devices);
 }
 
 const std::vector<const Pod*>& NodePods::of(Component component) const {

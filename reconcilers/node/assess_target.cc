@@ -49,7 +49,7 @@ void Assessor::resolve_label() {
     managed_key_ = wanted = inline_profile_key(policy_->meta.name, *policy_->inline_profile);
     managed_text_ = inline_profile_text(*policy_->inline_profile);
     if (has_failed()) {
-      out_.rolled_back = true;
+      rolled_back_ = true;
       wanted = roll_back();
     }
   }
@@ -88,12 +88,12 @@ void Assessor::leave_policy(std::optional<std::string_view> writer) {
   const auto owned = owned_labels(node_);
   const auto known = owned.find(plugin_->node_label);
   const std::string before = known == owned.end() ? std::string() : known->second.value_or("");
-  const bool reverts = former != nullptr && (out_.rolled_back || former->deletion_policy == DeletionPolicy::revert);
+  const bool reverts = former != nullptr && (rolled_back_ || former->deletion_policy == DeletionPolicy::revert);
   if (!reverts || before == label_now()) {
-    out_.releases = true;
+    out_.left_policy = LeftPolicy::release;
     return;
   }
-  out_.reverts = true;
+  out_.left_policy = LeftPolicy::revert;
   out_.label = before;
 }
 

@@ -101,6 +101,7 @@ class Assessor {
   std::string wrong_key_;    // What is wrong with the policy's key.
   std::string managed_key_;  // Of the policy's inline profile, and its text.
   std::string managed_text_;
+  bool rolled_back_ = false;  // That profile has failed, and the node is to go to what was good before.
   GpuFacts facts_;
   std::string change_problem_;  // Why the annotation of the node's change cannot be read.
   NodeAssessment out_;

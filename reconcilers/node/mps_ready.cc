@@ -77,7 +77,7 @@ void plan_mps_ready(Pass& pass) {
   for (const auto& [name, mark] : pass.index.mps_work) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || (a != nullptr && (a->held || !pass.plannable(*a)))) continue;
+    if (node == nullptr || (a != nullptr && (a->is_held() || !pass.plannable(*a)))) continue;
     if (mark == MpsMark::to_set) {
       set_mark(pass, name);
     } else if (mark == MpsMark::to_remove) {

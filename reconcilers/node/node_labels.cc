@@ -64,8 +64,8 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
 }
 
 LabelChange label_change(const Node& node, const NodeAssessment& assessment, const PlannerSettings& settings) {
-  if (assessment.situation != Situation::current || !assessment.expectation) return {};
-  if (!assessment.matches) {
+  if (assessment.phase != Phase::up_to_date || !assessment.expectation) return {};
+  if (!assessment.matches()) {
     // Without the label the MPS daemon has no pod, and without that the plugin serves nothing: it cannot wait for a
     // match.
     const bool mps = assessment.expectation->strategy == Strategy::mps && !assessment.expectation->error;
@@ -97,7 +97,7 @@ LabelChange release_label(const Node& node, std::string_view key) {
 
 LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment) {
   const std::string& value = *assessment.label;
-  if (assessment.reverts) {
+  if (assessment.left_policy == LeftPolicy::revert) {
     LabelChange change = release_label(node, key);
     if (value.empty()) {
       change.remove.insert(std::string(key));

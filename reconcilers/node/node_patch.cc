@@ -12,7 +12,7 @@ namespace gso {
 
 std::vector<Component> first_components(const NodeAssessment& facts, Transition kind) {
   std::vector<Component> out = steps_for(kind).first;
-  if (facts.gfd) return out;
+  if (facts.labeller == Labeller::gfd) return out;
   std::erase(out, Component::gfd);
   // Without GFD nobody else ends the MPS pod for us.
   if (kind == Transition::leave_mps) out.push_back(Component::mps);
@@ -29,7 +29,7 @@ std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view,
   const bool reloads = plan.cause == WayIn::relabel && plan.kind != Transition::change_mps;
   const Steps steps = steps_for(plan.kind);
   for (Component component : {Component::plugin, Component::gfd}) {
-    if (component == Component::gfd && !view.facts.gfd) continue;
+    if (component == Component::gfd && view.facts.labeller != Labeller::gfd) continue;
     if (!reloads && (steps.replaces(component) || plan.cause == WayIn::on_delete)) list(component);
   }
   if (plan.kind == Transition::enter_mps) out[Component::mps];
@@ -179,7 +179,7 @@ PatchNode take_off(const Node& node, Kept kept) {
 }
 
 PatchNode patch_out(const Node& node, const NodeAssessment& facts) {
-  return take_off(node, {.blocked = facts.situation == Situation::blocked && facts.write_blocked});
+  return take_off(node, {.blocked = facts.is_blocked() && facts.write_blocked});
 }
 
 void set_message(PatchNode& patch, std::string_view message) {

@@ -66,40 +66,15 @@ bool is_touched(const NodeAssessment& facts, const NodePods& pods) {
   return uids == 0 && !facts.label;
 }
 
-namespace {
-
 Phase phase_in_change(const NodeAssessment& facts, const NodePods& pods) {
   if (facts.change->failed) return Phase::failed;
   if (!is_touched(facts, pods)) return Phase::draining;
   return facts.label || any_listed_left(*facts.change, pods, true) ? Phase::restarting : Phase::verifying;
 }
 
-}  // namespace
-
-Phase phase_of(const NodeAssessment& facts, const NodePods& pods, std::string_view holder) {
-  const bool held = facts.held || !holder.empty();
-  switch (facts.situation) {
-    case Situation::unmanaged:
-      return Phase::unmanaged;
-    case Situation::first_seen:
-      return Phase::unrecorded;
-    case Situation::current:
-      return Phase::up_to_date;
-    case Situation::to_record:
-      return Phase::verifying;
-    case Situation::following:
-      return Phase::following_daemonset;
-    case Situation::change:
-      return held ? Phase::held : Phase::pending;
-    case Situation::unreadable:
-      return Phase::held;
-    case Situation::in_flight:
-    case Situation::failed:
-      return held ? Phase::held : phase_in_change(facts, pods);
-    case Situation::blocked:
-      return facts.only_held ? Phase::held : Phase::blocked;
-  }
-  return Phase::unmanaged;
+Phase phase_of(const NodeAssessment& facts) {
+  const bool needs_something = facts.phase == Phase::pending || facts.phase == Phase::failed || facts.in_change();
+  return needs_something && !facts.holder.empty() ? Phase::held : facts.phase;
 }
 
 }  // namespace gso

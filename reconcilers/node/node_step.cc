@@ -83,8 +83,7 @@ class ChangeStep {
         ages_(s_, out_.plan) {}
 
   Step run() {
-    const std::string_view holder = foreign_holder(node_, view_.set);
-    out_.phase = phase_of(a_, pods_, holder);
+    out_.phase = phase_of(a_);
     if (same_target_ && !change_.failed) (void)ages_.age(unchanged_timer(name(), change_.to));
     using Row = bool (ChangeStep::*)();
     constexpr Row kRows[] = {&ChangeStep::c1_held,       &ChangeStep::c2_failed,        &ChangeStep::c3_back_out,
@@ -100,7 +99,7 @@ class ChangeStep {
  private:
   // --- The rows. Each returns whether it applies.
 
-  bool c1_held() { return a_.held || !foreign_holder(node_, view_.set).empty(); }
+  bool c1_held() { return !a_.holder.empty(); }
 
   bool c2_failed() {
     watch_lost_daemon();
@@ -367,7 +366,8 @@ class ChangeStep {
     if (target_) {
       const Operand* plugin = view_.set.find(Component::plugin, node_);
       const std::string_view env = plugin ? std::string_view(plugin->mig_strategy) : std::string_view();
-      return verify(expect_on_node(target_->profile(), facts_of(node_, a_.recorded_gpus), env), node_, a_.gfd);
+      return verify(expect_on_node(target_->profile(), facts_of(node_, a_.recorded_gpus), env), node_,
+                    a_.labeller == Labeller::gfd);
     }
     // That text is not known any more: serving is all that can be asked.
     out.ok = out.serving = std::ranges::any_of(node_.allocatable, [](const auto& entry) { return entry.second > 0; });

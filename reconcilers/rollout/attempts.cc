@@ -54,7 +54,7 @@ bool ended_before_template(const Index& index, const Unit& unit, const SharingRo
 }  // namespace
 
 bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout) {
-  return (unit.tally.of(Situation::change) > 0) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
+  return (unit.tally.of(Phase::pending) > 0) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
          (was_left(index, rollout) || ended_before_template(index, unit, rollout));
 }
 

@@ -16,7 +16,7 @@ namespace {
 bool still_starts(const Pass& pass, const Node& node, const NodeAssessment& a) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
   const bool runs_older_text = a.pods_ready && !a.fresh_pods;
-  return !a.matches && !runs_older_text && pass.s.now - node.meta.creation_timestamp < rollout.verify_timeout;
+  return !a.matches() && !runs_older_text && pass.s.now - node.meta.creation_timestamp < rollout.verify_timeout;
 }
 
 void add_node(FleetRecord& record, const Pass& pass, const std::string& name, const NodeAssessment& a,
@@ -33,7 +33,7 @@ void add_node(FleetRecord& record, const Pass& pass, const std::string& name, co
     entry.set = k8s::Interned(pass.index.set_of(a).id());
     entry.key = a.key;
     entry.revision = valid ? a.target : k8s::Interned(kInvalidRevision);
-    entry.drift = !a.matches && !(a.verified.surplus && entry.measured);
+    entry.drift = !a.matches() && !(a.verified.surplus && entry.measured);
     entry.unproven = !a.fresh_pods;
   }
   record.machines.set(machine_id(node->meta.uid.str()), entry);
@@ -61,7 +61,7 @@ void add_first_seen(Pass& pass, FleetRecord& record, NewMachines machines, In in
     add_node(record, pass, name, a, machines);
     const std::string id = fmt::format("{}/{}", pass.index.set_of(a).id(), a.key.view());
     auto [slot, added] = keys.try_emplace(id, std::string(a.target.view()), true);
-    slot->second.second = slot->second.second && a.matches;
+    slot->second.second = slot->second.second && a.matches();
   }
   for (const auto& [id, state] : keys) {
     if (state.second) record.note_verified(id, state.first, text_of_key(pass, id, state.first));

@@ -9,7 +9,7 @@ namespace gso {
 
 BusyNodes::BusyNodes(Pass& pass) : pass_(pass) {
   for (const SeenNode& seen : seen_nodes(pass, Timer::busy)) {
-    if (seen.assessment.situation == Situation::change && pass.s.now - seen.since < kKnown) {
+    if (seen.assessment.phase == Phase::pending && pass.s.now - seen.since < kKnown) {
       note(seen.name, seen.assessment);
     }
   }
@@ -30,7 +30,7 @@ std::int64_t BusyNodes::waiting(const std::string& policy) const {
 }
 
 bool BusyNodes::waits(const std::string& node, const NodeAssessment& a) const {
-  if (a.situation != Situation::in_flight || !a.change->cordoned) return false;
+  if (!a.in_change() || !a.change->cordoned) return false;
   if (!pass_.s.consumers.contains(node)) return true;  // Nobody has looked since we came.
   return !drained(Drain::idle, use_of(pass_.s, node, WallTime::min()), a);
 }

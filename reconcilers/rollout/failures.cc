@@ -14,7 +14,7 @@ std::set<std::string> failed_on(const Index& index, const Unit& unit, std::strin
   std::set<std::string> out;
   std::ranges::copy_if(unit.nodes(UnitBucket::failed), std::inserter(out, out.end()), [&](const std::string& name) {
     const NodeAssessment* a = index.find(name);
-    return a != nullptr && a->situation == Situation::failed && a->change && a->change->to == target;
+    return a != nullptr && a->phase == Phase::failed && a->change && a->change->to == target;
   });
   return out;
 }

@@ -55,15 +55,8 @@ class Healer {
   }
 
   [[nodiscard]] bool is_unsettled(const std::string& name, const NodeAssessment& a) const {
-    switch (a.situation) {
-      case Situation::in_flight:
-      case Situation::failed:
-      case Situation::to_record:
-      case Situation::following:
-        return true;
-      default:
-        return pass_.index.nodes_in(Bucket::drifting).contains(name);
-    }
+    return a.in_change() || a.loads_by_itself() || a.phase == Phase::failed || a.phase == Phase::following_daemonset ||
+           pass_.index.nodes_in(Bucket::drifting).contains(name);
   }
 
   void look_at(const std::string& name) {
@@ -82,8 +75,8 @@ class Healer {
   [[nodiscard]] bool may_be_healed(const Node& node, const NodeAssessment& a) {
     const OperandSet& set = pass_.index.set_of(a);
     if (!a.taint.empty()) return false;  // The new pod would not come.
-    if (!node.ready || a.held || !pass_.plannable(a) || !foreign_holder(node, set).empty()) return false;
-    if (!a.profile || !a.profile->valid || a.situation == Situation::blocked) return false;  // S5
+    if (!node.ready || a.is_held() || !pass_.plannable(a) || !foreign_holder(node, set).empty()) return false;
+    if (!a.profile || !a.profile->valid || a.is_blocked()) return false;  // S5
     if (pass_.s.settings.mode_of(pass_.index.policy(pass_.s.world, a.policy.view())) == PolicyMode::observe)
       return false;
     const ConfigMap* config_map = pass_.s.world.configmaps.find(set.config_map_key());

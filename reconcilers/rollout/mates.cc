@@ -15,9 +15,9 @@ namespace {
 // A node of the same unit that is to be changed, or is being changed.
 bool counts(const Pass& pass, const NodeAssessment& of, const NodeAssessment* other) {
   if (other == nullptr || other->policy != of.policy || other->set != of.set || other->key != of.key) return false;
-  if (other->situation == Situation::in_flight) return true;
+  if (other->in_change()) return true;
   const WorkloadMode mode = pass.index.policy(pass.s.world, of.policy.view()).rollout.workloads;
-  return other->situation == Situation::change && other->ready && !other->held &&
+  return other->phase == Phase::pending && other->ready && !other->is_held() &&
          drain_for(*other, other->transition, mode) != Drain::nothing;
 }
 
@@ -37,7 +37,7 @@ Mates mates_of(const Pass& pass, const std::string& node) {
     const std::string name = std::move(next.back());
     next.pop_back();
     const NodeAssessment* here = pass.index.find(name);
-    if (here != nullptr && here->situation == Situation::change) out.pending.insert(name);
+    if (here != nullptr && here->phase == Phase::pending) out.pending.insert(name);
     if (!use_of(pass.s, name, WallTime::min()).fresh) {
       out.unlisted.insert(name);
       continue;

@@ -12,9 +12,9 @@ void plan_nodes_to_record(Pass& pass) {
   for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || a->held || !pass.plannable(*a)) continue;
+    if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
     const bool surplus = a->verified.surplus && a->measured_gpus > 0 && loading_expired(pass, name, *a);
-    if ((!a->matches && !surplus) || !must_have_read(pass, name, *a)) {
+    if ((!a->matches() && !surplus) || !must_have_read(pass, name, *a)) {
       const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
       const Duration grace =
           a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
@@ -92,7 +92,7 @@ void plan_node_states(Pass& pass) {
   for (const std::string& name : pass.index.nodes_in(Bucket::stale_marks)) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || a->situation == Situation::first_seen || !pass.plannable(*a)) continue;
+    if (node == nullptr || a == nullptr || a->phase == Phase::unrecorded || !pass.plannable(*a)) continue;
     if (pass.index.nodes_in(Bucket::block_to_write).contains(name)) continue;  // By the patch that says so.
     PatchNode patch = patch_out(*node, *a);
     const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
@@ -104,7 +104,8 @@ namespace {
 
 // Blocked by a driver upgrade that has drained it and taken the operands from it; only the policy's label is missing.
 bool can_be_relabelled(const Pass& pass, const std::string& name, const Node& node, const NodeAssessment& a) {
-  return a.only_held && a.label && !a.held && node.ready && pass.plannable(a) && pass.index.pods_of(name).empty();
+  return a.phase == Phase::held && !a.is_unreadable() && a.label && !a.is_held() && node.ready && pass.plannable(a) &&
+         pass.index.pods_of(name).empty();
 }
 
 void relabel_paused(Pass& pass, RolloutView& rollout, const std::set<std::string>& names) {

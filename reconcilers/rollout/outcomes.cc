@@ -58,7 +58,7 @@ class Outcomes {
     const std::string& target = rollout.target;
     const std::int64_t settled = unit.tally.settled;
     if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
-    if (rollout.failures() > 0 || unit.tally.of(Situation::in_flight) > 0) return false;
+    if (rollout.failures() > 0 || unit.tally.changing > 0) return false;
     const auto set_aside = static_cast<std::int64_t>(unit.nodes(UnitBucket::set_aside).size());
     // Nodes that were out of service before and failed again do not keep the others from being complete (S12).
     const auto excused = std::ssize(rollout.failed());  // None of them had served.
@@ -169,7 +169,7 @@ class Outcomes {
     if (unit == pass_.index.units.end() || failures_of(pass_.index, unit->second, failure.revision) > 0) return false;
     return std::ranges::any_of(failure.nodes, [&](const std::string& name) {
       const NodeAssessment* a = pass_.index.find(name);
-      return a != nullptr && a->situation == Situation::current && a->matches && a->loaded.revision == failure.revision;
+      return a != nullptr && a->phase == Phase::up_to_date && a->matches() && a->loaded.revision == failure.revision;
     });
   }
 

@@ -51,7 +51,7 @@ class Starter {
   // Nodes that wait for slots for the others of their jobs: not listed again on every pass.
   void keep_mates() {
     for (const SeenNode& seen : seen_nodes(pass_, Timer::gang_waits)) {
-      const bool waits = seen.assessment.situation == Situation::change;
+      const bool waits = seen.assessment.phase == Phase::pending;
       if (waits && pass_.s.now - seen.since < kMatesWait) hold_back(seen.name, seen.assessment);
     }
   }
@@ -70,11 +70,11 @@ class Starter {
   void collect_reloads() {
     for (const std::string& name : pass_.index.nodes_in(Bucket::self_loaded)) {
       const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr || a->held) continue;
+      if (a == nullptr || a->is_held()) continue;
       const bool has_read = must_have_read(pass_, name, *a);
-      if (a->matches && has_read) continue;
+      if (a->matches() && has_read) continue;
       // It shows what its pods cannot have read: an edit that no label shows.
-      const bool at_once = a->matches && a->way == WayIn::joined && !has_read;
+      const bool at_once = a->matches() && a->way == WayIn::joined && !has_read;
       if (!at_once && !loading_expired(pass_, name, *a)) continue;
       if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
       reloads_[pass_.index.unit_of(*a)].insert(name);
@@ -242,7 +242,7 @@ class Starter {
   Outcome try_start(const UnitKey& key, const Unit& unit, const std::string& name, bool may_wait) {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
-    if (node == nullptr || a == nullptr || a->held || !node->ready) return Outcome::skipped;
+    if (node == nullptr || a == nullptr || a->is_held() || !node->ready) return Outcome::skipped;
     if (begun_.contains(name) || held_back_.contains(name) || !kai_allows(name, *a)) return Outcome::skipped;
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.set_of(*a), key.key))
       return Outcome::no_slot;

@@ -68,8 +68,8 @@ void plan_double_offers(Pass& pass, std::size_t most) {
   std::size_t shown = 0;
   for (const std::string& name : pass.index.dra.nodes()) {
     const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || a->situation == Situation::unmanaged || !pass.plannable(*a)) continue;
-    if (a->situation == Situation::blocked && a->reason == kDraDoubleOffer) continue;  // Told with the blocked nodes.
+    if (a == nullptr || a->phase == Phase::unmanaged || !pass.plannable(*a)) continue;
+    if (a->is_blocked() && a->reason == kDraDoubleOffer) continue;  // Told with the blocked nodes.
     if (++shown > most) break;
     pass.finding(Severity::warning, node_ref(name), kDraDoubleOffer, double_offer(pass.index.dra.class_of(name)));
   }
@@ -213,7 +213,7 @@ void plan_findings(Pass& pass) {
       if (reason == kConfigInvalid) {
         const OperandSet& set = index.discovery.sets[unit.set];
         const NodeAssessment& blocked = *index.find(*nodes.begin());
-        if (blocked.unknown_label) continue;  // Preflight says it of the node: KeyNotFound.
+        if (blocked.has_unknown_label()) continue;  // Preflight says it of the node: KeyNotFound.
         const bool of_policy = blocked.wrong_key;
         pass.finding(
             Severity::error,
@@ -259,7 +259,7 @@ void plan_findings(Pass& pass) {
     shown = 0;
     for (const std::string& name : index.nodes_in(Bucket::drifted_at_install)) {
       const NodeAssessment* a = index.find(name);
-      if (a && a->situation == Situation::current && !a->matches && ++shown <= kMost) {
+      if (a && a->phase == Phase::up_to_date && !a->matches() && ++shown <= kMost) {
         pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));
       }
     }

@@ -59,9 +59,8 @@ StatusCondition ready_of(const PolicySum& sum) {
     return {"Ready", false, std::string(kVerificationFailed),
             "failed to verify: " + join_names({sum.failed.begin(), sum.failed.end()})};
   }
-  const std::int64_t moving =
-      sum.tally.of(Situation::in_flight) + sum.tally.of(Situation::to_record) + sum.tally.of(Situation::following);
-  const std::int64_t work = sum.tally.of(Situation::change) + moving;
+  const std::int64_t moving = sum.tally.changing + sum.tally.loading + sum.tally.of(Phase::following_daemonset);
+  const std::int64_t work = sum.tally.of(Phase::pending) + moving;
   if (work > 0) {
     const std::string unsettled = first_names(sum.unsettled, static_cast<std::size_t>(work));
     const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.gate == Gate::observe;

@@ -100,10 +100,10 @@ class PolicyStatuses {
     };
     const auto drifts = [&](const std::string& name) {
       const NodeAssessment* a = index.find(name);
-      PolicySum* sum = a == nullptr || a->situation != Situation::current || is_settled(*a) ? nullptr : sum_of(*a);
+      PolicySum* sum = a == nullptr || a->phase != Phase::up_to_date || is_settled(*a) ? nullptr : sum_of(*a);
       if (sum == nullptr) return;
       sum->drifting.push_back(name);
-      sum->drifting_since_install += a->drift_at_install ? 1 : 0;
+      sum->drifting_since_install += a->at_install != AtInstall::shown ? 1 : 0;
       if (sum->drift.empty()) sum->drift = shown_difference(*a);
     };
     for (const std::string& name : index.nodes_in(Bucket::drifting)) drifts(name);
@@ -156,14 +156,14 @@ class PolicyStatuses {
     const OperandSet& set = pass_.index.discovery.sets[unit.set];
     if (auto invalid = unit.blocked.find(std::string(kConfigInvalid)); invalid != unit.blocked.end()) {
       const NodeAssessment& blocked = *pass_.index.find(*invalid->second.begin());
-      if (!blocked.unknown_label) {
+      if (!blocked.has_unknown_label()) {
         sum.invalid.push_back(blocked.message);
         sum.invalid_objects.push_back(blocked.wrong_key ? policy_ref(*sum.policy)
                                                         : config_map_ref(set.config_map_key()));
       }
     }
-    const std::int64_t pending = unit.tally.of(Situation::change);
-    const std::int64_t moving = unit.tally.of(Situation::in_flight);
+    const std::int64_t pending = unit.tally.of(Phase::pending);
+    const std::int64_t moving = unit.tally.changing;
     if (pending > 0) {
       const GateState& gate = view.gate();
       if (!gate.is_open() && !is_passing(key, gate.gate)) sum.closed.emplace_back(key, gate);
@@ -177,9 +177,9 @@ class PolicyStatuses {
       add_out_of_reach(view.out_of_reach(), sum);
     }
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
-    const std::int64_t following = by_us ? 0 : unit.tally.of(Situation::following);
+    const std::int64_t following = by_us ? 0 : unit.tally.of(Phase::following_daemonset);
     if (set.announcement_unknown) sum.unread_owner = set.owner;
-    if (unit.tally.of(Situation::following) > 0) watch_daemonsets(key, unit, set, sum);
+    if (unit.tally.of(Phase::following_daemonset) > 0) watch_daemonsets(key, unit, set, sum);
     // Under OnDelete nothing is restarted by what is announced: it comes through the policy's waves.
     const bool waits_for_us = std::ranges::all_of(set.operands, &Operand::on_delete);
     const bool announced = set.announced && !waits_for_us;
@@ -193,7 +193,7 @@ class PolicyStatuses {
 
   // The DaemonSet controller replaces the pods of these nodes: as long as their number falls it is at work.
   void watch_daemonsets(const UnitKey& key, const Unit& unit, const OperandSet& set, PolicySum& sum) {
-    const std::int64_t following = unit.tally.of(Situation::following);
+    const std::int64_t following = unit.tally.of(Phase::following_daemonset);
     const Duration patience = sum.policy->rollout.verify_timeout;
     const std::string scope = fmt::format("{}/{}/{}", key.policy, key.key, following);
     if (!pass_.held_for({Timer::daemonset_stalls, key.set, scope}, patience)) return;
@@ -241,8 +241,8 @@ class PolicyStatuses {
     for (const auto& [available, name] : group.pending) {
       const NodeAssessment& a = *pass_.index.find(name);
       if (queued_.contains(name)) continue;
-      if (a.ready && !a.held) return true;
-      (a.held ? waits_held : not_ready).push_back(name);
+      if (a.ready && !a.is_held()) return true;
+      (a.is_held() ? waits_held : not_ready).push_back(name);
     }
     sum.not_ready.insert(sum.not_ready.end(), not_ready.begin(), not_ready.end());
     sum.waits_held.insert(sum.waits_held.end(), waits_held.begin(), waits_held.end());
@@ -255,15 +255,14 @@ class PolicyStatuses {
   [[nodiscard]] std::string closed_message(const UnitKey& key, const GateState& gate) const {
     if (gate.gate != Gate::observe) return fmt::format("key {}: {}", key.key, gate.message);
     const Unit& unit = pass_.index.units.find(key)->second;
-    const std::int64_t pending = unit.tally.of(Situation::change);
+    const std::int64_t pending = unit.tally.of(Phase::pending);
     return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, unit.tally.total,
                        unit_target(unit), gate.message);
   }
 
   [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
-    const std::int64_t moving =
-        sum.tally.of(Situation::in_flight) + sum.tally.of(Situation::to_record) + sum.tally.of(Situation::following);
-    const std::int64_t waiting = sum.tally.of(Situation::change);
+    const std::int64_t moving = sum.tally.changing + sum.tally.loading + sum.tally.of(Phase::following_daemonset);
+    const std::int64_t waiting = sum.tally.of(Phase::pending);
     if (auto condition = reverting(pass_, *sum.policy)) return *condition;
     if (!sum.left_half_way.empty()) return half_way_under_observe(sum);
     if (!sum.closed.empty()) {
@@ -271,7 +270,7 @@ class PolicyStatuses {
       if (moving == 0) return {"Progressing", false, gate.reason(), closed_message(key, gate)};
     }
     if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
-    if (!sum.stalled.empty() && sum.tally.of(Situation::following) == moving && waiting == 0)
+    if (!sum.stalled.empty() && sum.tally.of(Phase::following_daemonset) == moving && waiting == 0)
       return {"Progressing", false, std::string(kRollingUpdateStalled), sum.stalled};
     const bool refused = sum.refused > 0 && sum.refused == moving;  // Whoever comes next would stand there as well.
     if (refused || (sum.stuck > 0 && sum.stuck == moving && waiting == 0)) {
@@ -336,18 +335,16 @@ class PolicyStatuses {
     Json out = {{"nodes",
                  {{"total", sum.tally.total},
                   {"upToDate", sum.tally.settled},
-                  {"pending", sum.tally.of(Situation::change)},
-                  {"updating", sum.tally.of(Situation::in_flight) + sum.tally.of(Situation::to_record) +
-                                   sum.tally.of(Situation::following)},
+                  {"pending", sum.tally.of(Phase::pending)},
+                  {"updating", sum.tally.changing + sum.tally.loading + sum.tally.of(Phase::following_daemonset)},
                   {"blocked", sum.tally.blocked()},
-                  {"failed", sum.tally.of(Situation::failed)},
+                  {"failed", sum.tally.of(Phase::failed)},
                   {"held", sum.tally.held}}},
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
     if (generation > 0) out["observedGeneration"] = generation;
     out["mode"] = mode_name(pass_.s.settings.mode_of(*sum.policy));
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
-    add_progress(pass_, *sum.policy, {sum.rollout, sum.tally.settled, sum.tally.of(Situation::in_flight), sum.oldest},
-                 before, out);
+    add_progress(pass_, *sum.policy, {sum.rollout, sum.tally.settled, sum.tally.changing, sum.oldest}, before, out);
     if (sum.targets.size() == 1 && sum.tally.settled == sum.tally.total && sum.tally.total > 0)
       out["verifiedRevision"] = *sum.targets.begin();
     // Those that are out of service for it come first.

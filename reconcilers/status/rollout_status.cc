@@ -36,7 +36,7 @@ std::string no_slot(RolloutView& view) {
   for (const auto& [product, group] : view.unit.groups) {
     const bool asks = std::ranges::any_of(group.pending, [&](const auto& entry) {
       const NodeAssessment& a = *view.pass.index.find(entry.second);
-      return a.ready && !a.held;
+      return a.ready && !a.is_held();
     });
     if (!asks) continue;
     const std::string& full = view.exhausted(product);
@@ -90,9 +90,9 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   const Unit& unit = view.unit;
   if (!view.anew && switches_of(view.pass, view.key, rollout.to_revision, &rollout).aborted)
     return {"Failed", "Aborted", "spec.aborted is set: the remaining nodes stay as they are"};
-  const std::int64_t pending = unit.tally.of(Situation::change);
-  const std::int64_t moving = unit.tally.of(Situation::in_flight);
-  const std::int64_t other = unit.tally.of(Situation::to_record) + unit.tally.of(Situation::following);
+  const std::int64_t pending = unit.tally.of(Phase::pending);
+  const std::int64_t moving = unit.tally.changing;
+  const std::int64_t other = unit.tally.loading + unit.tally.of(Phase::following_daemonset);
   const bool failed = view.failures() > 0;
   if (pending + moving == 0 && !failed) {
     // A node that joined, or drifted, later does not open what was completed.
@@ -157,7 +157,7 @@ Json nodes_of(RolloutView& view) {
   }
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     const NodeAssessment& a = *pass.index.find(name);
-    if (view.has(a) && !a.ready && a.situation == Situation::in_flight && !a.held)
+    if (view.has(a) && !a.ready && a.in_change() && !a.is_held())
       add(name, "Waiting", kNotReady, "is in flight, and not Ready: it is waited for, as long as verifyTimeout");
   }
   for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
@@ -245,14 +245,14 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
   if (out.anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(reason_of(Gate::new_attempt)))
     out.status.erase("startedAt");
   // Nodes in flight finish when it is aborted: they are counted until they have.
-  const std::int64_t moving = unit.tally.of(Situation::in_flight);
+  const std::int64_t moving = unit.tally.changing;
   const Json* told = told_in_flight(out.status);
   const bool at_rest = moving == 0 && (told == nullptr || *told == 0);
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
   out.status["counts"] = {{"total", unit.tally.total},
                           {"updated", unit.tally.settled},
                           {"inFlight", moving},
-                          {"pending", unit.tally.of(Situation::change)},
+                          {"pending", unit.tally.of(Phase::pending)},
                           {"blocked", unit.tally.blocked()},
                           {"failed", std::ssize(view.failed())}};
   if (!has_ended(out.phase.name)) out.status["wave"] = wave_of(view);

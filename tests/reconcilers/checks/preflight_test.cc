@@ -66,8 +66,7 @@ TEST(Preflight, LabelsBelongToAGfdThatIsNotOfTheNodesSet) {
     index.refresh(loaded.world, {});
     const NodeAssessment* node = index.assessment("n1");
     ASSERT_NE(node, nullptr);
-    EXPECT_FALSE(node->gfd);
-    EXPECT_TRUE(node->gfd_elsewhere);
+    EXPECT_EQ(node->labeller, Labeller::foreign_gfd);
     EXPECT_FALSE(labels_are_ours(node->has_labeller(), {}));
   }
 }
@@ -241,8 +240,8 @@ TEST(Preflight, TheLabelForTheMpsDaemonIsWrittenBeforeTheNodeShowsItsProfile) {
     NodeExpectation expectation;
     expectation.strategy = row.strategy;
     NodeAssessment assessment;
-    assessment.situation = Situation::current;
-    assessment.gfd = row.gfd;
+    assessment.phase = Phase::up_to_date;
+    if (row.gfd) assessment.labeller = Labeller::gfd;
     assessment.expectation = std::make_shared<const NodeExpectation>(expectation);
     PlannerSettings settings;
     settings.label_mode = row.mode;

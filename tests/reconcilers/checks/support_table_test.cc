@@ -52,7 +52,7 @@ std::string verdict(const NodeAssessment& a) {
   for (const Diagnostic& d : *a.setup) {
     if (d.severity == Severity::error) codes.insert(d.code);
   }
-  const bool blocked = a.situation == Situation::blocked;
+  const bool blocked = a.is_blocked();
   const bool setup = a.reason == kProviderUnsupported || a.reason == kConfigInvalid;
   for (const std::string_view hopeless : {kMigEnabled, kMpsByLabelUnsupported}) {
     if (codes.contains(std::string(hopeless)) || (blocked && a.reason == hopeless))

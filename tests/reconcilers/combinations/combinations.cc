@@ -10,7 +10,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_phase.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/fleet_model/invariant_checks.h"
 
@@ -165,7 +165,7 @@ class Rollout {
     // While nodes wait for the next window, the status says so when it closes.
     // A pod that no new pod helps is healed again.
     const bool heals = c_.fault == Fault::sidecar_is_stuck;
-    const bool waits = fleet_.index.impl().units.begin()->second.tally.of(Situation::change) > 0;
+    const bool waits = fleet_.index.impl().units.begin()->second.tally.of(Phase::pending) > 0;
     if (quiet && !failed() && !heals && !c_.kai && !(waits && c_.window_closes)) check_silent(fleet_);
     if (c_.old_drift) expect_drift_untouched();
   }
@@ -198,8 +198,8 @@ class Rollout {
     const Plan rest = fleet_.plan();
     for (const char* node : {"a01", "a02", "a03", "a04", "t01", "t02"}) {
       const NodeAssessment& a = *fleet_.index.assessment(node);
-      EXPECT_TRUE(a.situation == Situation::current && a.matches)
-          << "L1: " << node << " " << to_string(a.situation) << " " << named_reason(fleet_, rest, node) << " "
+      EXPECT_TRUE(a.phase == Phase::up_to_date && a.matches())
+          << "L1: " << node << " " << to_string(phase_of(a)) << " " << named_reason(fleet_, rest, node) << " "
           << a.verified.mismatch << " " << fleet_.annotation_of(node, kMessageAnnotation) << "\n"
           << fleet_.policy_status("default");
       EXPECT_FALSE(fleet_.node(node).unschedulable) << "S7: " << node << " stays cordoned";

@@ -32,7 +32,7 @@ std::vector<std::string> steps_of(FleetModel& fleet, int ticks) {
     (void)fleet.tick();
     fleet.index.refresh(fleet.world, fleet.settings);
     const NodeAssessment* a = fleet.index.assessment("a01");
-    if (a->situation != Situation::in_flight) continue;
+    if (!a->in_change()) continue;
     const std::string step = shown_state(fleet.world, fleet.index, fleet.node("a01")).message;
     if (out.empty() || out.back() != step) out.push_back(step);
   }

@@ -18,31 +18,33 @@
 namespace gso {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(StateName, ANodeThatDoesNotShowItsProfileIsNotCountedAsUpToDate) {
   struct Case {
     const char* name;
-    Situation situation;
+    Phase phase;
     bool matches, drift_at_install, held;
     std::string_view wanted;
   };
   const Case cases[] = {
-      {"shows its profile", Situation::current, true, false, false, "UpToDate"},
-      {"what it has loaded is not proven, and it shows it", Situation::current, true, true, false, "UpToDate"},
-      {"shows something else", Situation::current, false, false, false, kDrift},
-      {"showed something else from the start", Situation::current, false, true, false, kPreexistingDrift},
-      {"held", Situation::current, false, false, true, kHeld},
-      {"waits for its turn", Situation::change, false, false, false, "Pending"},
-      {"blocked", Situation::blocked, false, true, false, "Blocked"},
+      {"shows its profile", Phase::up_to_date, true, false, false, "UpToDate"},
+      {"what it has loaded is not proven, and it shows it", Phase::up_to_date, true, true, false, "UpToDate"},
+      {"shows something else", Phase::up_to_date, false, false, false, kDrift},
+      {"showed something else from the start", Phase::up_to_date, false, true, false, kPreexistingDrift},
+      {"held, and has nothing to do", Phase::up_to_date, true, false, true, "UpToDate"},
+      {"held, and has to change", Phase::pending, false, false, true, "Held"},
+      {"waits for its turn", Phase::pending, false, false, false, "Pending"},
+      {"blocked", Phase::blocked, false, true, false, "Blocked"},
   };
   for (const Case& c : cases) {
     NodeAssessment assessment;
-    assessment.situation = c.situation;
-    assessment.matches = c.matches;
-    assessment.drift_at_install = c.drift_at_install;
-    assessment.held = c.held;
+    assessment.phase = c.phase;
+    assessment.pods_ready = assessment.verified.ok = c.matches;
+    if (c.drift_at_install) assessment.at_install = AtInstall::drifted;
+    if (c.held) assessment.holder = kHeld;
     EXPECT_EQ(state_name(assessment), c.wanted) << c.name;
   }
 }
@@ -401,13 +403,14 @@ TEST(ExplainNode, WithoutARecordANodeWhoseLabelNamesNoKeySaysSo) {
   typo.index.note_everything_changed();
   typo.index.refresh(typo.world, typo.settings);
   const ShownState shown = shown_state(typo.world, typo.index, *typo.world.nodes.find("gpu-1"));
-  EXPECT_EQ(shown.state, "FirstSeen");
+  EXPECT_EQ(shown.state, "Unrecorded");
   EXPECT_THAT(shown.message, HasSubstr("names no key of the ConfigMap"));
 }
 
 TEST(ExplainNode, AHeldNodeAndOneWithoutAPluginHaveTheirOwnRemedies) {
   Explained held(cluster(kSliced, "}, annotations: {gpusharing.dev/hold: \"true\"", R"(nvidia.com/gpu: "8")"));
-  EXPECT_EQ(held.node("gpu-1").shown.state, "Held");
+  EXPECT_EQ(held.node("gpu-1").shown.state, "UpToDate");  // Held is what keeps it from something that is due.
+  EXPECT_THAT(held.node("gpu-1").notes, Contains(HasSubstr("keeps the operator off it")));
   EXPECT_EQ(held.node("gpu-1").next, "kubectl annotate node gpu-1 gpusharing.dev/hold-");
   Explained bare(R"(
 apiVersion: v1

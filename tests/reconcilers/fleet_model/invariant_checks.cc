@@ -10,6 +10,7 @@
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
@@ -92,7 +93,7 @@ void check_deletion(const FleetModel& fleet, const PlannedAction& planned, const
   const NodeAssessment* a = fleet.index.assessment(planned.node);
   ASSERT_NE(a, nullptr);
   EXPECT_TRUE(a->profile && a->profile->valid) << "S5: a restart into an invalid profile: " << print(planned);
-  EXPECT_FALSE(a->held) << "a held node is restarted: " << print(planned);
+  EXPECT_FALSE(a->is_held()) << "a held node is restarted: " << print(planned);
 }
 
 void check_eviction(const FleetModel& fleet, const PlannedAction& planned) {
@@ -178,8 +179,7 @@ void check_canary(const FleetModel& fleet, const Plan& plan) {
     const auto verified = record.verified.find(key.set + "/" + key.key);
     const bool known_good = verified != record.verified.end() && verified->second == a.target.view();
     const Group& group = fleet.index.impl().units.at(key).groups.at(std::string(a.product.view()));
-    if (rollout.canary_nodes_per_group <= 0 || known_good || a.situation != Situation::change ||
-        group.tally.settled > 0)
+    if (rollout.canary_nodes_per_group <= 0 || known_good || a.phase != Phase::pending || group.tally.settled > 0)
       continue;
     const std::int64_t now = ++starting[std::string(a.product.view())] + underway(fleet, a, a.target.view());
     EXPECT_LE(now, rollout.canary_nodes_per_group) << "before the canary has shown its revision: " << print(planned);
@@ -190,7 +190,7 @@ void check_start(const FleetModel& fleet, const PlannedAction& planned, const Pa
   const NodeAssessment& a = *fleet.index.assessment(planned.node);
   EXPECT_EQ(target_written_by(patch), a.target.view()) << "not what the node should run";
   EXPECT_TRUE(a.profile && a.profile->valid) << "S5: " << print(planned);
-  EXPECT_FALSE(a.held) << "a held node is started: " << print(planned);
+  EXPECT_FALSE(a.is_held()) << "a held node is started: " << print(planned);
   const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
   EXPECT_TRUE(!replicas || fleet.index.impl().kai.use_of(planned.node).empty()) << "S8: " << print(planned);
   if (a.change) return;  // Goes on; what follows is about those that begin.
@@ -284,8 +284,8 @@ std::string reason_in_status(const FleetModel& fleet, const NodeAssessment& a, c
   // It stands behind one that is out of service, which has to have a reason itself.
   for (const std::string& other : fleet.index.node_names()) {
     const NodeAssessment& first = *fleet.index.assessment(other);
-    const bool holds_a_slot = first.situation == Situation::in_flight && first.policy == a.policy;
-    if (a.situation == Situation::change && holds_a_slot) return "behind " + other;
+    const bool holds_a_slot = first.in_change() && first.policy == a.policy;
+    if (a.phase == Phase::pending && holds_a_slot) return "behind " + other;
   }
   return {};
 }
@@ -294,8 +294,8 @@ std::string reason_in_status(const FleetModel& fleet, const NodeAssessment& a, c
 
 std::string named_reason(const FleetModel& fleet, const Plan& rest, const std::string& node) {
   const NodeAssessment& a = *fleet.index.assessment(node);
-  if (a.situation == Situation::blocked) return std::string(a.reason);
-  if (a.situation == Situation::failed) return std::string(kVerificationFailed);
+  if (a.is_blocked()) return std::string(a.reason);
+  if (a.phase == Phase::failed) return std::string(kVerificationFailed);
   for (const Finding& finding : rest.findings) {
     if (finding.object.kind == "Node" && finding.object.name == node) return finding.reason;
   }
@@ -305,7 +305,7 @@ std::string named_reason(const FleetModel& fleet, const Plan& rest, const std::s
 
 bool all_converged_or_named(const FleetModel& fleet, const Plan& rest) {
   return std::ranges::all_of(fleet.index.node_names(), [&](const std::string& name) {
-    return fleet.index.assessment(name)->situation == Situation::current || !named_reason(fleet, rest, name).empty();
+    return fleet.index.assessment(name)->phase == Phase::up_to_date || !named_reason(fleet, rest, name).empty();
   });
 }
 
@@ -313,10 +313,10 @@ void check_converged_or_named(const FleetModel& fleet, const Plan& rest) {
   for (const std::string& name : fleet.index.node_names()) {
     const NodeAssessment& a = *fleet.index.assessment(name);
     const std::string reason = named_reason(fleet, rest, name);
-    EXPECT_TRUE(a.situation == Situation::current || !reason.empty())
-        << "L1: " << name << " is in situation " << to_string(a.situation)
+    EXPECT_TRUE(a.phase == Phase::up_to_date || !reason.empty())
+        << "L1: " << name << " is " << to_string(phase_of(a))
         << " and nobody says why: " << fleet.policy_status(std::string(a.policy.view()));
-    EXPECT_TRUE(a.situation != Situation::current || a.matches || !reason.empty())
+    EXPECT_TRUE(a.phase != Phase::up_to_date || a.matches() || !reason.empty())
         << "L1: " << name << ": " << a.verified.mismatch;
   }
 }

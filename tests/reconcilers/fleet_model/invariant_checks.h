@@ -27,7 +27,7 @@ void check_incomplete_views(const FleetModel& fleet);
 // S9: installing, restarting or losing our own state disrupts nothing.
 void check_undisruptive(const Plan& plan, std::string_view when);
 
-// Why the node is not up to date, by the names that people are shown: its situation, a finding, the status of its
+// Why the node is not up to date, by the names that people are shown: its phase, a finding, the status of its
 // policy. Empty when nobody says it.
 [[nodiscard]] std::string named_reason(const FleetModel& fleet, const Plan& rest, const std::string& node);
 // L1: every node runs and shows its profile, or somebody says why not. `rest`: the plan of the fleet at rest.

@@ -77,7 +77,7 @@ void check_evictions(const FleetModel& fleet, const Plan& plan) {
     const auto job = job_of(*pod);
     if (!job) continue;
     for (const std::string& node : nodes_of(fleet, job->id())) {
-      EXPECT_NE(fleet.index.assessment(node)->situation, Situation::change)
+      EXPECT_NE(fleet.index.assessment(node)->phase, Phase::pending)
           << "half of " << job->id() << " is evicted; " << node << " is still to be changed";
     }
   }
@@ -142,7 +142,7 @@ TEST_P(JobStories, EvictWholeJobsOrNoneAndComeToRest) {
   fleet.on_plan = checked;
   EXPECT_TRUE(fleet.settle(3000)) << "L1: did not come to rest";
   for (const NodeSpec& node : spec.nodes) {
-    EXPECT_EQ(fleet.index.assessment(node.name)->situation, Situation::current) << node.name;
+    EXPECT_EQ(fleet.index.assessment(node.name)->phase, Phase::up_to_date) << node.name;
     EXPECT_FALSE(fleet.node(node.name).unschedulable) << node.name;
   }
 }

@@ -43,10 +43,10 @@ class NodeStep : public testing::Test {
     policy.rollout.verify_timeout = minutes(10);
     policy.rollout.idle_timeout = hours(1);
     facts.change = nullptr;
-    facts.situation = Situation::in_flight;
+    facts.phase = Phase::draining;
     facts.policy = Interned("default");
     facts.key = Interned("any");
-    facts.gfd = true;
+    facts.labeller = Labeller::gfd;
     facts.ready = true;
     aim_at(kFour);
     change.policy = "default";
@@ -103,7 +103,7 @@ class NodeStep : public testing::Test {
     }
   }
   void shows_target() {
-    facts.pods_ready = facts.matches = facts.fresh_pods = true;
+    facts.pods_ready = facts.fresh_pods = true;
     facts.verified.ok = facts.verified.serving = true;
   }
   void shows_something_else() {
@@ -141,6 +141,7 @@ class NodeStep : public testing::Test {
         if (key.timer == timer) timers[key] = now - std::chrono::duration_cast<std::chrono::milliseconds>(age);
       }
     }
+    facts.phase = phase_in_change(facts, sorted);
     timers[TimerKey{Timer::retargeting, "n1", std::string(facts.target.view())}] = now - seconds(2);
     const Snapshot snapshot{world, now, timers, consumers, settings};
     const NodeView view{snapshot, node, facts, set, sorted};
@@ -189,7 +190,7 @@ class NodeStep : public testing::Test {
 };
 
 TEST_F(NodeStep, C1_ANodeThatSomebodyHoldsIsLeftAloneAndNoDeadlineRuns) {
-  facts.held = true;
+  facts.holder = kHeld;
   stop = Stop{"Paused", ""};
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::held);
@@ -198,7 +199,7 @@ TEST_F(NodeStep, C1_ANodeThatSomebodyHoldsIsLeftAloneAndNoDeadlineRuns) {
 }
 
 TEST_F(NodeStep, C1_ADriverUpgradeHoldsItToo) {
-  node.meta.labels.set(kDriverUpgradeState, "drain-required");
+  facts.holder = kDriverUpgrade;
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::held);
   EXPECT_EQ(actions(taken), Actions{});
@@ -207,7 +208,7 @@ TEST_F(NodeStep, C1_ADriverUpgradeHoldsItToo) {
 TEST_F(NodeStep, C2_AFailedNodeStaysFailedWhileItShowsSomethingElse) {
   replace_all();
   shows_something_else();
-  facts.situation = Situation::failed;
+  facts.phase = Phase::failed;
   change.failed = NodeChange::Failure{"did not verify", ""};
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::failed);

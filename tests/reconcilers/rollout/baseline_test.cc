@@ -38,8 +38,8 @@ TEST(Baseline, ANamespaceThatIsRefusedKeepsOnlyItsOwnNodesWithoutOne) {
   fleet.world.refused_namespaces = {"tenant"};
   fleet.settle();
   ASSERT_TRUE(fleet.index.impl().record);
-  EXPECT_EQ(fleet.index.assessment("n01")->situation, Situation::current);
-  EXPECT_EQ(fleet.index.assessment("n03")->situation, Situation::first_seen);
+  EXPECT_EQ(fleet.index.assessment("n01")->phase, Phase::up_to_date);
+  EXPECT_EQ(fleet.index.assessment("n03")->phase, Phase::unrecorded);
   fleet.advance(std::chrono::minutes(1));
   fleet.edit("any", "ts-8");
   fleet.settle();
@@ -50,7 +50,7 @@ TEST(Baseline, ANamespaceThatIsRefusedKeepsOnlyItsOwnNodesWithoutOne) {
   fleet.world.refused_namespaces.clear();
   fleet.settle();
   EXPECT_TRUE(fleet.index.impl().record->without_baseline.empty());
-  EXPECT_NE(fleet.index.assessment("n03")->situation, Situation::first_seen);
+  EXPECT_NE(fleet.index.assessment("n03")->phase, Phase::unrecorded);
   EXPECT_EQ(fleet.patches("n03"), 0) << "first sight of it changes nothing";
 }
 
