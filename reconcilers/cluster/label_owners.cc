@@ -28,26 +28,52 @@ bool labels_are_ours(bool labeller, const PlannerSettings& settings) {
   return settings.label_mode == LabelMode::enforce || (settings.label_mode == LabelMode::automatic && !labeller);
 }
 
-std::map<std::string, std::optional<std::string>> owned_labels(const Node& node) {
-  std::map<std::string, std::optional<std::string>> out;
+namespace {
+
+using Json = nlohmann::json;
+
+std::optional<std::string> text_or_nothing(const Json& value) {
+  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+}
+
+OwnedLabel owned_label(const Json& entry) {
+  if (!entry.is_object()) return {text_or_nothing(entry), {}, {}};
+  const auto member = [&](const char* name) {
+    const auto found = entry.find(name);
+    return found == entry.end() ? std::nullopt : text_or_nothing(*found);
+  };
+  return {member("before"), member("policy").value_or(""), member("value").value_or("")};
+}
+
+}  // namespace
+
+OwnedLabels owned_labels(const Node& node) {
+  OwnedLabels out;
   const auto text = node.meta.annotations.get(kOwnedAnnotation);
   if (!text) return out;
-  const auto owned = nlohmann::json::parse(*text, nullptr, false);
+  const auto owned = Json::parse(*text, nullptr, false);
   if (!owned.is_object()) return out;
-  for (const auto& [key, before] : owned.items()) {
-    out[key] = before.is_string() ? std::optional(before.get<std::string>()) : std::nullopt;
-  }
+  for (const auto& [label, entry] : owned.items()) out[label] = owned_label(entry);
   return out;
 }
 
-std::optional<std::string_view> label_writer(const Node& node, std::string_view label) {
+std::string print_owned(const OwnedLabels& labels) {
+  if (labels.empty()) return {};
+  Json out = Json::object();
+  for (const auto& [label, owned] : labels) {
+    const Json before = owned.before ? Json(*owned.before) : Json(nullptr);
+    out[label] =
+        owned.policy.empty() ? before : Json{{"before", before}, {"policy", owned.policy}, {"value", owned.value}};
+  }
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<std::string> label_writer(const Node& node, std::string_view label) {
   const auto now = node.meta.labels.get(label).value_or("");
-  if (now.empty() || !owned_labels(node).contains(std::string(label))) return std::nullopt;
-  const auto by = node.meta.annotations.get(kLabelByAnnotation);
-  if (!by) return std::string_view();
-  const auto equals = by->rfind('=');
-  if (equals == std::string_view::npos || by->substr(equals + 1) != now) return std::nullopt;
-  return by->substr(0, equals);
+  const OwnedLabels owned = now.empty() ? OwnedLabels() : owned_labels(node);
+  const auto entry = owned.find(std::string(label));
+  if (entry == owned.end() || entry->second.policy.empty() || entry->second.value != now) return std::nullopt;
+  return entry->second.policy;
 }
 
 bool is_label_of_others(const Node& node, std::string_view label) {

@@ -147,9 +147,10 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
   if (a->phase == Phase::pending) {
     out.notes.push_back(fmt::format("what the change needs: {}, {}", to_string(a->way), to_string(a->transition)));
   }
-  for (const auto& [label, before] : owned_labels(node)) {
-    out.notes.push_back(fmt::format("label {} is the operator's; {}", label,
-                                    before ? "before it stood " + *before : std::string("it was not there before")));
+  for (const auto& [label, owned] : owned_labels(node)) {
+    out.notes.push_back(
+        fmt::format("label {} is the operator's; {}", label,
+                    owned.before ? "before it stood " + *owned.before : std::string("it was not there before")));
   }
 }
 

@@ -27,11 +27,8 @@ inline constexpr std::string_view kChangeAnnotation = "gpusharing.dev/change";
 inline constexpr std::string_view kDeferredAnnotation = "gpusharing.dev/deferred";
 // Devices of the node, where GFD's label does not tell them (two models, or no GFD).
 inline constexpr std::string_view kGpuCountAnnotation = "gpusharing.dev/gpu-count";
-// {key: what stood before, or null}: labels that are ours to write and to take back.
+// Labels that are ours to write and to take back, as JSON (reconcilers/cluster/label_owners.h).
 inline constexpr std::string_view kOwnedAnnotation = "gpusharing.dev/owned";
-// "<policy>=<value>": the policy that wrote nvidia.com/device-plugin.config, and what it wrote. Another value is a
-// person's.
-inline constexpr std::string_view kLabelByAnnotation = "gpusharing.dev/config-label";
 // On a DaemonSet's pod template: the rollout that restarted it (mechanism DaemonSetRestart).
 inline constexpr std::string_view kRestartedForAnnotation = "gpusharing.dev/restarted-for";
 // On a SharingPolicy with deletionPolicy Revert: its nodes go back before it goes.

@@ -87,7 +87,7 @@ void Assessor::leave_policy(std::optional<std::string_view> writer) {
       governs != context_.policies.end() ? *governs : context_.world.policies.find(std::string(*writer));
   const auto owned = owned_labels(node_);
   const auto known = owned.find(plugin_->node_label);
-  const std::string before = known == owned.end() ? std::string() : known->second.value_or("");
+  const std::string before = known == owned.end() ? std::string() : known->second.before.value_or("");
   const bool reverts = former != nullptr && (rolled_back_ || former->deletion_policy == DeletionPolicy::revert);
   if (!reverts || before == label_now()) {
     out_.left_policy = LeftPolicy::release;

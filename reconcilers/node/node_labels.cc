@@ -1,36 +1,24 @@
 // The difference between the labels that are ours to write and what stands on the node.
 #include "reconcilers/node/node_labels.h"
 
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "reconcilers/model/labels.h"
 
 namespace gso {
 
-using Json = nlohmann::json;
-using Owned = std::map<std::string, std::optional<std::string>>;
-
 namespace {
 
-std::string print_owned(const Owned& owned) {
-  if (owned.empty()) return {};
-  Json out = Json::object();
-  for (const auto& [key, before] : owned) out[key] = before ? Json(*before) : Json(nullptr);
-  return out.dump();
+void keep_owned(const Node& node, OwnedLabels owned, LabelChange& change) {
+  if (owned != owned_labels(node)) change.owned = std::move(owned);
 }
 
-// Sets the annotation's new text when it differs from what stands there.
-void keep_owned(const Node& node, const Owned& owned, LabelChange& change) {
-  std::string text = print_owned(owned);
-  if (text != node.meta.annotations.get(kOwnedAnnotation).value_or("")) change.owned = std::move(text);
-}
-
-void write_label(const Node& node, const std::string& key, const std::string& value, Owned& owned,
+void write_label(const Node& node, const std::string& key, const std::string& value, OwnedLabels& owned,
                  LabelChange& change) {
   const auto actual = node.meta.labels.get(key);
   if (actual == value) return;
   change.set[key] = value;
-  owned.try_emplace(key, actual ? std::optional(std::string(*actual)) : std::nullopt);
+  owned.try_emplace(key, OwnedLabel{actual ? std::optional(std::string(*actual)) : std::nullopt, {}, {}});
 }
 
 }  // namespace
@@ -38,7 +26,7 @@ void write_label(const Node& node, const std::string& key, const std::string& va
 LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd,
                             const PlannerSettings& settings) {
   LabelChange change;
-  Owned owned = owned_labels(node);
+  OwnedLabels owned = owned_labels(node);
   const std::set<std::string> theirs = owned.empty() && gfd ? std::set<std::string>() : nfd_owned(node);
   std::erase_if(owned, [&](const auto& entry) { return theirs.contains(entry.first); });
   if (labels_are_ours(gfd, settings)) {
@@ -47,12 +35,12 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
     }
     // What we wrote for an earlier profile and this one does not have goes back to what stood before.
     for (auto it = owned.begin(); it != owned.end();) {
-      if (it->first == kConfigLabel || expectation.labels.contains(it->first)) {
+      if (!it->second.policy.empty() || expectation.labels.contains(it->first)) {
         ++it;
         continue;
       }
-      if (it->second) {
-        change.set[it->first] = *it->second;
+      if (it->second.before) {
+        change.set[it->first] = *it->second.before;
       } else {
         change.remove.insert(it->first);
       }
@@ -80,7 +68,7 @@ LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const P
   if (settings.label_mode == LabelMode::verify || (gfd && settings.label_mode == LabelMode::automatic)) return change;
   const std::string key(kMpsCapable);
   if (nfd_owned(node).contains(key)) return change;
-  Owned owned = owned_labels(node);
+  OwnedLabels owned = owned_labels(node);
   write_label(node, key, capable ? "true" : "false", owned, change);
   keep_owned(node, owned, change);
   return change;
@@ -88,10 +76,9 @@ LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const P
 
 LabelChange release_label(const Node& node, std::string_view key) {
   LabelChange change;
-  Owned owned = owned_labels(node);
+  OwnedLabels owned = owned_labels(node);
   owned.erase(std::string(key));
   keep_owned(node, owned, change);
-  if (node.meta.annotations.contains(kLabelByAnnotation)) change.by = "";
   return change;
 }
 
@@ -107,47 +94,41 @@ LabelChange policy_label(const Node& node, std::string_view key, const NodeAsses
     return change;
   }
   LabelChange change;
-  Owned owned = owned_labels(node);
+  OwnedLabels owned = owned_labels(node);
   // A value that somebody else put there since is what stands before this one.
   if (!label_writer(node, key)) owned.erase(std::string(key));
   write_label(node, std::string(key), value, owned, change);
+  OwnedLabel& label = owned[std::string(key)];
+  label.policy = std::string(assessment.policy.view());
+  label.value = value;
   keep_owned(node, owned, change);
-  change.by = std::string(assessment.policy.view()) + "=" + value;
   return change;
 }
 
 LabelChange merged(const Node& node, LabelChange first, const LabelChange& second) {
   first.set.insert(second.set.begin(), second.set.end());
   first.remove.insert(second.remove.begin(), second.remove.end());
-  if (second.by) first.by = second.by;
   if (!first.owned || !second.owned) {
     if (second.owned) first.owned = second.owned;
     return first;
   }
   // Both start from the node's record and only add to it, or take out what the other does not know.
-  Json a = Json::parse(first.owned->empty() ? "{}" : *first.owned, nullptr, false);
-  const Json b = Json::parse(second.owned->empty() ? "{}" : *second.owned, nullptr, false);
-  const auto before = owned_labels(node);
-  for (const auto& [key, value] : b.items()) {
-    if (!before.contains(key)) a[key] = value;
+  const OwnedLabels before = owned_labels(node);
+  for (const auto& [label, owned] : *second.owned) {
+    if (!before.contains(label)) first.owned->emplace(label, owned);
   }
-  first.owned = a.empty() ? "" : a.dump();
   return first;
 }
 
 void add_to(PatchNode& patch, const LabelChange& change) {
   patch.set.insert(change.set.begin(), change.set.end());
   patch.remove.insert(change.remove.begin(), change.remove.end());
-  auto annotate = [&](std::string_view annotation, const std::optional<std::string>& text) {
-    if (!text) return;
-    if (text->empty()) {
-      patch.remove_annotations.insert(std::string(annotation));
-    } else {
-      patch.set_annotations[std::string(annotation)] = *text;
-    }
-  };
-  annotate(kOwnedAnnotation, change.owned);
-  annotate(kLabelByAnnotation, change.by);
+  if (!change.owned) return;
+  if (change.owned->empty()) {
+    patch.remove_annotations.insert(std::string(kOwnedAnnotation));
+  } else {
+    patch.set_annotations[std::string(kOwnedAnnotation)] = print_owned(*change.owned);
+  }
 }
 
 }  // namespace gso

@@ -17,9 +17,8 @@ namespace gso {
 struct LabelChange {
   std::map<std::string, std::string> set;
   std::set<std::string> remove;
-  std::optional<std::string> owned;  // New text of the annotation; empty: remove it.
-  std::optional<std::string> by;     // The same for gpusharing.dev/config-label.
-  [[nodiscard]] bool empty() const { return set.empty() && remove.empty() && !owned && !by; }
+  std::optional<OwnedLabels> owned;  // All that are the operator's from now on, where that changes.
+  [[nodiscard]] bool empty() const { return set.empty() && remove.empty() && !owned; }
 };
 
 // What a settled node needs. Empty for a node that is in flight (the planner of the rollout adds the labels to its own

@@ -56,7 +56,7 @@ class Left {
       if (listed) stays.push_back(fmt::format("pod {}, which was to be replaced", pod->meta.name));
     }
     std::ranges::sort(stays);
-    for (const auto& [label, before] : owned_labels(node_)) {
+    for (const auto& [label, owned] : owned_labels(node_)) {
       if (const auto now = node_.meta.labels.get(label)) stays.push_back(fmt::format("label {}={}", label, *now));
     }
     return stays.empty() ? out : fmt::format("{}; left there: {}", out, fmt::join(stays, ", "));

@@ -25,7 +25,7 @@ constexpr std::string_view kReconciler = "cleanup";
 // Ours on a Node. `hold` and `devices` are people's.
 constexpr std::string_view kNodeAnnotations[] = {kRevisionAnnotation, kProfileAnnotation,  kMessageAnnotation,
                                                  kDeferredAnnotation, kGpuCountAnnotation, kOwnedAnnotation,
-                                                 kLabelByAnnotation,  kMpsMarkAnnotation};
+                                                 kMpsMarkAnnotation};
 
 // The label that selects the profile, and the policy that wrote the present value.
 struct ProfileLabel {
@@ -48,8 +48,8 @@ class Leaving {
     }
     const auto writer = label_writer(node, key);
     if (!writer) return std::nullopt;
-    ProfileLabel out{key, std::string(node.meta.labels.get(key).value_or("")), owned_labels(node).at(key).value_or(""),
-                     world_.policies.find(std::string(*writer))};
+    ProfileLabel out{key, std::string(node.meta.labels.get(key).value_or("")),
+                     owned_labels(node).at(key).before.value_or(""), world_.policies.find(*writer)};
     return out;
   }
 
@@ -93,7 +93,8 @@ class Leaving {
  private:
   void take_back_labels(const Node& node, const std::string& profile_label, PatchNode& patch, Cleanup& out) const {
     const std::set<std::string> foreign = nfd_owned(node);
-    for (const auto& [key, before] : owned_labels(node)) {
+    for (const auto& [key, owned] : owned_labels(node)) {
+      const std::optional<std::string>& before = owned.before;
       if (key == profile_label || foreign.contains(key)) continue;
       const auto now = node.meta.labels.get(key);
       if (key == kMpsCapable && now == "true" && before != "true") {

@@ -56,12 +56,15 @@ std::string owned_words(const Annotations& annotations) {
   std::vector<std::string> out;
   const Json owned = Json::parse(text_at(annotations, kOwnedAnnotation), nullptr, false);
   if (owned.is_object()) {
-    for (const auto& [label, before] : owned.items())
+    std::string written;
+    for (const auto& [label, entry] : owned.items()) {
+      const Json before = entry.is_object() ? member(entry, "before") : entry;
       out.push_back(fmt::format("{} was {}", label, before.is_string() ? before.get<std::string>() : "absent"));
+      if (!entry.is_object()) continue;
+      written = fmt::format("policy {} wrote {}", text_of(member(entry, "policy")), text_of(member(entry, "value")));
+    }
+    if (!written.empty()) out.push_back(std::move(written));
   }
-  const std::string by = text_at(annotations, kLabelByAnnotation);
-  if (const auto equals = by.rfind('='); equals != std::string::npos)
-    out.push_back(fmt::format("policy {} wrote {}", by.substr(0, equals), by.substr(equals + 1)));
   return out.empty() ? "none" : fmt::format("{{{}}}", fmt::join(out, ", "));
 }
 
@@ -81,7 +84,7 @@ std::string change_words(ChangeWords change, bool with_guards) {
 
 // The patch without what is said in words.
 PatchNode unworded(PatchNode patch, bool with_guards) {
-  std::vector<std::string_view> keys{kChangeAnnotation, kOwnedAnnotation, kLabelByAnnotation};
+  std::vector<std::string_view> keys{kChangeAnnotation, kOwnedAnnotation};
   if (!with_guards) keys.insert(keys.end(), {kScaleDownDisabled, kKarpenterDoNotDisrupt});
   for (const std::string_view key : keys) {
     patch.set_annotations.erase(std::string(key));
