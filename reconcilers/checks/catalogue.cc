@@ -77,6 +77,11 @@ constexpr BlockedReason kBlockedReasons[] = {
      "remove `extendedResourceName` from the DeviceClass, or keep the DRA driver off nodes of the device plugin",
      "kubectl get deviceclasses --output "
      "custom-columns=NAME:.metadata.name,RESOURCE:.spec.extendedResourceName"},
+    {kLabelsMissing,
+     "GPU Feature Discovery serves the node, and its label `nvidia.com/gpu.product` is not there (for a moment: NFD or "
+     "GFD restarts): which group, budget and canary it belongs to is not known, so that it does not start",
+     "nothing, if it passes; else look at the pods of GPU Feature Discovery and Node Feature Discovery",
+     "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
 };
 
 std::vector<CodeSection> sections() {

@@ -100,6 +100,13 @@ constexpr Check kChecks[] = {
      .meaning = "the ConfigMap is immutable, and an inline profile needs a key in it",
      .remedy = "use a ConfigMap that can be changed, or a key that it has",
      .of_node = check::config_map_immutable},
+    {.code = kLabelsMissing,
+     .blocks = kLabelsMissing,
+     .listed = false,
+     .meaning = "GPU Feature Discovery serves the node, and its label `nvidia.com/gpu.product` is not there: the node "
+                "does not start, because its group is not known",
+     .remedy = "look at the pods of GPU Feature Discovery and Node Feature Discovery",
+     .of_node = check::labels_missing},
     // the GPUs and who else uses them,
     {.code = kMigEnabled,
      .blocks = kMigEnabled,

@@ -54,5 +54,6 @@ namespace gso::check {
 [[nodiscard]] Complaints config_map_immutable(const NodeSetup& setup);
 [[nodiscard]] Complaints kai_reservations(const NodeSetup& setup);
 [[nodiscard]] Complaints dra_double_offer(const NodeSetup& setup);
+[[nodiscard]] Complaints labels_missing(const NodeSetup& setup);
 
 }  // namespace gso::check

@@ -1,4 +1,5 @@
 // One node: its policy, who owns its label, and who else uses its GPUs.
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/cluster/policy_keys.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso::check {
 namespace {
@@ -73,6 +75,18 @@ Complaints kai_reservations(const NodeSetup& setup) {
 Complaints dra_double_offer(const NodeSetup& setup) {
   if (setup.use == nullptr || setup.use->device_class.empty()) return {};
   return {{"", double_offer(setup.use->device_class)}};
+}
+
+// Its group, and with it its budget, canary and perhaps its policy, is not known for the moment (NFD restarts, GFD's
+// file mode). A node that serves nothing is repaired without them.
+Complaints labels_missing(const NodeSetup& setup) {
+  if (!setup.starts || setup.setup.gfd == nullptr || setup.node.meta.labels.contains(kGpuProduct)) return {};
+  const bool serves =
+      std::ranges::any_of(setup.node.allocatable, [](const auto& resource) { return resource.second > 0; });
+  if (!serves || !setup.node.ready || setup.node.unschedulable) return {};
+  return {{"", fmt::format("DaemonSet {} selects the node, and the label {} is not there: which group the node belongs "
+                           "to is not known. Look at the pods of GPU Feature Discovery and Node Feature Discovery",
+                           k8s::to_string(setup.setup.gfd->key), kGpuProduct)}};
 }
 
 }  // namespace gso::check

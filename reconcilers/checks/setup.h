@@ -88,6 +88,7 @@ struct NodeSetup {
   const std::string* label = nullptr;  // The value that the plugin's node label is to get; null: it stays.
   const NodeExpectation* expectation = nullptr;
   const ForeignUse* use = nullptr;  // Null: nothing is known, which counts as none.
+  bool starts = false;              // It waits for a change, and is in none.
 };
 
 // Fills what follows from the node's labels, annotations and GPUs. `strays`: Discovery::strays.

@@ -103,11 +103,15 @@ inline constexpr std::string_view kConfigInvalid = "ConfigInvalid";
 inline constexpr std::string_view kProviderUnsupported = "ProviderUnsupported";
 inline constexpr std::string_view kTaintNotTolerated = "TaintNotTolerated";
 inline constexpr std::string_view kDraDoubleOffer = "DRADoubleOffer";
+inline constexpr std::string_view kLabelsMissing = "LabelsMissing";
 
 // --- Reasons of actions, Events, findings and conditions.
 // Why a policy's changes wait where it only looks, and the Event that says which ones.
 inline constexpr std::string_view kObserve = "Observe";
 inline constexpr std::string_view kWouldRoll = "WouldRoll";
+// Events of a SharingRollout: how far it is.
+inline constexpr std::string_view kCanaryPassed = "CanaryPassed";
+inline constexpr std::string_view kWaveStarted = "WaveStarted";
 inline constexpr std::string_view kRecordUnreadable = "RecordUnreadable";
 // A SharingPolicy was deleted and its stop holds on; the CRDs of our kinds are gone and the record's policies govern.
 inline constexpr std::string_view kPolicyGone = "PolicyGone";

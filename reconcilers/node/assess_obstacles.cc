@@ -39,7 +39,8 @@ NodeSetup Assessor::setup() const {
           .taint = stays ? std::string_view() : out_.taint.view(),
           .label = out_.label ? &*out_.label : nullptr,
           .expectation = out_.expectation.get(),
-          .use = &use_};
+          .use = &use_,
+          .starts = out_.phase == Phase::pending && out_.change == nullptr};
 }
 
 std::optional<Block> Assessor::first_block_of(CheckStage from, CheckStage to) const {

@@ -13,24 +13,24 @@
 // A node with a change; the code has one function for each row, in this order, and the first that applies decides:
 //   C1  somebody holds it                  nothing; Held; every deadline starts anew afterwards
 //   C2  failed                             shows its profile all the same: out, Recovered; else nothing
-//   C3  untouched, and there is a new target, an obstacle or a stop: backed out (uncordoned, phase as without a
-//   change).
-//       The same where all pods are replaced, only the label is left and an obstacle is in its way
-//   C4  touched, something is left to do, and the target is invalid, impossible here, or KAI uses the GPUs: nothing
-//   more
-//       is deleted or written; a finding says why
+//   C3  untouched, and there is a new      backed out: uncordoned, phase as without a change; the same where all pods
+//       target, an obstacle or a stop      are replaced, only the label is left, and an obstacle is in its way
+//   C4  touched, something is left to do,  nothing more is deleted or written; a finding says why
+//       and the target is invalid or
+//       impossible here, or KAI uses it
 //   C5  new target, listed pods remain     a new list in place, one second after the edit; then C6
 //   C6  first pods or the label remain     Draining: waits for workloads or has them evicted; then label and first
-//   pods.
-//       Untouched only: uncordoned by a person, or idleTimeout: out, deferred
-//   C7  all listed pods gone, and the text is newer than the new pods: those that cannot have read it are listed; C6
+//                                          pods. Untouched only: uncordoned by a person, or idleTimeout: out, deferred
+//   C7  all listed pods gone, and the      those that cannot have read it are listed; then C6
+//       text is newer than the new pods
 //   C8  first pods still terminate         waits; verifyTimeout: Failed
 //   C9  last pods remain                   deleted once MPS and the first pods are Ready; verifyTimeout: Failed
-//   C10 all replaced, Ready and shown for the status lag: out, Verified, with the revision that these pods have read
+//   C10 all replaced, Ready and shown for  out, Verified, with the revision that these pods have read
+//       the status lag
 //   C11 verifyTimeout passed               fewer devices: out, Degraded; more than known: out; pods older than the
-//   text:
-//       listed again; else Failed, and autoscalers may take the node
-//   C12 label moved, not reloaded in two minutes: pods are listed, C6
+//                                          text: listed again; else Failed, and autoscalers may take the node
+//   C12 label moved, not reloaded in two   pods are listed, C6
+//       minutes
 //
 // Touched: a listed pod is gone or terminating, the change's label is written, or the list was written anew after that.
 // Stop: paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures. Not a stop:

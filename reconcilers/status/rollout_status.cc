@@ -122,12 +122,37 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   return {"Progressing", gate.reason(), gate.message};
 }
 
+// As many nodes as the policy's budget takes out of service at a time.
+std::int64_t nodes_per_wave(const RolloutView& view) {
+  const Tally& sums = view.pass.index.policies.at(view.key.policy);
+  return std::max<std::int64_t>(1, view.policy.rollout.max_unavailable.of(sums.total));
+}
+
 // 0 while the canary is under way, then the number of budgets' worth of nodes that are done.
 std::int64_t wave_of(RolloutView& view) {
   if (!view.all_canaries_passed()) return 0;
-  const Tally& sums = view.pass.index.policies.at(view.key.policy);
-  const std::int64_t budget = std::max<std::int64_t>(1, view.policy.rollout.max_unavailable.of(sums.total));
-  return 1 + view.unit.tally.settled / budget;
+  return 1 + view.unit.tally.settled / nodes_per_wave(view);
+}
+
+// Says on the SharingRollout that its canary has passed, and which wave begins: of many waves about twenty.
+// `before`: the wave that its status has.
+void report_wave(Pass& pass, RolloutView& view, const SharingRollout& rollout, std::int64_t before, std::int64_t wave) {
+  constexpr std::int64_t kMostReported = 20;
+  if (wave <= before) return;
+  const std::string what = fmt::format("{} to {}", rollout.key, rollout.to_revision);
+  const Tally& nodes = view.unit.tally;
+  if (before == 0) {
+    pass.event(rollout_ref(rollout.meta.name), false, kCanaryPassed, "Canary",
+               fmt::format("{}: the canary has shown it for {}; {} of {} nodes are left", what,
+                           k8s::format_go_duration(view.policy.rollout.canary_soak), nodes.total - nodes.settled,
+                           nodes.total));
+    return;
+  }
+  const std::int64_t waves = 1 + (nodes.total - 1) / nodes_per_wave(view);
+  const std::int64_t step = std::max<std::int64_t>(1, (waves + kMostReported - 1) / kMostReported);
+  if (wave / step == before / step) return;
+  pass.event(rollout_ref(rollout.meta.name), false, kWaveStarted, "Wave",
+             fmt::format("{}: wave {} of {}; {} of {} nodes show it", what, wave, waves, nodes.settled, nodes.total));
 }
 
 Json nodes_of(RolloutView& view) {
@@ -255,7 +280,13 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
                           {"pending", unit.tally.of(Phase::pending)},
                           {"blocked", unit.tally.blocked()},
                           {"failed", std::ssize(view.failed())}};
-  if (!has_ended(out.phase.name)) out.status["wave"] = wave_of(view);
+  if (!has_ended(out.phase.name)) {
+    const std::int64_t wave = wave_of(view);
+    const auto known = out.status.find("wave");
+    if (known != out.status.end() && known->is_number_integer() && !out.anew)
+      report_wave(pass, view, rollout, known->get<std::int64_t>(), wave);
+    out.status["wave"] = wave;
+  }
   out.status.erase("nodes");
   if (Json nodes = nodes_of(view); !nodes.empty()) out.status["nodes"] = std::move(nodes);
   return true;

@@ -538,6 +538,11 @@ class Cluster:
                 self.drop(pod)
         self.react()
 
+    def restart_gfd(self, name):
+        """Only GFD's pod of the node is deleted."""
+        self.drop(self.pod_of("gfd", name))
+        self.react()
+
     def reboot(self, name, gpus=None):
         """All pods of the node start anew; fewer GPUs may be found then."""
         if gpus is not None:

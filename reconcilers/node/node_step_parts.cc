@@ -1,0 +1,278 @@
+// What the rows of the table in node_step.h ask, and what they plan.
+#include "reconcilers/node/node_step_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/node/ailments.h"
+#include "reconcilers/node/node_labels.h"
+
+namespace gso {
+
+const std::string& ChangeStep::name() const {
+  return node_.meta.name;
+}
+
+bool ChangeStep::any_left(const std::vector<Component>& components) const {
+  return std::ranges::any_of(components, [&](Component c) { return pods_left(change_, pods_, c, true) > 0; });
+}
+
+bool ChangeStep::any_deletable(const std::vector<Component>& components) const {
+  return std::ranges::any_of(components, [&](Component c) { return pods_left(change_, pods_, c, false) > 0; });
+}
+
+bool ChangeStep::all_replaced() const {
+  return !any_listed_left(change_, pods_, true);
+}
+
+bool ChangeStep::has_stood_for_a_second() {
+  constexpr Duration kTellable = std::chrono::seconds(1);
+  return ages_.held_for({Timer::retargeting, name(), std::string(facts_.target.view())}, kTellable);
+}
+
+bool ChangeStep::hindered_by_kai() {
+  const auto hindrance = input_.kai_hinders ? input_.kai_hinders() : std::nullopt;
+  if (!hindrance) return false;
+  finding(hindrance->certain ? Severity::warning : Severity::info, kKaiReservations,
+          fmt::format("not restarted into replicas of its GPUs{} {}", hindrance->certain ? ":" : "", hindrance->why));
+  return true;
+}
+
+bool ChangeStep::is_superseded() const {
+  if (same_target_ || facts_.label || !node_.ready || !facts_.profile || !facts_.profile->valid ||
+      !facts_.reason.empty())
+    return false;
+  if (any_listed_left(change_, pods_, false) || shows_what_it_loaded() || (facts_.fresh_pods && facts_.pods_ready))
+    return false;
+  // A plugin that is not there yet would come before the daemon that it belongs to, and not be replaced after it.
+  const bool has_plugin = !pods_.plugin.empty() && !pods_.plugin.front()->meta.deletion_timestamp;
+  return has_plugin || !steps_for(content_.from_what_it_shows().kind).touches_mps;
+}
+
+void ChangeStep::watch_lost_daemon() {
+  if (node_.ready) return;
+  for (const Pod* pod : pods_.mps) {
+    if (!pod->meta.deletion_timestamp) continue;
+    finding(Severity::warning, kMpsUncleanExit,
+            fmt::format("the node was lost while MPS control daemon pod {} was ending: its GPUs may be left in compute "
+                        "mode EXCLUSIVE_PROCESS",
+                        pod->meta.name));
+  }
+}
+
+bool ChangeStep::is_drained(Drain drain) {
+  const bool touched = is_touched(facts_, pods_);
+  const bool uncordoned = change_.cordoned && !node_.unschedulable;
+  if (uncordoned && !touched) {  // A person wants the node: it takes new pods.
+    give_back();
+    return false;
+  }
+  const TimerKey draining = draining_timer(name(), change_);
+  const Duration waited = ages_.age(draining, change_.listed);
+  const NodeUse use =
+      use_of(snapshot_, name(), snapshot_.timers.contains(draining) ? ages_.since(draining) : snapshot_.now);
+  if (drained(drain, use, facts_)) return true;
+  if (!use.fresh) {
+    out_.plan.consumers_wanted.insert(name());
+    ages_.look_again_in(std::chrono::seconds(10));
+    return false;
+  }
+  const InTheWay who = input_.in_the_way.value_or(InTheWay{kWaitingForWorkloads, "waits"});
+  if (waited >= rollout_.idle_timeout && !touched) {
+    defer(Deferral::By::idle_timeout, who.reason,
+          fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), who.message));
+    return false;
+  }
+  ages_.look_again_in(waited >= rollout_.idle_timeout
+                          ? Duration(std::chrono::seconds(10))
+                          : std::min<Duration>(std::chrono::seconds(10), rollout_.idle_timeout - waited));
+  const bool plain = who.reason == kWaitingForWorkloads;
+  finding(plain ? Severity::info : Severity::warning, who.reason, who.message);
+  out_.evicts = rollout_.workloads == WorkloadMode::evict && !uncordoned;
+  return false;
+}
+
+void ChangeStep::give_back() {
+  const std::string message = fmt::format(
+      "somebody has uncordoned the node while it was drained: the change to {} is put off, and tried again "
+      "after {}",
+      change_.to, k8s::format_go_duration(rollout_.idle_timeout));
+  const InTheWay who = input_.in_the_way.value_or(InTheWay{kWaitingForWorkloads, ""});
+  defer(Deferral::By::person, who.reason, message);
+  event(false, "Uncordoned", "Drain", message);
+}
+
+void ChangeStep::defer(Deferral::By by, std::string_view reason, std::string message) {
+  PatchNode patch = patch_out(node_, facts_);
+  patch.remove_annotations.erase(std::string(kDeferredAnnotation));
+  const auto until = snapshot_.now + std::chrono::ceil<WallTime::duration>(rollout_.idle_timeout);
+  patch.set_annotations[std::string(kDeferredAnnotation)] = print_deferral({change_.to, until, by});
+  add(std::move(patch), reason, std::move(message), false);
+}
+
+void ChangeStep::write_label() {
+  PatchNode patch;
+  patch.name = name();
+  patch.resource_version = node_.meta.resource_version;
+  add_to(patch, policy_label(node_, config_label(view_.set, node_), facts_));
+  add(std::move(patch), "Relabel", fmt::format("policy {} selects profile {}", facts_.policy.view(), *facts_.label),
+      true);
+}
+
+bool ChangeStep::is_listed(Component component) const {
+  return change_.pods.contains(component);
+}
+
+bool ChangeStep::serving(Component component) const {
+  const auto listed = change_.pods.find(component);
+  return std::ranges::any_of(pods_.of(component), [&](const Pod* pod) {
+    return is_serving(*pod) && (listed == change_.pods.end() || !listed->second.contains(pod->meta.uid));
+  });
+}
+
+std::string ChangeStep::waiting_for() const {
+  const Steps steps = steps_for(change_.kind);
+  if (steps.wait == Steps::Wait::mps_ready && !serving(Component::mps))
+    return "the new MPS control daemon is not Ready";
+  if (steps.wait == Steps::Wait::mps_gone && pods_left(change_, pods_, Component::mps, true) > 0)
+    return "the MPS control daemon is still there";
+  for (Component component : first_) {
+    const bool returns = component != Component::mps || steps.wait == Steps::Wait::mps_ready;
+    if (returns && is_listed(component) && !serving(component)) {
+      return fmt::format("the new {} pod is not Ready", to_string(component));
+    }
+  }
+  return {};
+}
+
+bool ChangeStep::loaded_the_present() const {
+  if (same_target_ || facts_.fresh_pods) return true;
+  return !verify_target().ok && facts_.verified.ok;
+}
+
+Verification ChangeStep::verify_target() const {
+  Verification out;
+  if (target_) {
+    const Operand* plugin = view_.set.find(Component::plugin, node_);
+    const std::string_view env = plugin ? std::string_view(plugin->mig_strategy) : std::string_view();
+    return verify(expect_on_node(target_->profile(), facts_of(node_, facts_.recorded_gpus), env), node_,
+                  facts_.labeller == Labeller::gfd);
+  }
+  // That text is not known any more: serving is all that can be asked.
+  out.ok = out.serving = std::ranges::any_of(node_.allocatable, [](const auto& entry) { return entry.second > 0; });
+  if (!out.ok) out.mismatch = "nothing is allocatable";
+  return out;
+}
+
+Verification ChangeStep::verification() const {
+  return loaded_the_present() ? facts_.verified : verify_target();
+}
+
+bool ChangeStep::shows_what_it_loaded() const {
+  return node_.ready && facts_.pods_ready && verification().ok;
+}
+
+bool ChangeStep::has_shown_it() {
+  return ages_.held_for(shown_timer(name(), change_), snapshot_.settings.status_lag);
+}
+
+bool ChangeStep::knows_rejected() {
+  if (snapshot_.settings.remove_rejected_pods.empty()) return true;
+  if (use_of(snapshot_, name(), ages_.since(shown_timer(name(), change_))).fresh) return true;
+  out_.plan.consumers_wanted.insert(name());
+  ages_.look_again_in(std::chrono::seconds(1));
+  return false;
+}
+
+void ChangeStep::finish(std::string_view reason) {
+  const Verification shown = verification();
+  PatchNode patch = patch_out(node_, facts_);
+  const bool present = loaded_the_present();
+  const std::string revision = present ? std::string(facts_.target.view()) : change_.to;
+  record_on(patch, node_, facts_, revision);
+  if (present && facts_.expectation) {
+    add_to(patch, label_change_to(node_, *facts_.expectation, facts_.has_labeller(), snapshot_.settings));
+  }
+  add(std::move(patch), reason, fmt::format("runs {}", revision), false);
+  out_.done = true;
+  if (shown.unhealthy || shown.shortfall) {
+    finding(Severity::warning, kUnhealthyDevices,
+            shown.ok ? "allocatable is below capacity: a device is unhealthy" : shown.mismatch);
+  }
+}
+
+void ChangeStep::give_up() {
+  const Verification shown = verification();
+  const bool is_back = node_.ready && all_replaced() && facts_.pods_ready;
+  if (is_back && shown.shortfall) return finish("VerifiedDegraded");
+  // The content was changed and changed back meanwhile: these pods have loaded what was there in between.
+  if (all_replaced() && same_target_ && !shown.ok && facts_.reason.empty() &&
+      content_.is_older(ages_.since(unchanged_timer(name(), change_.to)))) {
+    const ChangePlan next = content_.from_what_it_shows();
+    add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReplaceAgain",
+        fmt::format("its pods are older than the profile's last change: {}", facts_.verified.mismatch), true);
+    return;
+  }
+  if (is_back && shown.surplus && facts_.measured_gpus > 0) return finish("Verified");
+  std::string why = shown.ok ? "" : shown.mismatch;
+  if (!facts_.pods_ready) why = first_problem(pods_);
+  if (!node_.ready) why = fmt::format("the node is not Ready{}{}", why.empty() ? "" : "; ", why);
+  fail(why.empty() ? "did not verify" : why);
+}
+
+void ChangeStep::fail(const std::string& why) {
+  PatchNode patch;
+  patch.name = name();
+  patch.set[std::string(kStateLabel)] = kStateFailed;
+  // Its pods have read what is there now: that is what they were held against.
+  const bool moved_on = !same_target_ && loaded_the_present();
+  const std::string what =
+      moved_on ? fmt::format("{}, which took the place of {} on the way,", facts_.target.view(), change_.to)
+               : change_.to;
+  const std::string message =
+      fmt::format("{} did not verify within {}: {}", what, k8s::format_go_duration(rollout_.verify_timeout), why);
+  set_message(patch, message);
+  remove_guards(patch, node_, change_);  // An autoscaler may take it away, failed as it is.
+  NodeChange failed = change_;
+  failed.guards.clear();
+  failed.failed = {why, std::string(input_.policy.meta.annotations.get(kRetryAnnotation).value_or(""))};
+  patch.set_annotations[std::string(kChangeAnnotation)] = print_change(failed);
+  add(std::move(patch), kVerificationFailed, message, false);
+  event(true, kVerificationFailed, "Verify", message);
+}
+
+bool ChangeStep::back_out(std::string_view reason, std::string message) {
+  add(patch_out(node_, facts_), reason, std::move(message), false);
+  return true;
+}
+
+void ChangeStep::go_on(const ChangePlan& next, std::map<Component, std::set<std::string>> pods) {
+  add(patch_into(view_, list_again(view_, change_, next, std::move(pods)), {.cordon = steps_for(next.kind).disruptive}),
+      "Superseded", fmt::format("half-way to {}; goes on to {}", change_.to, facts_.target.view()), true);
+}
+
+void ChangeStep::delete_pods(const std::vector<Component>& components, std::string_view why) {
+  for (PlannedAction& deletion : deletions(view_, change_, components, why)) {
+    out_.plan.actions.push_back(std::move(deletion));
+  }
+}
+
+void ChangeStep::add(PatchNode patch, std::string_view reason, std::string message, bool disruptive) {
+  out_.plan.actions.push_back({"", std::move(patch), std::string(reason), std::move(message), disruptive, name()});
+}
+
+void ChangeStep::event(bool warning, std::string_view reason, std::string_view action, std::string note) {
+  RecordEvent event{node_ref(name()), warning, std::string(reason), std::string(action), std::move(note)};
+  out_.plan.actions.push_back({"", std::move(event), std::string(reason), {}, false, {}});
+}
+
+void ChangeStep::finding(Severity severity, std::string_view reason, std::string message) {
+  out_.plan.findings.push_back({severity, node_ref(name()), std::string(reason), std::move(message)});
+}
+
+}  // namespace gso
