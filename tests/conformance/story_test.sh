@@ -7,7 +7,9 @@
 #                                                     is every third of them, from the second on
 #
 # CLUSTER_DIR: a running cluster without a fleet; BUILD_DIR: a built tree.
-# Prints the story and one line for each check, and closes with "N passed, N failed".
+# Prints the story, one line for each safety invariant with the number of writes judged (invariants/judge.py), one line
+# for each check, and closes with "N passed, N failed". An invariant that no write has put to the test says "not judged"
+# and counts as neither; those that every story must put to the test fail then.
 # shellcheck source=tests/conformance/beside_cluster.sh
 source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 case $3 in
@@ -72,8 +74,26 @@ nothing_was_refused_as_invalid() {
   if grep -E '^(400|422) ' "$work/requests" | grep -vE "$known"; then return 1; fi
 }
 
+# The safety invariants at every write: a line for each, and a check for each that has judged something.
+judge() {
+  local code=0 line
+  "$here/invariants/judge.py" "$cluster/audit.log" --account "$account" >"$work/judged" 2>&1 || code=$?
+  cat "$work/judged"
+  while IFS= read -r line; do
+    case $line in
+      S*" held "*) passed=$((passed + 1)) ;;
+      S*" FAILED "*) failed=$((failed + 1)) ;;
+    esac
+  done <"$work/judged"
+  if ((code > 1)); then
+    failed=$((failed + 1))
+    echo "the judge ended with exit code $code"
+  fi
+}
+
 check "the chart is installed" install_chart "${values[@]}"
 tell
+judge
 check "the chart's roles were enough" chart_gave_enough_rights
 check "no request was refused as invalid" nothing_was_refused_as_invalid
 close_checks

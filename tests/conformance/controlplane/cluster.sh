@@ -11,7 +11,7 @@
 # `up` leaves in DIR:
 #   admin.kubeconfig   two contexts, `admin` (client certificate) and `token` (static token); both system:masters
 #   admin.token        the token alone, for clients that have no certificates
-#   audit.log          one JSON line a request, Metadata level, without the control plane's own
+#   audit.log          one JSON line a request, as audit-policy.yaml says
 #   bin/               kubectl and all the other programs
 #   log/ pids/ pki/    by program: its output, its process id; the certificates, ca.crt among them
 #

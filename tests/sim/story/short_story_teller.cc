@@ -33,6 +33,7 @@ asio::awaitable<std::string> tell_one(const ShortStoryTeller* teller, const Shor
   asio::co_spawn(executor, run_fleet(&fleet, &fleet_ended, ended.get()), asio::detached);
 
   StageOptions options = teller->options;
+  options.story = story->name;
   options.plugin_version = story->plugin_version;
   options.max_unavailable = static_cast<int>(story->budget);
   Scene scene(teller->client, teller->clock, teller->child, &fleet, std::move(options), nodes);

@@ -91,6 +91,18 @@ asio::awaitable<Stage::Held> Stage::label_node(std::string node, std::string key
   co_return labelled;
 }
 
+asio::awaitable<Stage::Held> Stage::declare_settings(std::map<std::string, std::string> settings) {
+  const k8s::ObjectKey key{"default", "operator-settings"};
+  json object;
+  object["apiVersion"] = "v1";
+  object["kind"] = "ConfigMap";
+  object["metadata"] = {{"name", key.name}, {"namespace", key.ns}};
+  object["data"]["story"] = options_.story;
+  object["data"]["flags"] = json(settings).dump();
+  const Held declared = co_await apply(kConfigMaps, key, object.dump());
+  co_return declared;
+}
+
 asio::awaitable<Stage::Held> Stage::start_operator(OperatorSettings more) {
   const auto text = [this](k8s::Duration real) {
     return k8s::format_go_duration(std::max<k8s::Duration>(scaled(real), std::chrono::milliseconds(20)));
@@ -108,6 +120,8 @@ asio::awaitable<Stage::Held> Stage::start_operator(OperatorSettings more) {
       {"cluster-max-unavailable", budget}};
   for (const auto& [name, value] : options_.operator_settings) all[name] = value;
   for (const auto& [name, value] : more) all[name] = value;
+  const Held declared = co_await declare_settings(all);
+  if (!declared) co_return declared;
   running_ = true;
   co_return operator_->start({all.begin(), all.end()});
 }

@@ -1,0 +1,290 @@
+"""The cluster as the audit log leaves it, write by write."""
+import json
+
+import yaml
+
+from audit_log import metadata
+
+SETTINGS = ("default", "operator-settings")  # Left by the stories (tests/sim/story/stage.cc).
+STATE = ("gpu-sharing-operator", "gpu-sharing-operator-state")
+CHANGE = "gpusharing.dev/change"
+CONFIG_LABEL = "nvidia.com/device-plugin.config"
+COMPONENTS = {
+    "plugin": ("nvidia-device-plugin", "nvidia-device-plugin-ctr"),
+    "gfd": ("gpu-feature-discovery", "gpu-feature-discovery-ctr"),
+    "mps": ("mps-control-daemon", "mps-control-daemon-ctr"),
+}
+KEPT = ("nodes", "pods", "daemonsets", "configmaps", "sharingpolicies", "sharingrollouts", "clusterpolicies", "leases")
+
+
+def labels(thing):
+    return metadata(thing).get("labels") or {}
+
+
+def annotations(thing):
+    return metadata(thing).get("annotations") or {}
+
+
+def change_of(node):
+    """The annotation gpusharing.dev/change; {} for none; {"unreadable": True} where it is no JSON object."""
+    text = annotations(node).get(CHANGE)
+    if text is None:
+        return {}
+    try:
+        change = json.loads(text)
+    except ValueError:
+        change = None
+    return change if isinstance(change, dict) and change else {"unreadable": True}
+
+
+def listed_uids(change):
+    return {uid for uids in (change.get("pods") or {}).values() for uid in uids}
+
+
+def is_cordoned(node):
+    return bool((node.get("spec") or {}).get("unschedulable"))
+
+
+def is_true(thing, condition):
+    found = [c for c in (thing.get("status") or {}).get("conditions") or [] if c.get("type") == condition]
+    return bool(found) and found[0].get("status") == "True"
+
+
+def amounts(node, which):
+    counts = (node.get("status") or {}).get(which) or {}
+    return {name: count for name, count in counts.items() if name.startswith("nvidia.com/")}
+
+
+def serves_gpus(node):
+    return any(str(count) != "0" for count in amounts(node, "allocatable").values())
+
+
+def component_of(pod):
+    names = {container.get("name") for container in (pod.get("spec") or {}).get("containers") or []}
+    for component, own in COMPONENTS.items():
+        if names & set(own):
+            return component
+    return None
+
+
+def controller_of(thing):
+    owners = [o for o in metadata(thing).get("ownerReferences") or [] if o.get("controller")]
+    return owners[0] if owners else {}
+
+
+def is_terminating(thing):
+    return "deletionTimestamp" in metadata(thing)
+
+
+def uses_gpu(pod):
+    """A CUDA client: it asks for a GPU, or mounts the pipe directory of the MPS daemon."""
+    spec = pod.get("spec") or {}
+    if component_of(pod):
+        return False
+    for container in spec.get("containers") or []:
+        if any(name.startswith("nvidia.com/") for name in (container.get("resources") or {}).get("limits") or {}):
+            return True
+    return any("mps" in (volume.get("hostPath") or {}).get("path", "") for volume in spec.get("volumes") or [])
+
+
+class Cluster:
+    """`account` is the operator's user name."""
+
+    def __init__(self, account):
+        self.account = account
+        self.settings = {}  # The operator's flags, and "story".
+        self.objects = {resource: {} for resource in KEPT}
+        self.last_specs = {}     # Of policies, those that are gone too.
+        self.label_writer = {}   # (node, label) -> user
+        self.cordoned_by = {}    # node -> user
+        self.since = {}          # A fact -> when it became true.
+        self.input_changed = 0.0     # By whoever is not the operator: what a rollout may follow from.
+        self.anything_changed = 0.0  # By anybody, but for the operator's Leases.
+        self.baseline = None     # When the operator's record was made first.
+        self.deleted_uids = set()
+
+    # --- Reading.
+    def all(self, resource):
+        return self.objects[resource]
+
+    def node(self, name):
+        return self.objects["nodes"].get(("", name))
+
+    def pods_on(self, node):
+        return [pod for pod in self.objects["pods"].values() if (pod.get("spec") or {}).get("nodeName") == node]
+
+    def pod_with(self, uid):
+        return next((p for p in self.objects["pods"].values() if metadata(p).get("uid") == uid), None)
+
+    def holds_since(self, fact, moment):
+        """The fact has been true for all of the time from `moment` on."""
+        return fact in self.since and self.since[fact] <= moment
+
+    def is_known_unavailable(self, name, moment):
+        return self.holds_since(("unavailable", name), moment)
+
+    def default_key(self):
+        """"namespace/name" of the ConfigMap is not told apart: a story has one."""
+        for policy in self.objects["clusterpolicies"].values():
+            config = ((policy.get("spec") or {}).get("devicePlugin") or {}).get("config") or {}
+            return config.get("default", "")
+        return ""
+
+    def profile_text(self, change):
+        """The text that the change goes to; None where ConfigMap or key are missing."""
+        namespace, _, name = (change.get("configMap") or "/").partition("/")
+        config_map = self.objects["configmaps"].get((namespace, name))
+        return None if config_map is None else (config_map.get("data") or {}).get(change.get("key"))
+
+    # --- Writing.
+    def apply(self, write):
+        """Takes over what a successful write left behind."""
+        if write.resource not in self.objects or not write.has_body or write.changed_nothing:
+            return
+        if write.verb == "deletecollection":
+            return  # Nobody does it in the stories but the namespace controller, at the very end.
+        if write.subresource == "binding":
+            return self._bind(write)
+        if write.subresource == "eviction":
+            return self._mark_evicted(write)
+        before = self.objects[write.resource].get(write.key)
+        after = None if write.removes else write.response
+        if after is None:
+            self.objects[write.resource].pop(write.key, None)
+            self.deleted_uids.add(metadata(before or {}).get("uid"))
+        else:
+            self.objects[write.resource][write.key] = after
+        self._follow(write, before or {}, after or {})
+
+    def _bind(self, write):
+        pod = self.objects["pods"].get(write.key)
+        if pod is not None:
+            pod.setdefault("spec", {})["nodeName"] = (write.request.get("target") or {}).get("name", "")
+
+    def _mark_evicted(self, write):
+        pod = self.objects["pods"].get(write.key)
+        if pod is not None:
+            metadata(pod)["deletionTimestamp"] = "evicted"
+            self._fact(("uses", write.key), False, write.ended)
+
+    def _fact(self, fact, holds, moment):
+        if not holds:
+            self.since.pop(fact, None)
+        else:
+            self.since.setdefault(fact, moment)
+
+    def _follow(self, write, before, after):
+        if write.resource == "configmaps" and write.key == SETTINGS:
+            self._start_story(after)
+        follow = getattr(self, "_follow_" + write.resource, None)
+        if follow is not None:
+            follow(write, before, after)
+        if write.resource != "leases":
+            self.anything_changed = max(self.anything_changed, write.ended)
+        if write.user != self.account and is_input(write.resource, before, after):
+            self.input_changed = max(self.input_changed, write.ended)
+
+    def _start_story(self, settings):
+        data = settings.get("data") or {}
+        try:
+            self.settings = dict(json.loads(data.get("flags", "{}")), story=data.get("story", ""))
+        except ValueError:
+            self.settings = {}
+
+    def _follow_nodes(self, write, before, after):
+        name = write.name
+        if not after:
+            self.cordoned_by.pop(name, None)
+            for fact in [f for f in self.since if f[1:2] == (name,)]:
+                del self.since[fact]
+            for key in [k for k in self.label_writer if k[0] == name]:
+                del self.label_writer[key]
+            return
+        was, now = labels(before), labels(after)
+        for key in set(was) | set(now):
+            if was.get(key) != now.get(key):
+                self.label_writer[(name, key)] = write.user
+        if is_cordoned(after) and not is_cordoned(before):
+            self.cordoned_by[name] = write.user
+        if not is_cordoned(after):
+            self.cordoned_by.pop(name, None)
+        if amounts(after, "capacity"):
+            self._fact(("has GPUs", name), True, write.ended)
+        out = not is_true(after, "Ready") or is_cordoned(after) or not serves_gpus(after)
+        self._fact(("unavailable", name), out, write.ended)
+        held = "true" in (labels(after).get("gpusharing.dev/hold"), annotations(after).get("gpusharing.dev/hold"))
+        self._fact(("held", name), held, write.ended)
+
+    def _follow_pods(self, write, before, after):
+        phase = (after.get("status") or {}).get("phase")
+        uses = bool(after) and phase == "Running" and not is_terminating(after) and uses_gpu(after)
+        self._fact(("uses", write.key), uses, write.ended)
+
+    def _follow_configmaps(self, write, before, after):
+        if write.key == STATE:
+            self.baseline = (self.baseline or write.ended) if after else None
+        paused = bool(after) and annotations(after).get("gpusharing.dev/paused") == "true"
+        self._fact(("configmap paused", "/".join(write.key)), paused, write.ended)
+        was, now = before.get("data") or {}, after.get("data") or {}
+        for key in set(was) | set(now):
+            if was.get(key) != now.get(key):
+                self.since[("text", "/".join(write.key), key)] = write.ended
+
+    def _follow_sharingpolicies(self, write, before, after):
+        spec = after.get("spec") or {}
+        if after:
+            self.last_specs[write.name] = spec
+        rollout = spec.get("rollout") or {}
+        for fact, holds in (("policy paused", rollout.get("paused")), ("Observe", spec.get("mode") == "Observe"),
+                            ("Approve", spec.get("mode") == "Approve")):
+            self._fact((fact, write.name), bool(after) and bool(holds), write.ended)
+        self.since[("spec", write.name)] = write.ended
+
+    def _follow_sharingrollouts(self, write, before, after):
+        spec = after.get("spec") or before.get("spec") or {}
+        which = (spec.get("policy"), spec.get("configMap"), spec.get("key"), spec.get("toRevision"))
+        for switch in ("paused", "aborted", "approved"):
+            self._fact((switch, which), bool(after) and bool((after.get("spec") or {}).get(switch)), write.ended)
+
+
+def is_input(resource, before, after):
+    """Something from which a rollout may follow has changed: not what the cluster reports about itself."""
+    if resource == "configmaps":
+        return before.get("data") != after.get("data") or annotations(before) != annotations(after)
+    if resource == "nodes":
+        return labels(before) != labels(after) or annotations(before) != annotations(after) or not before or not after
+    if resource in ("daemonsets", "sharingpolicies", "sharingrollouts", "clusterpolicies"):
+        return before.get("spec") != after.get("spec") or annotations(before) != annotations(after)
+    return False
+
+
+def profile_error(text):
+    """Why no component takes the profile, as far as this is plain; None where it is not seen to be wrong."""
+    if text is None:
+        return "its key is missing"
+    try:
+        profile = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        return "it is no YAML: " + str(error).splitlines()[0]
+    if not isinstance(profile, dict):
+        return None if profile is None else "it is no mapping"
+    if profile.get("version", "v1") != "v1":
+        return f"its version is {profile['version']}"
+    sharing = profile.get("sharing") or {}
+    kinds = [kind for kind in ("timeSlicing", "mps") if (sharing.get(kind) or {}).get("resources")]
+    if len(kinds) > 1:
+        return "it has timeSlicing and mps"
+    for kind in kinds:
+        for resource in sharing[kind]["resources"]:
+            replicas = resource.get("replicas")
+            if not isinstance(replicas, int) or replicas < 2:
+                return f"sharing.{kind}: {replicas} replicas"
+    return None
+
+
+def shares_by_replicas(text):
+    try:
+        sharing = (yaml.safe_load(text or "") or {}).get("sharing") or {}
+    except (yaml.YAMLError, AttributeError):
+        return False
+    return any((sharing.get(kind) or {}).get("resources") for kind in ("timeSlicing", "mps"))
