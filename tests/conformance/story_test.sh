@@ -15,7 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 case $3 in
   v[0-9]*) what=(--plugin-version "$3" --time-scale 0.05) values=() ;;
   *)
-    what=(--stories "${3%%:*}" --time-scale 0.03) values=(--set eviction.enabled=true)
+    what=(--stories "${3%%:*}" --time-scale 0.03) values=(--set eviction.enabled=true --set daemonSetRestart.enabled=true)
     [[ $3 != *:*/* ]] || what+=(--share "$(cut -d: -f2 <<<"$3" | cut -d/ -f1)" "${3##*/}")
     ;;
 esac

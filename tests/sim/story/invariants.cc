@@ -77,9 +77,23 @@ void Invariants::on_write(const AuditEntry& entry) {
     judge_pod_deletion(entry);
   }
   if (entry.gvr.resource == "nodes") judge_node_patch(entry);
-  if (entry.gvr.resource == "daemonsets" || entry.gvr.resource == "clusterpolicies") {
-    violated("S2: the operator wrote " + entry.gvr.resource + " " + k8s::to_string(entry.key));
+  if (entry.gvr.resource == "daemonsets") judge_daemonset_patch(entry);
+  if (entry.gvr.resource == "clusterpolicies") violated("S2: the operator wrote ClusterPolicy " + entry.key.name);
+}
+
+// S3: one annotation of the template, where a policy says so.
+void Invariants::judge_daemonset_patch(const AuditEntry& entry) {
+  const std::string name = k8s::to_string(entry.key);
+  if (!options_.daemonset_restarts) return violated("S2: the operator wrote DaemonSet " + name);
+  if (entry.before == nullptr || entry.after == nullptr) return violated("S2: the operator made or removed " + name);
+  json before = member(*entry.before, "spec");
+  json after = member(*entry.after, "spec");
+  for (json* spec : {&before, &after}) {
+    json& metadata = (*spec)["template"]["metadata"];
+    if (metadata.contains("annotations")) metadata["annotations"].erase(std::string(kRestartedForAnnotation));
+    if (metadata.value("annotations", json::object()).empty()) metadata.erase("annotations");
   }
+  if (before != after) violated("S3: the operator changed more of DaemonSet " + name + " than its annotation");
 }
 
 // S2: consumers leave by eviction, where a policy says so; operands never do.

@@ -21,9 +21,10 @@ struct NodeBudget {
 };
 
 struct InvariantOptions {
-  std::string operator_user = {};  // Whose writes are judged.
-  std::size_t budget = 3;          // S1: nodes out of service at once, over everything.
-  bool evictions = false;          // Some policy says workloads: Evict.
+  std::string operator_user = {};   // Whose writes are judged.
+  std::size_t budget = 3;           // S1: nodes out of service at once, over everything.
+  bool evictions = false;           // Some policy says workloads: Evict.
+  bool daemonset_restarts = false;  // Some policy says mechanism: DaemonSetRestart.
   std::vector<NodeBudget> groups = {};
 };
 
@@ -46,6 +47,7 @@ class Invariants {
   void judge_pod_deletion(const AuditEntry& entry);
   void judge_eviction(const AuditEntry& entry);
   void judge_node_patch(const AuditEntry& entry);
+  void judge_daemonset_patch(const AuditEntry& entry);
   void judge_budget(const std::string& node);
   void judge_budget(const NodeBudget& budget, const std::set<std::string>& out);
   void violated(const std::string& what);

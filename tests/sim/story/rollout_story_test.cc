@@ -1,5 +1,5 @@
 // The rollout stories in virtual time, the invariants judged on every write. The same run on a real API server
-// (tests/conformance/short_stories_test.sh).
+// (tests/conformance/story_test.sh).
 #include <gtest/gtest.h>
 
 #include "tests/sim/story/virtual_world.h"
@@ -47,8 +47,20 @@ TEST(RolloutStory, AClusterPolicyPatchIsStagedUnderOnDeleteAndFollowedUnderRolli
 TEST(RolloutStory, AReplacedConfigMapGetsItsKeyBackAndAPolicyThatGoesIsReverted) {
   tell("gitops");
 }
-TEST(RolloutStory, ThereAreTwelve) {
-  EXPECT_EQ(rollout_stories().size(), 12U);
+TEST(RolloutStory, PodsAnnotatedAgainstEvictionStayUntilTheAnnotationIsTakenOff) {
+  tell("eviction-annotations");
+}
+TEST(RolloutStory, PodsThatCannotSeeTheirProfileAreReplaced) {
+  tell("stuck-pods");
+}
+TEST(RolloutStory, KilledMpsDaemonsAreReportedAndALostNodeKeepsItsSlot) {
+  tell("unclean-exits");
+}
+TEST(RolloutStory, DaemonSetRestartLeavesThePaceToTheDaemonSets) {
+  tell("daemonset-restart");
+}
+TEST(RolloutStory, ThereAreSixteen) {
+  EXPECT_EQ(rollout_stories().size(), 16U);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ struct ShortStory {
   std::vector<NodeSpec> (*nodes)(bool large) = nullptr;
   boost::asio::awaitable<void> (*tell)(Scene* scene) = nullptr;
   std::string plugin_version = "v0.20.0";
-  bool evicts = false;  // Some policy of it says workloads: Evict.
+  bool evicts = false;               // Some policy of it says workloads: Evict.
+  bool restarts_daemonsets = false;  // Some policy of it says mechanism: DaemonSetRestart.
 };
 
 // The rollouts that an on-call engineer meets (rollouts/).

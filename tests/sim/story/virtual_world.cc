@@ -84,7 +84,8 @@ StageOptions VirtualWorld::stage_options(const std::string& plugin_version) {
 
 void tell_in_virtual_time(const ShortStory& story) {
   const std::vector<NodeSpec> nodes = story.nodes(true);
-  VirtualWorld world(nodes, {.budget = story.budget, .evictions = story.evicts});
+  VirtualWorld world(
+      nodes, {.budget = story.budget, .evictions = story.evicts, .daemonset_restarts = story.restarts_daemonsets});
   StageOptions options = world.stage_options(story.plugin_version);
   options.max_unavailable = static_cast<int>(story.budget);
   auto owned =

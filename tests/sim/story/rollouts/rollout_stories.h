@@ -20,6 +20,12 @@ boost::asio::awaitable<void> rollback(Scene* scene);
 boost::asio::awaitable<void> replaced_by_gitops(Scene* scene);
 // workloads.cc
 boost::asio::awaitable<void> workloads(Scene* scene);
+boost::asio::awaitable<void> eviction_annotations(Scene* scene);
+// remedies.cc
+boost::asio::awaitable<void> stuck_pods(Scene* scene);
+boost::asio::awaitable<void> unclean_exits(Scene* scene);
+// mechanisms.cc
+boost::asio::awaitable<void> daemonset_restart(Scene* scene);
 // gates.cc
 boost::asio::awaitable<void> window_closes(Scene* scene);
 boost::asio::awaitable<void> approval(Scene* scene);

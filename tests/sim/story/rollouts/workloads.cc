@@ -108,4 +108,74 @@ asio::awaitable<void> workloads(Scene* scene) {
   scene->require(scene->beyond(2));
 }
 
+namespace {
+
+constexpr const char* kBusy = "a100-02";
+
+// Who may not be evicted, and the annotation that says so.
+struct Kept {
+  const char* pod;
+  const char* key;
+  const char* value;
+};
+constexpr Kept kKept[] = {{"of-the-autoscaler", "cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
+                          {"of-karpenter", "karpenter.sh/do-not-disrupt", "true"},
+                          {"of-a-person", "gpusharing.dev/do-not-disrupt", "true"}};
+
+asio::awaitable<void> annotate(Scene* scene, const Kept* kept, json value) {
+  json merge;
+  merge["metadata"]["annotations"][kept->key] = std::move(value);
+  const k8s::ObjectKey pod{"default", kept->pod};
+  co_await scene->change(kPods, pod, merge);
+}
+
+// From this one on all of them run, and their node has not been restarted.
+Stage::Check are_kept(Scene* scene, std::size_t from, Stage::Seen before) {
+  return [=] {
+    for (std::size_t i = from; i < std::size(kKept); ++i) {
+      const JsonPtr pod = scene->cluster().pods.find({"default", kKept[i].pod});
+      if (pod == nullptr || (*pod)["metadata"].contains("deletionTimestamp"))
+        return "pod " + std::string(kKept[i].pod) + " was evicted";
+    }
+    return scene->restarts_of(kBusy, before) == 0 ? std::string() : std::string("a100-02 was restarted");
+  };
+}
+
+}  // namespace
+
+asio::awaitable<void> eviction_annotations(Scene* scene) {
+  const OperatorSettings as_usual;
+  co_await scene->begin(mps_profile(4), as_usual);
+  json evict;
+  evict["workloads"] = "Evict";
+  evict["cordon"] = true;
+  evict["evictBarePods"] = true;
+  evict["idleTimeout"] = scene->duration(6h);
+  co_await scene->tune("default", evict);
+  for (const Kept& kept : kKept) {
+    co_await scene->use_gpu(kBusy, kept.pod);
+    const json value = kept.value;
+    co_await annotate(scene, &kept, value);
+  }
+  co_await scene->use_gpu(kBusy, "of-nobody");
+  const Stage::Seen before = scene->seen();
+  co_await scene->edit("any", mps_profile(8));
+  co_await scene->until("the pod without an annotation to be evicted", 60min, scene->pod_is_gone("of-nobody"));
+  for (std::size_t i = 0; i < std::size(kKept); ++i) {
+    const Stage::Check kept = are_kept(scene, i, before);
+    const std::string pod = kKept[i].pod;
+    co_await scene->until("pod " + pod + " to be named", 30min,
+                          scene->blocked_by("default", "WaitingForWorkloads", pod));
+    co_await scene->stays("the annotated pods are kept", 3min, kept);
+    const json none;
+    co_await annotate(scene, &kKept[i], none);
+    co_await scene->until("pod " + pod + " to be evicted", 30min, scene->pod_is_gone(pod));
+  }
+  co_await scene->until_fleet_shows("every node on the new profile", 60min);
+  co_await scene->until_settled(10min);
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->beyond(1));
+}
+
 }  // namespace gso::sim

@@ -1,0 +1,157 @@
+// Stories about pods that cannot get well by themselves, and MPS daemons that do not end as they should.
+#include <algorithm>
+#include <utility>
+
+#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/rollouts/rollout_stories.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr const char* kStuck = "a100-02";
+
+std::vector<k8s::ObjectKey> operands_on(Scene* scene, const std::string& node) {
+  std::vector<k8s::ObjectKey> keys;
+  for (const auto& [key, pod] : scene->cluster().pods.all()) {
+    const bool there = pod->value("spec", json::object()).value("nodeName", "") == node;
+    if (there && key.ns == scene->gpu_operator().ns) keys.push_back(key);
+  }
+  return keys;
+}
+
+// The containers tell what they printed last when they end: without it the operator could only count how often they do.
+asio::awaitable<void> keep_last_words(Scene* scene) {
+  std::map<k8s::ObjectKey, json> merges;
+  for (const auto& [key, daemonset] : scene->cluster().daemonsets.all()) {
+    if (key.ns != scene->gpu_operator().ns) continue;
+    const json& spec = (*daemonset)["spec"]["template"]["spec"];
+    for (const char* list : {"initContainers", "containers"}) {
+      json containers = spec.value(list, json::array());
+      for (json& container : containers) container["terminationMessagePolicy"] = "FallbackToLogsOnError";
+      merges[key]["spec"]["template"]["spec"][list] = std::move(containers);
+    }
+  }
+  for (const auto& [key, merge] : merges) co_await scene->change(kDaemonSets, key, merge);
+  const Stage::Check all_do = [scene] {
+    for (const auto& [key, pod] : scene->cluster().pods.all()) {
+      const json containers = pod->value("spec", json::object()).value("containers", json::array());
+      const bool keeps = std::ranges::all_of(containers, [](const json& container) {
+        return container.value("terminationMessagePolicy", "") == "FallbackToLogsOnError";
+      });
+      if (key.ns == scene->gpu_operator().ns && !keeps) return "pod " + key.name + " is of the earlier template";
+    }
+    return std::string();
+  };
+  co_await scene->until("pods of the new template", 20min, all_do);
+  co_await scene->until_fleet_shows("a fleet that shows its profile again", 20min);
+}
+
+// A node is labelled for a key that nobody has written yet, and its pods are restarted: their init containers cannot
+// choose a profile.
+asio::awaitable<void> label_too_early(Scene* scene) {
+  co_await scene->label(kStuck, kConfigLabel, "night");
+  const std::vector<k8s::ObjectKey> pods = operands_on(scene, kStuck);
+  scene->require(pods.size() >= 2, "a100-02 has no operand pods");
+  for (const k8s::ObjectKey& pod : pods) co_await scene->remove(kPods, pod);
+  const Stage::Check serves_none = [scene, pods] {
+    for (const k8s::ObjectKey& pod : pods) {
+      if (scene->cluster().pods.find(pod) != nullptr) return "pod " + pod.name + " is still there";
+    }
+    if (operands_on(scene, kStuck).size() < pods.size()) return std::string("not all pods have come again");
+    const auto gpus = scene->cluster().allocatable(kStuck);
+    const auto it = gpus.find("nvidia.com/gpu");
+    return it == gpus.end() || it->second == 0 ? std::string() : std::string("a100-02 still serves GPUs");
+  };
+  co_await scene->until("a node without GPUs", 10min, serves_none);
+}
+
+}  // namespace
+
+asio::awaitable<void> stuck_pods(Scene* scene) {
+  const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
+  co_await scene->install_gpu_operator(profiles, "any");
+  co_await keep_last_words(scene);
+  // Sooner than nodes whose label has moved are restarted because they have not reloaded.
+  const OperatorSettings quick{{"projection", scene->duration(20s)}};
+  co_await scene->install(quick);
+  if (!scene->failure().empty()) co_return;
+  // Its kubelet shows no pod what a ConfigMap has got since the pod was made.
+  scene->fleet().faults().late_projection = 24h;
+  scene->excused = {kStuck};
+  co_await label_too_early(scene);
+  // Nothing is restarted into a key that is missing.
+  const Stage::Seen missing = scene->seen();
+  const Stage::Check undisturbed = [scene, missing] { return scene->disturbed(missing); };
+  co_await scene->stays("no pod is deleted while the key is missing", 5min, undisturbed);
+  // The key comes; only a new pod can see it, and the operator makes one.
+  const std::size_t from = scene->journal().size();
+  co_await scene->edit("night", time_slicing_profile(4));
+  scene->excused.clear();
+  co_await scene->until_fleet_shows("the stuck node on the profile of its label", 30min);
+  co_await scene->until_settled(10min);
+  const std::size_t restarts = scene->restarts_of(kStuck, missing);
+  scene->require(restarts == 1, "a100-02 got " + std::to_string(restarts) + " new plugin pods, not one");
+  const std::set<std::string> stuck{kStuck};
+  scene->require(scene->restarts_problem(missing, stuck, false));
+  scene->require(scene->happened(Happening::started, from) == 0, "a stuck pod was taken for a change of its node");
+}
+
+namespace {
+
+// The node in a change is lost before its MPS daemon has ended. Nobody else starts in its place, and the change goes on
+// when the node is back.
+asio::awaitable<void> lose_node_in_change(Scene* scene) {
+  const Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  co_await scene->edit("any", mps_profile(8));
+  const Stage::Check one_starts = [scene, from] {
+    return scene->happened(Happening::started, from) > 0 ? std::string() : std::string("no node has started");
+  };
+  co_await scene->until("a node to start", 10min, one_starts);
+  if (!scene->failure().empty()) co_return;
+  const std::string node = scene->nodes_that(Happening::started, from).front();
+  scene->fleet().node(node)->lose();
+  const Stage::Check is_away = [scene, node] {
+    return scene->cluster().unavailable().contains(node) ? std::string() : node + " is still Ready";
+  };
+  co_await scene->until("the node to be lost", 10min, is_away);
+  const Stage::Check alone = [scene, from] {
+    const std::size_t started = scene->happened(Happening::started, from);
+    return started == 1 ? std::string() : std::to_string(started) + " nodes have started";
+  };
+  co_await scene->stays("no other node starts", 2min, alone);
+  if (!scene->failure().empty()) co_return;
+  scene->fleet().node(node)->recover();
+  co_await scene->until_fleet_shows("every node on the last profile", 60min);
+  co_await scene->until_settled(20min);
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(before, all, true));
+}
+
+}  // namespace
+
+asio::awaitable<void> unclean_exits(Scene* scene) {
+  const OperatorSettings as_usual;
+  co_await scene->begin(mps_profile(4), as_usual);
+  if (!scene->failure().empty()) co_return;
+  // Daemons that do not hear SIGTERM are killed when their grace period is over.
+  scene->fleet().faults().mps_unclean_exit = true;
+  const Stage::Seen before = scene->seen();
+  co_await scene->edit("any", mps_profile(6));
+  co_await scene->until("an Event about GPUs that are left in exclusive mode", 20min,
+                        scene->event_says("MPSUncleanExit", "EXCLUSIVE_PROCESS"));
+  co_await scene->until_fleet_shows("every node on the new profile all the same", 60min);
+  co_await scene->until_settled(10min);
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(before, all, true));
+  scene->fleet().faults().mps_unclean_exit = false;
+  co_await lose_node_in_change(scene);
+}
+
+}  // namespace gso::sim
