@@ -96,7 +96,8 @@ boost::asio::awaitable<k8s::Result<std::set<std::string>>> Manager::nodes_of_job
   co_return found.nodes;
 }
 
-// What was answered to its eviction is known of a pod for as long as it is there.
+// What was answered to its eviction is known of a pod for as long as it is there. One that was evicted is ending, which
+// the next listing would say: until then it is waited for, and not evicted again.
 void Manager::note_evictions(const Execution& execution) {
   for (const auto& [node, answers] : execution.evictions) {
     auto listing = consumers_.find(node);
@@ -104,8 +105,13 @@ void Manager::note_evictions(const Execution& execution) {
     for (const auto& [uid, answer] : answers) {
       listing->second.refused.erase(uid);
       listing->second.forbidden.erase(uid);
-      if (!answer.text.empty())
+      if (!answer.text.empty()) {
         (answer.forbidden ? listing->second.forbidden : listing->second.refused)[uid] = answer.text;
+        continue;
+      }
+      for (Pod& pod : listing->second.pods) {
+        if (pod.meta.uid == uid && !pod.meta.deletion_timestamp) pod.meta.deletion_timestamp = clock_->now();
+      }
     }
   }
 }

@@ -255,6 +255,8 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
     ++run->result.succeeded;
     count(planned, "ok");
     forget(subject_of(planned));
+    if (const auto* evict = std::get_if<EvictPod>(&planned.action))
+      run->result.evictions[planned.node][evict->uid] = {};
     return Outcome::skipped;
   }
   count(planned, std::string(k8s::to_string(error.reason)));

@@ -280,6 +280,14 @@ class JudgeTest(unittest.TestCase):
         log.write(OPERATOR, "patch", "nodes", "", "n1", {}, node)
         self.breaks("S6", "changed nothing")
 
+    def test_an_eviction_of_a_pod_that_ends_already(self):
+        log = self.begin(workloads="Evict")
+        log.client("n1", "train")
+        log.start("n1")
+        log.evict("train")
+        log.evict("train")
+        self.breaks("S6", "ending already")
+
     def test_a_write_that_frees_an_object_of_its_last_finalizer_changes_something(self):
         log = self.begin()
         policy = log.get("sharingpolicies", "", "default")

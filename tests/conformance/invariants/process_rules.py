@@ -1,6 +1,6 @@
 """S4 and S6: when the operator writes at all."""
 from audit_log import metadata, seconds_of
-from cluster import change_of, is_true, labels
+from cluster import change_of, is_terminating, is_true, labels
 from rules import Rule
 
 READ = ("nodes", "pods", "daemonsets", "configmaps")
@@ -48,6 +48,9 @@ class EffectiveWrites(Rule):
         self.judged(cluster)
         if write.changed_nothing:
             self.violated(write, "the write changed nothing")
+        pod = cluster.all("pods").get(write.key)
+        if write.kind == "pods/eviction" and pod is not None and is_terminating(pod):
+            self.violated(write, "the pod was ending already")
         quiet = write.received - cluster.anything_changed
         if quiet > QUIET and self.is_done(cluster) and not write.subresource:
             self.violated(write, f"everything was done, and nothing had changed for {quiet:.0f} s")

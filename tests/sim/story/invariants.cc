@@ -66,7 +66,9 @@ void Invariants::violated(const std::string& what) {
 }
 
 void Invariants::on_write(const AuditEntry& entry) {
-  if (entry.user != options_.operator_user || entry.dry_run || entry.status >= 300) return;
+  if (entry.user != options_.operator_user || entry.dry_run) return;
+  if (entry.subresource == "eviction") judge_repeated_eviction(entry);
+  if (entry.status >= 300) return;
   if (entry.gvr.resource == "leases") return;
   ++writes_;
   last_write_ =
@@ -94,6 +96,17 @@ void Invariants::judge_daemonset_patch(const AuditEntry& entry) {
     if (metadata.value("annotations", json::object()).empty()) metadata.erase("annotations");
   }
   if (before != after) violated("S3: the operator changed more of DaemonSet " + name + " than its annotation");
+}
+
+// S6: a pod that was evicted is ending, or gone: asking again changes nothing. One request may come as several entries.
+void Invariants::judge_repeated_eviction(const AuditEntry& entry) {
+  const json body = json::parse(entry.body, nullptr, false);
+  if (!body.is_object() || entry.gvr.resource != "pods") return;
+  const std::string uid = member(member(body, "deleteOptions"), "preconditions").value("uid", "");
+  const bool is_ending = entry.before != nullptr && member(*entry.before, "metadata").contains("deletionTimestamp");
+  const bool is_gone = entry.status >= 300 && evicted_.contains(uid);
+  if (is_ending || is_gone) violated("S6: the operator evicted pod " + k8s::to_string(entry.key) + " again");
+  if (entry.status < 300) evicted_.insert(uid);
 }
 
 // S2: consumers leave by eviction, where a policy says so; operands never do.

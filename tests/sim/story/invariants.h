@@ -46,6 +46,7 @@ class Invariants {
   void on_write(const AuditEntry& entry);
   void judge_pod_deletion(const AuditEntry& entry);
   void judge_eviction(const AuditEntry& entry);
+  void judge_repeated_eviction(const AuditEntry& entry);
   void judge_node_patch(const AuditEntry& entry);
   void judge_daemonset_patch(const AuditEntry& entry);
   void judge_budget(const std::string& node);
@@ -59,6 +60,7 @@ class Invariants {
   std::uint64_t writes_ = 0;
   std::map<std::string, std::uint64_t> node_patches_;
   std::set<std::string> cordoned_by_operator_;
+  std::set<std::string> evicted_;  // Uids of pods.
 };
 
 }  // namespace gso::sim
