@@ -1,0 +1,185 @@
+// A DaemonSet's template -> the operand that it is.
+#include "reconcilers/cluster/operand.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "reconcilers/cluster/operand_overrides.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+
+std::string_view to_string(Component component) {
+  switch (component) {
+    case Component::plugin:
+      return "plugin";
+    case Component::gfd:
+      return "gfd";
+    case Component::mps:
+      return "mps";
+  }
+  return "plugin";
+}
+
+std::optional<Component> parse_component(std::string_view text) {
+  for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    if (to_string(component) == text) return component;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// Main container names: the GPU Operator's assets, the device plugin's chart and its static manifests.
+struct MainContainer {
+  std::string_view name;
+  Component component;
+};
+constexpr MainContainer kMainContainers[] = {
+    {"nvidia-device-plugin", Component::plugin}, {"nvidia-device-plugin-ctr", Component::plugin},
+    {"gpu-feature-discovery", Component::gfd},   {"gpu-feature-discovery-ctr", Component::gfd},
+    {"mps-control-daemon-ctr", Component::mps},  {"mps-control-daemon", Component::mps},
+};
+
+}  // namespace
+
+std::optional<Component> component_of_container(std::string_view name) {
+  const auto* known = std::ranges::find(kMainContainers, name, &MainContainer::name);
+  return known == std::end(kMainContainers) ? std::nullopt : std::optional(known->component);
+}
+
+namespace {
+
+struct Main {
+  Component component;
+  const ContainerSpec* container;
+};
+
+std::optional<Main> main_container(const DaemonSet& daemonset) {
+  for (const ContainerSpec& container : daemonset.containers) {
+    if (const auto component = component_of_container(container.name)) return Main{*component, &container};
+  }
+  return std::nullopt;
+}
+
+std::string value_of(const std::map<std::string, std::string>& map, std::string_view key) {
+  auto it = map.find(std::string(key));
+  return it == map.end() ? std::string() : it->second;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (!item.empty()) out.emplace_back(item);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return out;
+}
+
+// The config-manager's settings, where the template has such a sidecar.
+void read_config_manager(const DaemonSet& daemonset, Operand& out) {
+  const std::vector<ContainerSpec>* const lists[] = {&daemonset.containers, &daemonset.init_containers};
+  for (const auto* list : lists) {
+    for (const ContainerSpec& container : *list) {
+      const std::string source = value_of(container.env, "CONFIG_FILE_SRCDIR");
+      if (source.empty()) continue;
+      const std::string volume = value_of(container.volume_mounts, source);
+      const std::string config_map = value_of(daemonset.configmap_volumes, volume);
+      if (config_map.empty()) continue;
+      out.config_map = config_map;
+      out.default_key = value_of(container.env, "DEFAULT_CONFIG");
+      out.fallbacks = split_list(value_of(container.env, "FALLBACK_STRATEGIES"));
+      out.node_label = value_of(container.env, "NODE_LABEL");
+      if (out.node_label.empty()) out.node_label = kConfigLabel;
+      return;
+    }
+  }
+}
+
+// "--flag=x", or "--flag", "x"; one dash does as well as two.
+std::optional<std::string> flag_value(const ContainerSpec& container, std::string_view name) {
+  for (std::size_t i = 0; i < container.command.size(); ++i) {
+    std::string_view word = container.command[i];
+    if (!word.starts_with('-')) continue;
+    word.remove_prefix(word.starts_with("--") ? 2 : 1);
+    if (word == name && i + 1 < container.command.size()) return container.command[i + 1];
+    if (word.starts_with(name) && word.substr(name.size()).starts_with('=')) {
+      return std::string(word.substr(name.size() + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+// A configuration file that lies in a mounted ConfigMap, where no config-manager links it.
+void read_config_file(const DaemonSet& daemonset, const ContainerSpec& main, Operand& out) {
+  if (!out.config_map.empty()) return;
+  const std::string file = flag_value(main, "config-file").value_or(value_of(main.env, "CONFIG_FILE"));
+  if (file.empty()) return;
+  std::size_t longest = 0;
+  for (const auto& [path, volume] : main.volume_mounts) {
+    const bool below =
+        file.starts_with(path) && (file.size() == path.size() || path.ends_with('/') || file[path.size()] == '/');
+    if (!below || path.size() < longest) continue;
+    longest = path.size();
+    out.file_config_map = value_of(daemonset.configmap_volumes, volume);
+  }
+  if (!out.file_config_map.empty()) out.config_file = file;
+}
+
+bool has_mps_root(const ContainerSpec& container) {
+  return container.env_elsewhere || !value_of(container.env, "MPS_ROOT").empty() ||
+         std::ranges::any_of(container.command,
+                             [](const std::string& word) { return word.find("--mps-root") != std::string::npos; });
+}
+
+}  // namespace
+
+std::optional<Operand> operand_of(const DaemonSet& daemonset) {
+  const auto main = main_container(daemonset);
+  if (!main) return std::nullopt;
+  Operand out;
+  out.component = main->component;
+  out.key = daemonset.meta.key();
+  out.uid = daemonset.meta.uid;
+  out.match_labels = daemonset.match_labels;
+  out.node_selector = daemonset.node_selector;
+  out.affinity_terms = daemonset.affinity_terms;
+  out.tolerations = daemonset.tolerations;
+  out.on_delete = daemonset.on_delete;
+  out.generation = daemonset.meta.generation;
+  out.overrides = overrides_of(*main->container, out.component);
+  if (const auto mig = out.overrides.find("MIG_STRATEGY"); mig != out.overrides.end()) {
+    out.mig_strategy = mig->second.value;
+  }
+  out.mps_root = has_mps_root(*main->container);
+  out.version = PluginVersion::of_image(main->container->image);
+  read_config_manager(daemonset, out);
+  read_config_file(daemonset, *main->container, out);
+  return out;
+}
+
+std::string config_difference(const Operand& operand, const Operand& plugin) {
+  if (operand.config_map.empty()) {
+    return fmt::format("mounts no ConfigMap, the plugin mounts {}", plugin.config_map);
+  }
+  if (operand.config_map != plugin.config_map || operand.key.ns != plugin.key.ns) {
+    return fmt::format("mounts the ConfigMap {}/{}, the plugin mounts {}/{}", operand.key.ns, operand.config_map,
+                       plugin.key.ns, plugin.config_map);
+  }
+  if (operand.node_label != plugin.node_label) {
+    return fmt::format("follows the label {}, the plugin follows {}", operand.node_label, plugin.node_label);
+  }
+  if (operand.default_key != plugin.default_key || operand.fallbacks != plugin.fallbacks) {
+    return fmt::format("has the default key \"{}\", the plugin \"{}\" (or their fallbacks differ)", operand.default_key,
+                       plugin.default_key);
+  }
+  return {};
+}
+
+}  // namespace gso

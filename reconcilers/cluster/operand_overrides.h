@@ -1,0 +1,15 @@
+// What a component's flags and environment variables say for settings of a profile.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "reconcilers/cluster/operand.h"
+
+namespace gso {
+
+// By the variable's name; the flag of that name beats the variable. See Operand::overrides.
+[[nodiscard]] std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& container,
+                                                                    Component component);
+
+}  // namespace gso
