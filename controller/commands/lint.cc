@@ -113,6 +113,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
     }
   }
   lint_cluster(objects, all);
+  lint_nos(objects, all);
   lint_kai(objects, rules, all);
   lint_memory(objects, all);
   Totals totals;

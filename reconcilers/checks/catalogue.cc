@@ -188,6 +188,11 @@ std::vector<CodeSection> sections() {
             info,
             "an empty file, or one of comments: a profile without sharing, as for the plugin",
             "nothing, if that is meant"},
+           {{kPartitionedByNos},
+            info,
+            "a profile that nos has written for its own device plugin, by the Nodes and DaemonSets given beside the "
+            "ConfigMap: not checked",
+            "nothing"},
            {{"MoreNotShown"}, info, "more than 100 of a kind", "correct those that are shown"},
            {{"NotChecked"}, info, "a kind that lint does not check", "nothing"},
        }},

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -19,6 +20,8 @@ std::string_view to_string(Provider provider) {
       return "DevicePluginChart";
     case Provider::manifest:
       return "Manifest";
+    case Provider::nos:
+      return "Nos";
   }
   return "Manifest";
 }
@@ -77,6 +80,12 @@ std::map<std::string_view, const ControllerRevision*> newest_revisions(const Wor
     if (slot == nullptr || slot->revision < revision->revision) slot = revision.get();
   }
   return newest;
+}
+
+bool is_of_nos(const OperandSet& set) {
+  return std::ranges::all_of(set.operands, [](const Operand& operand) {
+    return operand.component != Component::plugin || is_plugin_of_nos(operand);
+  });
 }
 
 // What the ClusterPolicy says that its DaemonSets do not say yet.
@@ -141,6 +150,11 @@ Discovery discover(const World& world) {
         // GFD or MPS without profiles of their own still serve the same nodes; what they get wrong shows in the labels.
         const bool bare = operand.component != Component::plugin && operand.config_map.empty();
         if (operand.config_map == config_map || bare) set.operands.push_back(operand);
+      }
+      if (is_of_nos(set)) {
+        set.provider = Provider::nos;
+        out.of_nos.push_back(std::move(set));
+        continue;
       }
       read_announcement(world, set);
       out.sets.push_back(std::move(set));

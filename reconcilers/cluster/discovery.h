@@ -14,8 +14,10 @@
 
 namespace gso {
 
-enum class Provider { gpu_operator, device_plugin_chart, manifest };
-[[nodiscard]] std::string_view to_string(Provider provider);  // "GPUOperator", "DevicePluginChart", "Manifest"
+// `nos`: its device plugin runs only on nodes that nos partitions (cluster/nos.h).
+enum class Provider { gpu_operator, device_plugin_chart, manifest, nos };
+// "GPUOperator", "DevicePluginChart", "Manifest", "Nos"
+[[nodiscard]] std::string_view to_string(Provider provider);
 
 // The operands that work together: one namespace, one owner, one ConfigMap.
 struct OperandSet {
@@ -48,6 +50,8 @@ struct Discovery {
   // Each has at least one plugin. Where several plugins select a node, the first set governs it: the GPU Operator's
   // come first, then those with profiles, then by namespace, owner and ConfigMap.
   std::vector<OperandSet> sets;
+  // Those of Provider::nos: never reconciled, and their pods and ConfigMaps are not watched.
+  std::vector<OperandSet> of_nos;
   // GFD and MPS DaemonSets that mount a ConfigMap which no plugin beside them mounts, and GFD DaemonSets without any
   // plugin beside them (same namespace and owner).
   std::vector<Operand> strays;

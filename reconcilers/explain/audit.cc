@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -26,12 +27,13 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
     const NodeAssessment* a = index.assessment(name);
     used.emplace(index.impl().set_of(*a).id(), a->key.view());
   }
+  const std::set<std::string> of_nos = keys_of_nos(world);
   std::set<ObjectKey> seen;
   for (const OperandSet& set : index.operand_sets()) {
     const ConfigMap* config_map = world.configmaps.find(set.config_map_key());
     if (config_map == nullptr || !seen.insert(set.config_map_key()).second) continue;
     for (const auto& [key, text] : config_map->data) {
-      if (text == nullptr || used.contains({set.id(), key})) continue;
+      if (text == nullptr || used.contains({set.id(), key}) || of_nos.contains(key)) continue;
       const ParsedProfile parsed = parse_profile(*text);
       if (parsed.valid()) continue;
       out.findings.push_back({Severity::warning,
@@ -47,6 +49,11 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
   const NodeAssessment* a = index.assessment(node.meta.name);
   const ObjectRef ref{"v1", "Node", "", node.meta.name, ""};
   const ShownState shown = shown_state(world, index, node);
+  if (a == nullptr && is_partitioned_by_nos(node)) {
+    ++out.plugins["nos"];
+    out.findings.push_back({Severity::info, ref, shown.state, shown.message});
+    return;
+  }
   if (a == nullptr) {
     ++out.plugins["none"];
     out.findings.push_back({Severity::warning, ref, shown.state, shown.message});

@@ -11,6 +11,7 @@
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
@@ -42,6 +43,15 @@ std::string provider_of(const OperandSet& set) {
   if (set.provider == Provider::gpu_operator) kind = "GPU Operator";
   if (set.provider == Provider::device_plugin_chart) kind = "device plugin's chart";
   return set.owner.empty() ? std::string(kind) : fmt::format("{} ({})", kind, set.owner);
+}
+
+// nos, with its device plugin where that is found.
+std::string provider_of_nos(const Discovery& discovery, const Node& node) {
+  for (const OperandSet& set : discovery.of_nos) {
+    const Operand* plugin = set.find(Component::plugin, node);
+    if (plugin != nullptr) return fmt::format("nos (DaemonSet {})", k8s::to_string(plugin->key));
+  }
+  return "nos";
 }
 
 // Who chose the key.
@@ -131,6 +141,11 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
                                      : "it is cordoned by the operator, for a change that came to no end");
   }
   if (a == nullptr) return;
+  if (is_partitioned_by_nos(node)) {
+    out.notes.push_back(fmt::format("{} gives it to nos: the operator {}, and leaves it alone then", nos_label(node),
+                                    a->reason == kChangeUnreadable ? "waits until its change is removed"
+                                                                   : "finishes the change that it has begun there"));
+  }
   if (a->is_held()) out.notes.push_back(fmt::format("{}=true keeps the operator off it", hold_of(node)));
   if (a->change) {
     const std::vector<std::string> left = pods_to_go(index, node, *a);
@@ -211,6 +226,9 @@ std::string who_keeps(const World& world, std::string_view node) {
 
 ShownState shown_state(const World& world, const FleetIndex& index, const Node& node) {
   const NodeAssessment* assessment = index.assessment(node.meta.name);
+  if (assessment == nullptr && is_partitioned_by_nos(node)) {
+    return {std::string(kPartitionedByNos), nos_in_charge(node)};
+  }
   if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
   const NodeAssessment& a = *assessment;
   const std::string& ns = index.impl().set_of(a).ns;
@@ -271,6 +289,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   out.node = name;
   out.shown = shown_state(snapshot.world, index, *node);
   const bool unknown = out.shown.state == kUnknown;
+  if (a == nullptr && is_partitioned_by_nos(*node)) out.provider = provider_of_nos(index.impl().discovery, *node);
   if (a != nullptr) {
     const OperandSet& set = index.impl().set_of(*a);
     const Operand* plugin = set.find(Component::plugin, *node);

@@ -37,7 +37,7 @@ struct NodeExplanation {
   ShownState shown;
   std::string check;     // The code of the check that blocks it; empty: it is not blocked, or by something else.
   std::string remedy;    // What to do about that, in general; `next` is the command.
-  std::string provider;  // "GPU Operator (cluster-policy)", …; empty: nobody serves GPUs there.
+  std::string provider;  // "GPU Operator (cluster-policy)", "nos", …; empty: nobody serves GPUs there.
   std::string plugin;    // "gpu-operator/nvidia-device-plugin-daemonset v0.17.1"
   std::string policy;
   std::string profile;   // "<configmap>/<key>"

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "reconcilers/checks/catalogue.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 
@@ -39,6 +40,7 @@ class Chooser {
             "config.name=CONFIGMAP,config.default=KEY",
             set_.owner, set_.ns);
       case Provider::manifest:
+      case Provider::nos:
         break;
     }
     return fmt::format("kubectl edit daemonset {} --namespace {}", plugin_ != nullptr ? plugin_->key.name : "DAEMONSET",
@@ -95,6 +97,7 @@ class Chooser {
 
 std::string next_step(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
                       std::string_view state) {
+  if (a == nullptr && is_partitioned_by_nos(node)) return {};
   if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
   if (state == kUnknown) {
     return fmt::format("kubectl auth can-i list configmaps --namespace {}  # and pods, controllerrevisions.apps",

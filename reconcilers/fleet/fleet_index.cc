@@ -106,6 +106,7 @@ void FleetIndex::Impl::reset() {
   loaded.clear();
   labelled.clear();
   overlaps.clear();
+  left_to_nos.clear();
   setups.clear();
   setups_.clear();
   for (auto& names : buckets_) names.clear();
@@ -299,6 +300,7 @@ void FleetIndex::Impl::count(const std::string& name, const NodeShare& share, st
   if (share.mark && sign < 0) mps_work.erase(name);
   if (share.abandoned && sign > 0) abandoned.insert_or_assign(name, *share.abandoned);
   if (share.abandoned && sign < 0) abandoned.erase(name);
+  for (const Interned& policy : share.left_to_nos_by) put_under(left_to_nos, std::string(policy.view()), name, sign);
   if (share.set.empty()) return;
   if (!share.loaded.empty()) add_count(loaded, std::string(share.loaded.view()), sign);
   if (!share.label_by.empty()) add_count(labelled, std::string(share.label_by.view()), sign);

@@ -89,6 +89,7 @@ class FleetIndex::Impl {
   // nodes that both select.
   std::map<std::string, std::int64_t> loaded, labelled;
   std::map<std::pair<std::string, std::string>, std::int64_t> overlaps;
+  std::map<std::string, std::set<std::string>> left_to_nos;  // Policy -> nodes that it selects and nos partitions.
   SharingPolicy built_in_policy;
 
   [[nodiscard]] const NodeAssessment* find(std::string_view node) const;

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/ailments.h"
 #include "reconcilers/node/node_labels.h"
@@ -34,7 +37,7 @@ SetupKey NodeShare::setup_key() const {
 }
 
 bool NodeShare::empty() const {
-  return set.empty() && buckets.none() && !mark && !abandoned;
+  return set.empty() && buckets.none() && left_to_nos_by.empty() && !mark && !abandoned;
 }
 
 namespace {
@@ -157,8 +160,22 @@ void count_abandoned(const Node& node, NodeShare& out) {
   out.buckets.set(static_cast<std::size_t>(Bucket::unavailable));
 }
 
+// A node that nos partitions counts nowhere; the policies that select it say so. `default` selects every node, and says
+// it of those that no other policy selects.
+std::vector<Interned> policies_that_select(const AssessContext& context, const Node& node) {
+  std::vector<Interned> out;
+  const SharingPolicy* governs = governing_policy(context.policies, node);
+  if (governs != nullptr) out.emplace_back(governs->meta.name);
+  for (const SharingPolicy* policy : context.policies) {
+    const bool other = policy != governs && policy->meta.name != kDefaultPolicy;
+    if (other && policy_selects(*policy, node)) out.emplace_back(policy->meta.name);
+  }
+  return out;
+}
+
 std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& node, const NodeAssessment* assessment,
                                       const std::vector<const Pod*>& pods, bool marks) {
+  if (is_partitioned_by_nos(node)) return std::nullopt;
   if (marks) {
     const OperandSet* set = assessment ? &context.sets[assessment->set] : nullptr;
     const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, set, pods));
@@ -178,6 +195,9 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   NodeShare out;
   if (assessment != nullptr) out = Counter(context, node, *assessment, pods).run();
   if (assessment == nullptr || assessment->phase == Phase::unmanaged) count_abandoned(node, out);
+  if (assessment == nullptr && has_gpus(node) && is_partitioned_by_nos(node)) {
+    out.left_to_nos_by = policies_that_select(context, node);
+  }
   out.mark = mark_to_change(context, node, assessment, pods, marks);
   return out;
 }

@@ -102,6 +102,8 @@ struct NodeShare {
   std::optional<bool> pending;
   std::string_view blocked;  // Reason; empty: not blocked.
   PreflightCache::Answer setup;
+  // Policies that select it, the first of them that would govern it, where nos partitions its GPUs instead.
+  std::vector<Interned> left_to_nos_by;
   std::optional<MpsMark> mark;    // How its mark for KAI differs from what its MPS daemon is.
   std::optional<bool> abandoned;  // No plugin with profiles serves it, and a change has left marks; true: keeps a slot.
 

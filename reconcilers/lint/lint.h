@@ -68,6 +68,11 @@ struct ClusterObject {
 // ClusterPolicy or SharingPolicy is among them.
 void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
 
+// Profiles that nos has written, for a device plugin of its own with fields and rules of its own: where the objects say
+// so (its DaemonSet mounts the ConfigMap, or only nodes of nos name the key), one info takes the place of what the
+// official plugin would say of them.
+void lint_nos(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
+
 // Pods that ask KAI for a share of a GPU against the Nodes, the kai-config and the RuntimeClasses among the objects:
 // what can never be placed there. Where that kai-config names another scheduler, it decides which pods are KAI's: all
 // Pods are checked anew. Nothing happens where no such object is among them.

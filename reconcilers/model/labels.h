@@ -67,6 +67,9 @@ inline constexpr std::string_view kSharingStrategy = "nvidia.com/gpu.sharing-str
 inline constexpr std::string_view kMpsCapable = "nvidia.com/mps.capable";
 inline constexpr std::string_view kMpsEnabled = "nvidia.mps/enabled";  // KAI's mark: pods find an MPS daemon there.
 inline constexpr std::string_view kGpuDraDriver = "gpu.nvidia.com";    // As ResourceSlices name it.
+// On a Node, "mps": nos partitions its GPUs. The second is the name that nos had for it before.
+inline constexpr std::string_view kNosPartitioning = "nos.nebuly.com/gpu-partitioning";
+inline constexpr std::string_view kNosPartitioningBefore = "nos.nebuly.ai/gpu-partitioning";
 inline constexpr std::string_view kMigConfig = "nvidia.com/mig.config";
 inline constexpr std::string_view kMigConfigState = "nvidia.com/mig.config.state";
 inline constexpr std::string_view kMigStrategy = "nvidia.com/mig.strategy";
@@ -135,6 +138,8 @@ inline constexpr std::string_view kChangeUnreadable = "ChangeUnreadable";
 inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
 // A node that nobody manages any more, in the middle of a change: its marks are taken off.
 inline constexpr std::string_view kAbandoned = "Abandoned";
+// nos partitions the node's GPUs, so the operator leaves the node alone.
+inline constexpr std::string_view kPartitionedByNos = "PartitionedByNos";
 inline constexpr std::string_view kCanaryUnwell = "CanaryUnwell";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
 inline constexpr std::string_view kLabelDropped = "LabelDropped";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/node_phase.h"
@@ -275,13 +276,29 @@ void Assessor::set_transition(bool loaded_known) {
   if (out_.transition == Transition::none) out_.transition = Transition::plugin_only;
 }
 
+namespace {
+
+// What is left of the operator's work on a node that nos has taken over. A change whose first pod has gone is finished,
+// so that nos finds a node that runs: half of it would leave a plugin that waits for an MPS daemon of another profile.
+// One that cannot be finished is given up like one that has not begun. What cannot be read stays with a person (S11).
+bool is_still_ours(const NodeAssessment& a, const NodePods& pods) {
+  if (a.reason == kChangeUnreadable) return true;
+  return a.change && !a.change->failed && a.reason.empty() && is_touched(a, pods);
+}
+
+}  // namespace
+
 std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
                                           const std::vector<const Pod*>& operand_pods, const ForeignUse& use) {
   if (!has_gpus(node)) return std::nullopt;
+  const bool of_nos = is_partitioned_by_nos(node);
+  if (of_nos && !node.meta.annotations.contains(kChangeAnnotation)) return std::nullopt;
   for (std::size_t i = 0; i < context.sets.size(); ++i) {
     const OperandSet& set = context.sets[i];
     if (operand_on(set, Component::plugin, node, operand_pods) == nullptr) continue;
-    return Assessor(context, node, set, i, operand_pods, use).run();
+    NodeAssessment out = Assessor(context, node, set, i, operand_pods, use).run();
+    if (of_nos && !is_still_ours(out, sort_pods(set, operand_pods))) return std::nullopt;
+    return out;
   }
   return std::nullopt;
 }

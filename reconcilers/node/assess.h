@@ -142,7 +142,8 @@ struct AssessContext {
   PreflightCache& setups;
 };
 
-// `use`: what others do with the node's GPUs. nullopt: no device plugin selects the node, or it has no GPUs.
+// `use`: what others do with the node's GPUs. nullopt: no device plugin selects the node, it has no GPUs, or nos
+// partitions them and no change of ours has to be finished there (cluster/nos.h).
 [[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
                                                         const std::vector<const Pod*>& operand_pods,
                                                         const ForeignUse& use);

@@ -2,7 +2,7 @@
 //
 // A node without a change (read by the assessment, acted on by node_states.cc and rollout/):
 //   N1  its change cannot be read          nothing; Held, with a finding that says how to lift it
-//   N2  no plugin with profiles serves it  Unmanaged; leftovers of a change go after two minutes
+//   N2  no plugin with profiles serves it  Unmanaged; leftovers of a change go after two minutes (to nos: at once)
 //   N3  no baseline yet                    nothing; Unrecorded
 //   N4  nothing valid resolves             Blocked
 //   N5  it loaded something by itself      Verifying; recorded when it shows it, restarted (N8) when it does not

@@ -1,10 +1,11 @@
-// Nodes that nobody manages any more, in the middle of a change: no plugin DaemonSet selects them, or it has no
-// profiles now. What the change has left there is taken off once that is certain.
+// Nodes that nobody manages any more, in the middle of a change: no plugin DaemonSet selects them, it has no profiles
+// now, or nos has taken them over. What the change has left there is taken off once that is certain.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 
@@ -19,12 +20,23 @@ class Left {
         node_(node),
         a_(pass.index.find(node.meta.name)),
         change_(change_of(node)),
-        cordoned_(change_ && change_->cordoned) {}
+        cordoned_(change_ && change_->cordoned),
+        of_nos_(is_partitioned_by_nos(node)) {}
 
   // A Blocked label alone is nothing to be told.
   [[nodiscard]] bool is_change() const { return change_ != nullptr; }
 
+  [[nodiscard]] std::string_view reason() const {
+    return of_nos_ ? kPartitionedByNos : is_change() ? kAbandoned : std::string_view("Released");
+  }
+
+  // How long it must have been so. A DaemonSet may be away for a moment; the label of nos is a person's decision.
+  [[nodiscard]] Duration grace() const {
+    return of_nos_ ? Duration::zero() : std::max(pass_.s.settings.settle, kAbandonGrace);
+  }
+
   [[nodiscard]] std::string why() const {
+    if (of_nos_) return fmt::format("nos partitions the GPUs of the node now (label {})", nos_label(node_));
     if (a_ != nullptr) return fmt::format("the device plugin in {} runs without profiles now", set().ns);
     return pass_.index.discovery.sets.empty() ? "there is no device plugin DaemonSet any more"
                                               : "no device plugin DaemonSet selects the node any more";
@@ -39,6 +51,7 @@ class Left {
     }
     const auto& unsynced = pass_.s.world.unsynced_namespaces;
     if (a_ == nullptr ? !unsynced.empty() : unsynced.contains(set().ns)) return "not all of its pods can be read";
+    if (of_nos_) return {};
     // The DaemonSet may select the node again before that pod is gone: then the change goes on.
     const Pod* plugin = a_ == nullptr ? plugin_pod() : nullptr;
     return plugin == nullptr ? "" : fmt::format("its pod {} is still there", plugin->meta.name);
@@ -82,6 +95,7 @@ class Left {
   const NodeAssessment* a_;  // Null: no plugin DaemonSet selects it.
   std::shared_ptr<const NodeChange> change_;
   bool cordoned_;
+  bool of_nos_;
 };
 
 }  // namespace
@@ -89,23 +103,22 @@ class Left {
 void plan_abandoned(Pass& pass) {
   constexpr std::size_t kMost = 50;  // Findings.
   std::size_t told = 0;
-  const Duration grace = std::max(pass.s.settings.settle, kAbandonGrace);
   for (const auto& [name, busy] : pass.index.abandoned) {
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr) continue;
     const Left left(pass, *node);
     const std::string obstacle = left.obstacle();
-    if (!obstacle.empty() || !pass.held_for({Timer::abandoned, name, ""}, grace)) {
+    if (!obstacle.empty() || !pass.held_for({Timer::abandoned, name, ""}, left.grace())) {
       if (!left.is_change() || ++told > kMost) continue;
-      const std::string until =
-          obstacle.empty() ? fmt::format("what a change has left there goes after {}", k8s::format_go_duration(grace))
-                           : fmt::format("what a change has left there stays while {}", obstacle);
-      pass.finding(Severity::warning, node_ref(name), kAbandoned, fmt::format("{}: {}", left.why(), until));
+      const std::string until = obstacle.empty() ? fmt::format("what a change has left there goes after {}",
+                                                               k8s::format_go_duration(left.grace()))
+                                                 : fmt::format("what a change has left there stays while {}", obstacle);
+      pass.finding(Severity::warning, node_ref(name), left.reason(), fmt::format("{}: {}", left.why(), until));
       continue;
     }
-    pass.add(take_off(*node, {}), left.is_change() ? kAbandoned : "Released", left.given_up(), false, name);
+    pass.add(take_off(*node, {}), left.reason(), left.given_up(), false, name);
     if (left.is_change() && pass.s.settings.rollouts != PolicyMode::observe) {
-      pass.event(node_ref(name), true, kAbandoned, "Abandon", left.given_up());
+      pass.event(node_ref(name), true, left.reason(), "Abandon", left.given_up());
     }
   }
 }

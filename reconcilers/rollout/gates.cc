@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/rollout/failures.h"
@@ -129,6 +130,18 @@ GateState closed_by_announcement(RolloutView& rollout) {
 
 // --- What this revision needs before nodes can go to it.
 
+// By name; empty: nos partitions no node that the set's DaemonSets select.
+std::string first_node_of_nos(const World& world, const OperandSet& set) {
+  std::string first;
+  for (const auto& [key, node] : world.nodes.all()) {
+    if (!is_partitioned_by_nos(*node) || (!first.empty() && first < key.name)) continue;
+    const bool selected = std::ranges::any_of(
+        set.operands, [&](const Operand& operand) { return selects(operand, *node, false) != Selects::no; });
+    if (selected) first = key.name;
+  }
+  return first;
+}
+
 // A restart of DaemonSets concerns every node of the set.
 std::string restart_obstacle(const RolloutView& rollout) {
   const OperandSet& set = rollout.set;
@@ -147,6 +160,12 @@ std::string restart_obstacle(const RolloutView& rollout) {
     }
   }
   const Pass& pass = rollout.pass;
+  if (std::string node = first_node_of_nos(pass.s.world, set); !node.empty()) {
+    return fmt::format(
+        "a restart of the DaemonSets in {} would restart their pods on node {}, too, whose GPUs nos partitions: keep "
+        "them off the nodes of nos by a nodeAffinity (NotIn), or use mechanism NodeByNode",
+        set.ns, node);
+  }
   for (const auto& [key, other] : pass.index.units) {
     if (other.set != rollout.unit.set) continue;
     const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);

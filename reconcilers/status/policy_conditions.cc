@@ -47,6 +47,11 @@ StatusCondition ready_of(const PolicySum& sum) {
   if (std::string problem = selector_problem(*sum.policy); !problem.empty()) {
     return {"Ready", false, std::string(kSelectorOnSharingLabel), std::move(problem)};
   }
+  if (sum.tally.total == 0 && !sum.left_to_nos.empty()) {
+    return {"Ready", true, "NoNodes",
+            "governs no node: nos partitions the GPUs of those that it selects, or policies of higher priority govern "
+            "them"};
+  }
   if (sum.tally.total == 0) {
     return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all that it selects"};
   }
@@ -80,6 +85,20 @@ StatusCondition ready_of(const PolicySum& sum) {
                     shown, sum.policy->meta.name)};
   }
   return {"Ready", false, std::string(kDrift), "nodes that do not show what they run: " + shown};
+}
+
+std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_view before) {
+  const std::string type(kPartitionedByNos);
+  if (!sum.left_to_nos.empty()) {
+    return StatusCondition{
+        type, true, type,
+        fmt::format("nos partitions the GPUs of {} {} that this policy selects (label {}), and the "
+                    "operator leaves {} alone: {}",
+                    sum.left_to_nos.size(), sum.left_to_nos.size() == 1 ? "node" : "nodes", kNosPartitioning,
+                    sum.left_to_nos.size() == 1 ? "it" : "them", join_names(sum.left_to_nos))};
+  }
+  if (before.find(fmt::format("\"{}\"", type)) == std::string_view::npos) return std::nullopt;
+  return StatusCondition{type, false, "NoNodes", "nos partitions no node that this policy selects"};
 }
 
 std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before) {

@@ -45,6 +45,9 @@ class PolicyStatuses {
       if (auto it = sums_.find(key.policy); it != sums_.end()) add_unit(key, unit, it->second);
     }
     for (auto& [name, sum] : sums_) add_rollback(sum);
+    for (const auto& [policy, nodes] : pass_.index.left_to_nos) {
+      if (auto it = sums_.find(policy); it != sums_.end()) it->second.left_to_nos.assign(nodes.begin(), nodes.end());
+    }
     const std::map<std::string, InTheWay> draining = waiting_in_flight(pass_);
     for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
       const NodeAssessment& a = *pass_.index.find(name);
@@ -332,6 +335,7 @@ class PolicyStatuses {
     std::vector<StatusCondition> conditions{ready_of(sum), progressing(sum), degraded_of(sum), config_valid_of(sum)};
     if (auto condition = overlapped(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = staged_of(sum, before)) conditions.push_back(std::move(*condition));
+    if (auto condition = left_to_nos_of(sum, before)) conditions.push_back(std::move(*condition));
     Json out = {{"nodes",
                  {{"total", sum.tally.total},
                   {"upToDate", sum.tally.settled},

@@ -47,6 +47,7 @@ struct PolicySum {
   std::string sickness;
   OldestInFlight oldest;
   std::vector<std::string> left_half_way;  // Nodes in flight where the operator may only look.
+  std::vector<std::string> left_to_nos;    // Nodes that it selects and whose GPUs nos partitions.
   std::int64_t stuck = 0;                  // Nodes in flight that cannot go on, whatever time passes; among `waiting`.
   std::int64_t refused = 0;                // Nodes in flight that the operator may not write on: refused_write().
 };
@@ -59,6 +60,8 @@ struct PolicySum {
 // Progressing, where the operator may only look at nodes that it has begun to change before (`left_half_way`).
 [[nodiscard]] StatusCondition half_way_under_observe(const PolicySum& sum);
 [[nodiscard]] StatusCondition ready_of(const PolicySum& sum);
+// nullopt where nos partitions no node that the policy selects, and never did (`before`: the status as it stands).
+[[nodiscard]] std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_view before);
 // nullopt where nothing goes round the waves, and nothing ever did (`before`: the status as it stands).
 [[nodiscard]] std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before);
 

@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<gso::ClusterObject> objects;
   auto documents = gso::lint_text("input", text, {}, &objects);
   gso::lint_cluster(objects, documents);
+  gso::lint_nos(objects, documents);
   gso::lint_kai(objects, {}, documents);
   gso::lint_memory(objects, documents);
   if (documents.empty() || gso::lint_json(documents).empty()) {

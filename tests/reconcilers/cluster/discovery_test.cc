@@ -9,6 +9,7 @@
 #include <string>
 
 #include "reconcilers/cluster/manifests.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
@@ -113,6 +114,62 @@ TEST(Discovery, TheGPUOperatorsPluginGovernsThenOneWithProfilesThenTheFirstByNam
   EXPECT_EQ(Planned(chart + of_operator).governed_by(), "gpu-operator");
   EXPECT_EQ(Planned(bare + chart).governed_by(), "bbb");
   EXPECT_EQ(Planned(other + chart).governed_by(), "bbb");
+}
+
+Node labelled_node(const std::map<std::string, std::string>& labels) {
+  Node node;
+  for (const auto& [key, value] : labels) node.meta.labels.set(key, value);
+  return node;
+}
+
+TEST(Discovery, ANodeIsOfNosByThePresentNameOfItsLabelAndByTheOldOneAlone) {
+  const std::string present = "nos.nebuly.com/gpu-partitioning";
+  const std::string old = "nos.nebuly.ai/gpu-partitioning";
+  const struct {
+    std::map<std::string, std::string> labels;
+    std::string said_by;  // Empty: it is not of nos.
+  } cases[] = {
+      {{}, ""},
+      {{{present, "mps"}}, present + "=mps"},
+      {{{old, "mps"}}, old + "=mps"},
+      {{{present, "mps"}, {old, "mig"}}, present + "=mps"},
+      {{{present, "mig"}, {old, "mps"}}, ""},
+      {{{present, "mig"}}, ""},
+      {{{present, ""}}, ""},
+      {{{"nos.nebuly.com/capacity", "mps"}}, ""},
+  };
+  for (const auto& c : cases) {
+    const Node node = labelled_node(c.labels);
+    EXPECT_EQ(nos_label(node), c.said_by);
+    EXPECT_EQ(is_partitioned_by_nos(node), !c.said_by.empty()) << c.said_by;
+  }
+}
+
+TEST(Discovery, TheDevicePluginOfNosIsAProviderOfItsOwn) {
+  const std::string selector = "spec: {nodeSelector: {nos.nebuly.com/gpu-partitioning: mps}, ";
+  const auto affinity = [](const std::string& values) {
+    return "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+           "[{matchExpressions: [{key: nos.nebuly.com/gpu-partitioning, operator: In, values: [" +
+           values + "]}]}]}}}, ";
+  };
+  const auto providers = [](const std::string& head) {
+    const std::string daemonset =
+        "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: fork, namespace: nebuly-nvidia, uid: f}\nspec: "
+        "{selector: {matchLabels: {app: fork}}, template: {metadata: {labels: {app: fork}}, " +
+        head +
+        "containers: [{name: nvidia-device-plugin-ctr, image: 'ghcr.io/nebuly-ai/k8s-device-plugin:0.13.0'}]}}}\n";
+    auto loaded = load_manifests({{"nos.yaml", daemonset}}, WallTime{});
+    EXPECT_TRUE(loaded.has_value());
+    const Discovery found = discover(loaded->world);
+    std::vector<std::string_view> out;
+    for (const OperandSet& set : found.of_nos) out.push_back(to_string(set.provider));
+    for (const OperandSet& set : found.sets) out.push_back(to_string(set.provider));
+    return out;
+  };
+  EXPECT_THAT(providers(selector), ElementsAre("Nos"));
+  EXPECT_THAT(providers(affinity("mps")), ElementsAre("Nos"));
+  EXPECT_THAT(providers(affinity("mps, none")), ElementsAre("Manifest"));
+  EXPECT_THAT(providers("spec: {"), ElementsAre("Manifest"));
 }
 
 TEST(Discovery, ATaintedNodeStaysInSightForAsLongAsThePluginsPodRunsThere) {

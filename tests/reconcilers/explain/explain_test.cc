@@ -155,6 +155,23 @@ std::string by(const std::string& scheduler, std::string pod) {
   return pod.replace(pod.find(kUsual), kUsual.size(), scheduler);
 }
 
+TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
+  Explained explained(cluster(kSliced, ", nos.nebuly.com/gpu-partitioning: mps", R"(nvidia.com/gpu: "2")"));
+  const NodeExplanation out = explained.node("gpu-1");
+  EXPECT_EQ(out.shown.state, "PartitionedByNos");
+  EXPECT_THAT(out.shown.message, HasSubstr("nos partitions the GPUs of this node (label "
+                                           "nos.nebuly.com/gpu-partitioning=mps): the operator leaves it alone"));
+  EXPECT_EQ(out.provider, "nos");
+  EXPECT_EQ(out.policy, "");
+  EXPECT_EQ(out.next, "");
+  EXPECT_THAT(out.findings, IsEmpty());
+  const Snapshot s = explained.snapshot();
+  const Audit all = audit(s, explained.index);
+  EXPECT_EQ(all.count(Severity::error) + all.count(Severity::warning), 0);
+  EXPECT_EQ(all.count(Severity::info), 1);
+  EXPECT_EQ(all.plugins, (std::map<std::string, std::int64_t>{{"nos", 1}}));
+}
+
 struct Case {
   const char* name;
   std::string manifests;

@@ -81,6 +81,7 @@ TEST(Catalogue, ListsEveryCodeAndNoOther) {
   Codes used = codes_in_the_code();
   for (const Check& check : checks()) used.emplace(check.code);  // Some are named by a constant.
   used.emplace(kSelectorOnSharingLabel);
+  used.emplace(kPartitionedByNos);
   ASSERT_GT(used.size(), 80u);
   for (const std::string& code : used) {
     EXPECT_TRUE(listed.contains(code)) << code << " is not listed (or is no code: then it belongs to other_words)";

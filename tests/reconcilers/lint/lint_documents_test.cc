@@ -158,6 +158,46 @@ TEST(LintDocuments, APolicysKeyIsLookedForInTheConfigMapsThatStandBeside) {
             std::vector<std::string>{});
 }
 
+TEST(LintDocuments, WhatNosWroteForItsNodesIsNotHeldAgainstTheOfficialPluginsRules) {
+  const std::string map =
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: a}\ndata: {n1-17: 'sharing: {mps: {resources: "
+      "[{name: nvidia.com/gpu, replicas: 1, memoryGB: 10, devices: [\"0\"]}]}}', any: 'version: v2'}\n";
+  const auto node = [](const std::string& name, const std::string& labels) {
+    return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {" + labels + "}}\n";
+  };
+  const auto daemonset = [](const std::string& selector, const std::string& default_key) {
+    return "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d" + default_key + ", namespace: a, uid: u" +
+           default_key +
+           "}\nspec: {selector: {matchLabels: {app: d}}, template: {metadata: {labels: {app: d}}, spec: {nodeSelector: "
+           "{" +
+           selector +
+           "}, containers: [{name: nvidia-device-plugin-ctr, image: 'x:v0.17.1'}, {name: m, image: x, env: "
+           "[{name: CONFIG_FILE_SRCDIR, value: /c}, {name: DEFAULT_CONFIG, value: '" +
+           default_key +
+           "'}], volumeMounts: [{name: v, mountPath: /c}]}], volumes: [{name: v, configMap: {name: c}}]}}}\n";
+  };
+  const std::string chosen = "nvidia.com/device-plugin.config: n1-17";
+  const std::string of_nos = "nos.nebuly.com/gpu-partitioning: mps";
+  const auto invalid = [&](const std::string& beside) {
+    std::vector<ClusterObject> objects;
+    std::vector<LintedDocument> documents = lint_text("f.yaml", map + beside, {}, &objects);
+    lint_nos(objects, documents);
+    Codes out;
+    for (const LintedDocument& document : documents) {
+      if (!document.valid()) out.push_back(document.key);
+    }
+    return out;
+  };
+  EXPECT_EQ(invalid(""), (Codes{"any", "n1-17"}));
+  EXPECT_EQ(invalid(node("n1", chosen)), (Codes{"any", "n1-17"}));
+  EXPECT_EQ(invalid(node("n1", chosen + ", " + of_nos)), Codes{"any"});
+  // A node of the official plugin reads it as well, with its label or without one.
+  EXPECT_EQ(invalid(node("n1", chosen + ", " + of_nos) + node("n2", chosen)), (Codes{"any", "n1-17"}));
+  EXPECT_EQ(invalid(node("n1", chosen + ", " + of_nos) + daemonset("a: b", "n1-17")), (Codes{"any", "n1-17"}));
+  EXPECT_EQ(invalid(daemonset(of_nos, "")), Codes{});
+  EXPECT_EQ(invalid(daemonset(of_nos, "") + daemonset("a: b", "x")), (Codes{"any", "n1-17"}));
+}
+
 // The kubelet makes files of binaryData's keys too.
 TEST(LintDocuments, AKeyOfBinaryDataIsAProfile) {
   const auto documents = lint(

@@ -1,0 +1,67 @@
+// See nos.h.
+#include "reconcilers/cluster/nos.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+namespace {
+
+// nos has `mig`, too: there it sets up MIG devices, and any plugin serves them.
+constexpr std::string_view kMps = "mps";
+
+std::optional<std::string_view> partitioning_label(const Node& node) {
+  for (const std::string_view label : {kNosPartitioning, kNosPartitioningBefore}) {
+    if (const auto value = node.meta.labels.get(label)) return *value == kMps ? std::optional(label) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool demands(const Operand& operand, std::string_view label) {
+  const auto selected = operand.node_selector.find(std::string(label));
+  if (selected != operand.node_selector.end() && selected->second == kMps) return true;
+  const auto asks = [&](const NodeSelectorRequirement& r) {
+    return r.key == label && r.op == "In" && r.values.size() == 1 && r.values.front() == kMps;
+  };
+  return !operand.affinity_terms.empty() &&
+         std::ranges::all_of(operand.affinity_terms, [&](const auto& term) { return std::ranges::any_of(term, asks); });
+}
+
+}  // namespace
+
+bool is_partitioned_by_nos(const Node& node) {
+  return partitioning_label(node).has_value();
+}
+
+std::string nos_label(const Node& node) {
+  const auto label = partitioning_label(node);
+  return label ? fmt::format("{}={}", *label, kMps) : std::string();
+}
+
+std::string nos_in_charge(const Node& node) {
+  return fmt::format(
+      "nos partitions the GPUs of this node (label {}): the operator leaves it alone, and no "
+      "SharingPolicy applies. Remove the label to give the node to the operator",
+      nos_label(node));
+}
+
+bool is_plugin_of_nos(const Operand& plugin) {
+  return demands(plugin, kNosPartitioning) || demands(plugin, kNosPartitioningBefore);
+}
+
+std::set<std::string> keys_of_nos(const World& world) {
+  std::set<std::string> keys;
+  std::set<std::string> of_others;
+  for (const auto& [key, node] : world.nodes.all()) {
+    const auto named = node->meta.labels.get(kConfigLabel);
+    if (named) (is_partitioned_by_nos(*node) ? keys : of_others).emplace(*named);
+  }
+  std::erase_if(keys, [&](const std::string& key) { return of_others.contains(key); });
+  return keys;
+}
+
+}  // namespace gso

@@ -1,0 +1,59 @@
+// What nos has written is not held against the rules of the official device plugin.
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/cluster/nos.h"
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+namespace {
+
+// Of the ConfigMap that nos's own plugin mounts; not where another plugin mounts it, too.
+bool is_mounted_by_nos_alone(const Discovery& discovery, const ClusterObject& config_map) {
+  const auto mounts = [&](const OperandSet& set) {
+    return set.ns == config_map.ns && set.config_map == config_map.name;
+  };
+  return std::ranges::any_of(discovery.of_nos, mounts) && std::ranges::none_of(discovery.sets, mounts);
+}
+
+// A key that a plugin loads without any label is not of nos alone.
+bool is_a_default(const Discovery& discovery, const std::string& key) {
+  return std::ranges::any_of(discovery.sets, [&](const OperandSet& set) {
+    return std::ranges::any_of(set.operands, [&](const Operand& operand) { return operand.default_key == key; });
+  });
+}
+
+}  // namespace
+
+void lint_nos(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents) {
+  std::vector<ManifestFile> files;
+  for (const ClusterObject& object : objects) {
+    if (object.kind == "Node" || object.kind == "DaemonSet") files.push_back({object.source, object.json});
+  }
+  if (files.empty()) return;
+  std::vector<std::string> problems;  // Of objects that have their own errors.
+  const World& world = load_readable_manifests(files, WallTime{}, problems).world;
+  const Discovery discovery = discover(world);
+  const std::set<std::string> keys = keys_of_nos(world);
+  for (LintedDocument& document : documents) {
+    if (document.kind != "Profile" || document.key.empty()) continue;
+    const auto config_map = std::ranges::find_if(objects, [&](const ClusterObject& object) {
+      return object.kind == "ConfigMap" && object.source == document.source && object.name == document.name;
+    });
+    const bool mounted = config_map != objects.end() && is_mounted_by_nos_alone(discovery, *config_map);
+    const bool named = keys.contains(document.key) && !is_a_default(discovery, document.key);
+    if (!mounted && !named) continue;
+    document.diagnostics = {{Diagnostic::Severity::info, std::string(kPartitionedByNos), "", 1, 1,
+                             mounted ? "only the device plugin of nos mounts this ConfigMap: not checked"
+                                     : "only nodes whose GPUs nos partitions name this key: not checked"}};
+  }
+}
+
+}  // namespace gso
