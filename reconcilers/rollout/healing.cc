@@ -96,6 +96,14 @@ class Healer {
         pod.containers, [](const auto& c) { return c.running && !is_config_manager(c.name.view()); });
     return !serves(node) && (component != Component::mps || !daemon_runs);
   }
+  // Why a new pod would do more harm; empty: it would not. A new plugin pod takes the GPUs away for a moment, and where
+  // they are away already it offers those that the DRA driver has handed out meanwhile. GFD only writes labels.
+  [[nodiscard]] std::string stays(const std::string& node, Component component) const {
+    const std::string& device_class = pass_.index.dra.class_of(node);
+    if (component == Component::gfd || device_class.empty()) return {};
+    return fmt::format("the pod is not replaced ({}): {}", kDraDoubleOffer, double_offer(device_class));
+  }
+
   void heal(const std::string& node, Component component, const Pod& pod, const Ailment& ailment) {
     const Healable what{node, to_string(component)};
     const bool lasts =
@@ -104,6 +112,9 @@ class Healer {
     const auto known = healed_.find(what);
     const std::int64_t times = known == healed_.end() ? 0 : known->second.times;
     const std::string message = fmt::format("{} pod {}: {}", to_string(component), pod.meta.name, ailment.what);
+    if (const std::string why = stays(node, component); !why.empty()) {
+      return pass_.finding(Severity::warning, node_ref(node), ailment.name, fmt::format("{}; {}", message, why));
+    }
     pass_.finding(Severity::warning, node_ref(node), ailment.name, message);
     if (!lasts) return;
     if (times > 0) {
