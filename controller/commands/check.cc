@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "controller/commands/shared/forbidden_hint.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/cluster_reader.h"
+#include "controller/reading/forbidden_hint.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 

@@ -14,8 +14,8 @@
 #include <variant>
 #include <vector>
 
-#include "controller/commands/shared/forbidden_hint.h"
 #include "controller/commands/shared/session.h"
+#include "controller/reading/forbidden_hint.h"
 #include "controller/runtime/leader_election.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/schedule.h"

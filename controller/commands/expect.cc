@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "controller/commands/shared/input_file.h"
+#include "controller/reading/input_file.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/expected.h"

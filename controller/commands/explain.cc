@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/commands/shared/forbidden_hint.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/text_table.h"
+#include "controller/reading/forbidden_hint.h"
 #include "controller/reading/manifests.h"
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/node.h"

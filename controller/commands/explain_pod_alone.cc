@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "controller/commands/explain.h"
-#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/reading/forbidden_hint.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {

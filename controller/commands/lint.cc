@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "controller/commands/codes.h"
-#include "controller/commands/shared/input_file.h"
+#include "controller/reading/input_file.h"
 #include "reconcilers/lint/lint.h"
 
 namespace gso {

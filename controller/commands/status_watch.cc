@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/reading/forbidden_hint.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"

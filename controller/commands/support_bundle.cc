@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "controller/commands/audit.h"
-#include "controller/commands/shared/forbidden_hint.h"
 #include "controller/commands/shared/redaction.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/tar_archive.h"
 #include "controller/commands/status.h"
 #include "controller/config/version.h"
 #include "controller/reading/cluster_reader.h"
+#include "controller/reading/forbidden_hint.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/event_recorder.h"
 #include "reconcilers/model/json_access.h"

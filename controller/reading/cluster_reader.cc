@@ -13,10 +13,10 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/commands/shared/forbidden_hint.h"
 #include "controller/config/logging.h"
 #include "controller/kai/kai_reads.h"
 #include "controller/kai/lookup_queue.h"
+#include "controller/reading/forbidden_hint.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/dynamic_watches.h"
 #include "reconcilers/cluster/cluster_pods.h"

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "controller/commands/shared/input_file.h"
+#include "controller/reading/input_file.h"
 #include "reconcilers/lint/lint.h"
 
 namespace gso {

@@ -33,8 +33,6 @@ CONTROLLER = [
 TOP = ["k8sclient", "reconcilers", "controller"]
 
 VIOLATIONS = """
-controller/reading/cluster_reader.cc -> controller/commands/shared/forbidden_hint.h
-controller/reading/manifests.cc -> controller/commands/shared/input_file.h
 reconcilers/cluster/cluster_pods.cc -> reconcilers/kai/index.h
 reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
 reconcilers/kai/planners.h -> reconcilers/fleet/fleet.h

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/reading/forbidden_hint.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

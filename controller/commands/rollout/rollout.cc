@@ -11,10 +11,10 @@
 
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/shared/forbidden_hint.h"
-#include "controller/commands/shared/input_file.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/cluster_reader.h"
+#include "controller/reading/forbidden_hint.h"
+#include "controller/reading/input_file.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"

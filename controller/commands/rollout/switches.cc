@@ -10,7 +10,7 @@
 
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/reading/forbidden_hint.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 

@@ -1,5 +1,5 @@
 // Whole files and stdin into strings, up to a limit.
-#include "controller/commands/shared/input_file.h"
+#include "controller/reading/input_file.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // From a Status to the rule that would have let it through.
-#include "controller/commands/shared/forbidden_hint.h"
+#include "controller/reading/forbidden_hint.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
