@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/reading/input_file.h"
-#include "reconcilers/cluster/facts.h"
+#include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"

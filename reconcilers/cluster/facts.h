@@ -9,15 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/value/error.h"
 #include "reconcilers/cluster/profile_book.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/profile/expected.h"
 
 namespace gso {
-
-// The JSON of `expect --devices` (design: command line). Errors (reason `decode`) name the entry and the field.
-[[nodiscard]] k8s::Result<std::vector<Device>> parse_devices(std::string_view json);
 
 struct GpuFacts {
   std::optional<std::vector<Device>> devices;  // From the annotation gpusharing.dev/devices.

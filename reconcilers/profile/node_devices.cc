@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/yaml_node.h"
 #include "reconcilers/profile/yaml_scalar.h"

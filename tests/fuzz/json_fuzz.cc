@@ -9,10 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/lint/whole_cluster.h"
+#include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/node_devices.h"
 #include "reconcilers/profile/profile.h"

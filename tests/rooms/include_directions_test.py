@@ -38,7 +38,6 @@ reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
 reconcilers/kai/planners.h -> reconcilers/fleet/fleet.h
 reconcilers/kai/planners.h -> reconcilers/fleet/pass.h
 reconcilers/node/mps_ready.cc -> reconcilers/fleet/pass.h
-reconcilers/profile/node_devices.cc -> reconcilers/cluster/facts.h
 """
 
 # Includes that are right, and that are wrong: the rules above, tried out.

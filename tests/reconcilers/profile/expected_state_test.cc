@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/release.h"
+#include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
 #include "reconcilers/profile/node_devices.h"

@@ -1,0 +1,99 @@
+// See device_list.h.
+#include "reconcilers/profile/device_list.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace gso {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::unexpected<k8s::Error> bad_device(std::size_t index, std::string_view what) {
+  return k8s::fail(k8s::Reason::decode, fmt::format("devices[{}]: {}", index, what));
+}
+
+bool read_mig_device(const Json& entry, MigDevice& out) {
+  if (!entry.is_object() || !entry.contains("profile") || !entry["profile"].is_string()) return false;
+  out.profile = entry["profile"].get<std::string>();
+  const auto attributes = entry.find("attributes");
+  if (attributes == entry.end()) return true;
+  if (!attributes->is_object()) return false;
+  for (const auto& [name, value] : attributes->items()) {
+    if (!value.is_number_integer()) return false;
+    out.attributes[name] = value.get<std::int64_t>();
+  }
+  return true;
+}
+
+constexpr int kMostCapability = 999;  // Of compute capability, before and behind the dot.
+
+k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
+  Device out;
+  if (!entry.is_object()) return bad_device(index, "must be an object");
+  auto name = entry.find("name");
+  if (name == entry.end() || !name->is_string()) {
+    return bad_device(index, "name must be the product's name, as in \"Tesla T4\"");
+  }
+  out.name = name->get<std::string>();
+  auto number = [&](const char* field, std::int64_t& into) {
+    auto it = entry.find(field);
+    if (it == entry.end() || it->is_null()) return true;
+    if (!it->is_number_integer()) return false;
+    into = it->get<std::int64_t>();
+    return true;
+  };
+  auto flag = [&](const char* field, bool& into) {
+    auto it = entry.find(field);
+    if (it == entry.end() || it->is_null()) return true;
+    if (!it->is_boolean()) return false;
+    into = it->get<bool>();
+    return true;
+  };
+  if (!number("memoryMiB", out.memory_mib) || out.memory_mib < 0) {
+    return bad_device(index, "memoryMiB must be a whole number, 0 or more");
+  }
+  if (!number("pciClass", out.pci_class)) return bad_device(index, "pciClass must be a whole number, as in 197120");
+  if (!flag("migCapable", out.mig_capable)) return bad_device(index, "migCapable must be true or false");
+  if (!flag("migEnabled", out.mig_enabled)) return bad_device(index, "migEnabled must be true or false");
+  if (auto it = entry.find("computeCapability"); it != entry.end() && !it->is_null()) {
+    const auto part = [&](std::size_t i) {
+      return (*it)[i].is_number_integer() && (*it)[i] >= 0 && (*it)[i] <= kMostCapability;
+    };
+    if (!it->is_array() || it->size() != 2 || !part(0) || !part(1)) {
+      return bad_device(index, "computeCapability must be [major, minor], as in [8, 0]");
+    }
+    out.compute_major = (*it)[0].get<int>();
+    out.compute_minor = (*it)[1].get<int>();
+  }
+  if (auto it = entry.find("migDevices"); it != entry.end() && !it->is_null()) {
+    if (!it->is_array()) return bad_device(index, "migDevices must be a list");
+    for (const Json& mig : *it) {
+      if (!read_mig_device(mig, out.mig_devices.emplace_back())) {
+        return bad_device(index, "migDevices needs entries {\"profile\":\"1g.5gb\",\"attributes\":{…numbers…}}");
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+k8s::Result<std::vector<Device>> parse_devices(std::string_view json) {
+  const Json root = Json::parse(json, nullptr, false);
+  if (!root.is_array()) return k8s::fail(k8s::Reason::decode, "devices must be a JSON list of GPUs");
+  std::vector<Device> out;
+  for (std::size_t i = 0; i < root.size(); ++i) {
+    auto device = read_device(i, root[i]);
+    if (!device) return std::unexpected(device.error());
+    out.push_back(std::move(*device));
+  }
+  return out;
+}
+
+}  // namespace gso
