@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "reconcilers/kai/index.h"
+#include "reconcilers/cluster/kai_roles.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
 

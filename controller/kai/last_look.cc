@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "controller/kai/kai_reads.h"
-#include "reconcilers/kai/index.h"
+#include "reconcilers/cluster/kai_roles.h"
 #include "reconcilers/kai/judgement.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_names.h"

@@ -8,7 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "reconcilers/kai/index.h"
+#include "reconcilers/cluster/kai_roles.h"
 
 namespace gso {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "reconcilers/kai/config_view.h"
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/kai_names.h"
 
 namespace gso {

@@ -6,7 +6,7 @@
 
 #include "reconcilers/cluster/consumers.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/kai/index.h"
+#include "reconcilers/cluster/kai_roles.h"
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <string_view>
 
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/kai/config_view.h"
 #include "reconcilers/model/json_access.h"
 
 namespace gso {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "reconcilers/kai/index.h"
+#include "reconcilers/cluster/kai_roles.h"
 #include "reconcilers/model/kai_names.h"
 
 namespace gso {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/kai/config_view.h"
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/kai/config_view.h"
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/lint.h"

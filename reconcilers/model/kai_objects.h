@@ -15,7 +15,7 @@
 namespace gso {
 
 // configs.kai.scheduler/v1, the singleton `kai-config`. Absent fields stay empty: defaults depend on the CRD's schema
-// (kai/config_view.h).
+// (cluster/kai_view.h).
 struct KaiConfig {
   ObjectMeta meta;
   std::string ns;  // spec.namespace: where KAI's Deployments live.

@@ -33,7 +33,6 @@ CONTROLLER = [
 TOP = ["k8sclient", "reconcilers", "controller"]
 
 VIOLATIONS = """
-reconcilers/cluster/cluster_pods.cc -> reconcilers/kai/index.h
 reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
 reconcilers/kai/planners.h -> reconcilers/fleet/fleet.h
 reconcilers/kai/planners.h -> reconcilers/fleet/pass.h

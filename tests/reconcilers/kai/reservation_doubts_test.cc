@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "reconcilers/kai/config_view.h"
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"

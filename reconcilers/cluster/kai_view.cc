@@ -1,5 +1,5 @@
 // Defaults by schema, and the binder's state.
-#include "reconcilers/kai/config_view.h"
+#include "reconcilers/cluster/kai_view.h"
 
 #include <fmt/format.h>
 
