@@ -91,7 +91,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
   }
   std::vector<std::string> files;
   bool readable = expand(options.files, files, err);
-  const LintRules rules{options.kai_gpu_sharing};
+  const KaiPodRules rules{options.kai_gpu_sharing};
   std::vector<LintedDocument> all;
   std::map<std::string, std::string> texts;  // By file: for people.
   std::vector<ClusterObject> objects;

@@ -11,8 +11,8 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/kai/waiting.h"
-#include "reconcilers/lint/lint.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
@@ -110,18 +110,15 @@ class PodQuestions {
 
   // What KAI's admission refuses, or never acts on.
   void written_wrong() {
-    LintRules rules;
+    KaiPodRules rules;
     const KaiView view = view_kai(s_.world.kai, s_.settings.kai);
     if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
     Json document{{"apiVersion", "v1"}, {"kind", "Pod"}};
     document.update(asked_.object);
-    for (const LintedDocument& linted :
-         lint_text("pod", document.dump(-1, ' ', false, Json::error_handler_t::replace), rules)) {
-      for (const Diagnostic& d : linted.diagnostics) {
-        if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
-        add(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
-            fmt::format("kubectl edit pod {} {}", asked_.pod.meta.name, asked_.in_namespace()));
-      }
+    for (const Diagnostic& d : check_pod(document.dump(-1, ' ', false, Json::error_handler_t::replace), rules)) {
+      if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
+      add(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
+          fmt::format("kubectl edit pod {} {}", asked_.pod.meta.name, asked_.in_namespace()));
     }
   }
 

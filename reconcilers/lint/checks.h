@@ -11,10 +11,6 @@
 
 namespace gso {
 
-// A Pod's KAI annotations: what KAI's admission refuses, what passes it and can never work, and what has no effect.
-// Source: pkg/admission and pkg/binder/plugins/gpusharing of KAI-Scheduler (2026-03).
-void check_pod(const DocumentValue& pod, const LintRules& rules, std::vector<Diagnostic>& diagnostics);
-
 // A SharingPolicy, field by field.
 void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics);
 

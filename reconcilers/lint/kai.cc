@@ -39,7 +39,7 @@ LintedDocument* document_of(const ClusterObject& pod, std::vector<LintedDocument
 }
 
 // kai-config names another scheduler than the one that the Pods were checked by.
-void check_pods_again(const std::vector<ClusterObject>& objects, LintRules rules, const std::string& scheduler,
+void check_pods_again(const std::vector<ClusterObject>& objects, KaiPodRules rules, const std::string& scheduler,
                       std::vector<LintedDocument>& documents) {
   rules.kai_scheduler = scheduler;
   for (const ClusterObject& object : objects) {
@@ -55,7 +55,7 @@ void check_pods_again(const std::vector<ClusterObject>& objects, LintRules rules
 
 }  // namespace
 
-void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules,
+void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rules,
               std::vector<LintedDocument>& documents) {
   std::vector<ManifestFile> files;
   for (const ClusterObject& object : objects) {

@@ -9,8 +9,8 @@
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/lint/json_text.h"
 #include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/json_text.h"
 #include "reconcilers/profile/profile_document.h"
 #include "reconcilers/profile/yaml_node.h"
 
@@ -30,7 +30,7 @@ bool is_manifest(const DocumentValue& value) {
 
 class Linter {
  public:
-  Linter(const std::string& source, const LintRules& rules, std::vector<ClusterObject>* objects)
+  Linter(const std::string& source, const KaiPodRules& rules, std::vector<ClusterObject>* objects)
       : source_(source), rules_(rules), objects_(objects) {}
 
   std::vector<LintedDocument> run(std::string_view text) {
@@ -285,7 +285,7 @@ class Linter {
   }
 
   const std::string& source_;
-  const LintRules& rules_;
+  const KaiPodRules& rules_;
   std::vector<ClusterObject>* objects_;
   std::vector<LintedDocument> documents_;
   int index_ = 0;
@@ -301,7 +301,7 @@ bool LintedDocument::valid() const {
                       [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::error; });
 }
 
-std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const LintRules& rules,
+std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const KaiPodRules& rules,
                                       std::vector<ClusterObject>* objects) {
   return Linter(source, rules, objects).run(text);
 }

@@ -10,15 +10,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
-
-struct LintRules {
-  std::optional<bool> kai_gpu_sharing;  // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
-  std::string kai_scheduler =
-      "kai-scheduler";  // What KAI's pods have as schedulerName; a kai-config may say otherwise.
-};
 
 struct DocumentValue;
 
@@ -60,7 +55,7 @@ struct ClusterObject {
 // Profile with one error; those after it are read all the same.
 // `objects` gets what lint_cluster and lint_kai need.
 [[nodiscard]] std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text,
-                                                    const LintRules& rules,
+                                                    const KaiPodRules& rules,
                                                     std::vector<ClusterObject>* objects = nullptr);
 
 // Checks the objects of all files together, as the operator does before it touches a node: adds what is wrong to the
@@ -76,7 +71,7 @@ void lint_nos(const std::vector<ClusterObject>& objects, std::vector<LintedDocum
 // Pods that ask KAI for a share of a GPU against the Nodes, the kai-config and the RuntimeClasses among the objects:
 // what can never be placed there. Where that kai-config names another scheduler, it decides which pods are KAI's: all
 // Pods are checked anew. Nothing happens where no such object is among them.
-void lint_kai(const std::vector<ClusterObject>& objects, const LintRules& rules,
+void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rules,
               std::vector<LintedDocument>& documents);
 
 // Pods of inference servers that reserve a fraction of the whole GPU, against the MPS profiles among documents and

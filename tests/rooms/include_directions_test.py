@@ -33,7 +33,6 @@ CONTROLLER = [
 TOP = ["k8sclient", "reconcilers", "controller"]
 
 VIOLATIONS = """
-reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
 reconcilers/kai/planners.h -> reconcilers/fleet/fleet.h
 reconcilers/kai/planners.h -> reconcilers/fleet/pass.h
 reconcilers/node/mps_ready.cc -> reconcilers/fleet/pass.h

@@ -274,7 +274,7 @@ struct Outcome {
 
 // As `lint` says it: file, line and column, with the line and a caret.
 void print_errors(const RolloutCall& call) {
-  for (LintedDocument& document : lint_text(call.options.file, call.input, LintRules())) {
+  for (LintedDocument& document : lint_text(call.options.file, call.input, KaiPodRules())) {
     std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.severity != Severity::error; });
     if (!document.valid()) *call.out << lint_report(document, call.input);
   }

@@ -10,7 +10,7 @@ namespace gso::lint_test {
 
 using Codes = std::vector<std::string>;
 
-inline std::vector<LintedDocument> lint(const std::string& text, LintRules rules = {}) {
+inline std::vector<LintedDocument> lint(const std::string& text, KaiPodRules rules = {}) {
   return lint_text("f.yaml", text, rules);
 }
 

@@ -1,5 +1,5 @@
 // JSON strings respelt for YAML.
-#include "reconcilers/lint/json_text.h"
+#include "reconcilers/profile/json_text.h"
 
 #include <algorithm>
 #include <charconv>

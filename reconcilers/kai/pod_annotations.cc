@@ -1,4 +1,6 @@
 // KAI's GPU sharing annotations on a Pod, in the order in which KAI's admission looks at them.
+#include "reconcilers/kai/pod_annotations.h"
+
 #include <array>
 #include <cmath>
 #include <optional>
@@ -6,7 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/lint/checks.h"
+#include "reconcilers/profile/json_text.h"
+#include "reconcilers/profile/profile_document.h"
+#include "reconcilers/profile/yaml_node.h"
 #include "reconcilers/profile/yaml_scalar.h"
 
 namespace gso {
@@ -21,7 +25,7 @@ constexpr std::string_view kGpu = "nvidia.com/gpu";
 
 class PodCheck {
  public:
-  PodCheck(const DocumentValue& pod, const LintRules& rules, std::vector<Diagnostic>& diagnostics)
+  PodCheck(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics)
       : pod_(pod), rules_(rules), diagnostics_(diagnostics), spec_(pod.find("spec")) {
     const DocumentValue* metadata = pod.find("metadata");
     annotations_ = metadata != nullptr ? metadata->find("annotations") : nullptr;
@@ -264,7 +268,7 @@ class PodCheck {
   }
 
   const DocumentValue& pod_;
-  const LintRules& rules_;
+  const KaiPodRules& rules_;
   std::vector<Diagnostic>& diagnostics_;
   const DocumentValue* spec_;
   const DocumentValue* annotations_ = nullptr;
@@ -272,8 +276,20 @@ class PodCheck {
 
 }  // namespace
 
-void check_pod(const DocumentValue& pod, const LintRules& rules, std::vector<Diagnostic>& diagnostics) {
+void check_pod(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics) {
   PodCheck(pod, rules, diagnostics).run();
+}
+
+std::vector<Diagnostic> check_pod(std::string_view json, const KaiPodRules& rules) {
+  std::vector<Diagnostic> diagnostics;
+  const std::optional<std::string> respelt = json_for_yaml(json);
+  YamlStream stream(respelt ? std::string_view(*respelt) : json, {.bytes = std::size_t{16} << 20});
+  const auto document = stream.next();
+  if (!document) return diagnostics;
+  std::vector<Diagnostic> unused;
+  check_pod(to_document_value(*document->root, DecodeTarget::none, unused), rules, diagnostics);
+  sort_and_limit(diagnostics);
+  return diagnostics;
 }
 
 }  // namespace gso

@@ -1,0 +1,26 @@
+// A Pod's KAI annotations: what KAI's admission refuses, what passes it and can never work, and what has no effect.
+// Source: pkg/admission and pkg/binder/plugins/gpusharing of KAI-Scheduler (2026-03).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+
+struct KaiPodRules {
+  std::optional<bool> kai_gpu_sharing;  // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
+  std::string kai_scheduler =
+      "kai-scheduler";  // What KAI's pods have as schedulerName; a kai-config may say otherwise.
+};
+
+// Adds what is wrong to `diagnostics`.
+void check_pod(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics);
+// The same of a Pod in JSON, in the order of the text. A text that cannot be read has nothing wrong in it.
+[[nodiscard]] std::vector<Diagnostic> check_pod(std::string_view json, const KaiPodRules& rules);
+
+}  // namespace gso
