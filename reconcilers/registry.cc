@@ -95,14 +95,14 @@ Plan mps_ready(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollou
   return std::move(pass.plan);
 }
 
-Plan kai_config(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
-  Pass pass(snapshot, fleet.impl(), kKaiConfig, &rollouts);
+Plan kai_config(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /*rollouts*/) {
+  KaiPass pass(snapshot, fleet.impl().kai, kKaiConfig);
   plan_kai_config(pass);
   return std::move(pass.plan);
 }
 
-Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
-  Pass pass(snapshot, fleet.impl(), kReservationGc, &rollouts);
+Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /*rollouts*/) {
+  KaiPass pass(snapshot, fleet.impl().kai, kReservationGc);
   plan_reservation_gc(pass);
   plan_kai_truth(pass);
   plan_kai_stuck(pass);

@@ -146,6 +146,10 @@ void RecordStore::assemble(const k8s::ObjectKey& state) {
   }
 }
 
+WriteConfigMap write_state(const PlannerSettings& settings, std::map<std::string, std::string> keys) {
+  return {state_key(settings), std::move(keys), {}};
+}
+
 std::vector<WriteConfigMap> record_writes(const FleetRecord& next, const World& world,
                                           const PlannerSettings& settings) {
   const k8s::ObjectKey state = state_key(settings);

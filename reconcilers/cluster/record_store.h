@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,8 @@ inline constexpr std::size_t kMostInlined = 1000;
 // The state ConfigMap and every shard: what `cleanup` deletes, and what the operator's role names.
 [[nodiscard]] std::vector<k8s::ObjectKey> state_keys(const k8s::ObjectKey& state);
 [[nodiscard]] bool is_shard(const k8s::ObjectKey& state, const k8s::ObjectKey& config_map);
+// Writes these keys of the state ConfigMap; its others stay.
+[[nodiscard]] WriteConfigMap write_state(const PlannerSettings& settings, std::map<std::string, std::string> keys);
 
 // What the ConfigMaps hold, read again where they have changed.
 class RecordStore {

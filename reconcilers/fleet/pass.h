@@ -1,4 +1,4 @@
-// One planning pass: the snapshot, the index, and the plan that grows. Time enters only here, as timers.
+// One planning pass over the fleet: the snapshot, the index, and the plan that grows.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/ages.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_patch.h"
@@ -23,42 +23,16 @@ using Index = FleetIndex::Impl;
 
 class RolloutViews;  // rollout/rollout_view.h
 
-class Pass {
+class Pass : public PlanDraft {
  public:
   // All outlive this. `views` is shared by all reconcilers of one pass; null where none of them is asked for.
   Pass(const Snapshot& snapshot, Index& fleet, std::string_view reconciler, RolloutViews* views)
-      : s(snapshot), index(fleet), rollouts(views), reconciler_(reconciler) {}
+      : PlanDraft(snapshot, reconciler), index(fleet), rollouts(views) {}
 
-  const Snapshot& s;
   Index& index;
   RolloutViews* const rollouts;
-  Plan plan;
-  Ages ages{s, plan};
-
-  // As Ages does.
-  Duration age(const TimerKey& timer) { return ages.age(timer); }
-  bool held_for(const TimerKey& timer, Duration wanted) { return ages.held_for(timer, wanted); }
-  [[nodiscard]] WallTime since(const TimerKey& timer) const { return ages.since(timer); }
-  void look_again_in(Duration wait) { ages.look_again_in(wait); }
-  void keep(const TimerKey& timer) { ages.keep(timer); }
-
-  // What one pass decides at most, so that a step costs no more in a large fleet; what is left comes in the next pass,
-  // as soon as the stores show this one's writes.
-  static constexpr std::size_t kMostActions = 60;
-  // False once that much is decided; then the pass asks to be run again at once.
-  [[nodiscard]] bool takes_more();
-
-  void add(Action action, std::string_view reason, std::string message, bool disruptive = false, std::string node = {});
-  void event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action, std::string note);
-  void finding(Severity severity, ObjectRef object, std::string_view reason, std::string message);
-
-  // Adds what a node's step has planned.
-  void take(Step step, const std::string& node);
 
   [[nodiscard]] bool plannable(const NodeAssessment& assessment) const;  // Its namespace has synced.
-
- private:
-  std::string_view reconciler_;
 };
 
 // A node of which an earlier pass has named such a timer, where the timer's scope is still the revision that the node
@@ -116,8 +90,6 @@ inline constexpr Duration kReleaseGrace = std::chrono::minutes(2);
 
 [[nodiscard]] std::string rollout_name(const UnitKey& key, std::string_view revision);
 [[nodiscard]] ObjectRef rollout_ref(const std::string& name);
-// These keys of the state ConfigMap; its others stay.
-[[nodiscard]] WriteConfigMap write_state(const Snapshot& snapshot, std::map<std::string, std::string> keys);
 // Plans the writes after which the ConfigMaps of the record say `next`.
 void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message);
 // The text behind "namespace/configmap/key", where it still has that revision; empty otherwise.

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/json_access.h"
@@ -71,7 +72,7 @@ bool renders(std::string_view manager) {
          std::ranges::any_of(kRenderers, [&](std::string_view renderer) { return name.starts_with(renderer); });
 }
 
-Json remembered(const Pass& pass) {
+Json remembered(const KaiPass& pass) {
   const PlannerSettings& settings = pass.s.settings;
   const ConfigMap* state = pass.s.world.configmaps.find({settings.operator_namespace, settings.state_config_map});
   if (state == nullptr) return Json::object();
@@ -83,8 +84,8 @@ Json remembered(const Pass& pass) {
 
 class ConfigPlanner {
  public:
-  ConfigPlanner(Pass& pass, const KaiConfig& config)
-      : pass_(pass), config_(config), view_(pass.index.kai.view()), before_(remembered(pass)) {}
+  ConfigPlanner(KaiPass& pass, const KaiConfig& config)
+      : pass_(pass), config_(config), view_(pass.kai.view()), before_(remembered(pass)) {}
 
   void run() {
     report_mode();
@@ -133,8 +134,8 @@ class ConfigPlanner {
       return;
     }
     if (config_.pull_secrets > 0) return;
-    for (const auto& [name, group] : pass_.index.kai.groups()) {
-      if (!pass_.index.kai.attention().contains(name)) continue;
+    for (const auto& [name, group] : pass_.kai.groups()) {
+      if (!pass_.kai.attention().contains(name)) continue;
       for (const ObjectKey& key : group.reservations) {
         const KaiPod* pod = pass_.s.world.kai.pods.find(key);
         if (pod == nullptr || (pod->waiting_reason != "ImagePullBackOff" && pod->waiting_reason != "ErrImagePull"))
@@ -179,7 +180,7 @@ class ConfigPlanner {
     if (!wiped.empty()) now["wiped"] = std::move(wiped);
     // Where nothing is rolled out, no ConfigMap is ours to write: a wiped patch is then told only while it is seen.
     if (now == before_ || pass_.s.settings.rollouts == PolicyMode::observe) return;
-    pass_.add(write_state(pass_.s, {{std::string(kStateKey), now.dump()}}), "KAIConfigSeen",
+    pass_.add(write_state(pass_.s.settings, {{std::string(kStateKey), now.dump()}}), "KAIConfigSeen",
               "what kai-config says changed");
   }
 
@@ -211,7 +212,7 @@ class ConfigPlanner {
     }
   }
 
-  Pass& pass_;
+  KaiPass& pass_;
   const KaiConfig& config_;
   const KaiView& view_;
   Json before_;
@@ -219,7 +220,7 @@ class ConfigPlanner {
 
 }  // namespace
 
-void plan_kai_config(Pass& pass) {
+void plan_kai_config(KaiPass& pass) {
   const KaiWorld& kai = pass.s.world.kai;
   const PlannerSettings& settings = pass.s.settings;
   if (!kai.configs.synced() || !kai.incomplete.empty()) return;

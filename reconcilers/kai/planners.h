@@ -4,25 +4,34 @@
 #include <cstdint>
 #include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
-#include "reconcilers/fleet/fleet.h"
-#include "reconcilers/fleet/pass.h"
+#include "reconcilers/kai/index.h"
 #include "reconcilers/kai/judgement.h"
-#include "reconcilers/model/plan.h"
+#include "reconcilers/model/plan_draft.h"
 
 namespace gso {
 
+// What these planners are given: the snapshot, KAI's objects by group and node, and the plan that grows.
+class KaiPass : public PlanDraft {
+ public:
+  // All outlive this.
+  KaiPass(const Snapshot& snapshot, const KaiIndex& index, std::string_view reconciler)
+      : PlanDraft(snapshot, reconciler), kai(index) {}
+
+  const KaiIndex& kai;
+};
+
 // kai.config: which sharing mode is in force, and what is wrong with it.
-void plan_kai_config(Pass& pass);
+void plan_kai_config(KaiPass& pass);
 // pod.reservation-gc: collects reservations that hold a GPU for nobody.
-void plan_reservation_gc(Pass& pass);
+void plan_reservation_gc(KaiPass& pass);
 // Part of pod.reservation-gc: reservations against what consumers use, and KAI on nodes that serve replicas.
-void plan_kai_truth(Pass& pass);
+void plan_kai_truth(KaiPass& pass);
 
 // Part of pod.reservation-gc: fraction pods that wait (KaiLookups::waiting), each with its cause, and reservations
 // without a toleration that their consumers have.
-void plan_kai_stuck(Pass& pass);
+void plan_kai_stuck(KaiPass& pass);
 
 // Live pods on a node that BindRequests alone show: bound to groups that have no reservation there
 // (KaiIndex::unreserved).
@@ -30,8 +39,9 @@ struct UnreservedConsumers {
   std::set<std::string> pods;  // "team/p"
   bool known = true;           // Every one of them has been looked up lately.
 };
-// Asks in `pass` for what is not known, or not lately; no more than `asks` pods, which it lowers.
-[[nodiscard]] UnreservedConsumers unreserved_consumers(Pass& pass, const std::string& node, std::int64_t& asks);
+// Asks in `wanted` for what is not known, or not lately; no more than `asks` pods, which it lowers.
+[[nodiscard]] UnreservedConsumers unreserved_consumers(const Snapshot& snapshot, const KaiIndex& index,
+                                                       const std::string& node, std::int64_t& asks, KaiWants& wanted);
 
 // A group as the stores and the lookups show it. The pointers live as long as the World does not change.
 [[nodiscard]] GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::string& group);

@@ -93,12 +93,12 @@ constexpr int kUsableSweeps = 4;
 
 class Collector {
  public:
-  explicit Collector(Pass& pass)
+  explicit Collector(KaiPass& pass)
       : pass_(pass),
         world_(pass.s.world),
         kai_(pass.s.world.kai),
-        index_(pass.index.kai),
-        view_(pass.index.kai.view()),
+        index_(pass.kai),
+        view_(pass.kai.view()),
         settings_(pass.s.settings.kai),
         claims_(device_claims(index_)) {}
 
@@ -397,7 +397,7 @@ class Collector {
     pass_.add(std::move(action), candidate.judgement.reason, message, true);
   }
 
-  Pass& pass_;
+  KaiPass& pass_;
   const World& world_;
   const KaiWorld& kai_;
   const KaiIndex& index_;
@@ -412,12 +412,12 @@ class Collector {
 
 }  // namespace
 
-void plan_reservation_gc(Pass& pass) {
+void plan_reservation_gc(KaiPass& pass) {
   const World& world = pass.s.world;
   if (world.kai.pods.size() == 0) return;
   if (std::string why = kai_hold(world); !why.empty()) {
     if (pass.s.settings.kai.gc_mode == KaiGcMode::off) return;
-    pass.finding(Severity::warning, {"v1", "Namespace", "", pass.index.kai.view().reservations, ""}, "KAIHold",
+    pass.finding(Severity::warning, {"v1", "Namespace", "", pass.kai.view().reservations, ""}, "KAIHold",
                  fmt::format("no reservation is collected: {}", why));
     pass.look_again_in(pass.s.settings.kai.sweep);
     return;

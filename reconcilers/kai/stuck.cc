@@ -16,16 +16,16 @@ using namespace kai;
 
 namespace {
 
-void report(Pass& pass, const ObjectMeta& pod, std::string_view reason, const std::string& text) {
+void report(KaiPass& pass, const ObjectMeta& pod, std::string_view reason, const std::string& text) {
   pass.finding(Severity::warning, pod_ref(pod), reason, text);
   pass.event(pod_ref(pod), true, reason, "CheckSharing", text);
 }
 
 // They are in no watch: listed now and then, and looked at while the list is not old.
-void report_waiting_pods(Pass& pass) {
+void report_waiting_pods(KaiPass& pass) {
   const KaiWorld& kai = pass.s.world.kai;
   const KaiSettings& settings = pass.s.settings.kai;
-  const KaiView& view = pass.index.kai.view();
+  const KaiView& view = pass.kai.view();
   const auto& waiting = kai.lookups.waiting;
   if (!waiting || pass.s.now - waiting->at >= settings.waiting_sweep) {
     pass.plan.kai_wanted.waiting_pods = true;
@@ -44,10 +44,10 @@ void report_waiting_pods(Pass& pass) {
 }
 
 // A NoExecute taint takes the reservation away and leaves its consumer, which tolerates it.
-void report_toleration(Pass& pass, const Node& node, const Taint& taint, const KaiPod& reservation) {
+void report_toleration(KaiPass& pass, const Node& node, const Taint& taint, const KaiPod& reservation) {
   if (tolerates(reservation.tolerations, taint)) return;
   const std::string group(reservation.meta.labels.get(kGroupLabel).value_or(""));
-  for (const KaiPod* consumer : group_facts(pass.s.world.kai, pass.index.kai, group).consumers) {
+  for (const KaiPod* consumer : group_facts(pass.s.world.kai, pass.kai, group).consumers) {
     if (!is_alive(*consumer) || !tolerates(consumer->tolerations, taint)) continue;
     report(pass, reservation.meta, kKaiNoToleration,
            fmt::format("node {} has the taint {}:NoExecute, which consumer {} tolerates and its reservation does not: "
@@ -57,11 +57,11 @@ void report_toleration(Pass& pass, const Node& node, const Taint& taint, const K
   }
 }
 
-void report_tolerations(Pass& pass) {
-  for (const std::string& name : pass.index.kai.evicting()) {
+void report_tolerations(KaiPass& pass) {
+  for (const std::string& name : pass.kai.evicting()) {
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr) continue;
-    for (const ObjectKey& key : pass.index.kai.reservations_on(name)) {
+    for (const ObjectKey& key : pass.kai.reservations_on(name)) {
       const KaiPod* reservation = pass.s.world.kai.pods.find(key);
       if (reservation == nullptr) continue;
       for (const Taint& taint : node->taints) {
@@ -73,7 +73,7 @@ void report_tolerations(Pass& pass) {
 
 }  // namespace
 
-void plan_kai_stuck(Pass& pass) {
+void plan_kai_stuck(KaiPass& pass) {
   const KaiWorld& kai = pass.s.world.kai;
   if (pass.s.settings.kai.gc_mode == KaiGcMode::off || !kai_hold(pass.s.world).empty()) return;
   report_tolerations(pass);

@@ -82,7 +82,7 @@ void compare(const GroupFacts& facts, const KaiView& view, std::map<std::string,
   }
 }
 
-void report_on_shared_node(Pass& pass, const std::string& name, const std::string& use) {
+void report_on_shared_node(KaiPass& pass, const std::string& name, const std::string& use) {
   const std::string note = fmt::format(
       "KAI shares GPUs here ({}) while the device plugin serves replicas of them: one unit of nvidia.com/gpu is no "
       "device, so a reservation holds no GPU of its own. Keep KAI's fractions off this node, or take it to an unshared "
@@ -92,19 +92,19 @@ void report_on_shared_node(Pass& pass, const std::string& name, const std::strin
   pass.event(node_ref(name), true, kKaiOnSharedNode, "CheckSharing", note);
 }
 
-void report_sharing_twice(Pass& pass) {
-  for (const std::string& name : pass.index.kai.shared_twice()) {
-    report_on_shared_node(pass, name, pass.index.kai.use_of(name));
+void report_sharing_twice(KaiPass& pass) {
+  for (const std::string& name : pass.kai.shared_twice()) {
+    report_on_shared_node(pass, name, pass.kai.use_of(name));
   }
 }
 
 // How many pods are looked up for the truth's sake in one sweep: a person reads of the others later.
 constexpr std::int64_t kAsksPerSweep = 64;
 
-std::int64_t asks_left(const Pass& pass) {
+std::int64_t asks_left(const KaiPass& pass) {
   const KaiWorld& kai = pass.s.world.kai;
   std::int64_t left = kAsksPerSweep;
-  for (const auto& [node, requests] : pass.index.kai.unreserved()) {
+  for (const auto& [node, requests] : pass.kai.unreserved()) {
     for (const auto& [key, groups] : requests) {
       const BindRequest* request = kai.bind_requests.find(key);
       const auto found = kai.lookups.pods.find(ObjectKey{key.ns, request ? request->pod_name : std::string()});
@@ -114,15 +114,15 @@ std::int64_t asks_left(const Pass& pass) {
   return left;
 }
 
-void find_unreserved(Pass& pass, std::map<std::string, Mismatch>& nodes) {
-  if (pass.index.kai.unreserved().empty()) return;
+void find_unreserved(KaiPass& pass, std::map<std::string, Mismatch>& nodes) {
+  if (pass.kai.unreserved().empty()) return;
   std::int64_t asks = asks_left(pass);
-  for (const auto& [node, requests] : pass.index.kai.unreserved()) {
-    const UnreservedConsumers found = unreserved_consumers(pass, node, asks);
+  for (const auto& [node, requests] : pass.kai.unreserved()) {
+    const UnreservedConsumers found = unreserved_consumers(pass.s, pass.kai, node, asks, pass.plan.kai_wanted);
     if (found.pods.empty()) continue;
     nodes[node].unreserved.insert(found.pods.begin(), found.pods.end());
     const Node* object = pass.s.world.nodes.find(node);
-    if (object != nullptr && serves_replicas(*object) && !pass.index.kai.shared_twice().contains(node)) {
+    if (object != nullptr && serves_replicas(*object) && !pass.kai.shared_twice().contains(node)) {
       report_on_shared_node(
           pass, node,
           fmt::format("{} fraction pod{} without a reservation", found.pods.size(), found.pods.size() == 1 ? "" : "s"));
@@ -132,8 +132,8 @@ void find_unreserved(Pass& pass, std::map<std::string, Mismatch>& nodes) {
 }
 
 // Two groups that share one GPU, each believing that it is alone there: KAI then hands it out twice.
-void report_claims(Pass& pass) {
-  for (const auto& [device, claimants] : pass.index.kai.claimed_twice()) {
+void report_claims(KaiPass& pass) {
+  for (const auto& [device, claimants] : pass.kai.claimed_twice()) {
     std::set<std::string> names;
     for (const ObjectKey& key : claimants) {
       const KaiPod* pod = pass.s.world.kai.pods.find(key);
@@ -151,8 +151,8 @@ void report_claims(Pass& pass) {
 
 }  // namespace
 
-void plan_kai_truth(Pass& pass) {
-  const KaiIndex& index = pass.index.kai;
+void plan_kai_truth(KaiPass& pass) {
+  const KaiIndex& index = pass.kai;
   const bool nothing = pass.s.world.kai.pods.size() == 0 && index.unreserved().empty() && index.shared_twice().empty();
   if (nothing || !kai_hold(pass.s.world).empty()) return;
   report_sharing_twice(pass);

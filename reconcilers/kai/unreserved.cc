@@ -5,22 +5,23 @@
 
 namespace gso {
 
-UnreservedConsumers unreserved_consumers(Pass& pass, const std::string& node, std::int64_t& asks) {
+UnreservedConsumers unreserved_consumers(const Snapshot& snapshot, const KaiIndex& index, const std::string& node,
+                                         std::int64_t& asks, KaiWants& wanted) {
   UnreservedConsumers out;
-  const KaiWorld& kai = pass.s.world.kai;
-  const KaiSettings& settings = pass.s.settings.kai;
-  const auto found = pass.index.kai.unreserved().find(node);
-  if (found == pass.index.kai.unreserved().end()) return out;
+  const KaiWorld& kai = snapshot.world.kai;
+  const KaiSettings& settings = snapshot.settings.kai;
+  const auto found = index.unreserved().find(node);
+  if (found == index.unreserved().end()) return out;
   for (const auto& [key, groups] : found->second) {
     const BindRequest* request = kai.bind_requests.find(key);
     if (request == nullptr) continue;
     const ObjectKey pod{key.ns, request->pod_name};
     const auto looked_up = kai.lookups.pods.find(pod);
     const bool there = looked_up != kai.lookups.pods.end();
-    const Duration age = there ? pass.s.now - looked_up->second.at : Duration::zero();
+    const Duration age = there ? snapshot.now - looked_up->second.at : Duration::zero();
     if ((!there || age >= settings.sweep) && asks > 0) {
       --asks;
-      pass.plan.kai_wanted.pods.insert(pod);
+      wanted.pods.insert(pod);
     }
     if (!there || age >= 2 * settings.sweep) {
       out.known = false;

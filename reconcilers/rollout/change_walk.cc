@@ -77,7 +77,7 @@ class ChangeWalk {
     Step next = step(input);
     const bool evicts = next.evicts;
     const bool done = next.done;
-    pass_.take(std::move(next), name);
+    pass_.take(std::move(next.plan), name);
     if (evicts) evict_consumers(pass_, name, a, use_of(pass_.s, name, WallTime::min()));
     if (done) remove_rejected(pass_, name);
   }

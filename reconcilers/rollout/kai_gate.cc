@@ -15,7 +15,7 @@ std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node, c
   if (!replicas) return std::nullopt;
   const KaiWorld& kai = pass.s.world.kai;
   std::int64_t asks = kLookupsPerNode;
-  const UnreservedConsumers unreserved = unreserved_consumers(pass, node, asks);
+  const UnreservedConsumers unreserved = unreserved_consumers(pass.s, pass.index.kai, node, asks, pass.plan.kai_wanted);
   std::string use = pass.index.kai.use_of(node);
   if (use.empty() && !unreserved.pods.empty()) {
     use = fmt::format("fraction pod {}, without a reservation", *unreserved.pods.begin());

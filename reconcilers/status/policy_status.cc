@@ -398,7 +398,7 @@ class PolicyStatuses {
     }
     tell_changes(pass_, sum, old_text, new_text);
     const Json text = {{"version", 1}, {"updatedAt", k8s::format_time(pass_.s.now)}, {"policy", policy}};
-    pass_.add(write_state(pass_.s, {{std::string(kStatusKey), dump(text)}}), std::string(kStatusChanged), "");
+    pass_.add(write_state(pass_.s.settings, {{std::string(kStatusKey), dump(text)}}), std::string(kStatusChanged), "");
   }
 
   Pass& pass_;

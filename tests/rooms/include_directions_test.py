@@ -33,8 +33,6 @@ CONTROLLER = [
 TOP = ["k8sclient", "reconcilers", "controller"]
 
 VIOLATIONS = """
-reconcilers/kai/planners.h -> reconcilers/fleet/fleet.h
-reconcilers/kai/planners.h -> reconcilers/fleet/pass.h
 reconcilers/node/mps_ready.cc -> reconcilers/fleet/pass.h
 """
 

@@ -1,0 +1,51 @@
+// What a reconciler adds to its plan.
+#include "reconcilers/model/plan_draft.h"
+
+#include <utility>
+#include <variant>
+
+namespace gso {
+
+bool PlanDraft::takes_more() {
+  if (plan.actions.size() < kMostActions) return true;
+  look_again_in(Duration::zero());
+  return false;
+}
+
+namespace {
+
+// Writes that nobody has the rights for where rollouts are only observed. Sharing labels have a switch of their own.
+bool only_observed(const Action& action, std::string_view reconciler) {
+  return (std::holds_alternative<PatchNode>(action) && reconciler != "node.labels") ||
+         std::holds_alternative<DeletePod>(action) || std::holds_alternative<EvictPod>(action) ||
+         std::holds_alternative<DeleteObject>(action);
+}
+
+}  // namespace
+
+void PlanDraft::add(Action action, std::string_view reason, std::string message, bool disruptive, std::string node) {
+  if (s.settings.rollouts == PolicyMode::observe && only_observed(action, reconciler_)) return;
+  plan.actions.push_back({std::string(reconciler_), std::move(action), std::string(reason), std::move(message),
+                          disruptive, std::move(node)});
+}
+
+void PlanDraft::event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action,
+                      std::string note) {
+  RecordEvent event{std::move(regarding), warning, std::string(reason), std::string(action), std::move(note)};
+  plan.actions.push_back({std::string(reconciler_), std::move(event), std::string(reason), {}, false, {}});
+}
+
+void PlanDraft::finding(Severity severity, ObjectRef object, std::string_view reason, std::string message) {
+  plan.findings.push_back({severity, std::move(object), std::string(reason), std::move(message)});
+}
+
+void PlanDraft::take(Plan part, const std::string& node) {
+  for (PlannedAction& planned : part.actions) {
+    add(std::move(planned.action), planned.reason, std::move(planned.message), planned.disruptive,
+        std::holds_alternative<RecordEvent>(planned.action) ? std::string() : node);
+  }
+  part.actions.clear();
+  plan.append(std::move(part));
+}
+
+}  // namespace gso

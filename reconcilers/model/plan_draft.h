@@ -1,0 +1,49 @@
+// One reconciler's plan while it grows. Time enters only here, as timers.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reconcilers/model/ages.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+class PlanDraft {
+ public:
+  // Both outlive this.
+  PlanDraft(const Snapshot& snapshot, std::string_view reconciler) : s(snapshot), reconciler_(reconciler) {}
+
+  const Snapshot& s;
+  Plan plan;
+  Ages ages{s, plan};
+
+  // As Ages does.
+  Duration age(const TimerKey& timer) { return ages.age(timer); }
+  bool held_for(const TimerKey& timer, Duration wanted) { return ages.held_for(timer, wanted); }
+  [[nodiscard]] WallTime since(const TimerKey& timer) const { return ages.since(timer); }
+  void look_again_in(Duration wait) { ages.look_again_in(wait); }
+  void keep(const TimerKey& timer) { ages.keep(timer); }
+
+  // What one pass decides at most, so that a step costs no more in a large fleet; what is left comes in the next pass,
+  // as soon as the stores show this one's writes.
+  static constexpr std::size_t kMostActions = 60;
+  // False once that much is decided; then the pass asks to be run again at once.
+  [[nodiscard]] bool takes_more();
+
+  // Where rollouts are only observed, writes that nobody has the rights for are left out.
+  void add(Action action, std::string_view reason, std::string message, bool disruptive = false, std::string node = {});
+  void event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action, std::string note);
+  void finding(Severity severity, ObjectRef object, std::string_view reason, std::string message);
+  // Adds a plan that was made for one node without a draft.
+  void take(Plan part, const std::string& node);
+
+ private:
+  std::string_view reconciler_;
+};
+
+}  // namespace gso
