@@ -91,7 +91,12 @@ Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& ro
 
 Plan mps_ready(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
   Pass pass(snapshot, fleet.impl(), kNodeMpsReady, &rollouts);
-  plan_mps_ready(pass);
+  for (const auto& [name, mark] : pass.index.mps_work) {
+    const Node* node = snapshot.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || (a != nullptr && (a->is_held() || !pass.plannable(*a)))) continue;
+    plan_mps_mark(pass, *node, mark);
+  }
   return std::move(pass.plan);
 }
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
 
 namespace gso {
 namespace {
@@ -16,22 +16,22 @@ constexpr Duration kUpFor = std::chrono::seconds(60);
 // Pods that start now would find no daemon; a probe that fails once is no reason.
 constexpr Duration kDownFor = std::chrono::seconds(15);
 
-void set_mark(Pass& pass, const std::string& name) {
-  if (!pass.held_for({Timer::mps_ready, name, ""}, kUpFor)) return;
+void set_mark(PlanDraft& draft, const std::string& name) {
+  if (!draft.held_for({Timer::mps_ready, name, ""}, kUpFor)) return;
   PatchNode patch;
   patch.name = name;
   patch.set[std::string(kMpsEnabled)] = "true";
   patch.set_annotations[std::string(kMpsMarkAnnotation)] = "true";
-  pass.add(std::move(patch), "MPSReady", "the node's MPS control daemon is up", false, name);
+  draft.add(std::move(patch), "MPSReady", "the node's MPS control daemon is up", false, name);
 }
 
-void remove_mark(Pass& pass, const std::string& name, bool on_the_node) {
-  if (!pass.held_for({Timer::mps_gone, name, ""}, kDownFor)) return;
+void remove_mark(PlanDraft& draft, const std::string& name, bool on_the_node) {
+  if (!draft.held_for({Timer::mps_gone, name, ""}, kDownFor)) return;
   PatchNode patch;
   patch.name = name;
   if (on_the_node) patch.remove.insert(std::string(kMpsEnabled));
   patch.remove_annotations.insert(std::string(kMpsMarkAnnotation));
-  pass.add(std::move(patch), "MPSGone", "the node's MPS control daemon is not up any more", false, name);
+  draft.add(std::move(patch), "MPSGone", "the node's MPS control daemon is not up any more", false, name);
 }
 
 }  // namespace
@@ -73,21 +73,21 @@ bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served) {
          (settings.kai.mps_ready == MpsReadyMode::automatic && kai_served);
 }
 
-void plan_mps_ready(Pass& pass) {
-  for (const auto& [name, mark] : pass.index.mps_work) {
-    const Node* node = pass.s.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || (a != nullptr && (a->is_held() || !pass.plannable(*a)))) continue;
-    if (mark == MpsMark::to_set) {
-      set_mark(pass, name);
-    } else if (mark == MpsMark::to_remove) {
-      remove_mark(pass, name, node->meta.labels.get(kMpsEnabled) == "true");
-    } else {
-      pass.finding(Severity::warning, node_ref(name), "MPSMarkWithoutDaemon",
-                   fmt::format("the node carries {}=true, which we did not set, and no MPS control daemon is up there: "
-                               "where the host runs one, say so by the annotation {}=true; else remove the label",
-                               kMpsEnabled, kMpsHostAnnotation));
-    }
+void plan_mps_mark(PlanDraft& draft, const Node& node, MpsMark mark) {
+  const std::string& name = node.meta.name;
+  switch (mark) {
+    case MpsMark::right:
+      return;
+    case MpsMark::to_set:
+      return set_mark(draft, name);
+    case MpsMark::to_remove:
+      return remove_mark(draft, name, node.meta.labels.get(kMpsEnabled) == "true");
+    case MpsMark::foreign:
+      draft.finding(
+          Severity::warning, node_ref(name), "MPSMarkWithoutDaemon",
+          fmt::format("the node carries {}=true, which we did not set, and no MPS control daemon is up there: "
+                      "where the host runs one, say so by the annotation {}=true; else remove the label",
+                      kMpsEnabled, kMpsHostAnnotation));
   }
 }
 

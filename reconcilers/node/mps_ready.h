@@ -4,11 +4,10 @@
 
 #include <vector>
 
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
-
-class Pass;
 
 enum class MpsDaemon {
   up,       // Ready, and the node runs the MPS profile that it should.
@@ -27,6 +26,7 @@ enum class MpsMark { right, to_set, to_remove, foreign };
 // Whether the settings and the cluster want nodes marked at all.
 [[nodiscard]] bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served);
 
-void plan_mps_ready(Pass& pass);
+// Brings one node's mark to what it needs, once that has lasted; says where it cannot.
+void plan_mps_mark(PlanDraft& draft, const Node& node, MpsMark mark);
 
 }  // namespace gso
