@@ -8,8 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/model/labels.h"
 
@@ -18,7 +16,6 @@ namespace gso::test {
 namespace {
 
 constexpr std::string_view kNamespace = "gpu-operator";
-constexpr std::string_view kComponents[] = {"plugin", "gfd", "mps"};
 
 std::string daemonset_uid(std::string_view component) {
   return fmt::format("ds-{}", component);
@@ -234,126 +231,6 @@ void FleetModel::make_pod(const std::string& node, std::string_view component) {
   out.phase = k8s::Interned("Pending");
   world.operand_pods.apply(out);
   ++made_[node][std::string(component)];
-}
-
-std::string FleetModel::effective_text(const Node& node) const {
-  if (config_map_.empty()) return {};
-  std::vector<std::string> keys;
-  for (const auto& [key, text] : data_) keys.push_back(key);
-  const EffectiveKey key =
-      resolve_effective_key(node.meta.labels.get(kConfigLabel).value_or(""), template_default_, {spec_.fallback}, keys);
-  if (key.source == EffectiveKey::Source::error) return "?";
-  return key.key.empty() ? std::string() : data_.at(key.key);
-}
-
-const Profile* FleetModel::profile_of(const std::string& text) {
-  if (text == "?") return nullptr;
-  // MIG_STRATEGY beats the profile.
-  const BeatenErrors beaten =
-      spec_.mig_strategy.empty() ? BeatenErrors{} : BeatenErrors{"UnknownMigStrategy", "MPSWithMixedMIG"};
-  const ProfilePtr profile = book_.compile(text, beaten);
-  return profile->valid ? &profile->profile() : nullptr;
-}
-
-// One second in the life of a node.
-void FleetModel::run_machine(const std::string& name, Machine& machine) {
-  if (!node(name).ready) return;
-  const bool wants_mps_pod = node(name).meta.labels.get(kMpsCapable) == "true";
-  const std::string deploy(node(name).meta.labels.get("nvidia.com/gpu.deploy.device-plugin").value_or(""));
-  const bool paused = deploy.starts_with("paused-for-");
-  const bool away = paused || deploy != "true";
-  if (away) machine.plugin_up = false;
-  for (std::string_view component : kComponents) {
-    const auto present = pods(name, component);
-    const bool due =
-        component == "gfd" ? !paused && machine.spec.gfd : !away && (component == "plugin" || wants_mps_pod);
-    if (due && present.empty()) {
-      make_pod(name, component);
-      if (component == "plugin") machine.plugin_up = false;
-      continue;
-    }
-    if (!due) {
-      for (const Pod* pod : present) delete_pod(pod->meta.key(), std::string(pod->meta.uid));
-      continue;
-    }
-    const Pod* pod = present.empty() ? nullptr : present.front();
-    // What crashes is started again.
-    if (pod == nullptr || (pod->phase == "Running" && pod->ready)) continue;
-    if (component == "plugin" && machine.holds_pods) continue;
-    Pod up = *pod;
-    const bool ill =
-        !up.init_containers.empty() || (!up.containers.empty() && up.containers.front().name == "config-manager");
-    if (ill) continue;  // Nothing but a new pod helps.
-    if (up.phase == "Pending" && come_up_ill(machine, component, up)) {
-      up.meta.resource_version = std::to_string(++serial_);
-      world.operand_pods.apply(up);
-      continue;
-    }
-    const bool broken = (component == "plugin" && machine.crashes) || profile_of(effective_text(node(name))) == nullptr;
-    up.phase = k8s::Interned("Running");
-    up.meta.resource_version = std::to_string(++serial_);
-    up.ready = !broken;
-    ContainerStatus status;
-    status.name = k8s::Interned(component);
-    status.ready = up.ready;
-    if (broken) status.waiting_reason = k8s::Interned("CrashLoopBackOff");
-    up.containers = {status};
-    world.operand_pods.apply(up);
-    if (component == "plugin") {
-      machine.plugin_up = !broken;
-      if (!machine.stuck) machine.plugin_text = effective_text(node(name));
-    }
-    if (component == "gfd" && !broken && !machine.stuck_labels) machine.gfd_text = effective_text(node(name));
-  }
-  const auto mps_pods = pods(name, "mps");
-  const bool mps_ready = !mps_pods.empty() && mps_pods.front()->ready;
-  const Profile* served = machine.plugin_up ? profile_of(machine.plugin_text) : nullptr;
-  if (served && served->strategy() == Strategy::mps && !mps_ready) served = nullptr;
-  GpuFacts facts;
-  facts.count = machine.spec.gpus - machine.broken_devices;
-  facts.product = machine.spec.product + (machine.spec.mig ? "-MIG-1g.5gb" : "");
-  std::map<std::string, std::int64_t> resources;
-  if (served) resources = expect_on_node(*served, facts, machine.spec.mig ? "single" : "").capacity;
-  const Profile* labels_from = machine.spec.gfd ? profile_of(machine.gfd_text) : nullptr;
-  change_node(name, [&](Node& out) {
-    for (auto& [resource, count] : out.allocatable) count = 0;
-    for (const auto& [resource, count] : resources) {
-      const k8s::Interned key{resource};
-      if (count == 0 && !out.capacity.contains(key)) continue;
-      out.allocatable[key] = count;
-      if (count > 0) out.capacity[key] = count;
-    }
-    if (labels_from == nullptr) return;
-    facts.mig_enabled = machine.spec.mig;
-    facts.count = machine.spec.gpus;
-    const NodeExpectation shown = expect_on_node(*labels_from, facts, machine.spec.mig ? "single" : "");
-    if (shown.error) return;  // GFD exits; its labels stay.
-    std::string owned;
-    for (const auto& [key, value] : shown.labels) {
-      out.meta.labels.set(key, value);
-      owned += (owned.empty() ? "" : ",") + key;
-    }
-    out.meta.annotations.set(kFeatureLabels, owned);
-  });
-}
-
-bool FleetModel::come_up_ill(Machine& machine, std::string_view component, Pod& pod) {
-  const auto it = machine.ailments.find(component);
-  if (it == machine.ailments.end() || it->second.second <= 0) return false;
-  --it->second.second;
-  ContainerStatus status;
-  if (it->second.first == "created") {
-    status.name = k8s::Interned("config-manager-init");
-    pod.init_containers = {status};
-    return true;
-  }
-  status.name = k8s::Interned("config-manager");
-  status.waiting_reason = k8s::Interned("CrashLoopBackOff");
-  status.restarts = 4;
-  status.last_terminated = Rare(Termination{1, {}, k8s::Interned(it->second.first)});
-  pod.containers = {status};
-  pod.phase = k8s::Interned("Running");
-  return true;
 }
 
 void FleetModel::change_node(const std::string& name, const std::function<void(Node&)>& change) {

@@ -16,10 +16,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reconcilers/cluster/profile_book.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
+#include "tests/sim/fleet/plugin_config.h"
 
 namespace gso::test {
 
@@ -163,6 +163,7 @@ class FleetModel {
   [[nodiscard]] std::string policy_status(const std::string& name) const;
 
  private:
+  static constexpr std::string_view kComponents[] = {"plugin", "gfd", "mps"};
   struct Machine {
     NodeSpec spec;
     std::string served;  // Text that the plugin serves; nothing while it is down.
@@ -189,7 +190,11 @@ class FleetModel {
   void roll_daemonsets();  // RollingUpdate with maxUnavailable 1, each DaemonSet for itself.
   void change_node(const std::string& name, const std::function<void(Node&)>& change);
   [[nodiscard]] std::string effective_text(const Node& node) const;  // What a pod that starts now loads.
-  [[nodiscard]] const Profile* profile_of(const std::string& text);
+  // As the programs on that node read it; nothing where they cannot.
+  [[nodiscard]] std::optional<sim::PluginConfig> config_of(const std::string& text, const NodeSpec& node);
+  [[nodiscard]] bool exits(std::string_view component, const std::optional<sim::PluginConfig>& config,
+                           const NodeSpec& node) const;
+  void serve_and_show(const std::string& name, const Machine& machine, bool mps_ready);
   void delete_pod(const ObjectKey& key, const std::string& uid);
   void put_config_map();
   void write_keys(const WriteConfigMap& write);
@@ -222,7 +227,7 @@ class FleetModel {
   std::map<std::string, int> patches_;
   std::map<std::string, std::string> protected_;  // By pod: what its budget says.
   std::map<std::string, std::string> forbidden_;  // By pod: what the API server says, where the account may not evict.
-  ProfileBook book_;
+  std::map<std::string, std::optional<sim::PluginConfig>> configs_;  // By text, without MIG_STRATEGY.
 };
 
 }  // namespace gso::test

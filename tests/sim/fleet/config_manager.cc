@@ -1,7 +1,6 @@
 #include "tests/sim/fleet/config_manager.h"
 
-#include <algorithm>
-#include <utility>
+#include "tests/sim/fleet/config_choice.h"
 
 namespace gso::sim {
 namespace {
@@ -40,34 +39,10 @@ void ConfigManager::observe() {
   apply(label);
 }
 
-std::expected<std::string, std::string> ConfigManager::choose(const std::string& label) const {
-  const auto keys = host().list_files(host().env("CONFIG_FILE_SRCDIR"));
-  const auto exists = [&keys](const std::string& key) { return std::ranges::find(keys, key) != keys.end(); };
-  if (!label.empty()) {
-    if (!exists(label)) return std::unexpected("specified config " + label + " does not exist");
-    return label;
-  }
-  if (const std::string fallback = host().env("DEFAULT_CONFIG"); !fallback.empty()) {
-    // The message names the (empty) label instead of the default; upstream formats the wrong variable.
-    if (!exists(fallback)) return std::unexpected("specified config  does not exist");
-    return fallback;
-  }
-  std::string strategies = host().env("FALLBACK_STRATEGIES");
-  while (!strategies.empty()) {
-    const auto comma = strategies.find(',');
-    const std::string strategy = strategies.substr(0, comma);
-    strategies = comma == std::string::npos ? "" : strategies.substr(comma + 1);
-    if (strategy == "named" && exists("default")) return "default";
-    if (strategy == "single" && keys.size() == 1) return keys.front();
-    if (strategy == "empty") return "";
-    if (strategy != "named" && strategy != "single") return std::unexpected("unknown fallback strategy: " + strategy);
-  }
-  return std::unexpected("no config available");
-}
-
 void ConfigManager::apply(const std::string& label) {
   applied_ = label;
-  const auto key = choose(label);
+  const auto key = choose_config(label, host().env("DEFAULT_CONFIG"), host().env("FALLBACK_STRATEGIES"),
+                                 host().list_files(host().env("CONFIG_FILE_SRCDIR")));
   if (!key) return host().exit(1, "error: " + key.error());
   const std::string target = key->empty() ? kNull : host().env("CONFIG_FILE_SRCDIR") + "/" + *key;
   if (const auto link = host().link()) {

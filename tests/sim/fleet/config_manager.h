@@ -19,7 +19,6 @@ class ConfigManager final : public Program {
  private:
   void apply(const std::string& label);
   void observe();
-  [[nodiscard]] std::expected<std::string, std::string> choose(const std::string& label) const;
   [[nodiscard]] bool oneshot() const;
 
   bool informed_ = false;               // The informer has listed the node.
