@@ -44,7 +44,7 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
     plan_nodes_in_flight(pass);
     plan_starts(pass);
     plan_paused_relabels(pass);
-    plan_healing(pass);
+    plan_remediation(pass);
     plan_outcomes(pass);
     plan_rollout_statuses(pass);
   }
@@ -71,7 +71,7 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
     if (!pass.held_for({Timer::leaving, name, std::string(a->label_by.view())}, kReleaseGrace)) continue;
     PatchNode patch;
     patch.name = name;
-    add_to(patch, release_label(*node, config_label(pass.index.set_of(*a), *node)));
+    add_to(patch, release_label(*node, config_label(pass.index.installation_of(*a), *node)));
     pass.add(std::move(patch), "Released", "the node has left its policy: its label stays, and is ours no longer",
              false, name);
   }
@@ -109,7 +109,7 @@ Plan kai_config(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /*rol
 Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /*rollouts*/) {
   KaiPass pass(snapshot, fleet.impl().kai, kReservationGc);
   plan_reservation_gc(pass);
-  plan_kai_truth(pass);
+  plan_reservation_audit(pass);
   plan_kai_stuck(pass);
   return std::move(pass.plan);
 }

@@ -94,7 +94,7 @@ std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settin
   index.note_everything_changed();
   index.refresh(world, settings);
   std::set<std::string> namespaces;
-  for (const OperandSet& set : index.operand_sets()) namespaces.insert(set.ns);
+  for (const PluginInstallation& set : index.installations()) namespaces.insert(set.ns);
   for (const std::string& ns : namespaces) {
     out.push_back({.verbs = {"delete"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = ""});
     out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "configmaps"}, .ns = ns, .subresource = ""});

@@ -35,7 +35,7 @@ class ClusterCheck {
  public:
   explicit ClusterCheck(const World& world) : world_(world) {}
 
-  void set(const OperandSet& set) {
+  void set(const PluginInstallation& set) {
     for (const Operand& operand : set.operands) {
       settings(operand);
     }
@@ -84,7 +84,7 @@ class ClusterCheck {
   std::vector<Finding> found;
 
  private:
-  static const Operand* plugin_of(const OperandSet& set) {
+  static const Operand* plugin_of(const PluginInstallation& set) {
     const auto it = std::find_if(set.operands.begin(), set.operands.end(),
                                  [](const Operand& operand) { return operand.component == Component::plugin; });
     return it == set.operands.end() ? nullptr : &*it;
@@ -165,7 +165,7 @@ class ClusterCheck {
 
 std::vector<Finding> check_operand_setup(const World& world, const Discovery& discovery) {
   ClusterCheck check(world);
-  for (const OperandSet& set : discovery.sets) {
+  for (const PluginInstallation& set : discovery.sets) {
     if (!world.unsynced_namespaces.contains(set.ns)) {  // Else "missing" only means "not read yet".
       check.set(set);
     }
@@ -175,9 +175,10 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
   }
   if (world.clusterpolicies_forbidden) return std::move(check.found);
   for (const auto& [key, policy] : world.clusterpolicies.all()) {
-    const bool has_daemonsets = std::any_of(discovery.sets.begin(), discovery.sets.end(), [&](const OperandSet& set) {
-      return set.provider == Provider::gpu_operator && set.owner == policy->meta.name;
-    });
+    const bool has_daemonsets =
+        std::any_of(discovery.sets.begin(), discovery.sets.end(), [&](const PluginInstallation& set) {
+          return set.provider == Provider::gpu_operator && set.owner == policy->meta.name;
+        });
     if (!has_daemonsets && policy->device_plugin_enabled) {
       check.policy_alone(*policy);
     }
@@ -188,7 +189,7 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
 std::map<std::string, const ConfigMap*> profile_maps(const World& world, const Discovery& discovery) {
   std::map<std::string, const ConfigMap*> out;
   bool named = false;
-  for (const OperandSet& set : discovery.sets) {
+  for (const PluginInstallation& set : discovery.sets) {
     for (const std::string& name : {set.config_map, set.announced_config_map}) {
       named = named || !name.empty();
       const ConfigMap* found = name.empty() ? nullptr : world.configmaps.find({set.ns, name});

@@ -10,7 +10,7 @@
 
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/profile.h"
 
@@ -34,7 +34,7 @@ struct Hardware {
 // A profile, the installation that shall run it, and what nodes have in common. Nothing of it names a node, so that one
 // answer serves all nodes that are alike (PreflightCache): a check that needs the node itself takes a NodeSetup.
 struct Setup {
-  const OperandSet& set;
+  const PluginInstallation& set;
   const Operand& plugin;
   const Operand* gfd = nullptr;  // Of the set; null: none selects the node.
   const Operand* mps = nullptr;

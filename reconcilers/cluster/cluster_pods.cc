@@ -87,7 +87,7 @@ void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& cons
   const Discovery found = discover(world);
   const auto is_operand = [&](const Pod& pod) {
     const auto* owner = pod.meta.controller();
-    return owner && std::ranges::any_of(found.sets, [&](const OperandSet& set) {
+    return owner && std::ranges::any_of(found.sets, [&](const PluginInstallation& set) {
              return set.ns == pod.meta.ns.view() && set.by_uid(owner->uid.view()) != nullptr;
            });
   };

@@ -26,7 +26,7 @@ std::string_view to_string(Provider provider) {
   return "Manifest";
 }
 
-const Operand* OperandSet::find(Component component, const Node& node) const {
+const Operand* PluginInstallation::find(Component component, const Node& node) const {
   const Operand* paused = nullptr;
   const Operand* tainted = nullptr;
   for (const Operand& operand : operands) {
@@ -47,7 +47,7 @@ const Operand* OperandSet::find(Component component, const Node& node) const {
   return paused != nullptr ? paused : tainted;
 }
 
-const Operand* OperandSet::by_uid(std::string_view daemonset_uid) const {
+const Operand* PluginInstallation::by_uid(std::string_view daemonset_uid) const {
   auto it = std::ranges::find_if(operands, [&](const Operand& operand) { return operand.uid == daemonset_uid; });
   return it == operands.end() ? nullptr : &*it;
 }
@@ -82,14 +82,14 @@ std::map<std::string_view, const ControllerRevision*> newest_revisions(const Wor
   return newest;
 }
 
-bool is_of_nos(const OperandSet& set) {
+bool is_of_nos(const PluginInstallation& set) {
   return std::ranges::all_of(set.operands, [](const Operand& operand) {
     return operand.component != Component::plugin || is_plugin_of_nos(operand);
   });
 }
 
 // What the ClusterPolicy says that its DaemonSets do not say yet.
-void read_announcement(const World& world, OperandSet& set) {
+void read_announcement(const World& world, PluginInstallation& set) {
   if (set.provider != Provider::gpu_operator) return;
   // There can be one only; the two kinds exclude each other, so that these DaemonSets are about to go.
   if (!world.gpu_clusters.all().empty()) set.gpu_cluster = world.gpu_clusters.all().begin()->first.name;
@@ -141,7 +141,7 @@ Discovery discover(const World& world) {
       }
     }
     for (const std::string& config_map : config_maps) {
-      OperandSet set;
+      PluginInstallation set;
       set.ns = ns;
       set.provider = owner.provider;
       set.owner = owner.name;
@@ -160,7 +160,7 @@ Discovery discover(const World& world) {
       out.sets.push_back(std::move(set));
     }
   }
-  std::ranges::stable_sort(out.sets, {}, [](const OperandSet& set) {
+  std::ranges::stable_sort(out.sets, {}, [](const PluginInstallation& set) {
     return std::tuple(set.provider != Provider::gpu_operator, set.config_map.empty(), set.ns);
   });
   return out;
@@ -181,7 +181,7 @@ std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings&
               settings.operator_namespace,
               {{std::string(kRecordLabel), std::string(kRecordShardValue)}},
               {}});
-  for (const OperandSet& set : discover(world).sets) {
+  for (const PluginInstallation& set : discover(world).sets) {
     for (const Operand& operand : set.operands) {
       out.insert({Kind::pods, set.ns, operand.match_labels, {}});
       out.insert({Kind::controllerrevisions, set.ns, operand.match_labels, {}});

@@ -20,7 +20,7 @@ enum class Provider { gpu_operator, device_plugin_chart, manifest, nos };
 [[nodiscard]] std::string_view to_string(Provider provider);
 
 // The operands that work together: one namespace, one owner, one ConfigMap.
-struct OperandSet {
+struct PluginInstallation {
   std::string ns;
   Provider provider = Provider::manifest;
   std::string owner;       // ClusterPolicy name, Helm release, or empty.
@@ -43,15 +43,15 @@ struct OperandSet {
   // (Selects::tainted) where no other one does: whether its pod still runs has to be asked.
   [[nodiscard]] const Operand* find(Component component, const Node& node) const;
   [[nodiscard]] const Operand* by_uid(std::string_view daemonset_uid) const;
-  friend bool operator==(const OperandSet&, const OperandSet&) = default;
+  friend bool operator==(const PluginInstallation&, const PluginInstallation&) = default;
 };
 
 struct Discovery {
   // Each has at least one plugin. Where several plugins select a node, the first set governs it: the GPU Operator's
   // come first, then those with profiles, then by namespace, owner and ConfigMap.
-  std::vector<OperandSet> sets;
+  std::vector<PluginInstallation> sets;
   // Those of Provider::nos: never reconciled, and their pods and ConfigMaps are not watched.
-  std::vector<OperandSet> of_nos;
+  std::vector<PluginInstallation> of_nos;
   // GFD and MPS DaemonSets that mount a ConfigMap which no plugin beside them mounts, and GFD DaemonSets without any
   // plugin beside them (same namespace and owner).
   std::vector<Operand> strays;

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/profile/expected.h"
 

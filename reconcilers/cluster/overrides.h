@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {

@@ -19,7 +19,7 @@ std::string missing_key(const SharingPolicy& policy, std::string_view id, const 
       policy.meta.name, *policy.config_map_key, id, first_names(keys));
 }
 
-bool relies_on_single_key(const OperandSet& set, const ConfigMap& config_map) {
+bool relies_on_single_key(const PluginInstallation& set, const ConfigMap& config_map) {
   std::vector<std::string> keys;
   for (const auto& [key, text] : config_map.data) keys.push_back(key);
   return std::ranges::any_of(set.operands, [&](const Operand& operand) {

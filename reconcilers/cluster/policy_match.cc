@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

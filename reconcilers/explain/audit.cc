@@ -25,11 +25,11 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
   std::set<std::pair<std::string, std::string>> used;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment* a = index.assessment(name);
-    used.emplace(index.impl().set_of(*a).id(), a->key.view());
+    used.emplace(index.impl().installation_of(*a).id(), a->key.view());
   }
   const std::set<std::string> of_nos = keys_of_nos(world);
   std::set<ObjectKey> seen;
-  for (const OperandSet& set : index.operand_sets()) {
+  for (const PluginInstallation& set : index.installations()) {
     const ConfigMap* config_map = world.configmaps.find(set.config_map_key());
     if (config_map == nullptr || !seen.insert(set.config_map_key()).second) continue;
     for (const auto& [key, text] : config_map->data) {
@@ -59,7 +59,7 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
     out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
     return;
   }
-  const Operand* plugin = index.impl().set_of(*a).find(Component::plugin, node);
+  const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);
   ++out.plugins[plugin == nullptr ? "unknown" : plugin->version.to_string()];
   ++out.profiles[std::string(a->profile_ref.view())];
   if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, shown.state, shown.message});

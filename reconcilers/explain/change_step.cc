@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "reconcilers/explain/node.h"
-#include "reconcilers/node/ailments.h"
+#include "reconcilers/node/pod_faults.h"
 
 namespace gso {
 namespace {
@@ -17,7 +17,7 @@ template <class Fits>
 std::vector<std::string> listed_pods(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
                                      Fits fits) {
   std::vector<std::string> out;
-  const NodePods pods = sort_pods(index.set_of(a), index.pods_of(node.meta.name));
+  const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
   for (const Component component : kComponents) {
     const auto listed = a.change->pods.find(component);
     if (listed == a.change->pods.end()) continue;
@@ -37,7 +37,7 @@ std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& n
 
 std::string change_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   if (a.is_held()) return "held: nothing more is done on it";
-  if (const std::string_view holder = foreign_holder(node, index.set_of(a)); !holder.empty())
+  if (const std::string_view holder = foreign_holder(node, index.installation_of(a)); !holder.empty())
     return fmt::format("{}: nothing more is done on it until that is over", holder);
   std::size_t listed = 0;
   for (const auto& [component, uids] : a.change->pods) listed += uids.size();
@@ -50,7 +50,7 @@ std::string change_step(const FleetIndex::Impl& index, const Node& node, const N
   } else if (!left.empty() && left.size() == listed) {
     step = "to be drained, then " + left.front() + " is replaced";
   } else if (!a.pods_ready) {
-    step = first_problem(sort_pods(index.set_of(a), index.pods_of(node.meta.name)));
+    step = first_problem(sort_pods(index.installation_of(a), index.pods_of(node.meta.name)));
     if (!left.empty()) step += fmt::format("; then {} is replaced", left.front());
   } else if (!left.empty()) {
     step = fmt::format("{} is replaced next", left.front());
@@ -67,9 +67,9 @@ std::vector<NodeStep> steps_to(const World& world, const FleetIndex& index, std:
     const NodeAssessment* a = index.assessment(name);
     const Node* node = world.nodes.find(name);
     const bool meant = a != nullptr && node != nullptr && a->change && !a->change->failed && a->policy == policy &&
-                       fmt::format("{}/{}", index.impl().set_of(*a).id(), a->key.view()) == id;
+                       fmt::format("{}/{}", index.impl().installation_of(*a).id(), a->key.view()) == id;
     if (!meant || out.size() >= most) continue;
-    std::string who = who_keeps(world, name);
+    std::string who = blocking_pods_of(world, name);
     out.push_back({name, who.empty() ? change_step(index.impl(), *node, *a) : std::move(who), node->ready});
   }
   return out;

@@ -10,7 +10,8 @@
 namespace gso {
 
 // "the node is not Ready", "waits for pod plugin-x to end", "pod mps-x container mps: CrashLoopBackOff …", "verifying:
-// …". Never empty for a node in a change (`assessment.change`); what its workloads are is not known here (who_keeps()).
+// …". Never empty for a node in a change (`assessment.change`); what its workloads are is not known here
+// (blocking_pods_of()).
 [[nodiscard]] std::string change_step(const FleetIndex::Impl& index, const Node& node,
                                       const NodeAssessment& assessment);
 

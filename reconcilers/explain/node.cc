@@ -38,7 +38,7 @@ std::string_view words(Proof proof) {
   return {};
 }
 
-std::string provider_of(const OperandSet& set) {
+std::string provider_of(const PluginInstallation& set) {
   std::string_view kind = "DaemonSets without an owner";
   if (set.provider == Provider::gpu_operator) kind = "GPU Operator";
   if (set.provider == Provider::device_plugin_chart) kind = "device plugin's chart";
@@ -47,7 +47,7 @@ std::string provider_of(const OperandSet& set) {
 
 // nos, with its device plugin where that is found.
 std::string provider_of_nos(const Discovery& discovery, const Node& node) {
-  for (const OperandSet& set : discovery.of_nos) {
+  for (const PluginInstallation& set : discovery.of_nos) {
     const Operand* plugin = set.find(Component::plugin, node);
     if (plugin != nullptr) return fmt::format("nos (DaemonSet {})", k8s::to_string(plugin->key));
   }
@@ -160,7 +160,7 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
   }
   if (!a->would_break.empty() && out.shown.state != kUnknown) out.notes.push_back("it would break: " + a->would_break);
   if (a->phase == Phase::pending) {
-    out.notes.push_back(fmt::format("what the change needs: {}, {}", to_string(a->way), to_string(a->transition)));
+    out.notes.push_back(fmt::format("what the change needs: {}, {}", to_string(a->cause), to_string(a->transition)));
   }
   for (const auto& [label, owned] : owned_labels(node)) {
     out.notes.push_back(
@@ -170,7 +170,7 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
 }
 
 void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeExplanation& out) {
-  const OperandSet& set = index.set_of(a);
+  const PluginInstallation& set = index.installation_of(a);
   const NodePods pods = sort_pods(set, index.pods_of(out.node));
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {
@@ -212,7 +212,7 @@ std::string shown_revision(std::string_view revision) {
   return revision == kInvalidRevision ? "(invalid)" : std::string(revision);
 }
 
-std::string who_keeps(const World& world, std::string_view node) {
+std::string blocking_pods_of(const World& world, std::string_view node) {
   for (const auto& [key, rollout] : world.rollouts.all()) {
     if (rollout->status_json.find(node) == std::string::npos) continue;
     const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
@@ -231,7 +231,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   }
   if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
   const NodeAssessment& a = *assessment;
-  const std::string& ns = index.impl().set_of(a).ns;
+  const std::string& ns = index.impl().installation_of(a).ns;
   if (world.unsynced_namespaces.contains(ns)) {
     return {std::string(kUnknown),
             fmt::format("ConfigMaps, pods or controller revisions of namespace {}, where its device plugin is, could "
@@ -255,14 +255,14 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
               "plugin's default, names no key of the ConfigMap"
             : "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
   } else if ((a.in_change() || a.phase == Phase::pending) && shown.message.empty()) {
-    shown.message = who_keeps(world, node.meta.name);
+    shown.message = blocking_pods_of(world, node.meta.name);
     if (shown.message.empty() && a.change) shown.message = change_step(index.impl(), node, a);
   }
   if (shown.message.empty() && a.phase == Phase::pending) {
     const SharingPolicy* policy = world.policies.find(a.policy.view());
     if (policy != nullptr) shown.message = false_condition(policy->status_json, "Progressing");
     if (shown.message.starts_with(kNothingToDo)) shown.message.clear();  // It has not been planned yet.
-    if (shown.message.empty() && a.way == WayIn::on_delete)
+    if (shown.message.empty() && a.cause == ChangeCause::on_delete)
       shown.message =
           "its pods are of an older template of their DaemonSets (updateStrategy OnDelete): replaced in turn";
   }
@@ -291,7 +291,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   const bool unknown = out.shown.state == kUnknown;
   if (a == nullptr && is_partitioned_by_nos(*node)) out.provider = provider_of_nos(index.impl().discovery, *node);
   if (a != nullptr) {
-    const OperandSet& set = index.impl().set_of(*a);
+    const PluginInstallation& set = index.impl().installation_of(*a);
     const Operand* plugin = set.find(Component::plugin, *node);
     out.provider = provider_of(set);
     if (plugin != nullptr) out.plugin = fmt::format("{} {}", k8s::to_string(plugin->key), plugin->version.to_string());

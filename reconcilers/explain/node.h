@@ -30,7 +30,7 @@ inline constexpr std::string_view kUnknown = "Unknown";
 [[nodiscard]] std::string shown_revision(std::string_view revision);
 // Who keeps a node that is in flight or at the back of the queue, as the operator says it in the SharingRollout ("waits
 // for team/job-1"); empty where nobody does, or where it is not among the first 50 that are named there.
-[[nodiscard]] std::string who_keeps(const World& world, std::string_view node);
+[[nodiscard]] std::string blocking_pods_of(const World& world, std::string_view node);
 
 struct NodeExplanation {
   std::string node;

@@ -227,7 +227,7 @@ class PodQuestions {
     const std::string node(asked_.pod.node_name.view());
     const std::string explain = "gpu-sharing-operator explain " + node;
     const bool mps = a->profile->profile().strategy() == Strategy::mps;
-    const NodePods pods = sort_pods(index_.impl().set_of(*a), index_.impl().pods_of(node));
+    const NodePods pods = sort_pods(index_.impl().installation_of(*a), index_.impl().pods_of(node));
     const bool daemon = std::ranges::any_of(pods.mps, [](const Pod* pod) { return is_serving(*pod); });
     if (mps && !daemon) {
       add(Severity::error, "NoMPSDaemon",
@@ -235,14 +235,14 @@ class PodQuestions {
                       node),
           explain);
     } else if (a->change) {
-      const std::string who = who_keeps(s_.world, node);
+      const std::string who = blocking_pods_of(s_.world, node);
       const bool waits = is_named(who, k8s::to_string(asked_.pod.meta.key()));
       add(Severity::warning, "NodeInFlight",
           fmt::format("node {} is being changed to {} now{}{}", node, a->change->to, who.empty() ? "" : ", and ",
                       waits ? "waits for this very pod to end" : who),
           "gpu-sharing-operator rollout status");
     } else if (a->phase == Phase::pending &&
-               is_named(who_keeps(s_.world, node), k8s::to_string(asked_.pod.meta.key()))) {
+               is_named(blocking_pods_of(s_.world, node), k8s::to_string(asked_.pod.meta.key()))) {
       add(Severity::warning, "NodeWaits",
           fmt::format("node {} is to be changed to {}, and waits for this very pod to end", node, a->target.view()),
           "gpu-sharing-operator rollout status");

@@ -253,7 +253,7 @@ std::string command_of(const AskedPod& asked, const Closest& c) {
 bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource) {
   const NodeAssessment* a = index.assessment(node.meta.name);
   if (a == nullptr || a->profile == nullptr) return false;
-  const Operand* plugin = index.impl().set_of(*a).find(Component::plugin, node);
+  const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);
   const std::string original = resource.ends_with(kShared) ? other_name(resource) : std::string(resource);
   return plugin != nullptr && request_refusal(a->profile->profile(), plugin->version, original, 2).has_value();
 }

@@ -16,7 +16,11 @@ namespace {
 class Chooser {
  public:
   Chooser(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a)
-      : world_(world), set_(index.set_of(a)), plugin_(set_.find(Component::plugin, node)), node_(node), a_(a) {}
+      : world_(world),
+        set_(index.installation_of(a)),
+        plugin_(set_.find(Component::plugin, node)),
+        node_(node),
+        a_(a) {}
 
   // {node}, {namespace} and {configmap} of the plugin, {label}: the one by which its nodes choose a key, {policy}.
   [[nodiscard]] std::string fill(std::string_view command) const {
@@ -77,7 +81,7 @@ class Chooser {
   [[nodiscard]] std::string time_slicing_key() const {
     const ConfigMap* config_map = world_.configmaps.find(set_.config_map_key());
     if (config_map == nullptr) return {};
-    ProfileBook book;
+    ProfileCache book;
     for (const auto& [key, text] : config_map->data) {
       if (!text || is_managed_key(key) || !reads_like_profile(*text)) continue;
       const ProfilePtr profile = book.compile(*text);
@@ -87,7 +91,7 @@ class Chooser {
   }
 
   const World& world_;
-  const OperandSet& set_;
+  const PluginInstallation& set_;
   const Operand* plugin_;
   const Node& node_;
   const NodeAssessment& a_;
@@ -101,7 +105,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
   if (state == kUnknown) {
     return fmt::format("kubectl auth can-i list configmaps --namespace {}  # and pods, controllerrevisions.apps",
-                       index.set_of(*a).ns);
+                       index.installation_of(*a).ns);
   }
   const Chooser chooser(world, index, node, *a);
   if (a->phase == Phase::unmanaged) return chooser.give_profiles();
@@ -110,7 +114,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.mend_invalid();
   if (reason == kTaintNotTolerated) {
-    const Operand* plugin = index.set_of(*a).find(Component::plugin, node);
+    const Operand* plugin = index.installation_of(*a).find(Component::plugin, node);
     const Taint* taint = plugin == nullptr ? nullptr : untolerated(*plugin, node);
     if (taint == nullptr) return fmt::format("kubectl describe node {}", node.meta.name);
     return fmt::format("kubectl taint node {} {}:{}-", node.meta.name, taint->key.view(), taint->effect.view());

@@ -17,7 +17,7 @@ const std::map<std::string, NodeConsumers> kNobodyListed;
 
 std::vector<Component> restarted(const Pass& pass, const Node& node, const NodeAssessment& a) {
   std::vector<Component> out;
-  for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.way})) {
+  for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.cause})) {
     if (!uids.empty()) out.push_back(component);
   }
   return out;
@@ -32,7 +32,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   out.profile = a.profile_ref.view();
   out.from = a.loaded.revision.view();
   out.to = a.target.view();
-  out.way = a.way;
+  out.cause = a.cause;
   out.transition = a.transition;
   out.workloads = rollout.workloads;
   if (a.is_blocked() || a.profile == nullptr || !a.profile->valid) {
@@ -45,7 +45,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   }
   if (a.in_change()) {
     out.in_flight = true;
-    out.message = who_keeps(pass.s.world, name);
+    out.message = blocking_pods_of(pass.s.world, name);
     out.cordons = a.change->cordoned;
     for (const Pod* pod : pass.index.pods_of(name)) {
       for (const auto& [component, uids] : a.change->pods) {
@@ -121,13 +121,13 @@ k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, con
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(world, settings);
-  const auto& sets = index.operand_sets();
-  const bool mounted =
-      std::ranges::any_of(sets, [&](const OperandSet& set) { return set.config_map_key() == given.config_map; });
+  const auto& sets = index.installations();
+  const bool mounted = std::ranges::any_of(
+      sets, [&](const PluginInstallation& set) { return set.config_map_key() == given.config_map; });
   const ConfigMap* present = world.configmaps.find(given.config_map);
   if (!mounted || present == nullptr) {
     std::string known;
-    for (const OperandSet& set : sets) known += (known.empty() ? "" : ", ") + set.id();
+    for (const PluginInstallation& set : sets) known += (known.empty() ? "" : ", ") + set.id();
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("no device plugin mounts ConfigMap {}; they mount {}",
                                  k8s::to_string(given.config_map), known.empty() ? "none" : known));
@@ -159,7 +159,7 @@ void find_obstacles(NodeDifference& difference, const World& world, const Planne
                       return use.requested(entry.first) <= entry.second;
                     });
   if (fits) return;
-  for (const Pod* pod : use.waiting) difference.in_the_way.push_back(k8s::to_string(pod->meta.key()));
+  for (const Pod* pod : use.waiting) difference.blocked_by_pods.push_back(k8s::to_string(pod->meta.key()));
 }
 
 }  // namespace gso

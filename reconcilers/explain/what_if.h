@@ -20,7 +20,7 @@ struct NodeDifference {
   std::string profile;  // "<configmap>/<key>" that it goes to.
   std::string from;     // Revisions; `from` is empty where it is not known.
   std::string to;
-  WayIn way = WayIn::none;
+  ChangeCause cause = ChangeCause::none;
   Transition transition = Transition::none;
   std::vector<Component>
       restarts;  // Whose pods are deleted; none where a label is moved and they reload by themselves.
@@ -33,7 +33,7 @@ struct NodeDifference {
   bool in_flight =
       false;  // It is being changed now: `restarts` are the pods that are still to go; `message`: who keeps it.
   // Consumers that would break, or that ask for more than is left ("namespace/name"): filled by find_obstacles().
-  std::vector<std::string> in_the_way;
+  std::vector<std::string> blocked_by_pods;
 };
 
 // Where the fleet has no record: the one that the operator would write at first sight, so that drift and doubts show as

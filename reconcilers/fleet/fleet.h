@@ -19,8 +19,8 @@
 
 namespace gso {
 
-struct NodeAssessment;  // reconcilers/node/assess.h
-struct OperandSet;      // reconcilers/cluster/discovery.h
+struct NodeAssessment;      // reconcilers/node/assess.h
+struct PluginInstallation;  // reconcilers/cluster/discovery.h
 
 // What is known about the fleet, derived from the World and nothing else: dropping it loses nothing.
 class FleetIndex {
@@ -48,7 +48,7 @@ class FleetIndex {
   [[nodiscard]] std::vector<std::string> node_names() const;  // Sorted.
   // Nodes that no plugin with profiles serves and that carry what a change has left there. Sorted.
   [[nodiscard]] std::vector<std::string> abandoned_nodes() const;
-  [[nodiscard]] const std::vector<OperandSet>& operand_sets() const;
+  [[nodiscard]] const std::vector<PluginInstallation>& installations() const;
 
   class Impl;
   [[nodiscard]] Impl& impl() { return *impl_; }

@@ -73,7 +73,7 @@ std::vector<std::string> FleetIndex::abandoned_nodes() const {
   return out;
 }
 
-const std::vector<OperandSet>& FleetIndex::operand_sets() const {
+const std::vector<PluginInstallation>& FleetIndex::installations() const {
   return impl_->discovery.sets;
 }
 
@@ -161,7 +161,7 @@ void FleetIndex::Impl::rediscover(const World& world) {
 // Sets that mount one ConfigMap have one signature: a unit is of all of them.
 void FleetIndex::Impl::sign_sets(const World& world) {
   std::map<std::string, std::string> texts;
-  for (const OperandSet& set : discovery.sets) {
+  for (const PluginInstallation& set : discovery.sets) {
     std::string& text = texts[set.id()];
     text += fmt::format("{}|{}|{}|{}", set.clusterpolicy_generation, set.announced, set.announced_config_map,
                         set.announced_default);
@@ -171,7 +171,7 @@ void FleetIndex::Impl::sign_sets(const World& world) {
     }
   }
   signatures.clear();
-  for (const OperandSet& set : discovery.sets) signatures.push_back(short_hash(texts.at(set.id())));
+  for (const PluginInstallation& set : discovery.sets) signatures.push_back(short_hash(texts.at(set.id())));
 }
 
 // Of sets that mount one ConfigMap: the GPU Operator's, which something may be announced to, else the first. Never by
@@ -218,7 +218,7 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
   } else {
     for (const ObjectKey& config_map : dirty_config_maps) {
       for (const auto& [name, assessment] : nodes) {
-        const OperandSet& set = set_of(assessment);
+        const PluginInstallation& set = installation_of(assessment);
         const bool uses = set.ns == config_map.ns &&
                           (set.config_map == config_map.name || set.announced_config_map == config_map.name);
         if (uses) dirty_nodes.insert(name);
@@ -319,8 +319,8 @@ void FleetIndex::Impl::count_in_unit(const std::string& name, const NodeShare& s
   const auto policy_at = policies.try_emplace(std::string(share.policy.view())).first;
   if (sign > 0 && (unit.tally.total == 0 || speaks_for(share.set_index, unit.set))) unit.set = share.set_index;
   for (Tally* tally : {&unit.tally, &group.tally, &policy_at->second}) add(*tally, share.tally, sign);
-  for (std::size_t i = 0; i < kUnitBuckets; ++i) {
-    if (share.unit_buckets.test(i)) put(unit.buckets[i], name, sign);
+  for (std::size_t i = 0; i < kRolloutBuckets; ++i) {
+    if (share.rollout_buckets.test(i)) put(unit.buckets[i], name, sign);
   }
   if (share.pending) put(group.pending, std::pair(*share.pending, name), sign);
   if (!share.blocked.empty()) put_under(unit.blocked, std::string(share.blocked), name, sign);

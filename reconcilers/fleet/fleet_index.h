@@ -33,10 +33,10 @@ struct Unit {
   std::size_t set = 0;
   std::map<std::string, Group> groups;  // By product.
   Tally tally;
-  std::array<std::set<std::string>, kUnitBuckets> buckets;
+  std::array<std::set<std::string>, kRolloutBuckets> buckets;
   std::map<std::string, std::set<std::string>> blocked;  // Reason -> nodes.
   std::map<std::string, std::int64_t> targets;           // Revision -> nodes; one, but in the moment of a change.
-  [[nodiscard]] const std::set<std::string>& nodes(UnitBucket bucket) const {
+  [[nodiscard]] const std::set<std::string>& nodes(RolloutBucket bucket) const {
     return buckets[static_cast<std::size_t>(bucket)];
   }
 };
@@ -69,11 +69,11 @@ class FleetIndex::Impl {
   std::string record_problem;         // Not empty: the record cannot be read; nothing is rolled by it.
   // Policies that govern without an object of theirs, by name (cluster/recorded_policies.h).
   std::map<std::string, SharingPolicy> held_policies;
-  ProfileBook book;
+  ProfileCache book;
   KaiIndex kai;
   DraOffers dra;
   std::unordered_map<std::string, NodeAssessment> nodes;
-  std::map<UnitKey, Unit> units;
+  std::map<RolloutKey, Unit> units;
   std::map<std::string, Tally> policies;  // By policy name.
   Tally cluster;
   std::map<SetupKey, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
@@ -93,15 +93,17 @@ class FleetIndex::Impl {
   SharingPolicy built_in_policy;
 
   [[nodiscard]] const NodeAssessment* find(std::string_view node) const;
-  [[nodiscard]] const OperandSet& set_of(const NodeAssessment& assessment) const {
+  [[nodiscard]] const PluginInstallation& installation_of(const NodeAssessment& assessment) const {
     return discovery.sets[assessment.set];
   }
   // The rollout that a node belongs to.
-  [[nodiscard]] UnitKey unit_of(const NodeAssessment& assessment) const {
-    return {std::string(assessment.policy.view()), set_of(assessment).id(), std::string(assessment.key.view())};
+  [[nodiscard]] RolloutKey rollout_key_of(const NodeAssessment& assessment) const {
+    return {std::string(assessment.policy.view()), installation_of(assessment).id(),
+            std::string(assessment.key.view())};
   }
-  [[nodiscard]] bool is_of(const NodeAssessment& assessment, const UnitKey& unit) const {
-    return assessment.policy == unit.policy && assessment.key == unit.key && set_of(assessment).id() == unit.set;
+  [[nodiscard]] bool is_of(const NodeAssessment& assessment, const RolloutKey& unit) const {
+    return assessment.policy == unit.policy && assessment.key == unit.key &&
+           installation_of(assessment).id() == unit.set;
   }
   // The policy behind a name: its object, else its last spec where that holds on, else the built-in one.
   [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;

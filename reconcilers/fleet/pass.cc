@@ -11,7 +11,7 @@
 namespace gso {
 
 bool Pass::plannable(const NodeAssessment& assessment) const {
-  return !s.world.unsynced_namespaces.contains(index.set_of(assessment).ns);
+  return !s.world.unsynced_namespaces.contains(index.installation_of(assessment).ns);
 }
 
 std::vector<SeenNode> seen_nodes(const Pass& pass, Timer timer) {
@@ -29,11 +29,11 @@ std::vector<SeenNode> seen_nodes(const Pass& pass, Timer timer) {
 }
 
 NodeView view_of(const Pass& pass, const Node& node, const NodeAssessment& assessment) {
-  const OperandSet& set = pass.index.set_of(assessment);
+  const PluginInstallation& set = pass.index.installation_of(assessment);
   return {pass.s, node, assessment, set, sort_pods(set, pass.index.pods_of(node.meta.name))};
 }
 
-std::string rollout_name(const UnitKey& key, std::string_view revision) {
+std::string rollout_name(const RolloutKey& key, std::string_view revision) {
   constexpr std::size_t kMaxName = 63;
   auto sanitised = [](std::string_view text) {
     std::string out;

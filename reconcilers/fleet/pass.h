@@ -59,7 +59,7 @@ void plan_nodes_in_flight(Pass& pass);
 void plan_nodes_to_record(Pass& pass);
 void plan_node_states(Pass& pass);  // Blocked written, stale states taken away.
 void plan_starts(Pass& pass);
-void plan_healing(Pass& pass);          // Pods that only a new one gets over.
+void plan_remediation(Pass& pass);      // Pods that only a new one gets over.
 void plan_abandoned(Pass& pass);        // Nodes that nobody manages any more, in the middle of a change.
 void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drained.
 void plan_managed_keys(Pass& pass);     // Keys of inline profiles: written, restored, collected.
@@ -67,11 +67,12 @@ void plan_finalizers(Pass& pass);       // Policies with deletionPolicy Revert w
 // Keeps since when each key has had its present text: an edit of one key makes no other one new.
 void note_texts_of_keys(Pass& pass);
 // True once the kubelets have certainly projected that key, as it is now, into running pods.
-[[nodiscard]] bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key);
+[[nodiscard]] bool key_is_projected(Pass& pass, const PluginInstallation& set, const std::string& key);
 
 // Since when the key has had its present text, as far as the ConfigMap and what has been watched tell; nullopt: it has
 // none. The empty key, of nodes that share nothing, has always had its own.
-[[nodiscard]] std::optional<WallTime> text_since(const Pass& pass, const OperandSet& set, const std::string& key);
+[[nodiscard]] std::optional<WallTime> text_since(const Pass& pass, const PluginInstallation& set,
+                                                 const std::string& key);
 // The pods of a node that loaded its profile by itself have certainly read the text that its key has now. Matching
 // labels are necessary for that, never sufficient: an edit may show in none (S11).
 [[nodiscard]] bool must_have_read(Pass& pass, const std::string& node, const NodeAssessment& assessment);
@@ -88,7 +89,7 @@ inline constexpr Duration kAbandonGrace = std::chrono::minutes(2);
 // else's.
 inline constexpr Duration kReleaseGrace = std::chrono::minutes(2);
 
-[[nodiscard]] std::string rollout_name(const UnitKey& key, std::string_view revision);
+[[nodiscard]] std::string rollout_name(const RolloutKey& key, std::string_view revision);
 [[nodiscard]] ObjectRef rollout_ref(const std::string& name);
 // Plans the writes after which the ConfigMaps of the record say `next`.
 void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message);

@@ -9,9 +9,9 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/ailments.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_patch.h"
+#include "reconcilers/node/pod_faults.h"
 
 namespace gso {
 
@@ -19,7 +19,7 @@ Tally& Tally::add(const Tally& other, std::int64_t sign) {
   total += sign * other.total;
   busy += sign * other.busy;
   settled += sign * other.settled;
-  unwell += sign * other.unwell;
+  drifting += sign * other.drifting;
   held += sign * other.held;
   new_template += sign * other.new_template;
   changing += sign * other.changing;
@@ -28,7 +28,7 @@ Tally& Tally::add(const Tally& other, std::int64_t sign) {
   return *this;
 }
 
-UnitKey NodeShare::unit() const {
+RolloutKey NodeShare::unit() const {
   return {std::string(policy.view()), std::string(set.view()), std::string(key.view())};
 }
 
@@ -58,16 +58,16 @@ class Counter {
     }
     put_by_labels();
     put(Bucket::contested, !a_.other_plugins.empty());
-    if (!a_.pods_ready && may_be_ailing(pods_)) put(Bucket::pod_faults);
+    if (!a_.pods_ready && may_have_pod_fault(pods_)) put(Bucket::pod_faults);
     return std::move(out_);
   }
 
  private:
   void put(Bucket bucket, bool belongs = true) { out_.buckets.set(static_cast<std::size_t>(bucket), belongs); }
-  void put(UnitBucket bucket, bool belongs) { out_.unit_buckets.set(static_cast<std::size_t>(bucket), belongs); }
+  void put(RolloutBucket bucket, bool belongs) { out_.rollout_buckets.set(static_cast<std::size_t>(bucket), belongs); }
 
   void name_unit() {
-    const OperandSet& set = context_.sets[a_.set];
+    const PluginInstallation& set = context_.sets[a_.set];
     out_.policy = a_.policy;
     out_.set = Interned(set.id());
     out_.set_index = a_.set;
@@ -88,9 +88,9 @@ class Counter {
     tally.total = 1;
     tally.busy = a_.unavailable || a_.change != nullptr || a_.is_unreadable() ? 1 : 0;
     tally.settled = settled ? 1 : 0;
-    tally.unwell = a_.phase == Phase::up_to_date && !settled && !excused ? 1 : 0;
+    tally.drifting = a_.phase == Phase::up_to_date && !settled && !excused ? 1 : 0;
     tally.held = a_.is_held() ? 1 : 0;
-    tally.new_template = a_.phase == Phase::pending && a_.way == WayIn::on_delete ? 1 : 0;
+    tally.new_template = a_.phase == Phase::pending && a_.cause == ChangeCause::on_delete ? 1 : 0;
     tally.changing = a_.in_change() ? 1 : 0;
     tally.loading = a_.loads_by_itself() ? 1 : 0;
     tally.phases[static_cast<std::size_t>(a_.phase)] = 1;
@@ -101,8 +101,8 @@ class Counter {
     put(Bucket::failed, a_.phase == Phase::failed);
     put(Bucket::self_loaded, a_.loads_by_itself());
     put(Bucket::following, a_.phase == Phase::following_daemonset);
-    put(Bucket::drifting, out_.tally.unwell > 0);
-    put(Bucket::missing_devices, a_.phase == Phase::up_to_date && is_sick(a_) && a_.ready && !a_.is_held());
+    put(Bucket::drifting, out_.tally.drifting > 0);
+    put(Bucket::missing_devices, a_.phase == Phase::up_to_date && has_missing_devices(a_) && a_.ready && !a_.is_held());
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
     put(Bucket::uncounted, a_.is_uncounted());
     put(Bucket::unavailable, a_.unavailable && !a_.change);
@@ -114,9 +114,9 @@ class Counter {
     }
     // Nobody waits for a node that is set aside, nor judges a revision by it.
     const bool counted = out_.tally.settled > 0 || a_.change != nullptr || a_.is_blocked();
-    put(UnitBucket::set_aside, !counted && (!a_.holder.empty() || !a_.ready));
-    put(UnitBucket::stuck, a_.in_change() && !a_.holder.empty());
-    put(UnitBucket::failed, a_.change != nullptr && a_.change->failed);
+    put(RolloutBucket::set_aside, !counted && (!a_.holder.empty() || !a_.ready));
+    put(RolloutBucket::stuck, a_.in_change() && !a_.holder.empty());
+    put(RolloutBucket::failed, a_.change != nullptr && a_.change->failed);
   }
 
   void put_by_marks() {
@@ -177,7 +177,7 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
                                       const std::vector<const Pod*>& pods, bool marks) {
   if (is_partitioned_by_nos(node)) return std::nullopt;
   if (marks) {
-    const OperandSet* set = assessment ? &context.sets[assessment->set] : nullptr;
+    const PluginInstallation* set = assessment ? &context.sets[assessment->set] : nullptr;
     const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, set, pods));
     return mark == MpsMark::right ? std::nullopt : std::optional(mark);
   }

@@ -25,7 +25,7 @@ struct Tally {
   std::int64_t total = 0;
   std::int64_t busy = 0;          // Changing or unavailable, whoever caused it: these hold a slot of every budget (S1).
   std::int64_t settled = 0;       // Run the target and show it.
-  std::int64_t unwell = 0;        // Were verified on the target and no longer show it (Bucket::drifting).
+  std::int64_t drifting = 0;      // Were verified on the target and no longer show it (Bucket::drifting).
   std::int64_t held = 0;          // Carry gpusharing.dev/hold.
   std::int64_t new_template = 0;  // Wait for pods of a new template (updateStrategy OnDelete), whatever their profile.
   std::int64_t changing = 0;      // In a change of ours that has not failed.
@@ -43,11 +43,11 @@ struct Tally {
 };
 
 // One policy taking one profile key to its present revision.
-struct UnitKey {
+struct RolloutKey {
   std::string policy;
   std::string set;  // "namespace/configmap"
   std::string key;
-  friend auto operator<=>(const UnitKey&, const UnitKey&) = default;
+  friend auto operator<=>(const RolloutKey&, const RolloutKey&) = default;
 };
 
 // Sets of nodes that planners walk, each sorted by name.
@@ -70,19 +70,19 @@ enum class Bucket : std::uint8_t {
   releases,            // Left a policy with Retain.
   deferred,            // Pending, and at the back of the queue (Deferral).
   contested,           // Another device plugin runs there, too.
-  pod_faults,          // Have a pod that may need to be made anew (ailments.h).
+  pod_faults,          // Have a pod that may need to be made anew (pod_faults.h).
   count_,
 };
 inline constexpr std::size_t kBuckets = static_cast<std::size_t>(Bucket::count_);
 
 // The same within one unit.
-enum class UnitBucket : std::uint8_t {
+enum class RolloutBucket : std::uint8_t {
   set_aside,  // Neither settled, changing nor blocked, and out of reach: held, NotReady, or another actor's.
   stuck,      // Changing, and held or another actor's.
   failed,     // Failed on any target.
   count_,
 };
-inline constexpr std::size_t kUnitBuckets = static_cast<std::size_t>(UnitBucket::count_);
+inline constexpr std::size_t kRolloutBuckets = static_cast<std::size_t>(RolloutBucket::count_);
 
 // Nodes of which preflight says the same, at one operand set, and that are blocked for one reason (empty: not blocked).
 using SetupKey = std::tuple<PreflightCache::Answer, std::string, std::string>;
@@ -91,7 +91,7 @@ using SetupKey = std::tuple<PreflightCache::Answer, std::string, std::string>;
 struct NodeShare {
   Tally tally;
   std::bitset<kBuckets> buckets;
-  std::bitset<kUnitBuckets> unit_buckets;
+  std::bitset<kRolloutBuckets> rollout_buckets;
   Interned policy, set, key, product;  // The unit and the group; an empty set: in none.
   std::size_t set_index = 0;           // Of the operand set.
   Interned target;                     // Revision.
@@ -107,7 +107,7 @@ struct NodeShare {
   std::optional<MpsMark> mark;    // How its mark for KAI differs from what its MPS daemon is.
   std::optional<bool> abandoned;  // No plugin with profiles serves it, and a change has left marks; true: keeps a slot.
 
-  [[nodiscard]] UnitKey unit() const;
+  [[nodiscard]] RolloutKey unit() const;
   [[nodiscard]] SetupKey setup_key() const;
   [[nodiscard]] bool has(Bucket bucket) const { return buckets.test(static_cast<std::size_t>(bucket)); }
   // Adds nothing to anything.

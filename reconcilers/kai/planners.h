@@ -27,7 +27,7 @@ void plan_kai_config(KaiPass& pass);
 // pod.reservation-gc: collects reservations that hold a GPU for nobody.
 void plan_reservation_gc(KaiPass& pass);
 // Part of pod.reservation-gc: reservations against what consumers use, and KAI on nodes that serve replicas.
-void plan_kai_truth(KaiPass& pass);
+void plan_reservation_audit(KaiPass& pass);
 
 // Part of pod.reservation-gc: fraction pods that wait (KaiLookups::waiting), each with its cause, and reservations
 // without a toleration that their consumers have.

@@ -178,7 +178,7 @@ class Collector {
 
   void look_at(const std::string& group) {
     const GroupFacts facts = group_facts(kai_, index_, group);
-    if (facts.reservations.empty()) return;  // plan_kai_truth tells.
+    if (facts.reservations.empty()) return;  // plan_reservation_audit tells.
     GroupJudgement judged = judge(facts, claims_);
     const bool decides =
         std::ranges::any_of(judged.reservations, [](const Judgement& j) { return j.fate != Fate::keep; });

@@ -7,7 +7,7 @@
 
 #include "k8sclient/value/base64.h"
 #include "reconcilers/checks/config_map_checks.h"
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/lint/checks.h"
 
 namespace gso {

@@ -17,7 +17,7 @@ namespace {
 
 // Of the ConfigMap that nos's own plugin mounts; not where another plugin mounts it, too.
 bool is_mounted_by_nos_alone(const Discovery& discovery, const ClusterObject& config_map) {
-  const auto mounts = [&](const OperandSet& set) {
+  const auto mounts = [&](const PluginInstallation& set) {
     return set.ns == config_map.ns && set.config_map == config_map.name;
   };
   return std::ranges::any_of(discovery.of_nos, mounts) && std::ranges::none_of(discovery.sets, mounts);
@@ -25,7 +25,7 @@ bool is_mounted_by_nos_alone(const Discovery& discovery, const ClusterObject& co
 
 // A key that a plugin loads without any label is not of nos alone.
 bool is_a_default(const Discovery& discovery, const std::string& key) {
-  return std::ranges::any_of(discovery.sets, [&](const OperandSet& set) {
+  return std::ranges::any_of(discovery.sets, [&](const PluginInstallation& set) {
     return std::ranges::any_of(set.operands, [&](const Operand& operand) { return operand.default_key == key; });
   });
 }

@@ -21,7 +21,7 @@ void check_policy_keys(const World& world, const FleetIndex& fleet, std::vector<
   std::map<std::string, std::set<std::string>> wrong;  // By policy.
   for (const std::string& name : fleet.node_names()) {
     const NodeAssessment& node = *index.find(name);
-    if (node.wrong_key) wrong[std::string(node.policy.view())].insert(index.set_of(node).id());
+    if (node.wrong_key) wrong[std::string(node.policy.view())].insert(index.installation_of(node).id());
   }
   const auto all = profile_maps(world, index.discovery);
   for (const auto& [key, policy] : world.policies.all()) {

@@ -38,7 +38,8 @@ struct World {
   KaiWorld kai;
   std::map<std::string, KilledDaemon> killed_daemons;  // By node; killed_daemons.h keeps it.
   // ClusterPolicies may not be read (403): what stands in their store is not to be trusted, and what the GPU Operator
-  // is about to do is not known. Everything goes on but what needs to know it (OperandSet::announcement_unknown).
+  // is about to do is not known. Everything goes on but what needs to know it
+  // (PluginInstallation::announcement_unknown).
   bool clusterpolicies_forbidden = false;
   bool policies_served = false;  // Our CRDs are there; else the record lives in the state ConfigMap alone.
   // Namespaces where a watch that wanted_scopes() asks for has not synced yet. Nothing is planned about operands

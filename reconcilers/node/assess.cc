@@ -15,8 +15,8 @@ namespace gso {
 
 namespace {
 
-// The operand of that component on the node, as OperandSet::find, where its pods are or may come.
-const Operand* operand_on(const OperandSet& set, Component component, const Node& node,
+// The operand of that component on the node, as PluginInstallation::find, where its pods are or may come.
+const Operand* operand_on(const PluginInstallation& set, Component component, const Node& node,
                           const std::vector<const Pod*>& pods) {
   const Operand* found = set.find(component, node);
   if (found == nullptr || selects(*found, node, component == Component::mps) != Selects::tainted) return found;
@@ -29,7 +29,7 @@ const Operand* operand_on(const OperandSet& set, Component component, const Node
 
 }  // namespace
 
-Assessor::Assessor(const AssessContext& context, const Node& node, const OperandSet& set, std::size_t index,
+Assessor::Assessor(const AssessContext& context, const Node& node, const PluginInstallation& set, std::size_t index,
                    const std::vector<const Pod*>& operand_pods, const ForeignUse& use)
     : context_(context), node_(node), set_(set), use_(use), pods_(sort_pods(set, operand_pods)) {
   out_.set = index;
@@ -51,7 +51,7 @@ void Assessor::find_taint() {
 // Two plugins of one resource: the kubelet serves the devices of the one that registered last.
 void Assessor::find_other_plugins() {
   std::string names;
-  for (const OperandSet& set : context_.sets) {
+  for (const PluginInstallation& set : context_.sets) {
     for (const Operand& operand : set.operands) {
       if (operand.component != Component::plugin || operand.uid == plugin_->uid) continue;
       if (selects(operand, node_, false) != Selects::yes) continue;
@@ -191,7 +191,7 @@ void Assessor::decide_change() {
     out_.message = std::move(found->message);
     return;
   }
-  out_.way = out_.label ? WayIn::relabel : WayIn::edited;
+  out_.cause = out_.label ? ChangeCause::relabel : ChangeCause::edited;
   if (!out_.change->failed) return note_obstacle();
   const bool asked_again = out_.change->failed->retry != retry();
   if (out_.change->to != out_.target.view() || asked_again || waits_for_deletion()) {
@@ -217,13 +217,13 @@ void Assessor::decide_difference() {
   const bool same_profile = out_.loaded.profile == out_.profile_ref;
   if (out_.loaded.revision.empty()) {
     out_.phase = Phase::verifying;
-    out_.way = WayIn::joined;
+    out_.cause = ChangeCause::joined;
     set_transition(false);
     return;
   }
   if (out_.label) {
     out_.phase = Phase::pending;
-    out_.way = WayIn::relabel;
+    out_.cause = ChangeCause::relabel;
     set_transition(true);
     return;
   }
@@ -242,12 +242,12 @@ void Assessor::decide_difference() {
   if (state == Template::waits_for_deletion) return replace_by_template();
   set_transition(true);
   if (same_profile) {
-    out_.way = WayIn::edited;
+    out_.cause = ChangeCause::edited;
     const bool adopted = out_.loaded.revision == kInvalidRevision && out_.at_install != AtInstall::shown;
     out_.phase = !adopted && affected_pods_are_fresh() ? Phase::verifying : Phase::pending;
     return;
   }
-  out_.way = WayIn::moved;
+  out_.cause = ChangeCause::moved;
   out_.phase = mps_kept_its_old_profile() ? Phase::pending : Phase::verifying;
 }
 
@@ -255,7 +255,7 @@ void Assessor::replace_by_template() {
   set_transition(true);
   include_old_mps();
   out_.phase = Phase::pending;
-  out_.way = WayIn::on_delete;
+  out_.cause = ChangeCause::on_delete;
 }
 
 // The MPS daemon never reloads by label: between two MPS profiles its pod has to go. By template it was replaced,
@@ -294,7 +294,7 @@ std::optional<NodeAssessment> assess_node(const AssessContext& context, const No
   const bool of_nos = is_partitioned_by_nos(node);
   if (of_nos && !node.meta.annotations.contains(kChangeAnnotation)) return std::nullopt;
   for (std::size_t i = 0; i < context.sets.size(); ++i) {
-    const OperandSet& set = context.sets[i];
+    const PluginInstallation& set = context.sets[i];
     if (operand_on(set, Component::plugin, node, operand_pods) == nullptr) continue;
     NodeAssessment out = Assessor(context, node, set, i, operand_pods, use).run();
     if (of_nos && !is_still_ours(out, sort_pods(set, operand_pods))) return std::nullopt;

@@ -16,7 +16,7 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_change.h"
@@ -61,7 +61,7 @@ struct NodeAssessment {
   // What there is one of for every node in memory: kept small, flags together.
   Phase phase = Phase::unmanaged;            // Whoever holds the node; phase_of() (node_phase.h) is what people see.
   Transition transition = Transition::none;  // Pending, or Verifying when that does not succeed: what the change takes,
-  WayIn way = WayIn::none;                   // and by which way it came.
+  ChangeCause cause = ChangeCause::none;     // and by which way it came.
   EffectiveKey::Source source = EffectiveKey::Source::error;
   Labeller labeller = Labeller::us;
   AtInstall at_install = AtInstall::shown;
@@ -133,10 +133,10 @@ struct NodeAssessment {
 struct AssessContext {
   const World& world;
   const PlannerSettings& settings;
-  const std::vector<OperandSet>& sets;
+  const std::vector<PluginInstallation>& sets;
   const std::vector<const SharingPolicy*>& policies;  // In order of precedence; the built-in one last.
   const FleetRecord* record = nullptr;                // Null: none yet.
-  ProfileBook& book;
+  ProfileCache& book;
   ExpectationCache& expectations;
   const std::vector<Operand>& strays;  // Discovery::strays
   PreflightCache& setups;
@@ -152,11 +152,11 @@ struct AssessContext {
 // Runs what it should, as far as its devices go: sick hardware is no reason to hold anything up.
 [[nodiscard]] bool is_settled(const NodeAssessment& assessment);
 // Fewer devices than there should be, with the rest as it should be.
-[[nodiscard]] bool is_sick(const NodeAssessment& assessment);
-[[nodiscard]] std::string sickness_of(const NodeAssessment& assessment);
+[[nodiscard]] bool has_missing_devices(const NodeAssessment& assessment);
+[[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment);
 // How a node that does not match differs from what it should show: never empty.
 [[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
-[[nodiscard]] NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods);
+[[nodiscard]] NodePods sort_pods(const PluginInstallation& set, const std::vector<const Pod*>& operand_pods);
 [[nodiscard]] bool is_crash_looping(const Pod& pod);
 // Running, Ready, not being deleted, no container in back-off.
 [[nodiscard]] bool is_serving(const Pod& pod);
@@ -174,7 +174,7 @@ struct AssessContext {
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in,
                                                                   const std::map<std::string, SharingPolicy>& held);
 // Another actor holds the node: driver upgrade or MIG change under way. Empty: nobody.
-[[nodiscard]] std::string_view foreign_holder(const Node& node, const OperandSet& set);
+[[nodiscard]] std::string_view foreign_holder(const Node& node, const PluginInstallation& set);
 // Such an actor, or a person by gpusharing.dev/hold, relies on a cordon of ours: it stays (S7).
-[[nodiscard]] bool cordon_is_relied_on(const Node& node, const OperandSet& set);
+[[nodiscard]] bool cordon_is_relied_on(const Node& node, const PluginInstallation& set);
 }  // namespace gso

@@ -41,16 +41,16 @@ std::string shown_difference(const NodeAssessment& assessment) {
   return "a pod of the plugin, GFD or MPS is missing or not Ready";
 }
 
-bool is_sick(const NodeAssessment& a) {
+bool has_missing_devices(const NodeAssessment& a) {
   const bool fewer = a.verified.unhealthy || a.missing_devices() > 0;
   return a.pods_ready && (a.verified.shortfall || (a.verified.ok && fewer));
 }
 
 bool is_settled(const NodeAssessment& a) {
-  return a.phase == Phase::up_to_date && (a.matches() || is_sick(a));
+  return a.phase == Phase::up_to_date && (a.matches() || has_missing_devices(a));
 }
 
-std::string sickness_of(const NodeAssessment& a) {
+std::string missing_devices_text(const NodeAssessment& a) {
   if (!a.verified.ok) return a.verified.mismatch;
   if (a.verified.unhealthy) return "allocatable is below capacity: a device is unhealthy";
   return fmt::format("{} of {} GPUs {} missing: the machine has shown {} before, GFD and the plugin count {} now",
@@ -71,7 +71,7 @@ const std::vector<const Pod*>& NodePods::of(Component component) const {
   return plugin;
 }
 
-NodePods sort_pods(const OperandSet& set, const std::vector<const Pod*>& operand_pods) {
+NodePods sort_pods(const PluginInstallation& set, const std::vector<const Pod*>& operand_pods) {
   NodePods out;
   for (const Pod* pod : operand_pods) {
     const auto* owner = pod->meta.controller();
@@ -145,7 +145,7 @@ std::vector<const SharingPolicy*> policies_in_order(const World& world, const Sh
   return out;
 }
 
-std::string_view foreign_holder(const Node& node, const OperandSet& set) {
+std::string_view foreign_holder(const Node& node, const PluginInstallation& set) {
   const auto upgrade = node.meta.labels.get(kDriverUpgradeState).value_or("");
   // "upgrade-required" only waits in the upgrade controller's queue; "upgrade-failed" is nobody's turn.
   constexpr std::string_view kIdle[] = {"", "upgrade-done", "upgrade-required", "upgrade-failed"};
@@ -163,7 +163,7 @@ std::string_view foreign_holder(const Node& node, const OperandSet& set) {
   return {};
 }
 
-bool cordon_is_relied_on(const Node& node, const OperandSet& set) {
+bool cordon_is_relied_on(const Node& node, const PluginInstallation& set) {
   return is_held(node) || !foreign_holder(node, set).empty();
 }
 

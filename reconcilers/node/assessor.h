@@ -14,7 +14,7 @@ namespace gso {
 
 class Assessor {
  public:
-  Assessor(const AssessContext& context, const Node& node, const OperandSet& set, std::size_t index,
+  Assessor(const AssessContext& context, const Node& node, const PluginInstallation& set, std::size_t index,
            const std::vector<const Pod*>& operand_pods, const ForeignUse& use);
   NodeAssessment run();
 
@@ -86,7 +86,7 @@ class Assessor {
 
   const AssessContext& context_;
   const Node& node_;
-  const OperandSet& set_;
+  const PluginInstallation& set_;
   const ForeignUse& use_;
   NodePods pods_;
   const Operand* plugin_ = nullptr;

@@ -27,7 +27,7 @@ ChangePlan LoadedContent::from_what_it_shows() const {
   next.kind = transition_from(observed_shape(view_.node, daemon), view_.facts.profile->profile());
   if (next.kind == Transition::enter_mps && daemon) next.kind = Transition::change_mps;
   if (daemon_may_be_older() && !steps_for(next.kind).touches_mps) next.kind = Transition::change_mps;
-  next.cause = WayIn::edited;
+  next.cause = ChangeCause::edited;
   return next;
 }
 
@@ -63,8 +63,7 @@ bool LoadedContent::is_older(WallTime unchanged) const {
   const WallTime since = std::min(data_known_since(view_.snapshot.world, *now).value_or(unchanged), unchanged);
   return std::ranges::any_of(change_.pods, [&](const auto& entry) {
     const auto& pods = view_.pods.of(entry.first);
-    return !pods.empty() &&
-           (!created_after(*pods.front(), since) || is_of_old_template(entry.first, *pods.front()));
+    return !pods.empty() && (!created_after(*pods.front(), since) || is_of_old_template(entry.first, *pods.front()));
   });
 }
 

@@ -36,7 +36,7 @@ void remove_mark(PlanDraft& draft, const std::string& name, bool on_the_node) {
 
 }  // namespace
 
-MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const OperandSet* set,
+MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const PluginInstallation* set,
                         const std::vector<const Pod*>& operand_pods) {
   if (node.meta.annotations.get(kMpsHostAnnotation) == "true") return node.ready ? MpsDaemon::up : MpsDaemon::down;
   if (assessment == nullptr || set == nullptr || !node.ready) return MpsDaemon::down;

@@ -16,7 +16,7 @@ enum class MpsDaemon {
 };
 // `assessment`: null where no device plugin selects the node. A host's own daemon counts where somebody says that it is
 // there (annotation gpusharing.dev/mps-host=true), on a Ready node.
-[[nodiscard]] MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const OperandSet* set,
+[[nodiscard]] MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const PluginInstallation* set,
                                       const std::vector<const Pod*>& operand_pods);
 
 enum class MpsMark { right, to_set, to_remove, foreign };

@@ -15,7 +15,8 @@ namespace {
 
 constexpr Transition kTransitions[] = {Transition::none,      Transition::plugin_only, Transition::reshare,
                                        Transition::enter_mps, Transition::change_mps,  Transition::leave_mps};
-constexpr WayIn kWays[] = {WayIn::none, WayIn::edited, WayIn::moved, WayIn::relabel, WayIn::on_delete, WayIn::joined};
+constexpr ChangeCause kCauses[] = {ChangeCause::none,    ChangeCause::edited,    ChangeCause::moved,
+                                   ChangeCause::relabel, ChangeCause::on_delete, ChangeCause::joined};
 
 // Reads fields of one object and keeps the first thing that is wrong. Nothing here throws: the text is not ours alone.
 class Fields {
@@ -124,19 +125,19 @@ std::string dump(const Json& json) {
 
 }  // namespace
 
-std::string_view to_string(WayIn way) {
+std::string_view to_string(ChangeCause cause) {
   switch (way) {
-    case WayIn::none:
+    case ChangeCause::none:
       return "none";
-    case WayIn::edited:
+    case ChangeCause::edited:
       return "edited";
-    case WayIn::moved:
+    case ChangeCause::moved:
       return "moved";
-    case WayIn::relabel:
+    case ChangeCause::relabel:
       return "relabel";
-    case WayIn::on_delete:
+    case ChangeCause::on_delete:
       return "on-delete";
-    case WayIn::joined:
+    case ChangeCause::joined:
       return "joined";
   }
   return "none";
@@ -181,7 +182,7 @@ k8s::Result<NodeChange> parse_change(std::string_view text) {
   fields.text("from", out.from);
   fields.text("to", out.to);
   fields.word("kind", kTransitions, out.kind);
-  fields.word("cause", kWays, out.cause);
+  fields.word("cause", kCauses, out.cause);
   fields.time("begun", out.begun);
   fields.time("listed", out.listed);
   read_pods(fields, out);

@@ -22,7 +22,7 @@
 namespace gso {
 
 // What made the change necessary.
-enum class WayIn : std::uint8_t {
+enum class ChangeCause : std::uint8_t {
   none,
   edited,     // The key's text changed in place: only new pods load it.
   moved,      // Another key by label: plugin and GFD reload by themselves.
@@ -30,7 +30,7 @@ enum class WayIn : std::uint8_t {
   on_delete,  // The template changed under updateStrategy OnDelete: pods go when we delete them.
   joined,     // A node without a record.
 };
-[[nodiscard]] std::string_view to_string(WayIn way);
+[[nodiscard]] std::string_view to_string(ChangeCause cause);
 
 struct NodeChange {
   static constexpr int kVersion = 1;
@@ -43,7 +43,7 @@ struct NodeChange {
   std::string from;     // Revision; empty: unknown.
   std::string to;       // Revision.
   Transition kind = Transition::none;
-  WayIn cause = WayIn::none;
+  ChangeCause cause = ChangeCause::none;
   k8s::WallTime begun{};   // First PATCH of the change.
   k8s::WallTime listed{};  // When `pods` was written last.
   // Uids of the pods that must go, by component; an empty set: a new pod comes.

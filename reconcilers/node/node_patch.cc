@@ -26,18 +26,18 @@ std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view,
     for (const Pod* pod : view.pods.of(component)) uids.insert(pod->meta.uid);
   };
   // By label plugin and GFD reload by themselves; only a running MPS daemon needs the full order of restarts.
-  const bool reloads = plan.cause == WayIn::relabel && plan.kind != Transition::change_mps;
+  const bool reloads = plan.cause == ChangeCause::relabel && plan.kind != Transition::change_mps;
   const Steps steps = steps_for(plan.kind);
   for (Component component : {Component::plugin, Component::gfd}) {
     if (component == Component::gfd && view.facts.labeller != Labeller::gfd) continue;
-    if (!reloads && (steps.replaces(component) || plan.cause == WayIn::on_delete)) list(component);
+    if (!reloads && (steps.replaces(component) || plan.cause == ChangeCause::on_delete)) list(component);
   }
   if (plan.kind == Transition::enter_mps) out[Component::mps];
   if (plan.kind == Transition::change_mps || plan.kind == Transition::leave_mps) list(Component::mps);
   return out;
 }
 
-std::string config_label(const OperandSet& set, const Node& node) {
+std::string config_label(const PluginInstallation& set, const Node& node) {
   const Operand* plugin = set.find(Component::plugin, node);
   return plugin && !plugin->node_label.empty() ? plugin->node_label : std::string(kConfigLabel);
 }
@@ -84,7 +84,7 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
   out.from = std::string(view.facts.loaded.revision.view());
   out.begun = view.snapshot.now;
   // A machine that has just come has served nobody yet.
-  out.served = !view.facts.unavailable && plan.cause != WayIn::joined;
+  out.served = !view.facts.unavailable && plan.cause != ChangeCause::joined;
   out.pods = pods_to_replace(view, plan);
   // A new template concerns every component, whatever the profile's difference needs.
   if (out.kind == Transition::plugin_only && out.pods.contains(Component::gfd)) out.kind = Transition::reshare;

@@ -20,14 +20,14 @@ struct NodeView {
   const Snapshot& snapshot;
   const Node& node;
   const NodeAssessment& facts;
-  const OperandSet& set;
+  const PluginInstallation& set;
   NodePods pods;
 };
 
 // What a change does to a node: which restarts, and why.
 struct ChangePlan {
   Transition kind = Transition::none;
-  WayIn cause = WayIn::none;
+  ChangeCause cause = ChangeCause::none;
 };
 
 // The components whose pods go first in a change of this kind.
@@ -35,7 +35,7 @@ struct ChangePlan {
 // The pods that a change of this kind lists for replacement, as they run now.
 [[nodiscard]] std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view, const ChangePlan& plan);
 // The label that selects the node's profile, as its plugin's config-manager reads it.
-[[nodiscard]] std::string config_label(const OperandSet& set, const Node& node);
+[[nodiscard]] std::string config_label(const PluginInstallation& set, const Node& node);
 
 // A change of this node that begins now, to the revision that its facts name.
 [[nodiscard]] NodeChange begin_change(const NodeView& view, const ChangePlan& plan);

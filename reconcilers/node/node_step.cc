@@ -208,7 +208,7 @@ bool ChangeStep::c12_reload() {
       same_target_ && !facts_.label && facts_.reason.empty() && !change_.pods.contains(Component::plugin);
   if (!reloads || !ages_.held_for(reloading_timer(name(), change_), kReloadGrace)) return false;
   const Transition kind = change_.kind == Transition::none ? Transition::reshare : change_.kind;
-  const ChangePlan next{kind, WayIn::moved};
+  const ChangePlan next{kind, ChangeCause::moved};
   add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReloadFailed",
       fmt::format("not reloaded within {}: {}", k8s::format_go_duration(kReloadGrace), facts_.verified.mismatch), true);
   return true;

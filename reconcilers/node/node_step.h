@@ -59,7 +59,7 @@ struct Stop {
 };
 
 // Why a node waits for its workloads: one of the Blocked reasons, and who it is, for people.
-struct InTheWay {
+struct BlockedBy {
   std::string_view reason;
   std::string message;
 };
@@ -74,9 +74,9 @@ struct KaiHindrance {
 struct StepInput {
   const NodeView& view;
   const SharingPolicy& policy;  // That governs the node.
-  ProfileBook& book;
+  ProfileCache& book;
   std::optional<Stop> stop;
-  std::optional<InTheWay> in_the_way;                        // Of its consumers as last listed.
+  std::optional<BlockedBy> blocked_by_pods;                  // Of its consumers as last listed.
   std::function<std::optional<KaiHindrance>()> kai_hinders;  // Asked only before pods are replaced.
 };
 

@@ -9,8 +9,8 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/node/ailments.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/node/pod_faults.h"
 
 namespace gso {
 
@@ -82,7 +82,7 @@ bool ChangeStep::is_drained(Drain drain) {
     ages_.look_again_in(std::chrono::seconds(10));
     return false;
   }
-  const InTheWay who = input_.in_the_way.value_or(InTheWay{kWaitingForWorkloads, "waits"});
+  const BlockedBy who = input_.blocked_by_pods.value_or(BlockedBy{kWaitingForWorkloads, "waits"});
   if (waited >= rollout_.idle_timeout && !touched) {
     defer(Deferral::By::idle_timeout, who.reason,
           fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), who.message));
@@ -102,7 +102,7 @@ void ChangeStep::give_back() {
       "somebody has uncordoned the node while it was drained: the change to {} is put off, and tried again "
       "after {}",
       change_.to, k8s::format_go_duration(rollout_.idle_timeout));
-  const InTheWay who = input_.in_the_way.value_or(InTheWay{kWaitingForWorkloads, ""});
+  const BlockedBy who = input_.blocked_by_pods.value_or(BlockedBy{kWaitingForWorkloads, ""});
   defer(Deferral::By::person, who.reason, message);
   event(false, "Uncordoned", "Drain", message);
 }

@@ -45,7 +45,7 @@ class Left {
   // Why nothing can be taken off yet, whatever time passes; empty: nothing is in the way.
   [[nodiscard]] std::string obstacle() const {
     if (is_held(node_)) return fmt::format("{} is set", kHoldAnnotation);
-    const OperandSet none;
+    const PluginInstallation none;
     if (const auto holder = foreign_holder(node_, a_ == nullptr ? none : set()); !holder.empty()) {
       return holder == kDriverUpgrade ? "a driver upgrade is under way" : "the MIG manager is changing the node";
     }
@@ -76,13 +76,13 @@ class Left {
   }
 
  private:
-  [[nodiscard]] const OperandSet& set() const { return pass_.index.set_of(*a_); }
+  [[nodiscard]] const PluginInstallation& set() const { return pass_.index.installation_of(*a_); }
 
   [[nodiscard]] const Pod* plugin_pod() const {
     for (const Pod* pod : pass_.index.pods_of(node_.meta.name)) {
       const auto* owner = pod->meta.controller();
       if (owner == nullptr || pod->meta.deletion_timestamp) continue;
-      for (const OperandSet& set : pass_.index.discovery.sets) {
+      for (const PluginInstallation& set : pass_.index.discovery.sets) {
         const Operand* operand = set.by_uid(owner->uid.view());
         if (operand != nullptr && operand->component == Component::plugin) return pod;
       }

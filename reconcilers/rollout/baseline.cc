@@ -30,7 +30,7 @@ void add_node(FleetRecord& record, const Pass& pass, const std::string& name, co
   // What the node itself remembers counts more, and is newer.
   if (a.loaded.proof != Proof::annotation && (machines == NewMachines::record || !still_starts(pass, *node, a))) {
     const bool valid = a.profile && a.profile->valid;
-    entry.set = k8s::Interned(pass.index.set_of(a).id());
+    entry.set = k8s::Interned(pass.index.installation_of(a).id());
     entry.key = a.key;
     entry.revision = valid ? a.target : k8s::Interned(kInvalidRevision);
     entry.drift = !a.matches() && !(a.verified.surplus && entry.measured);
@@ -57,16 +57,16 @@ void add_first_seen(Pass& pass, FleetRecord& record, NewMachines machines, In in
   std::map<std::string, std::pair<std::string, bool>> keys;
   for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *pass.index.find(name);
-    if (!in(pass.index.set_of(a).ns)) continue;
+    if (!in(pass.index.installation_of(a).ns)) continue;
     add_node(record, pass, name, a, machines);
-    const std::string id = fmt::format("{}/{}", pass.index.set_of(a).id(), a.key.view());
+    const std::string id = fmt::format("{}/{}", pass.index.installation_of(a).id(), a.key.view());
     auto [slot, added] = keys.try_emplace(id, std::string(a.target.view()), true);
     slot->second.second = slot->second.second && a.matches();
   }
   for (const auto& [id, state] : keys) {
     if (state.second) record.note_verified(id, state.first, text_of_key(pass, id, state.first));
   }
-  for (const OperandSet& set : pass.index.discovery.sets) {
+  for (const PluginInstallation& set : pass.index.discovery.sets) {
     if (!in(set.ns)) continue;
     for (const Operand& operand : set.operands) {
       if (!operand.newest_hash.empty()) record.templates[operand.uid] = operand.newest_number;

@@ -18,7 +18,7 @@ struct Full {
   std::int64_t most = 0;
 };
 
-Full first_full(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+Full first_full(const Pass& pass, const RolloutKey& key, const Unit& unit, const std::string& product,
                 const SlotsTaken& taken) {
   const Index& index = pass.index;
   const RolloutSpec& rollout = index.policy(pass.s.world, key.policy).rollout;
@@ -36,7 +36,7 @@ Full first_full(const Pass& pass, const UnitKey& key, const Unit& unit, const st
   return {};
 }
 
-bool counts_in(const Index& index, Budget budget, const UnitKey& key, const std::string& product,
+bool counts_in(const Index& index, Budget budget, const RolloutKey& key, const std::string& product,
                const NodeAssessment* a) {
   if (budget == Budget::cluster) return true;
   if (a == nullptr || a->policy != key.policy) return false;
@@ -44,7 +44,7 @@ bool counts_in(const Index& index, Budget budget, const UnitKey& key, const std:
 }
 
 // Who holds the slots of a budget: its nodes that are out of service or in a change.
-std::string holders(const Index& index, Budget budget, const UnitKey& key, const std::string& product) {
+std::string holders(const Index& index, Budget budget, const RolloutKey& key, const std::string& product) {
   std::set<std::string> names;
   for (const Bucket bucket : {Bucket::unavailable, Bucket::changing, Bucket::failed}) {
     for (const std::string& name : index.nodes_in(bucket)) {
@@ -56,12 +56,12 @@ std::string holders(const Index& index, Budget budget, const UnitKey& key, const
 
 }  // namespace
 
-bool has_slot(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+bool has_slot(const Pass& pass, const RolloutKey& key, const Unit& unit, const std::string& product,
               const SlotsTaken& taken) {
   return first_full(pass, key, unit, product, taken).budget == Budget::none;
 }
 
-std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+std::string exhausted_budget(const Pass& pass, const RolloutKey& key, const Unit& unit, const std::string& product,
                              const SlotsTaken& taken) {
   const Full full = first_full(pass, key, unit, product, taken);
   if (full.budget == Budget::none) return {};

@@ -16,11 +16,11 @@ struct SlotsTaken {
 };
 
 // All three budgets have room for one more node of that group.
-[[nodiscard]] bool has_slot(const Pass& pass, const UnitKey& key, const Unit& unit, const std::string& product,
+[[nodiscard]] bool has_slot(const Pass& pass, const RolloutKey& key, const Unit& unit, const std::string& product,
                             const SlotsTaken& taken);
 // The first of the three budgets that has no room for one more node, with the nodes that hold it, for people; empty
 // when all have.
-[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnitKey& key, const Unit& unit,
+[[nodiscard]] std::string exhausted_budget(const Pass& pass, const RolloutKey& key, const Unit& unit,
                                            const std::string& product, const SlotsTaken& taken);
 
 }  // namespace gso

@@ -65,7 +65,7 @@ bool is_canary(const NodeAssessment& a) {
 bool has_candidate(RolloutView& rollout, const std::string& product, Candidates which) {
   const auto group = rollout.unit.groups.find(product);
   if (group == rollout.unit.groups.end()) return false;
-  const std::set<std::string>& set_aside = rollout.unit.nodes(UnitBucket::set_aside);
+  const std::set<std::string>& set_aside = rollout.unit.nodes(RolloutBucket::set_aside);
   return std::ranges::any_of(group->second.pending, [&](const auto& entry) {
     const auto& [serves, name] = entry;
     return serves && (which == Candidates::any || !set_aside.contains(name));
@@ -113,7 +113,7 @@ bool may_be_reloaded(const Pass& pass, const std::string& name) {
 
 // Another one in its place would take as many nodes down as there are. It gets well by itself, is restarted after
 // verifyTimeout, or fails then; one that nobody restarts (starts.cc) is waited for by nobody.
-std::string unwell_canary(RolloutView& rollout) {
+std::string drifting_canary(RolloutView& rollout) {
   for (const auto& [product, group] : rollout.unit.groups) {
     if (group.pending.empty() || rollout.canary(product).verified) continue;
     const RecordedCanary* entry = recorded(rollout, product);

@@ -39,7 +39,7 @@ enum class Candidates : std::uint8_t { any, free };
 [[nodiscard]] bool may_be_reloaded(const Pass& pass, const std::string& node);
 // A canary that was verified and has stopped showing its profile before it passed: which, and what it shows. Empty:
 // none.
-[[nodiscard]] std::string unwell_canary(RolloutView& rollout);
+[[nodiscard]] std::string drifting_canary(RolloutView& rollout);
 
 // What the record must say of canaries now. A node that served is named while its change is in progress, long before it
 // can be verified. An entry ends when its revision is verified on the fleet, or is not the target any more.

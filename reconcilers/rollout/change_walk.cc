@@ -72,7 +72,7 @@ class ChangeWalk {
   void go_on(const std::string& name, const Node& node, const NodeAssessment& a) {
     const NodeView view = view_of(pass_, node, a);
     const SharingPolicy& policy = pass_.index.policy(pass_.s.world, a.policy.view());
-    StepInput input{view, policy, pass_.index.book, stop_for(a), in_the_way(pass_, name, a), {}};
+    StepInput input{view, policy, pass_.index.book, stop_for(a), blocked_by_pods(pass_, name, a), {}};
     input.kai_hinders = [this, &name, &a] { return kai_hindrance(pass_, name, a); };
     Step next = step(input);
     const bool evicts = next.evicts;
@@ -85,7 +85,7 @@ class ChangeWalk {
   // What stops the rollout that the node belongs to.
   const std::optional<Stop>& stop_for(const NodeAssessment& a) {
     static const std::optional<Stop> kNone;
-    RolloutView* rollout = find_rollout(pass_, pass_.index.unit_of(a));
+    RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(a));
     return rollout == nullptr ? kNone : rollout->stop();
   }
 

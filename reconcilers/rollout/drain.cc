@@ -44,19 +44,19 @@ Answered answered(const NodeUse& use, const std::map<std::string, std::string>& 
 
 // Pods whose eviction was refused the last time it was asked for. A missing right concerns all of them alike: one
 // answer tells it.
-std::optional<InTheWay> refused(const Pass& pass, const std::string& node, const NodeUse& use) {
+std::optional<BlockedBy> refused(const Pass& pass, const std::string& node, const NodeUse& use) {
   constexpr std::size_t kAnswers = 3;
   const auto listing = pass.s.consumers.find(node);
   if (listing == pass.s.consumers.end()) return std::nullopt;
   const Answered forbidden = answered(use, listing->second.forbidden, 1);
   if (!forbidden.answers.empty()) {
-    return InTheWay{kForbidden,
-                    fmt::format("the operator may not evict {}: {}", forbidden.use.names(), forbidden.answers.front())};
+    return BlockedBy{
+        kForbidden, fmt::format("the operator may not evict {}: {}", forbidden.use.names(), forbidden.answers.front())};
   }
   const Answered held = answered(use, listing->second.refused, kAnswers);
   if (held.answers.empty()) return std::nullopt;
-  return InTheWay{kPdbRefuses, fmt::format("a PodDisruptionBudget keeps {} on the node: {}", held.use.names(),
-                                           fmt::join(held.answers, "; "))};
+  return BlockedBy{kPdbRefuses, fmt::format("a PodDisruptionBudget keeps {} on the node: {}", held.use.names(),
+                                            fmt::join(held.answers, "; "))};
 }
 
 }  // namespace
@@ -73,27 +73,28 @@ NodeUse stranded(const NodeUse& use, const NodeAssessment& a) {
   return out;
 }
 
-std::optional<InTheWay> in_the_way(const Pass& pass, const std::string& node, const NodeAssessment& a) {
+std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& node, const NodeAssessment& a) {
   const NodeUse use = use_of(pass.s, node, WallTime::min());
   if (use.waiting.empty()) {
     if (use.daemonset_owned.empty()) return std::nullopt;
-    return InTheWay{kWaitingForWorkloads, "pods of DaemonSets request more than will be left"};
+    return BlockedBy{kWaitingForWorkloads, "pods of DaemonSets request more than will be left"};
   }
   if (const NodeUse lost = stranded(use, a); !lost.waiting.empty()) {
-    return InTheWay{kRenameStrandsPods, strands_message(lost, a)};
+    return BlockedBy{kRenameStrandsPods, strands_message(lost, a)};
   }
   auto answer = refused(pass, node, use);
-  InTheWay out = answer ? std::move(*answer) : InTheWay{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
+  BlockedBy out =
+      answer ? std::move(*answer) : BlockedBy{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
   if (const std::string why = why_bare_pods_stay(pass, node, a, use); !why.empty()) out.message += "; " + why;
   return out;
 }
 
-std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass) {
-  std::map<std::string, InTheWay> out;
+std::map<std::string, BlockedBy> waiting_in_flight(const Pass& pass) {
+  std::map<std::string, BlockedBy> out;
   for (const SeenNode& seen : seen_nodes(pass, Timer::draining)) {
     const NodeAssessment& a = seen.assessment;
     if (!a.change || a.change->failed) continue;
-    auto who = in_the_way(pass, seen.name, a);
+    auto who = blocked_by_pods(pass, seen.name, a);
     if (!who) continue;
     const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.idle_timeout;
     who->message += fmt::format("; the node is given back at {}",
@@ -101,7 +102,7 @@ std::map<std::string, InTheWay> waiting_in_flight(const Pass& pass) {
     out.emplace(seen.name, std::move(*who));
   }
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
-    if (const std::string* right = refused_write(pass, name)) out.insert_or_assign(name, InTheWay{kForbidden, *right});
+    if (const std::string* right = refused_write(pass, name)) out.insert_or_assign(name, BlockedBy{kForbidden, *right});
   }
   return out;
 }
@@ -112,12 +113,13 @@ const std::string* refused_write(const Pass& pass, const std::string& node) {
   return found == pass.s.refused_writes->end() ? nullptr : &found->second;
 }
 
-std::map<std::string, InTheWay> waiting_in_queue(const Pass& pass) {
-  std::map<std::string, InTheWay> out;
+std::map<std::string, BlockedBy> waiting_in_queue(const Pass& pass) {
+  std::map<std::string, BlockedBy> out;
   for (const std::string& name : pass.index.nodes_in(Bucket::deferred)) {
     const NodeAssessment& a = *pass.index.find(name);
     const Deferral deferral = deferral_of(*pass.s.world.nodes.find(name)).value_or(Deferral{});
-    InTheWay who = in_the_way(pass, name, a).value_or(InTheWay{kWaitingForWorkloads, "its workloads did not end"});
+    BlockedBy who =
+        blocked_by_pods(pass, name, a).value_or(BlockedBy{kWaitingForWorkloads, "its workloads did not end"});
     who.message = fmt::format("{}, and tried again when the other nodes are done: {}",
                               deferral.by == Deferral::By::person ? "uncordoned by somebody while it was drained"
                                                                   : "in use for longer than idleTimeout",

@@ -35,7 +35,7 @@ bool stays(const RolloutSpec& rollout, const Pod& pod) {
 }
 
 // Jobs with a member on one of these nodes that may not be evicted.
-std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollout, const Mates& mates,
+std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollout, const GangPeers& mates,
                                      const NodeUse& lost) {
   std::set<std::string> out;
   const auto keep_job_of = [&](const Pod& pod) {
@@ -165,7 +165,7 @@ std::set<std::string> chosen_on(const Pass& pass, const std::string& node, const
 }
 
 // Jobs that leave one of the nodes leave all of them.
-std::set<std::string> jobs_that_leave(const Pass& pass, const Mates& mates, const std::set<std::string>& staying) {
+std::set<std::string> jobs_that_leave(const Pass& pass, const GangPeers& mates, const std::set<std::string>& staying) {
   std::set<std::string> out;
   for (const std::string& node : mates.nodes) {
     const NodeAssessment* a = pass.index.find(node);
@@ -202,7 +202,7 @@ std::string why_bare_pods_stay(const Pass& pass, const std::string& node, const 
 }
 
 void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
-  const Mates mates = mates_of(pass, node);
+  const GangPeers mates = gang_peers_of(pass, node);
   if (!mates.pending.empty()) {
     pass.finding(
         Severity::warning, node_ref(node), kJobSpansNodes,
@@ -220,7 +220,7 @@ void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& 
   const std::set<std::string> staying = jobs_that_stay(pass, rollout, mates, stranded(use, a));
   const std::set<std::string> chosen = chosen_on(pass, node, a, use, staying);
   const std::set<std::string> leaving = jobs_that_leave(pass, mates, staying);
-  const UnitKey unit = pass.index.unit_of(a);
+  const RolloutKey unit = pass.index.rollout_key_of(a);
   for (const Pod* pod : use.waiting) {
     const auto job = job_of(*pod);
     const bool leaves = chosen.contains(std::string(pod->meta.uid)) || (job && leaving.contains(job->id()));

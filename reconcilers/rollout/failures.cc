@@ -12,7 +12,7 @@ namespace gso {
 
 std::set<std::string> failed_on(const Index& index, const Unit& unit, std::string_view target) {
   std::set<std::string> out;
-  std::ranges::copy_if(unit.nodes(UnitBucket::failed), std::inserter(out, out.end()), [&](const std::string& name) {
+  std::ranges::copy_if(unit.nodes(RolloutBucket::failed), std::inserter(out, out.end()), [&](const std::string& name) {
     const NodeAssessment* a = index.find(name);
     return a != nullptr && a->phase == Phase::failed && a->change && a->change->to == target;
   });
@@ -53,7 +53,7 @@ std::string failures_that_stop(RolloutView& rollout) {
                                                             : "");
 }
 
-const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key, const SharingPolicy& policy,
+const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key, const SharingPolicy& policy,
                                                std::string_view target) {
   if (!index.record) return nullptr;
   return index.record->failure(key.policy, key.set, key.key, target,
@@ -74,7 +74,7 @@ const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& 
   return last;
 }
 
-bool owns_key(const SharingPolicy& policy, const UnitKey& key) {
+bool owns_key(const SharingPolicy& policy, const RolloutKey& key) {
   return policy.meta.name == key.policy && policy.inline_profile &&
          inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
 }

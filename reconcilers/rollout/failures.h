@@ -21,13 +21,13 @@ class RolloutView;
 // Why the rollout's revision is not taken further: failed nodes now, or the memory of them. Empty: it may be.
 [[nodiscard]] std::string failures_that_stop(RolloutView& rollout);
 // The remembered failure of that revision, or null.
-[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const UnitKey& key,
+[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key,
                                                              const SharingPolicy& policy, std::string_view target);
 // The last failure for which the policy's own inline profile, as it asks for it now, was taken back; null where it was
 // not. `set`: of that operand set; empty: of any.
 [[nodiscard]] const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy,
                                                      std::string_view set = {});
 // The key is the policy's own inline profile.
-[[nodiscard]] bool owns_key(const SharingPolicy& policy, const UnitKey& key);
+[[nodiscard]] bool owns_key(const SharingPolicy& policy, const RolloutKey& key);
 
 }  // namespace gso

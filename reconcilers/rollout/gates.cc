@@ -86,7 +86,7 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
 std::string last_verified_text(const RolloutView& rollout) {
   constexpr std::size_t kMost = 512;  // The whole message must fit into a condition (message_text.h).
   const Index& index = rollout.pass.index;
-  const UnitKey& key = rollout.key;
+  const RolloutKey& key = rollout.key;
   if (rollout.policy.rollout.on_failure != OnFailure::rollback || owns_key(rollout.policy, key) || !index.record)
     return {};
   auto verified = index.record->verified.find(key.set + "/" + key.key);
@@ -119,7 +119,7 @@ GateState closed_by_window(RolloutView& rollout) {
 }
 
 GateState closed_by_announcement(RolloutView& rollout) {
-  const OperandSet& set = rollout.set;
+  const PluginInstallation& set = rollout.set;
   if (!set.announced) return {};
   if (std::string stays = lasting_difference(rollout.pass, set); !stays.empty())
     return {Gate::gpu_operator_updating, std::move(stays)};
@@ -131,7 +131,7 @@ GateState closed_by_announcement(RolloutView& rollout) {
 // --- What this revision needs before nodes can go to it.
 
 // By name; empty: nos partitions no node that the set's DaemonSets select.
-std::string first_node_of_nos(const World& world, const OperandSet& set) {
+std::string first_node_of_nos(const World& world, const PluginInstallation& set) {
   std::string first;
   for (const auto& [key, node] : world.nodes.all()) {
     if (!is_partitioned_by_nos(*node) || (!first.empty() && first < key.name)) continue;
@@ -144,7 +144,7 @@ std::string first_node_of_nos(const World& world, const OperandSet& set) {
 
 // A restart of DaemonSets concerns every node of the set.
 std::string restart_obstacle(const RolloutView& rollout) {
-  const OperandSet& set = rollout.set;
+  const PluginInstallation& set = rollout.set;
   if (set.announcement_unknown) {
     return fmt::format(
         "ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
@@ -189,7 +189,7 @@ bool relabels(const RolloutView& rollout) {
 }
 
 GateState closed_by_canary(RolloutView& rollout) {
-  std::string why = unwell_canary(rollout);
+  std::string why = drifting_canary(rollout);
   return why.empty() ? GateState() : GateState{Gate::canary_unwell, std::move(why)};
 }
 

@@ -23,7 +23,7 @@ class ManagedKeys {
   void run() {
     find_wanted();
     for (const auto& [where, keys] : wanted_) write_missing(where, keys);
-    for (const OperandSet& set : pass_.index.discovery.sets) collect(set);
+    for (const PluginInstallation& set : pass_.index.discovery.sets) collect(set);
   }
 
  private:
@@ -31,7 +31,7 @@ class ManagedKeys {
 
   void find_wanted() {
     for (const auto& [unit_key, unit] : pass_.index.units) {
-      const OperandSet& set = pass_.index.discovery.sets[unit.set];
+      const PluginInstallation& set = pass_.index.discovery.sets[unit.set];
       if (set.config_map.empty()) continue;
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, unit_key.policy);
       if (policy.inline_profile && pass_.s.settings.mode_of(policy) != PolicyMode::observe) {
@@ -48,7 +48,8 @@ class ManagedKeys {
     if (!pass_.index.record) return;
     for (const auto& [where, good] : pass_.index.record->good) {
       const auto& [policy, id] = where;
-      const auto set = std::ranges::find(pass_.index.discovery.sets, id, [](const OperandSet& s) { return s.id(); });
+      const auto set =
+          std::ranges::find(pass_.index.discovery.sets, id, [](const PluginInstallation& s) { return s.id(); });
       if (set == pass_.index.discovery.sets.end() || !is_known(policy)) continue;
       if (is_managed_key(good.before)) want(*set, good.before, known_text({policy, id, good.before}));
     }
@@ -58,7 +59,7 @@ class ManagedKeys {
     return pass_.s.world.policies.find(policy) != nullptr || pass_.index.held_policies.contains(policy);
   }
 
-  void want(const OperandSet& set, const std::string& key, const std::string& text) {
+  void want(const PluginInstallation& set, const std::string& key, const std::string& text) {
     if (text.empty() || !pass_.index.book.compile(text)->valid)
       return;  // Never written: nodes say why they are Blocked.
     wanted_[set.config_map_key()].emplace(key, text);
@@ -70,7 +71,7 @@ class ManagedKeys {
 
   // A key that only nodes remember (its policy has gone or moved on): from the rollout that brought it. The key's hash
   // says whether that is the text.
-  [[nodiscard]] std::string known_text(const UnitKey& unit) const {
+  [[nodiscard]] std::string known_text(const RolloutKey& unit) const {
     for (const auto& [name, rollout] : pass_.s.world.rollouts.all()) {
       if (rollout->config_map == unit.set && rollout->key == unit.key && is_text_of_key(rollout->profile, unit.key)) {
         return rollout->profile;
@@ -112,7 +113,7 @@ class ManagedKeys {
 
   // Nodes of the policy say why they are Blocked.
   [[nodiscard]] bool breaks_single(const ObjectKey& where, const ConfigMap& config_map) const {
-    return std::ranges::any_of(pass_.index.discovery.sets, [&](const OperandSet& set) {
+    return std::ranges::any_of(pass_.index.discovery.sets, [&](const PluginInstallation& set) {
       return set.config_map_key() == where && relies_on_single_key(set, config_map);
     });
   }
@@ -124,7 +125,7 @@ class ManagedKeys {
   }
 
   // Only keys that our field manager owns and whose name says their text; late, for pods that still show them.
-  void collect(const OperandSet& set) {
+  void collect(const PluginInstallation& set) {
     const ObjectKey where = set.config_map_key();
     const ConfigMap* config_map = pass_.s.world.configmaps.find(where);
     if (set.announcement_unknown) return;  // What is announced may need them.
@@ -146,7 +147,7 @@ class ManagedKeys {
   }
 
   [[nodiscard]] bool is_default(const ObjectKey& where, const std::string& key) const {
-    return std::ranges::any_of(pass_.index.discovery.sets, [&](const OperandSet& set) {
+    return std::ranges::any_of(pass_.index.discovery.sets, [&](const PluginInstallation& set) {
       if (set.config_map_key() != where) return false;
       return set.announced_default == key ||
              std::ranges::any_of(set.operands, [&](const Operand& operand) { return operand.default_key == key; });
@@ -166,13 +167,13 @@ void plan_managed_keys(Pass& pass) {
 
 namespace {
 // That a key has the text that it has now.
-TimerKey text_timer(const OperandSet& set, const std::string& key, const std::string& text) {
+TimerKey text_timer(const PluginInstallation& set, const std::string& key, const std::string& text) {
   return {Timer::key_text, set.id(), fmt::format("{}/{:016x}", key, std::hash<std::string>{}(text))};
 }
 }  // namespace
 
 void note_texts_of_keys(Pass& pass) {
-  for (const OperandSet& set : pass.index.discovery.sets) {
+  for (const PluginInstallation& set : pass.index.discovery.sets) {
     const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
     if (config_map == nullptr) continue;
     for (const auto& [key, text] : config_map->data)
@@ -180,7 +181,7 @@ void note_texts_of_keys(Pass& pass) {
   }
 }
 
-std::optional<WallTime> text_since(const Pass& pass, const OperandSet& set, const std::string& key) {
+std::optional<WallTime> text_since(const Pass& pass, const PluginInstallation& set, const std::string& key) {
   if (key.empty()) return WallTime{};  // A node without a key shares nothing: there is no text to be read.
   const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
   if (config_map == nullptr) return std::nullopt;
@@ -191,7 +192,7 @@ std::optional<WallTime> text_since(const Pass& pass, const OperandSet& set, cons
   return config_map->our_keys.contains(key) || !known_since ? seen : std::min(seen, *known_since);
 }
 
-bool key_is_projected(Pass& pass, const OperandSet& set, const std::string& key) {
+bool key_is_projected(Pass& pass, const PluginInstallation& set, const std::string& key) {
   const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
   const auto text = config_map == nullptr ? decltype(config_map->data.end()){} : config_map->data.find(key);
   if (config_map == nullptr || text == config_map->data.end() || !text->second) return false;

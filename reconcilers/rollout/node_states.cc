@@ -17,7 +17,7 @@ void plan_nodes_to_record(Pass& pass) {
     if ((!a->matches() && !surplus) || !must_have_read(pass, name, *a)) {
       const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
       const Duration grace =
-          a->way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
+          a->cause == ChangeCause::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
       // Afterwards it is a candidate for a restart (plan_starts asks the same timer).
       (void)pass.held_for(loading_timer(name, *a), grace);
       continue;
@@ -31,7 +31,7 @@ void plan_nodes_to_record(Pass& pass) {
     add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), pass.s.settings));
     const bool restarted =
         pass.index.policy(pass.s.world, a->policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
-    const bool ungated = a->way == WayIn::edited && !restarted;
+    const bool ungated = a->cause == ChangeCause::edited && !restarted;
     pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false,
              name);
     if (ungated) {
@@ -44,15 +44,15 @@ void plan_nodes_to_record(Pass& pass) {
 }
 
 bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a) {
-  if (a.fresh_pods || a.way == WayIn::edited) return true;
+  if (a.fresh_pods || a.cause == ChangeCause::edited) return true;
   const Node* node = pass.s.world.nodes.find(name);
-  const auto since = text_since(pass, pass.index.set_of(a), std::string(a.key.view()));
+  const auto since = text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));
   if (node == nullptr || !since) return false;
   // Sidecars reload when the label moves: the text must have been projected by then.
-  if (a.way == WayIn::moved) return *since + pass.s.settings.projection <= pass.since(loading_timer(name, a));
+  if (a.cause == ChangeCause::moved) return *since + pass.s.settings.projection <= pass.since(loading_timer(name, a));
   // Creation times are whole seconds. A pod of the very second in which the ConfigMap was made has waited for it: what
   // is mounted must be there. Of one that was edited since, it may have read the text of before.
-  const ConfigMap* config_map = pass.s.world.configmaps.find(pass.index.set_of(a).config_map_key());
+  const ConfigMap* config_map = pass.s.world.configmaps.find(pass.index.installation_of(a).config_map_key());
   const bool never_edited = config_map != nullptr && config_map->data_time_known &&
                             config_map->data_changed <= config_map->meta.creation_timestamp;
   const WallTime from = never_edited ? *since - std::chrono::seconds(1) : *since;
@@ -72,7 +72,7 @@ TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment
 bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& a) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
   const Duration grace =
-      a.way == WayIn::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
+      a.cause == ChangeCause::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
   return pass.s.now - pass.since(loading_timer(node, a)) >= grace;
 }
 
@@ -81,7 +81,8 @@ void plan_node_states(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
-    if (a->change && cordon_is_relied_on(*node, pass.index.set_of(*a))) continue;  // S7: the cordon goes with the rest.
+    if (a->change && cordon_is_relied_on(*node, pass.index.installation_of(*a)))
+      continue;  // S7: the cordon goes with the rest.
     // What failed before has been replaced by something that cannot be: nothing of it is under way any more.
     PatchNode patch = patch_out(*node, *a);
     if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
@@ -113,13 +114,13 @@ void relabel_paused(Pass& pass, RolloutView& rollout, const std::set<std::string
     const Node& node = *pass.s.world.nodes.find(name);
     const NodeAssessment& a = *pass.index.find(name);
     if (!can_be_relabelled(pass, name, node, a)) continue;
-    const bool known = a.label->empty() || key_is_projected(pass, pass.index.set_of(a), rollout.key.key);
+    const bool known = a.label->empty() || key_is_projected(pass, pass.index.installation_of(a), rollout.key.key);
     if (!known || !rollout.canary_passed(std::string(a.product.view()))) continue;
     if (!rollout.gate().is_open()) return;
     PatchNode patch;
     patch.name = name;
     patch.resource_version = node.meta.resource_version;
-    add_to(patch, policy_label(node, config_label(pass.index.set_of(a), node), a));
+    add_to(patch, policy_label(node, config_label(pass.index.installation_of(a), node), a));
     pass.add(std::move(patch), "Relabel",
              fmt::format("policy {} selects profile {}; a driver upgrade has taken the node's pods away already",
                          a.policy.view(), *a.label),

@@ -59,7 +59,7 @@ class Outcomes {
     const std::int64_t settled = unit.tally.settled;
     if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
     if (rollout.failures() > 0 || unit.tally.changing > 0) return false;
-    const auto set_aside = static_cast<std::int64_t>(unit.nodes(UnitBucket::set_aside).size());
+    const auto set_aside = static_cast<std::int64_t>(unit.nodes(RolloutBucket::set_aside).size());
     // Nodes that were out of service before and failed again do not keep the others from being complete (S12).
     const auto excused = std::ssize(rollout.failed());  // None of them had served.
     if (settled + unit.tally.blocked() + set_aside + excused != unit.tally.total) return false;
@@ -90,7 +90,7 @@ class Outcomes {
   }
 
   // What an inline profile can go back to.
-  void note_good(const UnitKey& key, const std::string& target) {
+  void note_good(const RolloutKey& key, const std::string& target) {
     const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
     if (!owns_key(policy, key)) return;
     FleetRecord::Good good{key.key, target, {}};
@@ -104,7 +104,7 @@ class Outcomes {
 
   void find_failures() {
     for (const auto& [key, unit] : pass_.index.units) {
-      if (unit.nodes(UnitBucket::failed).empty()) continue;
+      if (unit.nodes(RolloutBucket::failed).empty()) continue;
       RolloutView& rollout = rollout_of(pass_, key);
       const std::string& target = rollout.target;
       const SharingPolicy& policy = rollout.policy;
@@ -136,7 +136,7 @@ class Outcomes {
     for (const SharingRollout* rollout : in_order(pass_.s.world.rollouts)) {
       const std::string& name = rollout->meta.name;
       if (rollout->meta.annotations.get(kUndoAnnotation) != "true") continue;
-      const UnitKey key{rollout->policy, rollout->config_map, rollout->key};
+      const RolloutKey key{rollout->policy, rollout->config_map, rollout->key};
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
       if (!owns_key(policy, key) || pass_.s.settings.mode_of(policy) == PolicyMode::observe) continue;
       const std::string retry(policy.meta.annotations.get(kRetryAnnotation).value_or(""));

@@ -12,7 +12,7 @@ namespace {
 
 // The last verified revision of the key is known good: going (back) to it needs no canary. What else a new template
 // brings (another image) is not.
-bool is_verified(const Index& index, const UnitKey& key, const Unit& unit, std::string_view target) {
+bool is_verified(const Index& index, const RolloutKey& key, const Unit& unit, std::string_view target) {
   if (!index.record || unit.tally.new_template > 0) return false;
   const auto it = index.record->verified.find(key.set + "/" + key.key);
   return it != index.record->verified.end() && it->second == target;
@@ -20,18 +20,18 @@ bool is_verified(const Index& index, const UnitKey& key, const Unit& unit, std::
 
 }  // namespace
 
-std::string unit_target(const Unit& unit) {
+std::string target_of(const Unit& unit) {
   const auto most = std::ranges::max_element(unit.targets, {}, [](const auto& entry) { return entry.second; });
   return most == unit.targets.end() ? std::string() : most->first;
 }
 
-RolloutView::RolloutView(Pass& in, const UnitKey& of, const Unit& nodes)
+RolloutView::RolloutView(Pass& in, const RolloutKey& of, const Unit& nodes)
     : pass(in),
       key(of),
       unit(nodes),
       policy(in.index.policy(in.s.world, of.policy)),
       set(in.index.discovery.sets[nodes.set]),
-      target(unit_target(nodes)),
+      target(target_of(nodes)),
       object(in.s.world.rollouts.find(rollout_name(of, target))),
       anew(object != nullptr && begins_anew(in.index, nodes, *object)),
       verified(is_verified(in.index, of, nodes, target)) {}
@@ -114,18 +114,18 @@ const std::string& RolloutView::templates() {
   return *templates_;
 }
 
-RolloutView* RolloutViews::find(const UnitKey& key) {
+RolloutView* RolloutViews::find(const RolloutKey& key) {
   if (const auto known = views_.find(key); known != views_.end()) return &known->second;
   const auto unit = pass_.index.units.find(key);
   if (unit == pass_.index.units.end()) return nullptr;
   return &views_.try_emplace(key, pass_, unit->first, unit->second).first->second;
 }
 
-RolloutView* find_rollout(const Pass& pass, const UnitKey& key) {
+RolloutView* find_rollout(const Pass& pass, const RolloutKey& key) {
   return pass.rollouts->find(key);
 }
 
-RolloutView& rollout_of(const Pass& pass, const UnitKey& key) {
+RolloutView& rollout_of(const Pass& pass, const RolloutKey& key) {
   return *find_rollout(pass, key);
 }
 

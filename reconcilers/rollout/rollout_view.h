@@ -20,15 +20,15 @@ namespace gso {
 class RolloutView {
  public:
   // All outlive this. Timers that the view names, and the moments at which it may change, go into the pass's plan.
-  RolloutView(Pass& in, const UnitKey& of, const Unit& nodes);
+  RolloutView(Pass& in, const RolloutKey& of, const Unit& nodes);
   RolloutView(const RolloutView&) = delete;
   RolloutView& operator=(const RolloutView&) = delete;
 
   Pass& pass;
-  const UnitKey& key;
+  const RolloutKey& key;
   const Unit& unit;
   const SharingPolicy& policy;
-  const OperandSet& set;
+  const PluginInstallation& set;
   const std::string target;      // The revision of most of its nodes; empty when none has one.
   const SharingRollout* object;  // Null: there is none for this revision.
   const bool anew;               // `object` is of an earlier attempt (attempts.h).
@@ -87,20 +87,20 @@ class RolloutViews {
   RolloutViews(const Snapshot& snapshot, Index& index) : pass_(snapshot, index, "rollout", this) {}
 
   // Null: no node belongs to such a rollout.
-  [[nodiscard]] RolloutView* find(const UnitKey& key);
+  [[nodiscard]] RolloutView* find(const RolloutKey& key);
   // What the views have named so far: timers, and when to look again.
   [[nodiscard]] Plan take_plan() { return std::move(pass_.plan); }
 
  private:
   Pass pass_;
-  std::map<UnitKey, RolloutView> views_;
+  std::map<RolloutKey, RolloutView> views_;
 };
 
 // The revision that most nodes of a unit are to have; empty when there is none.
-[[nodiscard]] std::string unit_target(const Unit& unit);
+[[nodiscard]] std::string target_of(const Unit& unit);
 
 // The rollout of a unit that has nodes, and the same of one that may have none.
-[[nodiscard]] RolloutView& rollout_of(const Pass& pass, const UnitKey& key);
-[[nodiscard]] RolloutView* find_rollout(const Pass& pass, const UnitKey& key);
+[[nodiscard]] RolloutView& rollout_of(const Pass& pass, const RolloutKey& key);
+[[nodiscard]] RolloutView* find_rollout(const Pass& pass, const RolloutKey& key);
 
 }  // namespace gso

@@ -13,14 +13,14 @@ TimerKey settled_timer(const Pass& pass, std::size_t set) {
   return {Timer::settled, pass.index.discovery.sets[set].id(), pass.index.signatures[set]};
 }
 
-TimerKey differing_timer(const OperandSet& set) {
+TimerKey differing_timer(const PluginInstallation& set) {
   std::string state =
       fmt::format("{}|{}|{}", set.clusterpolicy_generation, set.announced_config_map, set.announced_default);
   for (const Operand& operand : set.operands) state += fmt::format("|{}:{}", operand.uid, operand.generation);
   return {Timer::differing, set.id(), short_hash(state)};
 }
 
-std::string lasting_difference(const Pass& pass, const OperandSet& set) {
+std::string lasting_difference(const Pass& pass, const PluginInstallation& set) {
   if (!set.announced || pass.s.now - pass.since(differing_timer(set)) < kDifferencePatience) return {};
   const auto named = [&](const Operand& operand) {
     return fmt::format("DaemonSet {} has config {} default {}", k8s::to_string(operand.key),

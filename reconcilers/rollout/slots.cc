@@ -14,28 +14,28 @@ std::int64_t taken(const std::map<Key, std::int64_t>& counts, const Key& key) {
 
 }  // namespace
 
-std::string Slots::exhausted(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const {
+std::string Slots::exhausted(const RolloutKey& key, const Unit& unit, const NodeAssessment& a) const {
   const std::string product(a.product.view());
   return exhausted_budget(*pass_, key, unit, product, taken_of(key, product));
 }
 
-SlotsTaken Slots::taken_of(const UnitKey& key, const std::string& product) const {
+SlotsTaken Slots::taken_of(const RolloutKey& key, const std::string& product) const {
   return {cluster_, taken(policies_, key.policy), taken(groups_, std::pair(key, product))};
 }
 
-bool Slots::free(const UnitKey& key, const Unit& unit, const NodeAssessment& a) const {
+bool Slots::free(const RolloutKey& key, const Unit& unit, const NodeAssessment& a) const {
   const std::string product(a.product.view());
   return has_slot(*pass_, key, unit, product, taken_of(key, product));
 }
 
-void Slots::take(const UnitKey& key, const NodeAssessment& a) {
+void Slots::take(const RolloutKey& key, const NodeAssessment& a) {
   if (is_busy(a)) return;  // It is counted already.
   ++cluster_;
   ++policies_[key.policy];
   ++groups_[{key, std::string(a.product.view())}];
 }
 
-bool Slots::fit_ever(const UnitKey& key, const Unit& unit, const Mates& mates) const {
+bool Slots::fit_ever(const RolloutKey& key, const Unit& unit, const GangPeers& mates) const {
   const RolloutSpec& rollout = pass_->index.policy(pass_->s.world, key.policy).rollout;
   std::map<std::string, std::int64_t> needs;
   std::int64_t all = 0;
@@ -51,11 +51,11 @@ bool Slots::fit_ever(const UnitKey& key, const Unit& unit, const Mates& mates) c
          });
 }
 
-std::int64_t Slots::most_draining(const UnitKey& key) const {
+std::int64_t Slots::most_draining(const RolloutKey& key) const {
   return std::max<std::int64_t>(1, (policy_budget(key) + 1) / 2);
 }
 
-std::int64_t Slots::policy_budget(const UnitKey& key) const {
+std::int64_t Slots::policy_budget(const RolloutKey& key) const {
   const Tally& sums = pass_->index.policies.at(key.policy);
   return pass_->index.policy(pass_->s.world, key.policy).rollout.max_unavailable.of(sums.total);
 }

@@ -18,14 +18,14 @@ namespace gso {
 namespace {
 
 // How long a node is left where it is when there were not enough slots for all nodes of its jobs.
-constexpr Duration kMatesWait = std::chrono::minutes(1);
+constexpr Duration kGangWait = std::chrono::minutes(1);
 
 class Starter {
  public:
   explicit Starter(Pass& pass) : pass_(pass) {
     find_deferred();
     keep_settled();
-    keep_mates();
+    keep_gang_peers();
   }
 
   void run() {
@@ -49,17 +49,17 @@ class Starter {
   }
 
   // Nodes that wait for slots for the others of their jobs: not listed again on every pass.
-  void keep_mates() {
+  void keep_gang_peers() {
     for (const SeenNode& seen : seen_nodes(pass_, Timer::gang_waits)) {
       const bool waits = seen.assessment.phase == Phase::pending;
-      if (waits && pass_.s.now - seen.since < kMatesWait) hold_back(seen.name, seen.assessment);
+      if (waits && pass_.s.now - seen.since < kGangWait) hold_back(seen.name, seen.assessment);
     }
   }
 
   void hold_back(const std::string& name, const NodeAssessment& a) {
     if (!held_back_.insert(name).second) return;
     const Duration age = pass_.age({Timer::gang_waits, name, std::string(a.target.view())});
-    pass_.look_again_in(kMatesWait - age);
+    pass_.look_again_in(kGangWait - age);
     pass_.finding(
         Severity::info, node_ref(name), kJobSpansNodes,
         "its pods belong to jobs that run on other nodes of this rollout too, and leave together or not at all: the "
@@ -74,10 +74,10 @@ class Starter {
       const bool has_read = must_have_read(pass_, name, *a);
       if (a->matches() && has_read) continue;
       // It shows what its pods cannot have read: an edit that no label shows.
-      const bool at_once = a->matches() && a->way == WayIn::joined && !has_read;
+      const bool at_once = a->matches() && a->cause == ChangeCause::joined && !has_read;
       if (!at_once && !loading_expired(pass_, name, *a)) continue;
       if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
-      reloads_[pass_.index.unit_of(*a)].insert(name);
+      reloads_[pass_.index.rollout_key_of(*a)].insert(name);
     }
     // Nodes that have stopped showing what they run, for longer than a start may take. A missing device is no such
     // case.
@@ -86,11 +86,11 @@ class Starter {
       if (a == nullptr || !may_be_reloaded(pass_, name)) continue;
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
       if (pass_.held_for({Timer::drifting, name, std::string(a->target.view())}, patience))
-        reloads_[pass_.index.unit_of(*a)].insert(name);
+        reloads_[pass_.index.rollout_key_of(*a)].insert(name);
     }
   }
 
-  void start_unit(const UnitKey& key, const Unit& unit) {
+  void start_unit(const RolloutKey& key, const Unit& unit) {
     const auto reloads = reloads_.find(key);
     const bool pending =
         std::ranges::any_of(unit.groups, [](const auto& group) { return !group.second.pending.empty(); });
@@ -125,7 +125,7 @@ class Starter {
 
   // Mechanism DaemonSetRestart, for what only new pods load; a label is moved node by node all the same. The template
   // names what it was restarted for, so that it is done once.
-  bool restart_daemonsets(const UnitKey& key, const Unit& unit, const std::string& target) {
+  bool restart_daemonsets(const RolloutKey& key, const Unit& unit, const std::string& target) {
     if (pass_.index.policy(pass_.s.world, key.policy).rollout.mechanism != Mechanism::daemonset_restart) return false;
     std::set<Component> components;
     for (const auto& [product, group] : unit.groups) {
@@ -141,7 +141,7 @@ class Starter {
     if (components.empty()) return false;
     std::string all;
     for (const auto& [other, state] : pass_.index.units) {
-      if (state.set == unit.set) all += rollout_name(other, unit_target(state)) + "|";
+      if (state.set == unit.set) all += rollout_name(other, target_of(state)) + "|";
     }
     const std::string restarted_for = short_hash(all);
     ensure_rollout(key, unit, target);
@@ -164,7 +164,7 @@ class Starter {
 
   // Nodes that serve nobody cost nobody anything: they need no slot and go beside the canary, of which they prove
   // nothing (S12). They come first in the group.
-  void repair_unavailable(const UnitKey& key, const Unit& unit, const Group& group) {
+  void repair_unavailable(const RolloutKey& key, const Unit& unit, const Group& group) {
     for (const auto& [available, name] : group.pending) {
       if (available || !pass_.takes_more()) return;
       if (!deferred_.contains(name) && is_out_of_service(name)) (void)try_start(key, unit, name, true);
@@ -173,7 +173,7 @@ class Starter {
 
   void start_group(RolloutView& rollout, const std::string& product, const Group& group) {
     if (group.pending.empty()) return;
-    const UnitKey& key = rollout.key;
+    const RolloutKey& key = rollout.key;
     const Unit& unit = rollout.unit;
     repair_unavailable(key, unit, group);
     const std::int64_t& started = started_[{key, product}];  // Of a map: its address stays.
@@ -197,7 +197,7 @@ class Starter {
     if (!somebody) start_deferred(key, unit, group, may_start);
   }
 
-  void start_deferred(const UnitKey& key, const Unit& unit, const Group& group, std::int64_t may_start) {
+  void start_deferred(const RolloutKey& key, const Unit& unit, const Group& group, std::int64_t may_start) {
     for (const auto& [available, name] : group.pending) {
       const auto deferred = deferred_.find(name);
       if (deferred == deferred_.end()) continue;
@@ -222,11 +222,11 @@ class Starter {
   // Nobody may touch the node now, or KAI uses it: it is waited for by nobody, as it may be so for long.
   [[nodiscard]] bool is_out_of_reach(const Unit& unit, const std::string& name) const {
     const NodeAssessment* a = pass_.index.find(name);
-    return a == nullptr || unit.nodes(UnitBucket::set_aside).contains(name) || kai_hindrance(pass_, name, *a);
+    return a == nullptr || unit.nodes(RolloutBucket::set_aside).contains(name) || kai_hindrance(pass_, name, *a);
   }
 
   // A job that is all that can go of a group is its canary as a whole.
-  [[nodiscard]] bool only_they_are_left(const Unit& unit, const std::string& product, const Mates& mates) const {
+  [[nodiscard]] bool only_they_are_left(const Unit& unit, const std::string& product, const GangPeers& mates) const {
     return std::ranges::all_of(unit.groups.at(product).pending, [&](const auto& entry) {
       const std::string& name = entry.second;
       return mates.nodes.contains(name) || held_back_.contains(name) || is_out_of_reach(unit, name);
@@ -239,12 +239,12 @@ class Starter {
   bool kai_allows(const std::string& name, const NodeAssessment& a) { return !report_kai_hindrance(pass_, name, a); }
 
   // `may_wait`: also a node that has to wait for its workloads.
-  Outcome try_start(const UnitKey& key, const Unit& unit, const std::string& name, bool may_wait) {
+  Outcome try_start(const RolloutKey& key, const Unit& unit, const std::string& name, bool may_wait) {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !node->ready) return Outcome::skipped;
     if (begun_.contains(name) || held_back_.contains(name) || !kai_allows(name, *a)) return Outcome::skipped;
-    if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.set_of(*a), key.key))
+    if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.installation_of(*a), key.key))
       return Outcome::no_slot;
     if (!Slots::is_busy(*a) && !slots_.free(key, unit, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
@@ -285,10 +285,10 @@ class Starter {
 
   // nullopt: no job ties the node to others, or they can never go together and nobody else is left: it starts alone,
   // and evicts nobody.
-  std::optional<Outcome> start_together(const UnitKey& key, const Unit& unit, const std::string& name,
+  std::optional<Outcome> start_together(const RolloutKey& key, const Unit& unit, const std::string& name,
                                         const NodeAssessment& a) {
     constexpr std::size_t kMostHeldBack = 32;  // Each of them was listed.
-    const Mates mates = mates_of(pass_, name);
+    const GangPeers mates = gang_peers_of(pass_, name);
     if (!mates.unlisted.empty()) {
       pass_.plan.consumers_wanted.insert(mates.unlisted.begin(), mates.unlisted.end());
       slots_.take(key, a);
@@ -316,7 +316,7 @@ class Starter {
   }
 
   // Takes a slot for each that needs one; none where they do not all get one.
-  bool take_slots(const UnitKey& key, const Unit& unit, const Mates& mates) {
+  bool take_slots(const RolloutKey& key, const Unit& unit, const GangPeers& mates) {
     const Slots before = slots_;
     RolloutView& rollout = rollout_of(pass_, key);
     std::map<std::string, std::int64_t> needs;
@@ -340,9 +340,9 @@ class Starter {
   void start(const Node& node, const NodeAssessment& a, const RolloutSpec& rollout, bool live) {
     const std::string& name = node.meta.name;
     const NodeView view = view_of(pass_, node, a);
-    NodeChange change = begin_change(view, {a.transition, a.way});
+    NodeChange change = begin_change(view, {a.transition, a.cause});
     // A canary that was verified and then stopped serving judges its revision all the same.
-    const UnitKey unit = pass_.index.unit_of(a);
+    const RolloutKey unit = pass_.index.rollout_key_of(a);
     RolloutView& rollout_view = rollout_of(pass_, unit);
     const bool was_canary =
         a.loaded.revision == a.target && !rollout_view.verified &&
@@ -352,7 +352,7 @@ class Starter {
     const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);
     pass_.add(patch_into(view, change, {.cordon = cordon, .with_label = live}), "Update",
               fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
-                          a.target.view(), to_string(a.way), to_string(a.transition)),
+                          a.target.view(), to_string(a.cause), to_string(a.transition)),
               true, name);
     pass_.plan.timers.push_back(unchanged_timer(name, a.target.view()));
     if (!live) {
@@ -367,14 +367,14 @@ class Starter {
     pass_.plan.timers.push_back(verifying_timer(name, change));
   }
 
-  void ensure_rollout(const UnitKey& key, const Unit& unit, const std::string& target) {
+  void ensure_rollout(const RolloutKey& key, const Unit& unit, const std::string& target) {
     const std::string name = rollout_name(key, target);
     if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(name) != nullptr || !made_.insert(name).second)
       return;
     constexpr std::size_t kMaxText = 64 << 10;
     nlohmann::ordered_json spec = {
         {"policy", key.policy}, {"configMap", key.set}, {"key", key.key}, {"toRevision", target}};
-    const OperandSet& set = pass_.index.discovery.sets[unit.set];
+    const PluginInstallation& set = pass_.index.discovery.sets[unit.set];
     if (const ConfigMap* config_map = pass_.s.world.configmaps.find(set.config_map_key())) {
       auto text = config_map->data.find(key.key);
       if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText)
@@ -399,10 +399,10 @@ class Starter {
   Slots slots_{pass_};
   BusyNodes busy_{pass_};
   std::map<std::string, WallTime, std::less<>> deferred_;  // Until when.
-  std::map<UnitKey, std::set<std::string>> reloads_;
-  std::map<std::pair<UnitKey, std::string>, std::int64_t> started_;  // In this pass, by group.
-  std::set<std::string> begun_;                                      // Started in this pass together with another one.
-  std::set<std::string> held_back_;                                  // Wait for slots for all nodes of their jobs.
+  std::map<RolloutKey, std::set<std::string>> reloads_;
+  std::map<std::pair<RolloutKey, std::string>, std::int64_t> started_;  // In this pass, by group.
+  std::set<std::string> begun_;      // Started in this pass together with another one.
+  std::set<std::string> held_back_;  // Wait for slots for all nodes of their jobs.
   std::set<std::string> made_;
   std::set<ObjectKey> restarted_;
 };

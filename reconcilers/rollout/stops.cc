@@ -55,10 +55,10 @@ RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, co
 
 }  // namespace
 
-bool is_left(const Pass& pass, const UnitKey& key, const SharingRollout& rollout) {
+bool is_left(const Pass& pass, const RolloutKey& key, const SharingRollout& rollout) {
   const auto at = pass.index.units.find(key);
   if (at != pass.index.units.end()) {
-    const std::string target = unit_target(at->second);
+    const std::string target = target_of(at->second);
     return target != rollout.to_revision && is_valid(target);
   }
   return std::ranges::any_of(pass.index.units, [&](const auto& unit) {
@@ -67,7 +67,8 @@ bool is_left(const Pass& pass, const UnitKey& key, const SharingRollout& rollout
   });
 }
 
-Switches switches_of(const Pass& pass, const UnitKey& key, const std::string& target, const SharingRollout* rollout) {
+Switches switches_of(const Pass& pass, const RolloutKey& key, const std::string& target,
+                     const SharingRollout* rollout) {
   Switches out;
   if (rollout != nullptr) out = {rollout->paused, rollout->approved, rollout->aborted, is_undone(*rollout)};
   if (!pass.index.record) return out;
@@ -81,7 +82,8 @@ Switches switches_of(const Pass& pass, const UnitKey& key, const std::string& ta
   return out;
 }
 
-std::optional<RecordedSwitches> switches_to_restore(const Pass& pass, const UnitKey& key, const std::string& target) {
+std::optional<RecordedSwitches> switches_to_restore(const Pass& pass, const RolloutKey& key,
+                                                    const std::string& target) {
   if (!pass.index.record || !pass.s.world.policies_served) return std::nullopt;
   auto kept = pass.index.record->switches(key.policy, key.set, key.key, target, retry_of(pass, key.policy));
   if (!kept) return std::nullopt;
@@ -97,7 +99,7 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
   std::set<Subject> seen;
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
     if (rollout->meta.deletion_timestamp) continue;
-    const UnitKey key{rollout->policy, rollout->config_map, rollout->key};
+    const RolloutKey key{rollout->policy, rollout->config_map, rollout->key};
     const Subject subject{rollout->policy, rollout->config_map, rollout->key, rollout->to_revision};
     seen.insert(subject);
     const auto unit = pass.index.units.find(key);
@@ -113,7 +115,7 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
   for (const auto& [subject, entry] : known) {
     if (seen.contains(subject) || entry->left) continue;
     const auto unit = pass.index.units.find({entry->policy, entry->set, entry->key});
-    const std::string target = unit == pass.index.units.end() ? std::string() : unit_target(unit->second);
+    const std::string target = unit == pass.index.units.end() ? std::string() : target_of(unit->second);
     const bool has_policy = policies.policies.contains(entry->policy);
     if (is_valid(target) && target != entry->revision) continue;
     if (policies.forgotten ? !has_policy || !world.policies_served : world.policies_served && !has_policy) continue;
@@ -127,9 +129,9 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
 }
 
 bool holds_a_switch(const Pass& pass, const SharingRollout& rollout) {
-  const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
+  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
   const auto unit = pass.index.units.find(key);
-  if (unit != pass.index.units.end() && unit_target(unit->second) == rollout.to_revision) return true;
+  if (unit != pass.index.units.end() && target_of(unit->second) == rollout.to_revision) return true;
   const bool on = rollout.paused || rollout.aborted || is_undone(rollout);
   return on && !is_left(pass, key, rollout);
 }

@@ -43,7 +43,7 @@ class Leaving {
     const NodeAssessment* a = index_.assessment(node.meta.name);
     std::string key(kConfigLabel);
     if (a != nullptr) {
-      const Operand* plugin = index_.operand_sets()[a->set].find(Component::plugin, node);
+      const Operand* plugin = index_.installations()[a->set].find(Component::plugin, node);
       if (plugin != nullptr && !plugin->node_label.empty()) key = plugin->node_label;
     }
     const auto writer = label_writer(node, key);
@@ -123,7 +123,7 @@ class Leaving {
   void uncordon(const Node& node, PatchNode& patch, Cleanup& out) const {
     if (!is_cordoned_by_us(node) || !node.unschedulable) return;
     const NodeAssessment* a = index_.assessment(node.meta.name);
-    std::string holder(foreign_holder(node, a == nullptr ? OperandSet() : index_.operand_sets()[a->set]));
+    std::string holder(foreign_holder(node, a == nullptr ? PluginInstallation() : index_.installations()[a->set]));
     if (is_held(node)) holder = kHoldAnnotation;
     if (!holder.empty()) {
       out.kept.push_back(

@@ -113,7 +113,7 @@ void plan_conflicts(Pass& pass) {
   for (const std::string& name : pass.index.nodes_in(Bucket::contested)) {
     const NodeAssessment& a = *pass.index.find(name);
     const Node* node = pass.s.world.nodes.find(name);
-    const OperandSet& set = pass.index.set_of(a);
+    const PluginInstallation& set = pass.index.installation_of(a);
     const Operand* plugin = node == nullptr ? nullptr : set.find(Component::plugin, *node);
     if (plugin == nullptr) continue;
     if (++shown > kMost) break;
@@ -145,7 +145,7 @@ void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKe
 // What is wrong with DaemonSets, whatever nodes they select.
 void plan_daemonset_findings(Pass& pass) {
   std::set<ObjectKey> told;
-  for (const OperandSet& set : pass.index.discovery.sets) {
+  for (const PluginInstallation& set : pass.index.discovery.sets) {
     for (const Operand& operand : set.operands) plan_unmanaged_config(pass, operand, told);
     if (!set.announced || pass.s.world.unsynced_namespaces.contains(set.ns)) continue;
     (void)pass.held_for(differing_timer(set), kDifferencePatience);
@@ -166,7 +166,7 @@ namespace {
 
 void find_unknown_times(Pass& pass) {
   std::set<ObjectKey> config_maps;
-  for (const OperandSet& set : pass.index.discovery.sets) config_maps.insert(set.config_map_key());
+  for (const PluginInstallation& set : pass.index.discovery.sets) config_maps.insert(set.config_map_key());
   for (const ObjectKey& key : config_maps) {
     const ConfigMap* config_map = pass.s.world.configmaps.find(key);
     if (config_map == nullptr || config_map->data.empty() || data_known_since(pass.s.world, *config_map)) continue;
@@ -193,7 +193,7 @@ void plan_findings(Pass& pass) {
   shown = 0;
   for (const std::string& name : index.nodes_in(Bucket::missing_devices)) {
     if (++shown > kMost) break;
-    pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, sickness_of(*index.find(name)));
+    pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, missing_devices_text(*index.find(name)));
   }
   plan_unclean_exits(pass);
   plan_conflicts(pass);
@@ -211,7 +211,7 @@ void plan_findings(Pass& pass) {
   for (const auto& [key, unit] : index.units) {
     for (const auto& [reason, nodes] : unit.blocked) {
       if (reason == kConfigInvalid) {
-        const OperandSet& set = index.discovery.sets[unit.set];
+        const PluginInstallation& set = index.discovery.sets[unit.set];
         const NodeAssessment& blocked = *index.find(*nodes.begin());
         if (blocked.has_unknown_label()) continue;  // Preflight says it of the node: KeyNotFound.
         const bool of_policy = blocked.wrong_key;

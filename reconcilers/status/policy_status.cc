@@ -48,7 +48,7 @@ class PolicyStatuses {
     for (const auto& [policy, nodes] : pass_.index.left_to_nos) {
       if (auto it = sums_.find(policy); it != sums_.end()) it->second.left_to_nos.assign(nodes.begin(), nodes.end());
     }
-    const std::map<std::string, InTheWay> draining = waiting_in_flight(pass_);
+    const std::map<std::string, BlockedBy> draining = waiting_in_flight(pass_);
     for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
       const NodeAssessment& a = *pass_.index.find(name);
       auto it = sums_.find(std::string(a.policy.view()));
@@ -71,7 +71,7 @@ class PolicyStatuses {
       const NodeAssessment& a = *pass_.index.find(name);
       auto it = sums_.find(std::string(a.policy.view()));
       if (it == sums_.end()) continue;
-      if (it->second.unhealthy.empty()) it->second.sickness = sickness_of(a);
+      if (it->second.unhealthy.empty()) it->second.sickness = missing_devices_text(a);
       it->second.unhealthy.push_back(name);
     }
     name_nodes();
@@ -81,7 +81,7 @@ class PolicyStatuses {
       if (it == sums_.end() || !pass_.plannable(*a)) continue;
       it->second.breaking.push_back(name);
       it->second.break_reason = a->would_break;
-      it->second.unstaged_owner = pass_.index.set_of(*a).owner;
+      it->second.unstaged_owner = pass_.index.installation_of(*a).owner;
     }
   }
 
@@ -143,20 +143,20 @@ class PolicyStatuses {
                                   failure->revision, where);
   }
 
-  void add_unit(const UnitKey& key, const Unit& unit, PolicySum& sum) {
+  void add_unit(const RolloutKey& key, const Unit& unit, PolicySum& sum) {
     sum.tally += unit.tally;
     for (const auto& [reason, nodes] : unit.blocked) sum.blocked[reason].insert(nodes.begin(), nodes.end());
-    sum.failed.insert(unit.nodes(UnitBucket::failed).begin(), unit.nodes(UnitBucket::failed).end());
+    sum.failed.insert(unit.nodes(RolloutBucket::failed).begin(), unit.nodes(RolloutBucket::failed).end());
     RolloutView& view = rollout_of(pass_, key);
     const std::string& target = view.target;
     sum.targets.insert(target);
     const auto* failure =
-        unit.nodes(UnitBucket::failed).empty() ? remembered_failure(pass_.index, key, *sum.policy, target) : nullptr;
+        unit.nodes(RolloutBucket::failed).empty() ? remembered_failure(pass_.index, key, *sum.policy, target) : nullptr;
     if (failure != nullptr) {
       sum.failed_before =
           fmt::format("{} failed on {}", target, join_names({failure->nodes.begin(), failure->nodes.end()}));
     }
-    const OperandSet& set = pass_.index.discovery.sets[unit.set];
+    const PluginInstallation& set = pass_.index.discovery.sets[unit.set];
     if (auto invalid = unit.blocked.find(std::string(kConfigInvalid)); invalid != unit.blocked.end()) {
       const NodeAssessment& blocked = *pass_.index.find(*invalid->second.begin());
       if (!blocked.has_unknown_label()) {
@@ -195,7 +195,7 @@ class PolicyStatuses {
   }
 
   // The DaemonSet controller replaces the pods of these nodes: as long as their number falls it is at work.
-  void watch_daemonsets(const UnitKey& key, const Unit& unit, const OperandSet& set, PolicySum& sum) {
+  void watch_daemonsets(const RolloutKey& key, const Unit& unit, const PluginInstallation& set, PolicySum& sum) {
     const std::int64_t following = unit.tally.of(Phase::following_daemonset);
     const Duration patience = sum.policy->rollout.verify_timeout;
     const std::string scope = fmt::format("{}/{}/{}", key.policy, key.key, following);
@@ -210,7 +210,7 @@ class PolicyStatuses {
   }
 
   // Not worth a word, and two writes: it is over in a moment. Inputs that do not come to rest are.
-  [[nodiscard]] bool is_passing(const UnitKey& key, Gate gate) const {
+  [[nodiscard]] bool is_passing(const RolloutKey& key, Gate gate) const {
     if (gate == Gate::new_attempt) return true;
     if (gate != Gate::settling) return false;
     const Duration patience = std::max<Duration>(3 * pass_.s.settings.settle, std::chrono::seconds(30));
@@ -255,12 +255,12 @@ class PolicyStatuses {
   // --- Conditions.
 
   // Who only looks wants to know what would be done.
-  [[nodiscard]] std::string closed_message(const UnitKey& key, const GateState& gate) const {
+  [[nodiscard]] std::string closed_message(const RolloutKey& key, const GateState& gate) const {
     if (gate.gate != Gate::observe) return fmt::format("key {}: {}", key.key, gate.message);
     const Unit& unit = pass_.index.units.find(key)->second;
     const std::int64_t pending = unit.tally.of(Phase::pending);
     return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, unit.tally.total,
-                       unit_target(unit), gate.message);
+                       target_of(unit), gate.message);
   }
 
   [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
@@ -402,7 +402,7 @@ class PolicyStatuses {
   }
 
   Pass& pass_;
-  std::map<std::string, InTheWay> queued_;  // At the back of the queue.
+  std::map<std::string, BlockedBy> queued_;  // At the back of the queue.
   std::map<std::string, PolicySum> sums_;
 };
 

@@ -24,11 +24,11 @@ struct PolicySum {
   std::vector<std::string> unsettled;  // The first nodes on their way, and after them the first of those that wait.
   std::vector<std::string> drifting;   // Nodes that do not show what they run, and what the first one shows.
   std::string drift;
-  std::int64_t drifting_since_install = 0;            // Of `drifting`: they did so when they were seen first.
-  std::vector<std::pair<UnitKey, GateState>> closed;  // Units with work and a closed gate.
-  std::vector<std::string> invalid;                   // Messages of profiles that do not parse.
-  std::vector<ObjectRef> invalid_objects;             // What each of `invalid` is about.
-  std::vector<std::string> breaking;                  // Nodes that would break.
+  std::int64_t drifting_since_install = 0;               // Of `drifting`: they did so when they were seen first.
+  std::vector<std::pair<RolloutKey, GateState>> closed;  // Units with work and a closed gate.
+  std::vector<std::string> invalid;                      // Messages of profiles that do not parse.
+  std::vector<ObjectRef> invalid_objects;                // What each of `invalid` is about.
+  std::vector<std::string> breaking;                     // Nodes that would break.
   std::string break_reason;
   std::string unstaged;        // Why a change goes round the waves.
   std::string unread_owner;    // ClusterPolicy that may not be read.

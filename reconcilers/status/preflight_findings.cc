@@ -31,14 +31,14 @@ struct Told {
   std::vector<std::string> nodes;  // and those that may be named.
 };
 
-ObjectKey plugin_of(const OperandSet& set) {
+ObjectKey plugin_of(const PluginInstallation& set) {
   const auto plugin = std::find_if(set.operands.begin(), set.operands.end(),
                                    [](const Operand& operand) { return operand.component == Component::plugin; });
   return plugin == set.operands.end() ? ObjectKey{} : plugin->key;
 }
 
 // The GPU Operator changes its DaemonSets one after the other: until all have what the ClusterPolicy says, they differ.
-bool is_half_way(Pass& pass, const std::string& code, const OperandSet& set) {
+bool is_half_way(Pass& pass, const std::string& code, const PluginInstallation& set) {
   constexpr Duration kPatience = std::chrono::minutes(2);
   if (!set.announced || (code != "GFDOtherConfig" && code != "MPSOtherConfig")) return false;
   return !pass.held_for({Timer::mixed_config, set.id(), ""}, kPatience);
@@ -58,7 +58,7 @@ std::map<std::tuple<std::string, std::string, ObjectKey>, Told> collect(Pass& pa
     const auto& [answer, id, blocked] = key;
     const NodeAssessment& first = *pass.index.find(*nodes.begin());
     if (!pass.plannable(first)) continue;
-    const OperandSet& set = pass.index.set_of(first);
+    const PluginInstallation& set = pass.index.installation_of(first);
     for (const Diagnostic& d : *answer) {
       if (blocked == d.code || is_half_way(pass, d.code, set)) continue;
       std::set<std::string> left;

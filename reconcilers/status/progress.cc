@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/status/status.h"

@@ -196,7 +196,7 @@ bool is_undone(const SharingRollout& rollout) {
 }
 
 const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& rollout) {
-  const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
+  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
   return remembered_failure(pass.index, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
 }
 
@@ -341,7 +341,7 @@ void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
 }
 
 void plan_status(Pass& pass, const SharingRollout& rollout) {
-  const UnitKey key{rollout.policy, rollout.config_map, rollout.key};
+  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
   Account account;
   if (Json old = Json::parse(rollout.status_json, nullptr, false); old.is_object()) account.status = std::move(old);
   account.left = is_left(pass, key, rollout);

@@ -64,7 +64,7 @@ k8s::Result<Given> read_config_map(const World& world, const std::string& json) 
 }
 
 // Somebody's label names the key, which may not be there yet.
-bool is_asked_for(const World& world, const OperandSet& set, const std::string& key) {
+bool is_asked_for(const World& world, const PluginInstallation& set, const std::string& key) {
   return std::ranges::any_of(set.operands, [&](const Operand& operand) {
     if (operand.node_label.empty()) return false;
     return std::ranges::any_of(
@@ -74,10 +74,10 @@ bool is_asked_for(const World& world, const OperandSet& set, const std::string& 
 
 // A profile: for the key that is named, or the one that is the only, or the plugin's default. A key that neither the
 // ConfigMap nor a node knows is a slip of the pen.
-k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<OperandSet>& sets) {
+k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<PluginInstallation>& sets) {
   Given out;
   std::string missing;
-  for (const OperandSet& set : sets) {
+  for (const PluginInstallation& set : sets) {
     const ConfigMap* config_map = call.world.configmaps.find(set.config_map_key());
     if (config_map == nullptr) continue;
     std::string key = call.options.key;
@@ -108,7 +108,7 @@ k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<Opera
   return out;
 }
 
-k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<OperandSet>& sets) {
+k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<PluginInstallation>& sets) {
   const k8s::Result<std::string> json = yaml_to_json(call.input);
   if (!json) return std::unexpected(json.error());
   const Json document = Json::parse(*json, nullptr, false);
@@ -135,7 +135,7 @@ std::vector<DroppedKey> dropped_keys(const World& world, const FleetIndex& index
   std::map<std::pair<k8s::ObjectKey, std::string>, std::vector<std::string>> users;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment* a = index.assessment(name);
-    const OperandSet& set = index.operand_sets()[a->set];
+    const PluginInstallation& set = index.installations()[a->set];
     users[{set.config_map_key(), std::string(a->key.view())}].push_back(name);
   }
   std::vector<DroppedKey> out;
@@ -168,8 +168,8 @@ std::vector<std::string> names_of(const std::vector<Component>& components) {
 std::string what_happens(const NodeDifference& d) {
   if (!d.blocked.empty()) return fmt::format("Blocked({})", d.blocked);
   if (d.in_flight) return "in flight";
-  if (d.transition == Transition::none) return std::string(to_string(d.way));
-  return fmt::format("{}, {}", to_string(d.way), to_string(d.transition));
+  if (d.transition == Transition::none) return std::string(to_string(d.cause));
+  return fmt::format("{}, {}", to_string(d.cause), to_string(d.transition));
 }
 
 // `told`: that the given text is invalid stands elsewhere.
@@ -185,11 +185,11 @@ void print_text(const std::vector<NodeDifference>& all, bool told, std::ostream&
   for (const NodeDifference& d : all) {
     stay += d.blocked.empty() ? 0 : 1;
     restarts += d.restarts.empty() ? 0 : 1;
-    busy += d.in_the_way.empty() ? 0 : 1;
+    busy += d.blocked_by_pods.empty() ? 0 : 1;
     rows.push_back({d.node, d.policy, d.profile.empty() ? "-" : d.profile,
                     d.from.empty() ? "unknown" : shown_revision(d.from), d.to.empty() ? "-" : shown_revision(d.to),
                     what_happens(d), join(names_of(d.restarts), "-"), d.cordons ? "yes" : "no",
-                    join(d.in_the_way, "-")});
+                    join(d.blocked_by_pods, "-")});
   }
   print_table(rows, out);
   // The same reason is said once, with who has it.
@@ -238,14 +238,14 @@ Json to_json(const NodeDifference& d) {
           {"profile", d.profile},
           {"from", d.from},
           {"to", d.to},
-          {"way", to_string(d.way)},
+          {"way", to_string(d.cause)},
           {"transition", to_string(d.transition)},
           {"restarts", names_of(d.restarts)},
           {"cordon", d.cordons},
           {"workloads", d.workloads == WorkloadMode::evict       ? "Evict"
                         : d.workloads == WorkloadMode::interrupt ? "Interrupt"
                                                                  : "WaitForIdle"},
-          {"inTheWay", d.in_the_way},
+          {"inTheWay", d.blocked_by_pods},
           {"inFlight", d.in_flight},
           {"blocked", d.blocked},
           {"message", d.message}};
@@ -285,7 +285,7 @@ k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
-  const k8s::Result<Given> given = read_given(call, index.operand_sets());
+  const k8s::Result<Given> given = read_given(call, index.installations());
   if (!given) return std::unexpected(given.error());
   out.invalid = given->invalid;
   out.invalid_keys = given->invalid_keys;

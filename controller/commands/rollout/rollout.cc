@@ -141,8 +141,8 @@ void tell_failures(RolloutCall& call, const std::string& policy) {
   const auto& record = index.impl().record;
   if (!record) return;
   for (const FleetRecord::Failure& failure : record->failures) {
-    const auto unit = index.impl().units.find(UnitKey{policy, failure.set, failure.key});
-    const bool present = unit != index.impl().units.end() && unit_target(unit->second) == failure.revision;
+    const auto unit = index.impl().units.find(RolloutKey{policy, failure.set, failure.key});
+    const bool present = unit != index.impl().units.end() && target_of(unit->second) == failure.revision;
     const bool inline_again = failure.rolled_back;  // Its nodes have gone back: no unit is of it.
     if (failure.policy != policy || !(present || inline_again)) continue;
     std::string nodes;

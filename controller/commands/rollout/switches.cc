@@ -93,7 +93,7 @@ k8s::Result<std::vector<k8s::ObjectKey>> mounted_config_maps(const RolloutCall& 
   index.refresh(call.world, call.settings);
   std::set<k8s::ObjectKey> found;
   std::set<std::string> unread;
-  for (const OperandSet& set : index.operand_sets()) {
+  for (const PluginInstallation& set : index.installations()) {
     const k8s::ObjectKey key = set.config_map_key();
     if (key.name.empty()) continue;
     if (call.world.configmaps.find(key) != nullptr) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/rollout/rollout_view.h"
 
@@ -99,13 +99,13 @@ class UndoChoice {
   [[nodiscard]] std::set<Key> keys_that_differ() const {
     std::set<Key> out;
     if (record_ == nullptr) return out;
-    for (const OperandSet& set : index_.impl().discovery.sets) {
+    for (const PluginInstallation& set : index_.impl().discovery.sets) {
       const std::string prefix = set.id() + "/";
       for (auto at = record_->verified.lower_bound(prefix);
            at != record_->verified.end() && at->first.starts_with(prefix); ++at) {
         const Key key{set.id(), at->first.substr(prefix.size())};
         const bool in_use = std::ranges::any_of(index_.impl().units, [&](const auto& unit) {
-          const UnitKey& of = unit.first;
+          const RolloutKey& of = unit.first;
           return of.set == key.first && of.key == key.second && (!policy_ || of.policy == *policy_);
         });
         if (in_use && !is_managed_key(key.second) && present_revision(key) != at->second) out.insert(key);
@@ -129,8 +129,8 @@ class UndoChoice {
   // It goes to what its policy's nodes should run at present.
   [[nodiscard]] bool is_present(const SharingRollout& rollout) const {
     const auto& units = index_.impl().units;
-    const auto unit = units.find(UnitKey{rollout.policy, rollout.config_map, rollout.key});
-    return unit != units.end() && unit_target(unit->second) == rollout.to_revision;
+    const auto unit = units.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
+    return unit != units.end() && target_of(unit->second) == rollout.to_revision;
   }
 
   // The one under way, else that to the present revision, else the newest.
@@ -154,13 +154,13 @@ class UndoChoice {
 
   // Of the text that stands there; empty: there is none.
   [[nodiscard]] std::string present_revision(const Key& key) const {
-    for (const OperandSet& set : index_.impl().discovery.sets) {
+    for (const PluginInstallation& set : index_.impl().discovery.sets) {
       if (set.id() != key.first) continue;
       const ConfigMap* config_map = world_.configmaps.find(set.config_map_key());
       if (config_map == nullptr) return {};
       const auto text = config_map->data.find(key.second);
       if (text == config_map->data.end() || !text->second) return {};
-      ProfileBook book;
+      ProfileCache book;
       return book.compile(*text->second)->revision;
     }
     return {};

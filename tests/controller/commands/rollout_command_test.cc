@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {
@@ -200,7 +200,7 @@ TEST_F(RolloutCommand, AStartTellsOfFailuresOfWhatNodesShouldRunStill) {
     return FleetRecord::Failure{"default", "gpu-operator/mps-config", "any", revision, "", {"gpu-1"}, false};
   };
   const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
-  const std::string present = ProfileBook().compile(text)->revision;
+  const std::string present = ProfileCache().compile(text)->revision;
   FleetRecord kept;
   kept.failures = {failure("v1-6"), failure(present)};
   record(print_head({kept}));

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "controller/commands/rollout/quota_changes.h"
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "tests/controller/commands/rollout_commands.h"
@@ -156,7 +156,7 @@ TEST_F(RolloutCommand, DiffNamesDriftThatIsLeftAloneAndWhetherAnOperatorHasRecor
   MachineRecord gpu_1;
   gpu_1.set = k8s::Interned("gpu-operator/mps-config");
   gpu_1.key = k8s::Interned("any");
-  gpu_1.revision = k8s::Interned(ProfileBook().compile(text)->revision);
+  gpu_1.revision = k8s::Interned(ProfileCache().compile(text)->revision);
   gpu_1.drift = true;
   const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
   kept.machines.set(machine_id(uid), gpu_1);

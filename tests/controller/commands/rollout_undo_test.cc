@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/commands/rollout/verbs.h"
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {
@@ -76,7 +76,7 @@ TEST_F(Undo, GoesToARevisionOfTheHistoryWhenAskedTo) {
   rollout("textless", "Completed", "v1-9", "any", "");
   EXPECT_EQ(run(Verb::undo, "r"), 2);
   EXPECT_THAT(err.str(), HasSubstr("the text of v1-9 is not on record"));
-  ProfileBook book;
+  ProfileCache book;
   options.to_revision = book.compile(text())->revision;
   rollout("present", "Completed", options.to_revision);
   EXPECT_EQ(run(Verb::undo, "r"), 2);
@@ -132,7 +132,7 @@ TEST_F(Undo, OfAnInlineProfileToARevisionIsForItsPolicyToSay) {
 
 TEST_F(Undo, OfWhatTheNodesShouldRunNotOfTheNewestRecord) {
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", R"({"status":{"phase":"Superseded"}})");
-  ProfileBook book;
+  ProfileCache book;
   rollout("present", "Completed", book.compile(text())->revision);
   rollout("newer", "Completed", "v1-5");
   options.json = true;

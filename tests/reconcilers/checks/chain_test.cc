@@ -33,10 +33,10 @@ std::set<std::string> blocked_reasons_in_labels() {
 
 // A setup with everything that a profile needs, and what it refers to.
 struct Workshop {
-  OperandSet set;
+  PluginInstallation set;
   Operand plugin, mps;
   EffectiveKey key;
-  ProfileBook book;
+  ProfileCache book;
   std::vector<Device> devices;
 
   explicit Workshop(const std::string& release = "v0.20.0") {

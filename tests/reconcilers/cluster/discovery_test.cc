@@ -86,7 +86,7 @@ class Planned {
   }
   [[nodiscard]] std::string governed_by() const {
     const NodeAssessment* a = index_.assessment("n1");
-    return a == nullptr ? "nobody" : index_.operand_sets()[a->set].operands.front().key.ns;
+    return a == nullptr ? "nobody" : index_.installations()[a->set].operands.front().key.ns;
   }
   [[nodiscard]] std::vector<std::string> findings(std::string_view reason) const {
     std::vector<std::string> out;
@@ -162,8 +162,8 @@ TEST(Discovery, TheDevicePluginOfNosIsAProviderOfItsOwn) {
     EXPECT_TRUE(loaded.has_value());
     const Discovery found = discover(loaded->world);
     std::vector<std::string_view> out;
-    for (const OperandSet& set : found.of_nos) out.push_back(to_string(set.provider));
-    for (const OperandSet& set : found.sets) out.push_back(to_string(set.provider));
+    for (const PluginInstallation& set : found.of_nos) out.push_back(to_string(set.provider));
+    for (const PluginInstallation& set : found.sets) out.push_back(to_string(set.provider));
     return out;
   };
   EXPECT_THAT(providers(selector), ElementsAre("Nos"));

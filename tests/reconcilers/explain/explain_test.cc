@@ -487,12 +487,12 @@ TEST(WhoKeeps, IsWhatTheRolloutUnderWaySaysOfTheNode) {
   rollout.status_json = R"({"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads",
     "message":"waits for team/job-1"},{"name":"gpu-10","state":"Failed","message":"no"}]})";
   world.rollouts.apply(rollout);
-  EXPECT_EQ(who_keeps(world, "gpu-1"), "waits for team/job-1");
-  EXPECT_EQ(who_keeps(world, "gpu-10"), "") << "it has failed, and waits for nobody";
-  EXPECT_EQ(who_keeps(world, "gpu-2"), "");
+  EXPECT_EQ(blocking_pods_of(world, "gpu-1"), "waits for team/job-1");
+  EXPECT_EQ(blocking_pods_of(world, "gpu-10"), "") << "it has failed, and waits for nobody";
+  EXPECT_EQ(blocking_pods_of(world, "gpu-2"), "");
   rollout.phase = "Superseded";
   world.rollouts.apply(rollout);
-  EXPECT_EQ(who_keeps(world, "gpu-1"), "");
+  EXPECT_EQ(blocking_pods_of(world, "gpu-1"), "");
 }
 
 TEST(Audit, AddsNodesWithoutAPluginAndProfilesThatNothingUses) {

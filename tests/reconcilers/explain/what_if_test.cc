@@ -31,11 +31,11 @@ class WhatIf : public testing::Test {
     return apply_given(fleet.world, fleet.settings, text, fleet.now);
   }
   std::vector<NodeDifference> all() { return differences(fleet.world, fleet.settings, fleet.now); }
-  std::vector<std::string> in_the_way(NodeDifference difference) {
+  std::vector<std::string> blocked_by_pods(NodeDifference difference) {
     NodeConsumers listed = fleet.consumers[difference.node];
     listed.listed_at = fleet.now;
     find_obstacles(difference, fleet.world, fleet.settings, listed);
-    return difference.in_the_way;
+    return difference.blocked_by_pods;
   }
   FleetModel fleet{spec()};
 };
@@ -60,8 +60,8 @@ TEST_F(WhatIf, EnteringMpsRestartsEveryNodeAndWaitsForWhoUsesIt) {
   EXPECT_EQ(found[0].transition, Transition::enter_mps);
   EXPECT_THAT(found[0].restarts, ElementsAre(Component::plugin, Component::gfd));
   EXPECT_TRUE(found[0].cordons);
-  EXPECT_THAT(in_the_way(found[0]), ElementsAre("jobs/job"));
-  EXPECT_THAT(in_the_way(found[1]), IsEmpty());
+  EXPECT_THAT(blocked_by_pods(found[0]), ElementsAre("jobs/job"));
+  EXPECT_THAT(blocked_by_pods(found[1]), IsEmpty());
 }
 
 TEST_F(WhatIf, GrowingTimeSlicingIsLiveAndNobodyIsInTheWay) {
@@ -71,7 +71,7 @@ TEST_F(WhatIf, GrowingTimeSlicingIsLiveAndNobodyIsInTheWay) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].drain, Drain::nothing);
   EXPECT_FALSE(found[0].cordons);
-  EXPECT_THAT(in_the_way(found[0]), IsEmpty());
+  EXPECT_THAT(blocked_by_pods(found[0]), IsEmpty());
 }
 
 TEST_F(WhatIf, ShrinkingIsInTheWayOfThoseWhoAskForMoreThanIsLeft) {
@@ -81,8 +81,8 @@ TEST_F(WhatIf, ShrinkingIsInTheWayOfThoseWhoAskForMoreThanIsLeft) {
   const auto found = all();
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].drain, Drain::fits);
-  EXPECT_THAT(in_the_way(found[0]), ElementsAre("jobs/large"));
-  EXPECT_THAT(in_the_way(found[1]), IsEmpty());
+  EXPECT_THAT(blocked_by_pods(found[0]), ElementsAre("jobs/large"));
+  EXPECT_THAT(blocked_by_pods(found[1]), IsEmpty());
 }
 
 TEST_F(WhatIf, ATextThatNoPluginTakesBlocksItsNodes) {

@@ -176,7 +176,8 @@ class FleetModel {
     bool holds_pods = false;
     bool stuck_labels = false;
     std::int64_t broken_devices = 0;
-    std::map<std::string, std::pair<std::string, int>, std::less<>> ailments;  // By component: how, and how many pods.
+    std::map<std::string, std::pair<std::string, int>, std::less<>>
+        pod_faults;  // By component: how, and how many pods.
     std::map<std::string, std::int64_t> resources;
   };
   void follow_stores();

@@ -131,8 +131,8 @@ void FleetModel::serve_and_show(const std::string& name, const Machine& machine,
 }
 
 bool FleetModel::come_up_ill(Machine& machine, std::string_view component, Pod& pod) {
-  const auto it = machine.ailments.find(component);
-  if (it == machine.ailments.end() || it->second.second <= 0) return false;
+  const auto it = machine.pod_faults.find(component);
+  if (it == machine.pod_faults.end() || it->second.second <= 0) return false;
   --it->second.second;
   ContainerStatus status;
   if (it->second.first == "created") {

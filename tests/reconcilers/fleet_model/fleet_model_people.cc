@@ -318,7 +318,7 @@ void FleetModel::reject(const std::string& name, const std::string& pod, const s
 }
 
 void FleetModel::ail(const std::string& name, const std::string& component, const std::string& how, int pods) {
-  wake(name).ailments[component] = {how, pods};
+  wake(name).pod_faults[component] = {how, pods};
 }
 
 void FleetModel::break_device(const std::string& name, std::int64_t devices) {
@@ -436,7 +436,7 @@ void FleetModel::restart_operator() {
 
 void FleetModel::kill_operator() {
   restart_operator();
-  index.impl().book = ProfileBook();
+  index.impl().book = ProfileCache();
 }
 
 }  // namespace gso::test

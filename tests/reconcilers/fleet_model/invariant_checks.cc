@@ -10,10 +10,10 @@
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/node_phase.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
 #include "tests/change_words/change_words.h"
 
@@ -174,7 +174,8 @@ void check_canary(const FleetModel& fleet, const Plan& plan) {
     const NodeAssessment& a = *fleet.index.assessment(planned.node);
     if (a.unavailable) continue;  // S12: it is repaired beside the canary, of which it proves nothing.
     const RolloutSpec& rollout = rollout_of(fleet, a);
-    const UnitKey key{std::string(a.policy.view()), fleet.index.operand_sets()[a.set].id(), std::string(a.key.view())};
+    const RolloutKey key{std::string(a.policy.view()), fleet.index.installations()[a.set].id(),
+                         std::string(a.key.view())};
     const auto& record = *fleet.index.impl().record;
     const auto verified = record.verified.find(key.set + "/" + key.key);
     const bool known_good = verified != record.verified.end() && verified->second == a.target.view();
@@ -197,7 +198,7 @@ void check_start(const FleetModel& fleet, const PlannedAction& planned, const Pa
   EXPECT_TRUE(windows_at(rollout_of(fleet, a).windows, fleet.now).open) << "outside the window: " << print(planned);
   const SharingPolicy* policy = fleet.world.policies.find(a.policy.view());
   const auto retry = policy ? policy->meta.annotations.get(kRetryAnnotation).value_or("") : "";
-  EXPECT_EQ(fleet.index.impl().record->failure(a.policy.view(), fleet.index.operand_sets()[a.set].id(), a.key.view(),
+  EXPECT_EQ(fleet.index.impl().record->failure(a.policy.view(), fleet.index.installations()[a.set].id(), a.key.view(),
                                                a.target.view(), retry),
             nullptr)
       << "a revision that failed is tried again: " << print(planned);

@@ -55,7 +55,7 @@ class NodeStep : public testing::Test {
     change.from = "v1-from";
     change.to = std::string(facts.target.view());
     change.kind = Transition::reshare;
-    change.cause = WayIn::edited;
+    change.cause = ChangeCause::edited;
     change.begun = change.listed = now - minutes(1);
     change.served = true;
     change.pods = {{Component::plugin, {"old-plugin"}}, {Component::gfd, {"old-gfd"}}};
@@ -145,7 +145,7 @@ class NodeStep : public testing::Test {
     timers[TimerKey{Timer::retargeting, "n1", std::string(facts.target.view())}] = now - seconds(2);
     const Snapshot snapshot{world, now, timers, consumers, settings};
     const NodeView view{snapshot, node, facts, set, sorted};
-    StepInput input{view, policy, book, stop, in_the_way, {}};
+    StepInput input{view, policy, book, stop, blocked_by_pods, {}};
     if (kai) input.kai_hinders = [this] { return kai; };
     return step(input);
   }
@@ -173,10 +173,10 @@ class NodeStep : public testing::Test {
   WallTime now = *k8s::parse_rfc3339("2026-03-02T10:00:00Z");
   World world;
   Node node;
-  OperandSet set;
+  PluginInstallation set;
   SharingPolicy policy;
   PlannerSettings settings;
-  ProfileBook book;
+  ProfileCache book;
   NodeAssessment facts;
   NodeChange change;
   std::list<Pod> pods;
@@ -185,7 +185,7 @@ class NodeStep : public testing::Test {
   std::map<std::string, NodeConsumers> consumers;
   std::vector<std::pair<Timer, Duration>> ran;
   std::optional<Stop> stop;
-  std::optional<InTheWay> in_the_way;
+  std::optional<BlockedBy> blocked_by_pods;
   std::optional<KaiHindrance> kai;
 };
 
@@ -340,7 +340,7 @@ TEST_F(DisruptiveStep, C6_AListingFromBeforeTheCordonProvesNothing) {
 
 TEST_F(DisruptiveStep, C6_ADrainWaitsForWorkloadsAndNamesThem) {
   list_consumers({"train-0"});
-  in_the_way = InTheWay{kWaitingForWorkloads, "waits for team/train-0"};
+  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(reasons(taken), Actions{"WaitingForWorkloads"});
@@ -360,7 +360,7 @@ TEST_F(DisruptiveStep, C6_AnIdleNodeLosesDaemonAndGfdBeforeThePlugin) {
 
 TEST_F(DisruptiveStep, C6_ANodeThatStaysBusyIsUncordonedAndDeferred) {
   list_consumers({"train-0"});
-  in_the_way = InTheWay{kWaitingForWorkloads, "waits for team/train-0"};
+  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
   ran_for(Timer::draining, hours(1));
   const Step taken = take();
   ASSERT_EQ(actions(taken), Actions{"out(WaitingForWorkloads) uncordon"});
@@ -454,7 +454,7 @@ TEST_F(NodeStep, C11_ANodeWithFewerDevicesIsDegradedAndNotFailed) {
 }
 
 TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
-  change.cause = WayIn::relabel;
+  change.cause = ChangeCause::relabel;
   change.pods.clear();
   change.touched = true;
   shows_something_else();
@@ -464,7 +464,7 @@ TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
 }
 
 TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWritten) {
-  change.cause = WayIn::relabel;
+  change.cause = ChangeCause::relabel;
   change.pods.clear();
   shows_something_else();
   stop = Stop{"Paused", ""};
@@ -492,7 +492,7 @@ TEST(NodeChangeAnnotation, IsReadAsItWasWritten) {
   change.from = "v1-a";
   change.to = "v1-b";
   change.kind = Transition::change_mps;
-  change.cause = WayIn::relabel;
+  change.cause = ChangeCause::relabel;
   change.begun = *k8s::parse_rfc3339("2026-03-02T10:00:00Z");
   change.listed = *k8s::parse_rfc3339("2026-03-02T10:05:00Z");
   change.pods = {{Component::plugin, {"a", "b"}}, {Component::mps, {}}};

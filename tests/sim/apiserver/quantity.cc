@@ -63,7 +63,7 @@ std::optional<Number> take_number(std::string_view& text) {
 }
 
 // The unit's size in nanos, and whether it is binary. Decimal exponents ("12e6") count as decimal.
-std::optional<std::pair<Wide, bool>> unit_of(std::string_view suffix) {
+std::optional<std::pair<Wide, bool>> rollout_key_of(std::string_view suffix) {
   for (const Suffix& s : kDecimal) {
     if (s.name == suffix) return std::pair{s.nanos, false};
   }
@@ -99,7 +99,7 @@ std::optional<std::string> canonical_quantity(std::string_view text) {
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   auto number = take_number(text);
   if (!number) return std::nullopt;
-  const auto unit = unit_of(text);
+  const auto unit = rollout_key_of(text);
   if (!unit) return std::nullopt;
   auto [nanos_per, binary] = *unit;
   Wide nanos = number->digits;

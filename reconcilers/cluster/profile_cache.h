@@ -30,7 +30,7 @@ using ProfilePtr = std::shared_ptr<const CompiledProfile>;
 // Recorded for a node whose profile is invalid: differs from every real revision, so a fix is a change.
 inline constexpr std::string_view kInvalidRevision = "v1-0000000000000000";
 
-class ProfileBook {
+class ProfileCache {
  public:
   // Compiles, or returns what was compiled for this text before. The empty text is "no sharing".
   ProfilePtr compile(std::string_view text);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/ailments.h"
+#include "reconcilers/node/pod_faults.h"
 #include "reconcilers/rollout/kai_gate.h"
 
 namespace gso {
@@ -20,9 +20,9 @@ bool serves(const Node& node) {
   return std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
 }
 
-class Healer {
+class Remediator {
  public:
-  explicit Healer(Pass& pass) : pass_(pass) { keep_healed(); }
+  explicit Remediator(Pass& pass) : pass_(pass) { keep_healed(); }
 
   void run() {
     for (const std::string& name : pass_.index.nodes_in(Bucket::pod_faults)) look_at(name);
@@ -30,7 +30,7 @@ class Healer {
 
  private:
   // How often a component of a node was healed, and how long ago.
-  struct Healed {
+  struct Remediations {
     std::int64_t times = 0;
     Duration ago{0};
   };
@@ -44,13 +44,13 @@ class Healer {
       const Duration ago = pass_.s.now - it->second;
       if (pass_.s.world.nodes.find(key.subject) == nullptr || ago >= kForgotten) continue;
       const std::int64_t times = std::atoll(key.scope.c_str() + last + 1);
-      Healed& healed = healed_[{key.subject, key.scope.substr(0, last)}];
+      Remediations& healed = remediations_[{key.subject, key.scope.substr(0, last)}];
       if (times > healed.times) healed = {times, ago};
     }
-    for (const auto& [what, healed] : healed_) (void)pass_.age(remediated(what, healed.times));
+    for (const auto& [what, healed] : remediations_) (void)pass_.age(remediated(what, healed.times));
   }
-  using Healable = std::pair<std::string, std::string>;  // Node and component.
-  [[nodiscard]] static TimerKey remediated(const Healable& what, std::int64_t times) {
+  using FaultyComponent = std::pair<std::string, std::string>;  // Node and component.
+  [[nodiscard]] static TimerKey remediated(const FaultyComponent& what, std::int64_t times) {
     return {Timer::remediated, what.first, fmt::format("{}/{}", what.second, times)};
   }
 
@@ -62,18 +62,18 @@ class Healer {
   void look_at(const std::string& name) {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
-    if (node == nullptr || a == nullptr || !is_unsettled(name, *a) || !may_be_healed(*node, *a)) return;
-    const NodePods pods = sort_pods(pass_.index.set_of(*a), pass_.index.pods_of(name));
+    if (node == nullptr || a == nullptr || !is_unsettled(name, *a) || !may_be_remediated(*node, *a)) return;
+    const NodePods pods = sort_pods(pass_.index.installation_of(*a), pass_.index.pods_of(name));
     for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
       for (const Pod* pod : pods.of(component)) {
         if (pod->meta.deletion_timestamp || !costs_nothing(*node, *a, component, *pod)) continue;
-        if (const auto ailment = ailment_of(*pod, pass_.s.settings.projection)) heal(name, component, *pod, *ailment);
+        if (const auto fault = pod_fault_of(*pod, pass_.s.settings.projection)) heal(name, component, *pod, *fault);
       }
     }
   }
 
-  [[nodiscard]] bool may_be_healed(const Node& node, const NodeAssessment& a) {
-    const OperandSet& set = pass_.index.set_of(a);
+  [[nodiscard]] bool may_be_remediated(const Node& node, const NodeAssessment& a) {
+    const PluginInstallation& set = pass_.index.installation_of(a);
     if (!a.taint.empty()) return false;  // The new pod would not come.
     if (!node.ready || a.is_held() || !pass_.plannable(a) || !foreign_holder(node, set).empty()) return false;
     if (!a.profile || !a.profile->valid || a.is_blocked()) return false;  // S5
@@ -104,37 +104,36 @@ class Healer {
     return fmt::format("the pod is not replaced ({}): {}", kDraDoubleOffer, double_offer(device_class));
   }
 
-  void heal(const std::string& node, Component component, const Pod& pod, const Ailment& ailment) {
-    const Healable what{node, to_string(component)};
-    const bool lasts =
-        pass_.held_for({Timer::pod_fault, node, fmt::format("{}/{}/{}", what.second, ailment.name, pod.meta.uid.str())},
-                       ailment.patience);
-    const auto known = healed_.find(what);
-    const std::int64_t times = known == healed_.end() ? 0 : known->second.times;
-    const std::string message = fmt::format("{} pod {}: {}", to_string(component), pod.meta.name, ailment.what);
+  void heal(const std::string& node, Component component, const Pod& pod, const PodFault& fault) {
+    const FaultyComponent what{node, to_string(component)};
+    const bool lasts = pass_.held_for(
+        {Timer::pod_fault, node, fmt::format("{}/{}/{}", what.second, fault.name, pod.meta.uid.str())}, fault.patience);
+    const auto known = remediations_.find(what);
+    const std::int64_t times = known == remediations_.end() ? 0 : known->second.times;
+    const std::string message = fmt::format("{} pod {}: {}", to_string(component), pod.meta.name, fault.what);
     if (const std::string why = stays(node, component); !why.empty()) {
-      return pass_.finding(Severity::warning, node_ref(node), ailment.name, fmt::format("{}; {}", message, why));
+      return pass_.finding(Severity::warning, node_ref(node), fault.name, fmt::format("{}; {}", message, why));
     }
-    pass_.finding(Severity::warning, node_ref(node), ailment.name, message);
+    pass_.finding(Severity::warning, node_ref(node), fault.name, message);
     if (!lasts) return;
     if (times > 0) {
       const Duration wait = std::min<Duration>(minutes(5) * (1LL << std::min<std::int64_t>(times - 1, 4)), kLongest);
       if (known->second.ago < wait) return pass_.look_again_in(wait - known->second.ago);
     }
     pass_.plan.timers.push_back(remediated(what, times + 1));
-    pass_.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, ailment.name,
+    pass_.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, fault.name,
               message + "; only a new pod gets over it", true, node);
   }
 
   static constexpr Duration kLongest = std::chrono::hours(1);
   Pass& pass_;
-  std::map<Healable, Healed> healed_;
+  std::map<FaultyComponent, Remediations> remediations_;
 };
 
 }  // namespace
 
-void plan_healing(Pass& pass) {
-  Healer(pass).run();
+void plan_remediation(Pass& pass) {
+  Remediator(pass).run();
 }
 
 }  // namespace gso

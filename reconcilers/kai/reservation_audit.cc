@@ -151,7 +151,7 @@ void report_claims(KaiPass& pass) {
 
 }  // namespace
 
-void plan_kai_truth(KaiPass& pass) {
+void plan_reservation_audit(KaiPass& pass) {
   const KaiIndex& index = pass.kai;
   const bool nothing = pass.s.world.kai.pods.size() == 0 && index.unreserved().empty() && index.shared_twice().empty();
   if (nothing || !kai_hold(pass.s.world).empty()) return;

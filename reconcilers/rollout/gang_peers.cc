@@ -23,12 +23,12 @@ bool counts(const Pass& pass, const NodeAssessment& of, const NodeAssessment* ot
 
 }  // namespace
 
-std::string Mates::jobs_text() const {
+std::string GangPeers::jobs_text() const {
   return fmt::format("{} {}", jobs.size() == 1 ? "job" : "each of the jobs", fmt::join(jobs, ", "));
 }
 
-Mates mates_of(const Pass& pass, const std::string& node) {
-  Mates out;
+GangPeers gang_peers_of(const Pass& pass, const std::string& node) {
+  GangPeers out;
   const NodeAssessment* of = pass.index.find(node);
   if (of == nullptr) return out;
   std::vector<std::string> next{node};
@@ -86,7 +86,7 @@ std::string_view consequence(WorkloadMode mode) {
   return "These nodes wait until their pods have ended";
 }
 
-void foresee(Pass& pass, const UnitKey& key, const Unit& unit) {
+void foresee(Pass& pass, const RolloutKey& key, const Unit& unit) {
   std::size_t looked_at = 0;
   std::size_t listed = 0;
   std::vector<std::string> told;

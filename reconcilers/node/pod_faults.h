@@ -12,7 +12,7 @@ namespace gso {
 
 struct NodePods;
 
-struct Ailment {
+struct PodFault {
   std::string_view name;  // CamelCase: the reason of its finding.
   std::string what;       // For people.
   Duration patience;      // It may pass by itself for this long.
@@ -23,10 +23,10 @@ struct Ailment {
 [[nodiscard]] bool is_config_manager(std::string_view container);
 
 // What the pod suffers from, the first thing found. `projection`: how long a kubelet may take to show a new key.
-[[nodiscard]] std::optional<Ailment> ailment_of(const Pod& pod, Duration projection);
+[[nodiscard]] std::optional<PodFault> pod_fault_of(const Pod& pod, Duration projection);
 
 // One of these pods suffers from something.
-[[nodiscard]] bool may_be_ailing(const std::vector<const Pod*>& pods);
+[[nodiscard]] bool may_have_pod_fault(const std::vector<const Pod*>& pods);
 
 // For people: why these pods do not serve, as the first container that says something about it does; the first pod that
 // is not Ready where none does, and that one is missing where all of them are.

@@ -1,5 +1,5 @@
-// See ailments.h.
-#include "reconcilers/node/ailments.h"
+// See pod_faults.h.
+#include "reconcilers/node/pod_faults.h"
 
 #include <fmt/format.h>
 
@@ -33,45 +33,45 @@ constexpr Sign kSigns[] = {
     {"index out of range", "SignalFailed", "cannot tell the main container about its new profile"},
 };
 
-std::optional<Ailment> ailment_of(const ContainerStatus& container, bool init, const Pod& pod, Duration projection) {
+std::optional<PodFault> pod_fault_of(const ContainerStatus& container, bool init, const Pod& pod, Duration projection) {
   if (!is_config_manager(container.name.view()) || container.running) return std::nullopt;
   // Kubelet shows a container that was created and never started as waiting for no reason: a containerd that was
   // restarted at the wrong moment forgets it.
   const bool created = init && pod.phase == "Pending" && container.waiting_reason.empty() &&
                        container.last_exit_code() == 0 && container.restarts == 0;
   if (created) {
-    return Ailment{"StuckInCreated", fmt::format("container {} was created and never started", container.name.view()),
-                   minutes(2)};
+    return PodFault{"StuckInCreated", fmt::format("container {} was created and never started", container.name.view()),
+                    minutes(2)};
   }
   if (container.restarts == 0 && container.last_exit_code() == 0) return std::nullopt;
   for (const Sign& sign : kSigns) {
     if (container.last_message().find(sign.message) == std::string_view::npos) continue;
-    return Ailment{sign.name,
-                   fmt::format("container {} {}: {}", container.name.view(), sign.what, container.last_message()),
-                   sign.name == "StaleProjection" ? projection : Duration(seconds(30))};
+    return PodFault{sign.name,
+                    fmt::format("container {} {}: {}", container.name.view(), sign.what, container.last_message()),
+                    sign.name == "StaleProjection" ? projection : Duration(seconds(30))};
   }
   constexpr std::int64_t kRestarts = 3;
   if (container.waiting_reason != "CrashLoopBackOff" || container.restarts < kRestarts) return std::nullopt;
-  return Ailment{"ConfigManagerCrashLoop",
-                 fmt::format("container {} has ended {} times, the last time with exit code {}", container.name.view(),
-                             container.restarts, container.last_exit_code()),
-                 minutes(1)};
+  return PodFault{"ConfigManagerCrashLoop",
+                  fmt::format("container {} has ended {} times, the last time with exit code {}", container.name.view(),
+                              container.restarts, container.last_exit_code()),
+                  minutes(1)};
 }
 
 }  // namespace
 
-std::optional<Ailment> ailment_of(const Pod& pod, Duration projection) {
+std::optional<PodFault> pod_fault_of(const Pod& pod, Duration projection) {
   for (const ContainerStatus& container : pod.init_containers) {
-    if (auto found = ailment_of(container, true, pod, projection)) return found;
+    if (auto found = pod_fault_of(container, true, pod, projection)) return found;
   }
   for (const ContainerStatus& container : pod.containers) {
-    if (auto found = ailment_of(container, false, pod, projection)) return found;
+    if (auto found = pod_fault_of(container, false, pod, projection)) return found;
   }
   return std::nullopt;
 }
 
-bool may_be_ailing(const std::vector<const Pod*>& pods) {
-  return std::ranges::any_of(pods, [](const Pod* pod) { return ailment_of(*pod, Duration::zero()).has_value(); });
+bool may_have_pod_fault(const std::vector<const Pod*>& pods) {
+  return std::ranges::any_of(pods, [](const Pod* pod) { return pod_fault_of(*pod, Duration::zero()).has_value(); });
 }
 
 std::string first_problem(const NodePods& pods) {

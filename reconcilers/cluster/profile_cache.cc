@@ -1,5 +1,5 @@
 // The cache of compiled profiles, and inline profiles as documents.
-#include "reconcilers/cluster/profile_book.h"
+#include "reconcilers/cluster/profile_cache.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +18,7 @@ constexpr std::size_t kHash = 10;
 constexpr char kEndOfText = '\0';
 }  // namespace
 
-ProfilePtr ProfileBook::compile(std::string_view text) {
+ProfilePtr ProfileCache::compile(std::string_view text) {
   std::string key(text);
   if (auto it = by_text_.find(key); it != by_text_.end()) {
     it->second.last_used = ++tick_;
@@ -29,7 +29,7 @@ ProfilePtr ProfileBook::compile(std::string_view text) {
   return add(std::move(key), std::move(compiled));
 }
 
-ProfilePtr ProfileBook::compile(std::string_view text, const BeatenErrors& beaten) {
+ProfilePtr ProfileCache::compile(std::string_view text, const BeatenErrors& beaten) {
   ProfilePtr plain = compile(text);
   if (plain->valid || beaten.empty() || !plain->parsed.accepted) return plain;
   std::string key = fmt::format("{}{}{}", text, kEndOfText, fmt::join(beaten, ","));
@@ -43,7 +43,7 @@ ProfilePtr ProfileBook::compile(std::string_view text, const BeatenErrors& beate
   return add(std::move(key), std::move(compiled));
 }
 
-ProfilePtr ProfileBook::add(std::string key, std::shared_ptr<CompiledProfile> compiled) {
+ProfilePtr ProfileCache::add(std::string key, std::shared_ptr<CompiledProfile> compiled) {
   compiled->error = compiled->parsed.first_error(compiled->beaten);
   compiled->valid = compiled->error.empty();
   compiled->revision = compiled->valid ? revision_of(compiled->parsed.profile) : std::string(kInvalidRevision);
@@ -54,7 +54,7 @@ ProfilePtr ProfileBook::add(std::string key, std::shared_ptr<CompiledProfile> co
   return out;
 }
 
-void ProfileBook::forget_old() {
+void ProfileCache::forget_old() {
   const std::uint64_t keep_after = tick_ - std::min<std::uint64_t>(tick_, kMaxContents / 2);
   std::erase_if(by_text_, [&](const auto& entry) {
     return entry.second.last_used < keep_after && entry.second.profile.use_count() <= 2;
@@ -62,12 +62,12 @@ void ProfileBook::forget_old() {
   std::erase_if(by_revision_, [](const auto& entry) { return entry.second.use_count() == 1; });
 }
 
-ProfilePtr ProfileBook::by_revision(std::string_view revision) const {
+ProfilePtr ProfileCache::by_revision(std::string_view revision) const {
   auto it = by_revision_.find(revision);
   return it == by_revision_.end() ? nullptr : it->second;
 }
 
-std::string ProfileBook::text_of(std::string_view revision) const {
+std::string ProfileCache::text_of(std::string_view revision) const {
   const auto it =
       std::ranges::find_if(by_text_, [&](const auto& entry) { return entry.second.profile->revision == revision; });
   return it == by_text_.end() ? std::string() : it->first.substr(0, it->first.find(kEndOfText));
