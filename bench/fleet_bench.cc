@@ -238,8 +238,8 @@ class Bench {
   static OperatorSettings operator_settings() {
     OperatorSettings settings;
     settings.emplace_back("namespace", "gpu-sharing-operator");
-    settings.emplace_back("settle", "0s");
-    settings.emplace_back("status-lag", "0s");
+    settings.emplace_back("settle-period", "0s");
+    settings.emplace_back("node-status-lag", "0s");
     settings.emplace_back("cluster-max-unavailable", "100%");
     return settings;
   }

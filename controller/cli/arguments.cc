@@ -205,7 +205,7 @@ void describe_installation(Commands& c, Invocation& out) {
   c.check->add_flag("--writes", out.check.writes,
                     "Also whether this account may send the operator's writes: for the operator's own, as `helm test`");
   c.check_settings.add_to(c.check, [](const OptionSpec& spec) {
-    return is_connection(spec) || spec.name == "lease-name" || spec.name == "rollouts";
+    return is_connection(spec) || spec.name == "lease-name" || spec.name == "max-mode";
   });
 
   c.support_bundle =

@@ -265,13 +265,13 @@ void add_running(std::vector<OptionSpec>& out) {
 }
 
 void add_planning(std::vector<OptionSpec>& out) {
-  out.push_back(duration("settle", kPlanning, "Quiet time of the inputs before the first disruption",
+  out.push_back(duration("settle-period", kPlanning, "Quiet time of the inputs before the first disruption",
                          [](Options& o) -> auto& { return o.settle; }, {0s, 24h}));
   out.push_back(
-      duration("projection", kPlanning,
+      duration("configmap-propagation", kPlanning,
                "How long kubelets may take to show a ConfigMap's new key to running pods, before a label names it",
                [](Options& o) -> auto& { return o.projection; }, {0s, 1h}));
-  out.push_back(duration("status-lag", kPlanning,
+  out.push_back(duration("node-status-lag", kPlanning,
                          "How long a restarted node must show its new state; more than kubelet's 10s",
                          [](Options& o) -> auto& { return o.status_lag; }, {0s, 10min}));
   out.push_back(share("cluster-max-unavailable", kPlanning,
@@ -287,7 +287,7 @@ void add_planning(std::vector<OptionSpec>& out) {
        {"verify", PlannerSettings::LabelMode::verify}},
       [](Options& o) -> auto& { return o.label_mode; }));
   out.push_back(choice<PolicyMode>(
-      "rollouts", kPlanning,
+      "max-mode", kPlanning,
       "Upper limit over every policy's mode; Observe writes no Pod, no ConfigMap, no Node but labels",
       {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
       [](Options& o) -> auto& { return o.rollouts; }));
@@ -309,13 +309,13 @@ void add_kai(std::vector<OptionSpec>& out) {
   out.push_back(duration("kai-grace", kKai,
                          "How old a reservation must be, and how long seen orphaned; longer where KAI's timeouts are",
                          [](Options& o) -> auto& { return o.kai_grace; }, {1min, 168h}));
-  out.push_back(duration("kai-sweep", kKai, "How often orphaned reservations are looked at again",
+  out.push_back(duration("kai-recheck-interval", kKai, "How often orphaned reservations are looked at again",
                          [](Options& o) -> auto& { return o.kai_sweep; }, {5s, 24h}));
   out.push_back(choice<MpsReadyMode>(
       "mps-ready", kKai, "Whether nodes with an MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
       {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}},
       [](Options& o) -> auto& { return o.mps_ready; }));
-  out.push_back(boolean("kai-leftovers", kKai, "Look for reservations also where KAI was removed with its CRDs",
+  out.push_back(boolean("kai-gc-without-crds", kKai, "Look for reservations also where KAI was removed with its CRDs",
                         [](Options& o) -> auto& { return o.kai_leftovers; }));
   out.push_back(duration("kai-node-interval", kKai, "Least time between two deletions of reservations on one node",
                          [](Options& o) -> auto& { return o.kai_node_interval; }, {0s, 24h}));
@@ -418,7 +418,7 @@ k8s::Result<void> validate(const Options& options) {
   }
   if (options.rollout.verify_timeout <= options.status_lag) {
     return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("verify-timeout {} must be greater than status-lag {}: no node could be verified",
+                     fmt::format("verify-timeout {} must be greater than node-status-lag {}: no node could be verified",
                                  k8s::format_go_duration(options.rollout.verify_timeout),
                                  k8s::format_go_duration(options.status_lag)));
   }

@@ -1,5 +1,5 @@
-// Everything that can be set from outside: one struct, one field per flag. The same names work as `--settle 10s` on the
-// command line, GSO_SETTLE=10s in the environment and `settle: 10s` in the file given by --config.
+// Everything that can be set from outside: one struct, one field per flag. The same names work as `--settle-period 10s` on the
+// command line, GSO_SETTLE_PERIOD=10s in the environment and `settle-period: 10s` in the file given by --config.
 // Precedence: flag, then environment, then file, then the default written here.
 #pragma once
 

@@ -94,7 +94,7 @@ k8s::Result<void> apply_config_file(Options& options, std::string_view file_name
   try {
     const YAML::Node root = YAML::Load(std::string(text));
     if (root.IsNull()) return {};
-    if (!root.IsMap()) return fail(root.Mark(), "expected a mapping of settings, such as 'settle: 10s'");
+    if (!root.IsMap()) return fail(root.Mark(), "expected a mapping of settings, such as 'settle-period: 10s'");
     std::vector<std::string> seen;
     for (const auto& entry : root) {
       std::string wrong = apply_entry(options, entry.first, entry.second, keep);

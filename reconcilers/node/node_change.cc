@@ -126,7 +126,7 @@ std::string dump(const Json& json) {
 }  // namespace
 
 std::string_view to_string(ChangeCause cause) {
-  switch (way) {
+  switch (cause) {
     case ChangeCause::none:
       return "none";
     case ChangeCause::edited:

@@ -39,7 +39,7 @@ std::map<std::string, OptionSpec> options_by_name() {
 // Settings that the chart writes itself, or that have no meaning in a pod.
 const std::set<std::string> kNotInValues{
     "kubeconfig", "context",         "namespace", "identity", "metrics-bind-address", "health-probe-bind-address",
-    "rollouts",   "kai-reservations"};  // Have values of their own: modes.rollouts, modes.reservations.
+    "max-mode",   "kai-reservations"};  // Have values of their own: modes.rollouts, modes.reservations.
 
 std::string as_text(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Policy, CrdDefaults,
 
 TEST(ChartDefaults, ModesOfTheChartAreThoseOfTheFlags) {
   const json modes = read_yaml(kChart / "values.yaml")["modes"];
-  EXPECT_EQ(modes["rollouts"], options_by_name().at("rollouts").get(Options{}));
+  EXPECT_EQ(modes["rollouts"], options_by_name().at("max-mode").get(Options{}));
   EXPECT_EQ(modes["reservations"], options_by_name().at("kai-reservations").get(Options{}));
   EXPECT_EQ(modes["labels"], "Enforce") << "which leaves config.label-mode as it is";
 }

@@ -73,7 +73,7 @@ variants_render() {
   values_render 'image: r.example/op:v9' --set image.repository=r.example/op --set image.tag=v9
   values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing
   values_render 'namespace: second' --set 'operandNamespaces={gpu-operator,second}'
-  values_render 'settle: 30s' --set config.settle=30s
+  values_render 'settle-period: 30s' --set config.settle-period=30s
   values_render 'max-unavailable: 2' --set config.max-unavailable=2
   values_render 'rollouts: Approve' --set modes.rollouts=Approve
   values_render 'label-mode: verify' --set modes.labels=Observe
@@ -118,7 +118,7 @@ wrong_values_are_refused() {
   refused serviceAccount --set serviceAccount.create=false
   refused imagee --set imagee.repository=x
   refused config --set config.setle=10s
-  refused settle --set config.settle=soon
+  refused settle-period --set config.settle-period=soon
   refused label-mode --set config.label-mode=sometimes
   refused cluster-max-unavailable --set config.cluster-max-unavailable=200%
   refused page-size --set config.page-size=0
@@ -321,10 +321,10 @@ upgrade_rolls_only_with_the_configuration() {
   upgrade
   after=$(kubectl get -n "$namespace" "deployment/$release" -o 'jsonpath={.metadata.generation}')
   [[ $before == "$after" ]]
-  upgrade --set config.settle=20s
+  upgrade --set config.settle-period=20s
   after=$(kubectl get -n "$namespace" "deployment/$release" -o 'jsonpath={.metadata.generation}')
   [[ $before != "$after" ]]
-  kubectl get -n "$namespace" "configmap/$release-config" -o 'jsonpath={.data.config\.yaml}' | grep 'settle: 20s'
+  kubectl get -n "$namespace" "configmap/$release-config" -o 'jsonpath={.data.config\.yaml}' | grep 'settle-period: 20s'
 }
 
 # The next release has another column; going back takes it away. The objects stay, with what they hold.

@@ -126,7 +126,7 @@ reservations_of_all_kinds() {
 }
 
 operator_starts() {
-  start_operator "$work/operator.kubeconfig" --kai-grace=1m --kai-sweep=5s --kai-node-interval=5s --log-level=debug
+  start_operator "$work/operator.kubeconfig" --kai-grace=1m --kai-recheck-interval=5s --kai-node-interval=5s --log-level=debug
   await 30 is_ready
 }
 

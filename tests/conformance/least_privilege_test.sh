@@ -189,7 +189,7 @@ observes_and_reports() {
   # Without the record of the earlier release: it starts from nothing, and keeps what it learns in memory.
   kubectl delete configmap gpu-sharing-operator-state --namespace "$namespace"
   operand_pods >"$work/before"
-  start_operator "$work/operator.kubeconfig" "${quick[@]}" --rollouts=Observe --label-mode=verify
+  start_operator "$work/operator.kubeconfig" "${quick[@]}" --max-mode=Observe --label-mode=verify
   await 30 is_ready
   await 60 up_to_date 12
   set_replicas any 7

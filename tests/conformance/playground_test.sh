@@ -52,7 +52,7 @@ eval "$(printed 'export KUBECONFIG')"
 check "kubectl get nodes, as printed, shows twelve nodes that come ready" twelve_nodes_come_ready
 check "with the labels that their profiles give" await 60 node_shares 4 6
 # The operator's own ports are taken on many a desk.
-export GSO_METRICS_BIND_ADDRESS=0 GSO_HEALTH_PROBE_BIND_ADDRESS=127.0.0.1:$probes GSO_SETTLE=1s
+export GSO_METRICS_BIND_ADDRESS=0 GSO_HEALTH_PROBE_BIND_ADDRESS=127.0.0.1:$probes GSO_SETTLE_PERIOD=1s
 start operator bash -c "exec $(printed 'gpu-sharing-operator run')"
 check "the operator, started as printed, becomes ready" await 30 is_ready
 check "kubectl edit configmap, as printed, is rolled out" an_edit_is_rolled

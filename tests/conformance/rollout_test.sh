@@ -29,7 +29,7 @@ phase_is() { [[ $(kubectl get sharingrollout "$(newest)" --output 'jsonpath={.st
 spec_of() { kubectl get sharingrollout "$(newest)" --output "jsonpath={.spec.$1}"; }
 
 adopts() {
-  start_operator "$work/operator.kubeconfig" --canary-soak=1s --status-interval=1s --projection=2s
+  start_operator "$work/operator.kubeconfig" --canary-soak=1s --status-interval=1s --configmap-propagation=2s
   await 30 is_ready
   await 60 up_to_date 12
   exits 0 rollout status

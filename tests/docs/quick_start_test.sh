@@ -13,7 +13,7 @@ page=$project/docs/quick-start.md
 left_out='^(sudo |docker (build|exec) |kind |helm repo add|helm install gpu-operator|gpu-sharing-operator (lint|expect))'
 node=t4-02
 # The emulated GPU nodes would only pretend to run the operator's pods; and nobody waits a minute here.
-ours=(--set 'nodeSelector.kubernetes\.io/hostname=process-1' --set config.settle=2s --set config.canary-soak=1s --set config.status-lag=1s --set config.max-unavailable=100%
+ours=(--set 'nodeSelector.kubernetes\.io/hostname=process-1' --set config.settle-period=2s --set config.canary-soak=1s --set config.node-status-lag=1s --set config.max-unavailable=100%
   --set config.max-unavailable-per-group=100% --set config.cluster-max-unavailable=100% --wait --timeout 120s)
 
 # commands_of HEADING: the commands of its console blocks, one a line, each with the comment that follows it.

@@ -59,7 +59,7 @@ projected:
 {{- define "gso.labelsNodes" -}}{{ if ne .Values.modes.labels "Observe" }}true{{ end }}{{- end }}
 {{- /* The operator's configuration file: `config`, and what follows from `modes`. */}}
 {{- define "gso.config" -}}
-{{- $config := merge (dict "rollouts" .Values.modes.rollouts "kai-reservations" .Values.modes.reservations "kai-leftovers" (gt (len .Values.kai.reservationNamespaces) 0)) .Values.config }}
+{{- $config := merge (dict "max-mode" .Values.modes.rollouts "kai-reservations" .Values.modes.reservations "kai-gc-without-crds" (gt (len .Values.kai.reservationNamespaces) 0)) .Values.config }}
 {{- if .Values.rejectedPods.namespaces }}{{ $_ := set $config "remove-rejected-pods" (join "," .Values.rejectedPods.namespaces) }}{{ end }}
 {{- if not (include "gso.labelsNodes" .) }}{{ $_ := set $config "label-mode" "verify" }}{{ end }}
 {{- toYaml $config }}

@@ -240,7 +240,7 @@ class Stops(Rule):
         repaired = change.get("from") == change.get("to")
         if cluster.holds_since(("Approve", policy), moment) and not repaired and ("approved", which) not in cluster.since:
             self.violated(write, f"node {node} was disrupted: mode Approve, and not approved")
-        if cluster.settings.get("rollouts") == "Observe":
+        if cluster.settings.get("max-mode") == "Observe":
             self.violated(write, f"node {node} was disrupted: the operator's own limit is Observe")
 
     @staticmethod

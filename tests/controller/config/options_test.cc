@@ -85,10 +85,10 @@ TEST(OptionsTest, NamesAreUniqueAndEnvironmentNamesFollowFromThem) {
 }
 
 TEST(OptionsTest, FlagWinsOverEnvironmentOverFileOverDefault) {
-  const ConfigFile file("settle: 3s\nlog-level: debug\nmax-in-flight: 4\n");
-  const Variable settle("GSO_SETTLE", "2s");
+  const ConfigFile file("settle-period: 3s\nlog-level: debug\nmax-in-flight: 4\n");
+  const Variable settle("GSO_SETTLE_PERIOD", "2s");
   const Variable level("GSO_LOG_LEVEL", "error");
-  const Parsed parsed = parse({"run", "--config", file.path(), "--settle=1s"});
+  const Parsed parsed = parse({"run", "--config", file.path(), "--settle-period=1s"});
   ASSERT_EQ(parsed.invocation.exit_code, std::nullopt) << parsed.err;
   const Options& options = parsed.invocation.options;
   EXPECT_EQ(options.settle, 1s) << "flag";
@@ -107,7 +107,7 @@ TEST(OptionsTest, AVariableThatIsNoSettingIsNamedWithTheNearestOne) {
                 "GSO_SOMETHING_ELSE_ALTOGETHER in the environment is no setting and is ignored"}));
   for (const OptionSpec& spec : option_specs()) EXPECT_TRUE(unknown_variables({spec.environment() + "=1"}).empty());
   const Variable wrong("GSO_SETTEL", "1s");
-  EXPECT_THAT(parse({"plan", "f.yaml"}).err, HasSubstr("did you mean 'GSO_SETTLE'?"));
+  EXPECT_THAT(parse({"plan", "f.yaml"}).err, HasSubstr("did you mean 'GSO_SETTLE_PERIOD'?"));
   EXPECT_THAT(parse({"lint", "f.yaml"}).err, testing::Not(HasSubstr("GSO_SETTEL")));
 }
 
@@ -132,18 +132,18 @@ TEST(OptionsTest, MistakesInTheFileNameFileLineKeyAndWhatWouldBeRight) {
   const Case cases[] = {
       {"typing error", "log-level: info\nsetle: 3s\n", "c.yaml:2:1: unknown setting 'setle', did you mean 'settle'?"},
       {"nothing like it", "wombat: 3s\n", "c.yaml:1:1: unknown setting 'wombat'"},
-      {"not a duration", "settle: fast\n", "c.yaml:1:1: settle: 'fast' is not a duration such as 500ms, 10s or 1h30m"},
-      {"a list", "- settle\n", "c.yaml:1:1: expected a mapping of settings, such as 'settle: 10s'"},
-      {"nested", "settle: {a: b}\n", "c.yaml:1:1: settle: expected a single value (DURATION)"},
-      {"twice", "settle: 1s\nsettle: 2s\n", "c.yaml:2:1: 'settle' is set twice"},
-      {"no YAML", "settle: [\n", "c.yaml:2:1: "},
+      {"not a duration", "settle-period: fast\n", "c.yaml:1:1: settle-period: 'fast' is not a duration such as 500ms, 10s or 1h30m"},
+      {"a list", "- settle-period\n", "c.yaml:1:1: expected a mapping of settings, such as 'settle-period: 10s'"},
+      {"nested", "settle-period: {a: b}\n", "c.yaml:1:1: settle-period: expected a single value (DURATION)"},
+      {"twice", "settle-period: 1s\nsettle-period: 2s\n", "c.yaml:2:1: 'settle-period' is set twice"},
+      {"no YAML", "settle-period: [\n", "c.yaml:2:1: "},
       {"out of range", "max-in-flight: 0\n", "c.yaml:1:1: max-in-flight: '0' is not a whole number from 1 to 64"},
       {"no percentage", "max-unavailable: 120%\n",
        "c.yaml:1:1: max-unavailable: '120%' is neither a count of at least 1 nor a percentage from 1% to 100%"},
       {"no node at all", "max-unavailable: 0\n",
        "c.yaml:1:1: max-unavailable: '0' is neither a count of at least 1 nor a percentage from 1% to 100%"},
       {"no time at all", "verify-timeout: 0s\n", "c.yaml:1:1: verify-timeout: '0s' must be from 1s to 24h0m0s"},
-      {"below zero", "settle: -1s\n", "c.yaml:1:1: settle: '-1s' must be from 0s to 24h0m0s"},
+      {"below zero", "settle-period: -1s\n", "c.yaml:1:1: settle-period: '-1s' must be from 0s to 24h0m0s"},
       {"too often", "resync-period: 1ms\n", "c.yaml:1:1: resync-period: '1ms' must be 0 or from 1s to 24h0m0s"},
   };
   for (const Case& c : cases) {
@@ -158,7 +158,7 @@ TEST(OptionsTest, AnEmptyFileIsFineAndAValueThatAFlagOverridesIsStillChecked) {
   Options options;
   EXPECT_TRUE(apply_config_file(options, "c.yaml", "", {}).has_value());
   EXPECT_TRUE(apply_config_file(options, "c.yaml", "# nothing\n", {}).has_value());
-  EXPECT_FALSE(apply_config_file(options, "c.yaml", "settle: soon\n", {"settle"}).has_value());
+  EXPECT_FALSE(apply_config_file(options, "c.yaml", "settle-period: soon\n", {"settle-period"}).has_value());
 }
 
 TEST(OptionsTest, EveryNumberAndDurationHasARangeThatTheHelpShows) {
@@ -182,7 +182,7 @@ TEST(OptionsTest, EveryNumberAndDurationHasARangeThatTheHelpShows) {
 TEST(OptionsTest, RelationsBetweenDurationsAreUsageErrors) {
   const Parsed blind = parse({"run", "--verify-timeout=12s"});
   EXPECT_EQ(blind.invocation.exit_code, 2);
-  EXPECT_THAT(blind.err, HasSubstr("verify-timeout 12s must be greater than status-lag 12s"));
+  EXPECT_THAT(blind.err, HasSubstr("verify-timeout 12s must be greater than node-status-lag 12s"));
   const Parsed parsed = parse({"run", "--lease-duration=5s"});
   EXPECT_EQ(parsed.invocation.exit_code, 2);
   EXPECT_THAT(parsed.err, HasSubstr("lease-duration 5s must be greater than renew-deadline 10s"));

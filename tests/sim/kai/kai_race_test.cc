@@ -99,7 +99,7 @@ class Schedule {
   void start_operator() {
     const OperatorSettings settings{{"leader-elect", "false"},
                                     {"kai-grace", "1m"},
-                                    {"kai-sweep", "10s"},
+                                    {"kai-recheck-interval", "10s"},
                                     {"kai-node-interval", "10s"},
                                     {"page-size", std::to_string(1 + random_() % 10)},
                                     {"log-level", std::getenv("GSO_KAI_SEED") != nullptr ? "debug" : "info"}};

@@ -11,7 +11,7 @@
 
 namespace gso::sim {
 
-// Settings by the names of the operator's flags, without dashes: {"settle", "10s"}.
+// Settings by the names of the operator's flags, without dashes: {"settle-period", "10s"}.
 using OperatorSettings = std::vector<std::pair<std::string, std::string>>;
 
 class OperatorControl {

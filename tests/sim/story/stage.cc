@@ -109,9 +109,9 @@ asio::awaitable<Stage::Held> Stage::start_operator(OperatorSettings more) {
   };
   const std::string budget = std::to_string(options_.max_unavailable);
   std::map<std::string, std::string> all{
-      {"settle", text(std::chrono::seconds(10))},
-      {"status-lag", text(std::chrono::seconds(15))},
-      {"projection", text(std::chrono::seconds(100))},
+      {"settle-period", text(std::chrono::seconds(10))},
+      {"node-status-lag", text(std::chrono::seconds(15))},
+      {"configmap-propagation", text(std::chrono::seconds(100))},
       {"status-interval", text(std::chrono::seconds(1))},
       {"canary-soak", text(std::chrono::seconds(60))},
       {"verify-timeout", k8s::format_go_duration(scaled(std::chrono::minutes(10)) + options_.slack)},

@@ -78,7 +78,7 @@ asio::awaitable<void> stuck_pods(Scene* scene) {
   co_await scene->install_gpu_operator(profiles, "any");
   co_await keep_last_words(scene);
   // Sooner than nodes whose label has moved are restarted because they have not reloaded.
-  const OperatorSettings quick{{"projection", scene->duration(20s)}};
+  const OperatorSettings quick{{"configmap-propagation", scene->duration(20s)}};
   co_await scene->install(quick);
   if (!scene->failure().empty()) co_return;
   // Its kubelet shows no pod what a ConfigMap has got since the pod was made.
