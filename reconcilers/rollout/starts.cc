@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
@@ -127,14 +128,14 @@ class Starter {
   // names what it was restarted for, so that it is done once.
   bool restart_daemonsets(const RolloutKey& key, const Unit& unit, const std::string& target) {
     if (pass_.index.policy(pass_.s.world, key.policy).rollout.mechanism != Mechanism::daemonset_restart) return false;
-    std::set<Component> components;
+    std::map<std::size_t, std::set<Component>> components;  // By operand set: several may mount the unit's ConfigMap.
     for (const auto& [product, group] : unit.groups) {
       for (const auto& [available, name] : group.pending) {
         const NodeAssessment& a = *pass_.index.find(name);
         if (a.label || a.change) continue;
-        components.insert(Component::plugin);
+        components[a.set].insert(Component::plugin);
         for (Component component : {Component::gfd, Component::mps}) {
-          if (steps_for(a.transition).replaces(component)) components.insert(component);
+          if (steps_for(a.transition).replaces(component)) components[a.set].insert(component);
         }
       }
     }
@@ -145,13 +146,15 @@ class Starter {
     }
     const std::string restarted_for = short_hash(all);
     ensure_rollout(key, unit, target);
-    for (const Operand& operand : pass_.index.discovery.sets[unit.set].operands) {
-      const DaemonSet* daemonset = pass_.s.world.daemonsets.find(operand.key);
-      if (daemonset == nullptr || !components.contains(operand.component) || daemonset->restarted_for == restarted_for)
-        continue;
-      if (!restarted_.insert(operand.key).second) continue;
-      pass_.add(RestartDaemonSet{operand.key, daemonset->meta.resource_version, restarted_for}, "Restart",
-                fmt::format("{} to {}, by its DaemonSet", key.key, target), true);
+    for (const auto& [set, wanted] : components) {
+      for (const Operand& operand : pass_.index.discovery.sets[set].operands) {
+        const DaemonSet* daemonset = pass_.s.world.daemonsets.find(operand.key);
+        if (daemonset == nullptr || !wanted.contains(operand.component) || daemonset->restarted_for == restarted_for)
+          continue;
+        if (!restarted_.insert(operand.key).second) continue;
+        pass_.add(RestartDaemonSet{operand.key, daemonset->meta.resource_version, restarted_for}, "Restart",
+                  fmt::format("{} to {}, by its DaemonSet", key.key, target), true);
+      }
     }
     return true;
   }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Least privilege, proven: the operator lives through an install, an edit that evicts a GPU client, and a restart under the
-# chart's ServiceAccount, with audit logging on. Fails on a right that was granted and not used, and on a request that was
-# refused. Then with both modes on Observe: nothing of the cluster is written, and what would be done is still reported.
+# Least privilege, proven: under the chart's ServiceAccount, with audit logging on, the operator lives through an install,
+# an edit that evicts a GPU client, a policy that comes and goes, a restart by the DaemonSets, and one of its own. Fails on
+# a right that was granted and not used, and on a request that was refused. Then with both modes on Observe: nothing of the
+# cluster is written, and what would be done is still reported.
 #
 #   least_privilege_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet, a built tree
 #
@@ -83,6 +84,37 @@ workqueue_adds_total{name="fleet",controller="fleet"} 10
 controller_runtime_reconcile_total{controller="sharing.rollout",result="success"} 1
 process_resident_memory_bytes 1000000
 METRICS
+}
+
+# An inline profile is a key of the plugin's ConfigMap; with deletionPolicy Revert its node goes back before the policy goes.
+reverts_a_policy() {
+  kubectl create -f - <<'YAML'
+apiVersion: gpusharing.dev/v1alpha1
+kind: SharingPolicy
+metadata: {name: team}
+spec:
+  priority: 1
+  nodeSelector: {matchLabels: {kubernetes.io/hostname: t4-01}}
+  profile: {inline: {strategy: time-slicing, replicas: 2}}
+  deletionPolicy: Revert
+  rollout: {workloads: Interrupt, maxUnavailable: 1, canary: {soak: 1s}}
+YAML
+  await 120 replicas_are 2 1
+  await 60 no_rollout_runs
+  kubectl delete sharingpolicies team --timeout=120s
+  await 60 replicas_are 5 11
+  await 60 up_to_date 12
+}
+
+# Mechanism DaemonSetRestart: the templates are patched, once, and their controllers replace the pods.
+restarts_daemonsets() {
+  kubectl patch sharingpolicies default --type merge --patch \
+    '{"spec":{"rollout":{"mechanism":"DaemonSetRestart","workloads":"Interrupt","canary":{"nodesPerGroup":0},"onFailure":"Pause"}}}'
+  set_replicas any 3
+  await 120 replicas_are 3 11
+  await 60 up_to_date 12
+  kubectl get daemonset nvidia-device-plugin-daemonset --namespace gpu-operator \
+    --output 'jsonpath={.spec.template.metadata.annotations.gpusharing\.dev/restarted-for}' | grep .
 }
 
 restarts_with_streams() {
@@ -215,6 +247,8 @@ check "an edit evicts a GPU client and is rolled" client_is_evicted
 check "finished rollouts beyond the limit go" history_is_cleared
 check "promtool accepts its metrics in both forms" metrics_are_valid
 check "the metrics tell what happened" metrics_tell_what_happened
+check "a policy brings its profile, and takes it back" reverts_a_policy
+check "DaemonSets are restarted where the policy says so" restarts_daemonsets
 check "it restarts, by streams" restarts_with_streams
 check "every right of the account is used, and nothing was refused" every_right_is_used_and_enough
 check "admission holds the account to its own keys of a Node" admission_holds_the_account_to_its_keys

@@ -84,7 +84,7 @@ rollouts() {
 least-privilege() {
   up
   "$here/controlplane/build.sh" helm >/dev/null
-  timeout 600 "$here/least_privilege_test.sh" "$cluster" "$build"
+  timeout 900 "$here/least_privilege_test.sh" "$cluster" "$build"
 }
 
 kai() {
