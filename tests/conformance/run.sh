@@ -17,7 +17,7 @@ build=${GSO_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
 jobs=${GSO_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
-all_parts=(bad-input kai rollout-stories-2 rollout-stories-3 story-v0.17.0 story-v0.20.0 rollout-stories-1 chart-live seeds
+all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
   quick-start rollouts least-privilege chart kubectl-commands sequences playground custom-resources)
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${all_parts[@]}"
@@ -105,9 +105,10 @@ bad-input() {
 story-v0.17.0() { tell v0.17.0; }
 story-v0.20.0() { tell v0.20.0; }
 # Short stories, each on a fleet of its own: the rollouts that on-call meets, the procedures of NVIDIA's documents.
-rollout-stories-1() { tell rollouts:1/3; }
-rollout-stories-2() { tell rollouts:2/3; }
-rollout-stories-3() { tell rollouts:3/3; }
+rollout-stories-1() { tell rollouts:1/4; }
+rollout-stories-2() { tell rollouts:2/4; }
+rollout-stories-3() { tell rollouts:3/4; }
+rollout-stories-4() { tell rollouts:4/4; }
 seeds() { tell seeds; }
 tell() {
   up
