@@ -101,7 +101,7 @@ class Remediator {
   [[nodiscard]] std::string stays(const std::string& node, Component component) const {
     const std::string& device_class = pass_.index.dra.class_of(node);
     if (component == Component::gfd || device_class.empty()) return {};
-    return fmt::format("the pod is not replaced ({}): {}", kDraDoubleOffer, double_offer(device_class));
+    return fmt::format("the pod is not replaced while {} is reported for the node", kDraDoubleOffer);
   }
 
   void heal(const std::string& node, Component component, const Pod& pod, const PodFault& fault) {

@@ -63,14 +63,16 @@ void plan_default_policy(Pass& pass) {
 
 namespace {
 
+constexpr std::size_t kMost = 50;  // Findings of one kind.
+
 // Whatever takes the plugin's GPUs away for a moment hands them out twice, a crash or a reboot too.
-void plan_double_offers(Pass& pass, std::size_t most) {
+void plan_double_offers(Pass& pass) {
   std::size_t shown = 0;
   for (const std::string& name : pass.index.dra.nodes()) {
     const NodeAssessment* a = pass.index.find(name);
     if (a == nullptr || a->phase == Phase::unmanaged || !pass.plannable(*a)) continue;
     if (a->is_blocked() && a->reason == kDraDoubleOffer) continue;  // Told with the blocked nodes.
-    if (++shown > most) break;
+    if (++shown > kMost) break;
     pass.finding(Severity::warning, node_ref(name), kDraDoubleOffer, double_offer(pass.index.dra.class_of(name)));
   }
 }
@@ -108,7 +110,6 @@ ObjectRef daemonset_ref(const ObjectKey& key) {
 
 // Nodes where the kubelet has two plugins of one resource.
 void plan_conflicts(Pass& pass) {
-  constexpr std::size_t kMost = 50;
   std::size_t shown = 0;
   for (const std::string& name : pass.index.nodes_in(Bucket::contested)) {
     const NodeAssessment& a = *pass.index.find(name);
@@ -177,30 +178,31 @@ void find_unknown_times(Pass& pass) {
   }
 }
 
-}  // namespace
+// One finding for each of the first nodes of a set: the counts are in the status.
+template <typename Tell>
+void tell_first(const std::set<std::string>& nodes, const Tell& tell) {
+  std::size_t told = 0;
+  for (const std::string& name : nodes) {
+    if (told >= kMost) return;
+    if (tell(name)) ++told;
+  }
+}
 
-void plan_findings(Pass& pass) {
-  constexpr std::size_t kMost = 50;  // Of one kind: the counts are in the status.
+void find_drift(Pass& pass) {
   const Index& index = pass.index;
-  tell_unreadable_record(pass);
-  find_held_policies(pass);
-  find_unknown_times(pass);
-  std::size_t shown = 0;
-  for (const std::string& name : index.nodes_in(Bucket::drifting)) {
-    if (++shown > kMost) break;
+  tell_first(index.nodes_in(Bucket::drifting), [&](const std::string& name) {
     pass.finding(Severity::warning, node_ref(name), kDrift, shown_difference(*index.find(name)));
-  }
-  shown = 0;
-  for (const std::string& name : index.nodes_in(Bucket::missing_devices)) {
-    if (++shown > kMost) break;
+    return true;
+  });
+  tell_first(index.nodes_in(Bucket::missing_devices), [&](const std::string& name) {
     pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, missing_devices_text(*index.find(name)));
-  }
-  plan_unclean_exits(pass);
-  plan_conflicts(pass);
-  plan_daemonset_findings(pass);
-  plan_refused_selectors(pass);
-  plan_double_offers(pass, kMost);
-  // Before there is a record nothing is blocked; a policy's mistake is one all the same.
+    return true;
+  });
+}
+
+// Before there is a record nothing is blocked; a policy's mistake is one all the same.
+void find_wrong_keys(Pass& pass) {
+  const Index& index = pass.index;
   std::set<std::string_view> told;
   for (const std::string& name : index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *index.find(name);
@@ -208,62 +210,98 @@ void plan_findings(Pass& pass) {
     pass.finding(Severity::error, policy_ref(index.policy(pass.s.world, std::string(a.policy.view()))), kConfigInvalid,
                  a.message);
   }
+}
+
+// An invalid profile is told once, of the policy or ConfigMap that it comes from.
+void tell_invalid(Pass& pass, const RolloutKey& key, const Unit& unit, const NodeAssessment& blocked) {
+  if (blocked.has_unknown_label()) return;  // Preflight says it of the node: KeyNotFound.
+  const PluginInstallation& set = pass.index.discovery.sets[unit.set];
+  pass.finding(Severity::error,
+               blocked.wrong_key ? policy_ref(pass.index.policy(pass.s.world, key.policy))
+                                 : config_map_ref(set.config_map_key()),
+               kConfigInvalid, blocked.message);
+}
+
+void find_blocked(Pass& pass) {
+  const Index& index = pass.index;
   for (const auto& [key, unit] : index.units) {
     for (const auto& [reason, nodes] : unit.blocked) {
       if (reason == kConfigInvalid) {
-        const PluginInstallation& set = index.discovery.sets[unit.set];
-        const NodeAssessment& blocked = *index.find(*nodes.begin());
-        if (blocked.has_unknown_label()) continue;  // Preflight says it of the node: KeyNotFound.
-        const bool of_policy = blocked.wrong_key;
-        pass.finding(
-            Severity::error,
-            of_policy ? policy_ref(index.policy(pass.s.world, key.policy)) : config_map_ref(set.config_map_key()),
-            kConfigInvalid, blocked.message);
+        tell_invalid(pass, key, unit, *index.find(*nodes.begin()));
         continue;
       }
-      shown = 0;
-      for (const std::string& name : nodes) {
-        if (++shown > kMost) break;
+      tell_first(nodes, [&](const std::string& name) {
         pass.finding(Severity::warning, node_ref(name), reason, index.find(name)->message);
-      }
+        return true;
+      });
     }
   }
-  shown = 0;
-  for (const std::string& name : index.nodes_in(Bucket::would_break)) {
-    if (!pass.plannable(*index.find(name))) continue;  // Its ConfigMap is not known yet, which is not "missing".
+}
+
+void find_coming_breaks(Pass& pass) {
+  tell_first(pass.index.nodes_in(Bucket::would_break), [&](const std::string& name) {
+    const NodeAssessment& a = *pass.index.find(name);
+    if (!pass.plannable(a)) return false;  // Its ConfigMap is not known yet, which is not "missing".
     // Preflight names what is missing, once for the ClusterPolicy where it is the ConfigMap.
-    if (index.find(name)->source == EffectiveKey::Source::error || index.find(name)->announced_map_missing) continue;
-    if (++shown > kMost) break;
-    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, index.find(name)->would_break);
-  }
-  shown = 0;
-  for (const std::string& name : index.nodes_in(Bucket::unwritable)) {
-    for (const auto& [label, value] : index.find(name)->expectation->dropped_labels) {
-      if (++shown > kMost) break;
+    if (a.source == EffectiveKey::Source::error || a.announced_map_missing) return false;
+    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, a.would_break);
+    return true;
+  });
+}
+
+void find_dropped_labels(Pass& pass) {
+  tell_first(pass.index.nodes_in(Bucket::unwritable), [&](const std::string& name) {
+    for (const auto& [label, value] : pass.index.find(name)->expectation->dropped_labels) {
       pass.finding(Severity::warning, node_ref(name), kLabelDropped,
                    fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); a shorter name in "
                                "the annotation {} would be",
                                label, value, kDevicesAnnotation));
     }
-  }
+    return true;
+  });
+}
+
+// Installations that profiles do not apply to, or that are not understood.
+void find_other_providers(Pass& pass) {
   for (const auto& [key, cluster] : pass.s.world.gpu_clusters.all()) {
     pass.finding(
         Severity::warning, {"nvidia.com/v1alpha1", "GPUCluster", "", key.name, cluster->meta.uid}, kProviderUnsupported,
         "GPUs are served by the DRA driver: sharing by ConfigMap does not apply, and nothing is done for nodes "
         "of the GPU Operator. MPS is set in the claims' DeviceClass or ResourceClaim there");
   }
-  for (const std::string& complaint : index.discovery.complaints) {
+  for (const std::string& complaint : pass.index.discovery.complaints) {
     pass.finding(Severity::warning, {"apps/v1", "DaemonSet", "", "", ""}, kProviderUnsupported, complaint);
   }
-  if (index.record) {
-    shown = 0;
-    for (const std::string& name : index.nodes_in(Bucket::drifted_at_install)) {
-      const NodeAssessment* a = index.find(name);
-      if (a && a->phase == Phase::up_to_date && !a->matches() && ++shown <= kMost) {
-        pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));
-      }
-    }
-  }
+}
+
+void find_preexisting_drift(Pass& pass) {
+  if (!pass.index.record) return;
+  tell_first(pass.index.nodes_in(Bucket::drifted_at_install), [&](const std::string& name) {
+    const NodeAssessment* a = pass.index.find(name);
+    if (a == nullptr || a->phase != Phase::up_to_date || a->matches()) return false;
+    pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));
+    return true;
+  });
+}
+
+}  // namespace
+
+void plan_findings(Pass& pass) {
+  tell_unreadable_record(pass);
+  find_held_policies(pass);
+  find_unknown_times(pass);
+  find_drift(pass);
+  plan_unclean_exits(pass);
+  plan_conflicts(pass);
+  plan_daemonset_findings(pass);
+  plan_refused_selectors(pass);
+  plan_double_offers(pass);
+  find_wrong_keys(pass);
+  find_blocked(pass);
+  find_coming_breaks(pass);
+  find_dropped_labels(pass);
+  find_other_providers(pass);
+  find_preexisting_drift(pass);
 }
 
 }  // namespace gso

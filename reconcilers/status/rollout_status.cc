@@ -10,6 +10,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/attempts.h"
+#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -130,7 +131,14 @@ std::int64_t nodes_per_wave(const RolloutView& view) {
 
 // 0 while the canary is under way, then the number of budgets' worth of nodes that are done.
 std::int64_t wave_of(RolloutView& view) {
-  if (!view.all_canaries_passed()) return 0;
+  bool some_passed = false;
+  for (const auto& [product, group] : view.unit.groups) {
+    const bool passed = view.canary_passed(product);
+    const bool may_pass = has_candidate(view, product, Candidates::free) || canaries_in_flight(view, product) > 0;
+    if (!passed && may_pass) return 0;
+    some_passed = some_passed || passed;
+  }
+  if (!some_passed) return 0;
   return 1 + view.unit.tally.settled / nodes_per_wave(view);
 }
 

@@ -106,9 +106,9 @@ TEST(OptionsTest, AVariableThatIsNoSettingIsNamedWithTheNearestOne) {
                 "GSO_LOG_LEVLE in the environment is no setting and is ignored, did you mean 'GSO_LOG_LEVEL'?",
                 "GSO_SOMETHING_ELSE_ALTOGETHER in the environment is no setting and is ignored"}));
   for (const OptionSpec& spec : option_specs()) EXPECT_TRUE(unknown_variables({spec.environment() + "=1"}).empty());
-  const Variable wrong("GSO_SETTEL", "1s");
+  const Variable wrong("GSO_SETTEL_PERIOD", "1s");
   EXPECT_THAT(parse({"plan", "f.yaml"}).err, HasSubstr("did you mean 'GSO_SETTLE_PERIOD'?"));
-  EXPECT_THAT(parse({"lint", "f.yaml"}).err, testing::Not(HasSubstr("GSO_SETTEL")));
+  EXPECT_THAT(parse({"lint", "f.yaml"}).err, testing::Not(HasSubstr("GSO_SETTEL_PERIOD")));
 }
 
 TEST(OptionsTest, TheFileMayComeFromTheEnvironmentAndBooleansWorkFromEverySource) {
@@ -130,7 +130,7 @@ TEST(OptionsTest, MistakesInTheFileNameFileLineKeyAndWhatWouldBeRight) {
     const char* message;
   };
   const Case cases[] = {
-      {"typing error", "log-level: info\nsetle: 3s\n", "c.yaml:2:1: unknown setting 'setle', did you mean 'settle'?"},
+      {"typing error", "log-level: info\nsetle-period: 3s\n", "c.yaml:2:1: unknown setting 'setle-period', did you mean 'settle-period'?"},
       {"nothing like it", "wombat: 3s\n", "c.yaml:1:1: unknown setting 'wombat'"},
       {"not a duration", "settle-period: fast\n", "c.yaml:1:1: settle-period: 'fast' is not a duration such as 500ms, 10s or 1h30m"},
       {"a list", "- settle-period\n", "c.yaml:1:1: expected a mapping of settings, such as 'settle-period: 10s'"},
