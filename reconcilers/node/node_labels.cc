@@ -35,7 +35,7 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
     }
     // What we wrote for an earlier profile and this one does not have goes back to what stood before.
     for (auto it = owned.begin(); it != owned.end();) {
-      if (!it->second.policy.empty() || expectation.labels.contains(it->first)) {
+      if (it->first == kConfigLabel || !it->second.policy.empty() || expectation.labels.contains(it->first)) {
         ++it;
         continue;
       }

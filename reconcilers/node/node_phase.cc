@@ -73,7 +73,8 @@ Phase phase_in_change(const NodeAssessment& facts, const NodePods& pods) {
 }
 
 Phase phase_of(const NodeAssessment& facts) {
-  const bool needs_something = facts.phase == Phase::pending || facts.phase == Phase::failed || facts.in_change();
+  const bool needs_something =
+      facts.phase == Phase::pending || facts.phase == Phase::failed || facts.in_change() || facts.loads_by_itself();
   return needs_something && !facts.holder.empty() ? Phase::held : facts.phase;
 }
 

@@ -1,6 +1,6 @@
-// The phase of a node: the only place that names one. `status`, `explain`, the SharingRollout, metrics and what-if
-// format this value and derive nothing of their own. It sees nothing of the rollout: gates, slots and budgets decide
-// when a Pending node starts, not what it is.
+// The phase of a node: read once, by its assessment (assess.h), and shown by phase_of(). `status`, `explain`, the
+// SharingRollout, metrics and what-if format these values and derive nothing of their own. It sees nothing of the
+// rollout: gates, slots and budgets decide when a Pending node starts, not what it is.
 #pragma once
 
 #include <cstddef>

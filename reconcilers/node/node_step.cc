@@ -118,7 +118,7 @@ bool ChangeStep::c3_back_out() {
   if (snapshot_.settings.rollouts == PolicyMode::observe) {
     finding(Severity::warning, input_.stop->reason,
             fmt::format("{}: the node was being drained for {}{}", input_.stop->message, change_.to,
-                        change_.cordoned ? " and stays cordoned: `cleanup`, or rollouts other than Observe, "
+                        change_.cordoned ? " and stays cordoned: `cleanup`, or a max-mode other than Observe, "
                                            "uncordons it"
                                          : ""));
     return true;

@@ -8,7 +8,7 @@
 //   N5  it loaded something by itself      Verifying; recorded when it shows it, restarted (N8) when it does not
 //   N6  RollingUpdate replaces its pods    FollowingDaemonSet
 //   N7  it runs its target                 UpToDate; drift that lasts is a reason for N8
-//   N8  it needs a change                  Held by a holder, Blocked by an obstacle, else Pending
+//   N8  it needs a change                  Blocked by an obstacle, Held by a holder, else Pending
 //
 // A node with a change; the code has one function for each row, in this order, and the first that applies decides:
 //   C1  somebody holds it                  nothing; Held; every deadline starts anew afterwards

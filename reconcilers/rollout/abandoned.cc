@@ -106,6 +106,16 @@ void plan_abandoned(Pass& pass) {
   for (const auto& [name, busy] : pass.index.abandoned) {
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr) continue;
+    // What is under way there is not known, and neither is whose cordon it carries: a person decides (S11).
+    if (const ChangeOnNode on = change_on(*node); !on.problem.empty()) {
+      if (++told <= kMost) {
+        pass.finding(Severity::warning, node_ref(name), kChangeUnreadable,
+                     fmt::format("{}. No plugin with profiles serves the node any more, and it is left as it is. If no "
+                                 "change is under way, remove the annotation (kubectl annotate node {} {}-)",
+                                 on.problem, name, kChangeAnnotation));
+      }
+      continue;
+    }
     const Left left(pass, *node);
     const std::string obstacle = left.obstacle();
     if (!obstacle.empty() || !pass.held_for({Timer::abandoned, name, ""}, left.grace())) {

@@ -99,6 +99,13 @@ Canary canary_of(RolloutView& rollout, const std::string& product) {
   return out;
 }
 
+bool has_passed_canary(RolloutView& rollout) {
+  if (rollout.verified || rollout.policy.rollout.canary_nodes_per_group <= 0) return false;
+  return std::ranges::any_of(rollout.unit.groups, [&](const auto& group) {
+    return recorded(rollout, group.first) != nullptr && rollout.canary_passed(group.first);
+  });
+}
+
 std::int64_t canaries_in_flight(RolloutView& rollout, const std::string& product) {
   return std::ranges::count_if(rollout.changing(), [&](const std::string& name) {
     const NodeAssessment& a = *rollout.pass.index.find(name);

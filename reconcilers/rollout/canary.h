@@ -32,6 +32,8 @@ enum class Candidates : std::uint8_t { any, free };
 [[nodiscard]] bool is_canary(const NodeAssessment& assessment);
 // The node is a canary of this rollout, by the record.
 [[nodiscard]] bool is_recorded_canary(RolloutView& rollout, const std::string& node);
+// The canary of some group of the rollout was made by this rollout, and has passed.
+[[nodiscard]] bool has_passed_canary(RolloutView& rollout);
 // Nodes of the group in a change to the target that are canaries while it has not passed.
 [[nodiscard]] std::int64_t canaries_in_flight(RolloutView& rollout, const std::string& product);
 // A node that stopped showing its profile may be restarted into it: what is restarted under a taint that the plugin

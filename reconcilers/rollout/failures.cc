@@ -40,14 +40,15 @@ std::string failures_that_stop(RolloutView& rollout) {
   const RolloutSpec& spec = rollout.policy.rollout;
   const std::int64_t slots =
       std::max<std::int64_t>(1, spec.max_unavailable.of(index.policies.at(rollout.key.policy).total));
-  const bool canary = !rollout.all_canaries_passed();
   const bool full = failures >= slots;
-  if (!canary && !full && failures < spec.max_failures && known == nullptr) return {};
   const bool of_canary = std::ranges::any_of(rollout.failed(), [&](const std::string& name) {
-    return !rollout.canary_passed(std::string(index.find(name)->product.view()));
+    const NodeAssessment& a = *index.find(name);
+    return a.change->served && !rollout.canary_passed(std::string(a.product.view()));
   });
+  const bool canary = of_canary || !rollout.all_canaries_passed();
+  if (!canary && !full && failures < spec.max_failures && known == nullptr) return {};
   return fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
-                     canary && of_canary                    ? " in the canary"
+                     of_canary                              ? " in the canary"
                      : canary                               ? " before every group's canary has passed"
                      : full && failures < spec.max_failures ? ", which are all slots"
                                                             : "");

@@ -62,7 +62,7 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
   const SharingPolicy& policy = rollout.policy;
   const PolicyMode mode = pass.s.settings.mode_of(policy);
   if (mode == PolicyMode::observe) {
-    return {Gate::observe, policy.mode != mode ? "the operator runs with rollouts: Observe: nothing is changed"
+    return {Gate::observe, policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
                                                : "the policy's mode is Observe: nothing is changed"};
   }
   if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
@@ -142,9 +142,8 @@ std::string first_node_of_nos(const World& world, const PluginInstallation& set)
   return first;
 }
 
-// A restart of DaemonSets concerns every node of the set.
-std::string restart_obstacle(const RolloutView& rollout) {
-  const PluginInstallation& set = rollout.set;
+// Why the DaemonSets of one installation cannot be restarted; empty: they can be.
+std::string installation_obstacle(const World& world, const PluginInstallation& set) {
   if (set.announcement_unknown) {
     return fmt::format(
         "ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
@@ -159,22 +158,31 @@ std::string restart_obstacle(const RolloutView& rollout) {
           k8s::to_string(operand.key));
     }
   }
-  const Pass& pass = rollout.pass;
-  if (std::string node = first_node_of_nos(pass.s.world, set); !node.empty()) {
+  if (std::string node = first_node_of_nos(world, set); !node.empty()) {
     return fmt::format(
         "a restart of the DaemonSets in {} would restart their pods on node {}, too, whose GPUs nos partitions: keep "
         "them off the nodes of nos by a nodeAffinity (NotIn), or use mechanism NodeByNode",
         set.ns, node);
   }
+  return {};
+}
+
+// A restart of DaemonSets concerns every node of every installation that mounts the rollout's ConfigMap.
+std::string restart_obstacle(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  for (const PluginInstallation& set : pass.index.discovery.sets) {
+    if (set.id() != rollout.key.set) continue;
+    if (std::string why = installation_obstacle(pass.s.world, set); !why.empty()) return why;
+  }
   for (const auto& [key, other] : pass.index.units) {
-    if (other.set != rollout.unit.set) continue;
+    if (key.set != rollout.key.set) continue;
     const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
     if (policy.rollout.mechanism == Mechanism::daemonset_restart &&
         pass.s.settings.mode_of(policy) != PolicyMode::observe)
       continue;
     return fmt::format(
-        "a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node", set.ns,
-        key.policy);
+        "a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node",
+        rollout.set.ns, key.policy);
   }
   return {};
 }

@@ -59,6 +59,8 @@ class Outcomes {
     const std::int64_t settled = unit.tally.settled;
     if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
     if (rollout.failures() > 0 || unit.tally.changing > 0) return false;
+    // They are known again in a moment, and may be a canary then.
+    if (unit.blocked.contains(std::string(kLabelsMissing))) return false;
     const auto set_aside = static_cast<std::int64_t>(unit.nodes(RolloutBucket::set_aside).size());
     // Nodes that were out of service before and failed again do not keep the others from being complete (S12).
     const auto excused = std::ssize(rollout.failed());  // None of them had served.

@@ -142,7 +142,7 @@ class Starter {
     if (components.empty()) return false;
     std::string all;
     for (const auto& [other, state] : pass_.index.units) {
-      if (state.set == unit.set) all += rollout_name(other, target_of(state)) + "|";
+      if (other.set == key.set) all += rollout_name(other, target_of(state)) + "|";
     }
     const std::string restarted_for = short_hash(all);
     ensure_rollout(key, unit, target);
@@ -225,7 +225,9 @@ class Starter {
   // Nobody may touch the node now, or KAI uses it: it is waited for by nobody, as it may be so for long.
   [[nodiscard]] bool is_out_of_reach(const Unit& unit, const std::string& name) const {
     const NodeAssessment* a = pass_.index.find(name);
-    return a == nullptr || unit.nodes(RolloutBucket::set_aside).contains(name) || kai_hindrance(pass_, name, *a);
+    if (a == nullptr || unit.nodes(RolloutBucket::set_aside).contains(name)) return true;
+    const auto hindrance = kai_hindrance(pass_, name, *a);
+    return hindrance && hindrance->certain;  // What is being looked up is known in a moment.
   }
 
   // A job that is all that can go of a group is its canary as a whole.

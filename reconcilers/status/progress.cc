@@ -88,7 +88,7 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
   constexpr std::string_view kLetGo = "to let it go as it is, set spec.deletionPolicy: Retain";
   if (pass.s.settings.rollouts == PolicyMode::observe) {
     return StatusCondition{"Progressing", false, std::string(kObserve),
-                           fmt::format("{}, and the operator runs with rollouts: Observe: {}", nodes, kLetGo)};
+                           fmt::format("{}, and the operator runs with max-mode Observe: {}", nodes, kLetGo)};
   }
   return StatusCondition{"Progressing", true, "Reverting", fmt::format("{}, which goes back first; {}", nodes, kLetGo)};
 }

@@ -150,6 +150,7 @@ void report_wave(Pass& pass, RolloutView& view, const SharingRollout& rollout, s
   const std::string what = fmt::format("{} to {}", rollout.key, rollout.to_revision);
   const Tally& nodes = view.unit.tally;
   if (before == 0) {
+    if (!has_passed_canary(view)) return;
     pass.event(rollout_ref(rollout.meta.name), false, kCanaryPassed, "Canary",
                fmt::format("{}: the canary has shown it for {}; {} of {} nodes are left", what,
                            k8s::format_go_duration(view.policy.rollout.canary_soak), nodes.total - nodes.settled,
@@ -289,10 +290,14 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
                           {"blocked", unit.tally.blocked()},
                           {"failed", std::ssize(view.failed())}};
   if (!has_ended(out.phase.name)) {
-    const std::int64_t wave = wave_of(view);
+    std::int64_t wave = wave_of(view);
     const auto known = out.status.find("wave");
-    if (known != out.status.end() && known->is_number_integer() && !out.anew)
-      report_wave(pass, view, rollout, known->get<std::int64_t>(), wave);
+    if (known != out.status.end() && known->is_number_integer() && !out.anew) {
+      // A wave that has begun has begun, whoever drifts or comes back later.
+      const auto before = known->get<std::int64_t>();
+      report_wave(pass, view, rollout, before, wave);
+      wave = std::max(before, wave);
+    }
     out.status["wave"] = wave;
   }
   out.status.erase("nodes");

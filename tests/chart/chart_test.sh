@@ -75,7 +75,7 @@ variants_render() {
   values_render 'namespace: second' --set 'operandNamespaces={gpu-operator,second}'
   values_render 'settle-period: 30s' --set config.settle-period=30s
   values_render 'max-unavailable: 2' --set config.max-unavailable=2
-  values_render 'rollouts: Approve' --set modes.rollouts=Approve
+  values_render 'max-mode: Approve' --set modes.rollouts=Approve
   values_render 'label-mode: verify' --set modes.labels=Observe
   values_render 'priorityClassName: system-cluster-critical' --set priorityClassName=system-cluster-critical
   values_render 'resources: [pods/eviction]' --set eviction.enabled=true
@@ -130,7 +130,7 @@ wrong_values_are_refused() {
   refused rejectedPods --set 'rejectedPods.namespaces={Not_Valid}'
   refused reservationNamespaces --set 'kai.reservationNamespaces={Not_Valid}'
   refused mode --set config.mode=Sometimes
-  refused rollouts --set config.rollouts=Observe
+  refused max-mode --set config.max-mode=Observe
   refused apiServerPorts --set 'networkPolicy.apiServerPorts={70000}'
   refused maxUnavailable --set podDisruptionBudget.maxUnavailable=0
   refused replicas --set replicas=-1
@@ -184,10 +184,10 @@ for o in yaml.safe_load_all(sys.stdin):
     if o and o["kind"] == "ConfigMap":
         sys.stdout.write(o["data"]["config.yaml"])' >"$work/config.yaml"
   "$build/controller/gpu-sharing-operator" run --config="$work/config.yaml" --help >/dev/null
-  echo 'setle: 10s' >>"$work/config.yaml"
+  echo 'setle-period: 10s' >>"$work/config.yaml"
   local answer
   if answer=$("$build/controller/gpu-sharing-operator" run --config="$work/config.yaml" --kubeconfig=/dev/null 2>&1); then return 1; fi
-  grep "did you mean 'settle'" <<<"$answer"
+  grep "did you mean 'settle-period'" <<<"$answer"
 }
 
 publishes_every_kind() {
