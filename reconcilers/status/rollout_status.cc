@@ -289,7 +289,7 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
                           {"pending", unit.tally.of(Phase::pending)},
                           {"blocked", unit.tally.blocked()},
                           {"failed", std::ssize(view.failed())}};
-  if (!has_ended(out.phase.name)) {
+  if (!has_ended(out.phase.name) && (view.too_many_failures().empty() || !out.status.contains("wave"))) {
     std::int64_t wave = wave_of(view);
     const auto known = out.status.find("wave");
     if (known != out.status.end() && known->is_number_integer() && !out.anew) {
