@@ -270,7 +270,10 @@ class PolicyStatuses {
     if (!sum.left_half_way.empty()) return half_way_under_observe(sum);
     if (!sum.closed.empty()) {
       const auto& [key, gate] = sum.closed.front();
-      if (moving == 0) return {"Progressing", false, gate.reason(), closed_message(key, gate)};
+      // A node that has loaded its profile by itself is only looked at, for as long as it is NotReady: others wait for
+      // the gate meanwhile.
+      const bool only_looking = moving == sum.tally.of(Situation::to_record) && waiting > 0;
+      if (moving == 0 || only_looking) return {"Progressing", false, gate.reason(), closed_message(key, gate)};
     }
     if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
     if (!sum.stalled.empty() && sum.tally.of(Phase::following_daemonset) == moving && waiting == 0)
