@@ -1,13 +1,11 @@
 // Which combinations there are, and how they are called.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <bit>
-#include <tuple>
 #include <utility>
 
 #include "tests/reconcilers/combinations/combinations.h"
+#include "tests/reconcilers/combinations/covering_array.h"
 
 namespace gso::test {
 
@@ -42,106 +40,120 @@ std::string Combination::name() const {
                                                        : "";
   out += old_drift ? ", 40 nodes with old drift" : "";
   out += kai ? ", KAI on two nodes" : "";
+  out += broken_before ? ", a node that was broken before" : "";
+  out += cordoned_before ? ", a node that was cordoned before" : "";
   return out;
 }
 
 namespace {
 
-// Takes turns through `values`, each time that it is asked.
-template <class T>
-T next_of(const std::vector<T>& values, std::size_t& turn) {
-  return values[turn++ % values.size()];
+// One of the things that come together: how many values it has, and which are alike where only kinds count.
+struct Dimension {
+  int values;
+  std::vector<int> kinds;      // none or some; of changes: disruptive or live.
+  std::vector<int> on_server;  // What has to meet there: what its fleet tells apart; of changes only their kinds.
+  void (*set)(Combination&, int value);
+};
+
+Dimension yes_or_no(void (*set)(Combination&, int value)) {
+  return {2, each_value(2), each_value(2), set};
 }
 
-std::vector<Combination> product_of_yes_and_no() {
-  std::vector<Combination> out;
-  std::size_t live = 0, disruptive = 0, fault = 0, place = 0, killed = 0, from = 0, edit = 0;
-  for (unsigned bits = 0; bits < 1U << 11U; ++bits) {
-    const auto is = [bits](unsigned bit) { return (bits >> bit & 1U) != 0; };
-    Combination c;
-    c.change = kChanges[is(0) ? 2 * (disruptive++ % 3) : 2 * (live++ % 3) + 1];
-    c.canary = is(1);
-    c.percent = is(2);
-    if (is(3)) c.fault = static_cast<Fault>(1 + fault++ % kFaults);
-    if (is(3)) c.fault_in_canary = place++ % 3 == 0;
-    if (is(4)) c.killed_every = next_of<int>({1, 3, 7}, killed);
-    if (is(4)) c.killed_from = next_of<int>({1, 2, 3, 4, 5, 6, 7}, from);
-    c.not_ready = is(5);
-    c.pdb_refuses = is(6);
-    c.window_closes = is(7);
-    if (is(8))
-      c.superseding = next_of<Superseding>(
-          {Superseding::by_another, Superseding::by_the_old_one, Superseding::by_a_broken_one}, edit);
-    c.old_drift = is(9);
-    c.kai = is(10);
-    out.push_back(c);
-  }
+const std::vector<Dimension>& dimensions() {
+  constexpr int kKills = 4, kEdits = 4, kChangeCount = kChanges.size();
+  static const std::vector<Dimension> all = {
+      {kChangeCount,
+       {0, 1, 0, 1, 0, 1},
+       {0, 1, 0, 1, 0, 1},
+       [](Combination& c, int v) { c.change = kChanges[static_cast<std::size_t>(v)]; }},
+      yes_or_no([](Combination& c, int v) { c.canary = v != 0; }),
+      yes_or_no([](Combination& c, int v) { c.percent = v != 0; }),
+      // On the server a machine has no GPU for new programs, or labels stay as they are.
+      {1 + kFaults,
+       none_or_some(1 + kFaults),
+       {0, 1, 1, 2, 1, 1},
+       [](Combination& c, int v) { c.fault = static_cast<Fault>(v); }},
+      // Where it is, matters only where there is one.
+      {2, {0, 0}, each_value(2), [](Combination& c, int v) { c.fault_in_canary = v != 0; }},
+      {kKills, none_or_some(kKills), none_or_some(kKills),
+       [](Combination& c, int v) {
+         constexpr std::array<int, kKills> kEvery = {0, 1, 3, 7}, kFrom = {0, 4, 6, 2};
+         c.killed_every = kEvery[static_cast<std::size_t>(v)];
+         c.killed_from = kFrom[static_cast<std::size_t>(v)];
+       }},
+      yes_or_no([](Combination& c, int v) { c.not_ready = v != 0; }),
+      yes_or_no([](Combination& c, int v) { c.pdb_refuses = v != 0; }),
+      yes_or_no([](Combination& c, int v) { c.window_closes = v != 0; }),
+      {kEdits, none_or_some(kEdits), each_value(kEdits),
+       [](Combination& c, int v) { c.superseding = static_cast<Superseding>(v); }},
+      yes_or_no([](Combination& c, int v) { c.old_drift = v != 0; }),
+      yes_or_no([](Combination& c, int v) { c.kai = v != 0; }),
+      yes_or_no([](Combination& c, int v) { c.broken_before = v != 0; }),
+      yes_or_no([](Combination& c, int v) { c.cordoned_before = v != 0; }),
+  };
+  return all;
+}
+
+Combination combination_of(const std::vector<int>& row) {
+  Combination out;
+  for (std::size_t d = 0; d < row.size(); ++d) dimensions()[d].set(out, row[d]);
   return out;
 }
 
-// One more dimension: every combination so far with every value of it.
-template <class T>
-std::vector<Combination> times(const std::vector<Combination>& so_far, const std::vector<T>& values,
-                               void (*set)(Combination&, const T&)) {
-  std::vector<Combination> out;
-  for (const Combination& before : so_far) {
-    for (const T& value : values) {
-      out.push_back(before);
-      set(out.back(), value);
+std::vector<int> numbers_of_values() {
+  std::vector<int> out;
+  for (const Dimension& dimension : dimensions()) out.push_back(dimension.values);
+  return out;
+}
+
+std::vector<Meeting> meetings_of(Extent extent) {
+  Meeting values{.classes = {}, .strength = 3}, kinds{.classes = {}, .strength = 4};
+  for (const Dimension& dimension : dimensions()) {
+    values.classes.push_back(extent == Extent::on_server ? dimension.on_server : each_value(dimension.values));
+    kinds.classes.push_back(dimension.kinds);
+  }
+  if (extent == Extent::on_server) {
+    Meeting changes = values;
+    changes.strength = 2;
+    changes.classes.front() = each_value(kChanges.size());
+    return {values, changes};
+  }
+  return {values, kinds};
+}
+
+// Every combination, with each value of a dimension, or with one of each kind; those of a kind take turns.
+std::vector<std::vector<int>> product(bool every_value) {
+  std::vector<std::vector<int>> out(1);
+  std::vector<std::size_t> turns(dimensions().size());
+  for (std::size_t d = 0; d < dimensions().size(); ++d) {
+    const Dimension& dimension = dimensions()[d];
+    std::vector<std::vector<int>> longer;
+    for (const std::vector<int>& before : out) {
+      for (int choice = 0; choice < (every_value ? dimension.values : 2); ++choice) {
+        std::vector<int> alike;
+        for (int v = 0; v < dimension.values; ++v) {
+          if (every_value ? v == choice : dimension.kinds[static_cast<std::size_t>(v)] == choice) alike.push_back(v);
+        }
+        if (alike.empty()) continue;
+        longer.push_back(before);
+        longer.back().push_back(alike[turns[d]++ % alike.size()]);
+      }
     }
+    out = std::move(longer);
   }
   return out;
-}
-
-// Plackett and Burman's design for 11 dimensions: one row turned eleven times, and one of noes.
-std::vector<Combination> pairs_of(const std::vector<Combination>& all) {
-  constexpr unsigned kRow = 0b01000111011U, kDimensions = 11;
-  std::vector<Combination> out{all[0]};
-  for (unsigned turn = 0; turn < kDimensions; ++turn) {
-    const unsigned row = kRow << turn | kRow >> (kDimensions - turn);
-    out.push_back(all[row & (all.size() - 1)]);
-  }
-  return out;
-}
-
-std::vector<Combination> product_of_all_values() {
-  std::vector<std::pair<Fault, bool>> faults = {{Fault::none, false}};
-  for (int fault = 1; fault <= kFaults; ++fault) {
-    for (const bool first : {false, true}) faults.emplace_back(static_cast<Fault>(fault), first);
-  }
-  const std::vector<bool> flags = {false, true};
-  std::vector<Combination> out(1);
-  out = times<Change>(out, {kChanges.begin(), kChanges.end()}, [](Combination& c, const Change& v) { c.change = v; });
-  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.canary = v; });
-  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.percent = v; });
-  out = times<std::pair<Fault, bool>>(
-      out, faults, [](Combination& c, const std::pair<Fault, bool>& v) { std::tie(c.fault, c.fault_in_canary) = v; });
-  out = times<int>(out, {0, 1, 3, 7}, [](Combination& c, const int& v) { c.killed_every = c.killed_from = v; });
-  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.not_ready = v; });
-  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.pdb_refuses = v; });
-  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.window_closes = v; });
-  out = times<Superseding>(
-      out, {Superseding::none, Superseding::by_another, Superseding::by_the_old_one, Superseding::by_a_broken_one},
-      [](Combination& c, const Superseding& v) { c.superseding = v; });
-  out = times<bool>(out, flags, [](Combination& c, const bool& v) { c.old_drift = v; });
-  return times<bool>(out, flags, [](Combination& c, const bool& v) { c.kai = v; });
 }
 
 }  // namespace
 
 std::vector<Combination> all_combinations(Extent extent) {
-  if (extent == Extent::every_value) return product_of_all_values();
-  std::vector<Combination> out = product_of_yes_and_no();
-  if (extent == Extent::yes_and_no) return out;
-  if (extent == Extent::pairs) return pairs_of(out);
-  std::vector<Combination> covering;
-  for (unsigned bits = 0; bits < out.size(); ++bits) {
-    // Of the code that these four span every word has five digits or more, so that any four are independent.
-    constexpr unsigned kParities[] = {0b1111100000U, 0b1100011110U, 0b1010011001U, 0b10000101011U};
-    const bool even = std::ranges::all_of(kParities, [&](unsigned p) { return std::popcount(bits & p) % 2 == 0; });
-    if (even) covering.push_back(out[bits]);
+  const bool few = extent == Extent::triples || extent == Extent::on_server;
+  std::vector<Combination> out;
+  for (const std::vector<int>& row :
+       few ? covering_array(numbers_of_values(), meetings_of(extent)) : product(extent == Extent::every_value)) {
+    out.push_back(combination_of(row));
   }
-  return covering;
+  return out;
 }
 
 std::span<const Change> all_changes() {

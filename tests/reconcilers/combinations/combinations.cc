@@ -21,6 +21,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int kDriftNodes = 40;
+constexpr std::string_view kBroken = "a05", kCordoned = "a06";  // Before the installation.
 // Whoever dies at every write for ever forgets for ever how long anything has held.
 constexpr std::int64_t kMostKills = 30;
 constexpr Duration kIdleTimeout = seconds(20);
@@ -32,13 +33,19 @@ constexpr Duration kRemembered = seconds(120);
 constexpr std::string_view kPolicy =
     "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: default}}\nspec:\n  rollout:\n"
     "    maxUnavailable: {0}\n    maxUnavailablePerGroup: {1}\n    canary: {{nodesPerGroup: {2}, soak: 4s}}\n"
-    "    workloads: {3}\n    idleTimeout: 20s\n    verifyTimeout: 30s\n    maxFailures: 2\n{4}";
+    "    workloads: {3}\n    idleTimeout: 20s\n    verifyTimeout: 30s\n    maxFailures: {4}\n{5}";
 
 FleetSpec fleet_of(const Combination& c) {
   FleetSpec spec;
   spec.profiles = {{"any", c.change.from}};
   spec.nodes = alike_nodes(4, "NVIDIA-A100-SXM4-40GB", "a");
   for (NodeSpec& node : alike_nodes(2, "Tesla-T4", "t")) spec.nodes.push_back(std::move(node));
+  NodeSpec broken, cordoned;
+  broken.name = kBroken;
+  cordoned.name = kCordoned;
+  cordoned.cordoned = true;
+  if (c.broken_before) spec.nodes.push_back(std::move(broken));
+  if (c.cordoned_before) spec.nodes.push_back(std::move(cordoned));
   if (!c.old_drift) return spec;
   spec.profiles["old"] = "ts-2";
   for (NodeSpec& node : alike_nodes(kDriftNodes, "Tesla-V100", "z")) {
@@ -107,12 +114,22 @@ class Rollout {
 
   // S9: an operator that comes to a running fleet changes nothing.
   void install() {
+    // Its GPUs are gone, and nobody has looked after it.
+    if (c_.broken_before) {
+      fleet_.crash_pods(std::string(kBroken), true);
+      fleet_.delete_pod_of(std::string(kBroken), "plugin");
+      fleet_.advance(seconds(5));
+    }
+    if (c_.cordoned_before) fleet_.use(std::string(kCordoned), "train", std::string(kGpuResource), 1);
     // Nobody has restarted anything since: 40 nodes show what stood there before.
     if (c_.old_drift) fleet_.edit("old", "ts-4");
-    const char* const one_left = c_.not_ready ? "3" : "1";  // Beside two that are NotReady.
+    // Beside two that are NotReady, and those that have been out of service for long.
+    const std::string one_left =
+        std::to_string(1 + (c_.not_ready ? 2 : 0) + (c_.broken_before ? 1 : 0) + (c_.cordoned_before ? 1 : 0));
     fleet_.policy(
         fmt::format(kPolicy, c_.percent ? "34%" : one_left, c_.percent ? "50%" : one_left, c_.canary ? 1 : 0,
                     c_.pdb_refuses ? "Evict" : "WaitForIdle",
+                    c_.broken_before ? 1 : 2,  // A node that was broken before does not count.
                     c_.window_closes ? "    maintenanceWindows: [{cron: \"*/10 * * * *\", duration: 1m}]\n" : ""));
     installing_ = true;
     EXPECT_TRUE(run_until_quiet(seconds(60))) << "S6: the installation does not come to rest";
@@ -149,10 +166,11 @@ class Rollout {
   // The edit, and whatever comes of it until nothing happens any more, or nothing but the wait for a budget.
   void change() {
     fleet_.edit("any", c_.change.to);
-    // A node that nobody may evict from is tried again and again.
-    const bool quiet = run_until_quiet(c_.pdb_refuses && c_.killed_every == 0 ? bound() / 4 : bound());
+    // A node whose pods do not go is tried again and again.
+    const bool tries = c_.pdb_refuses || c_.cordoned_before;
+    const bool quiet = run_until_quiet(tries && c_.killed_every == 0 ? bound() / 4 : bound());
     // A pod that no new pod helps is tried again later and later, for ever.
-    EXPECT_TRUE(quiet || c_.pdb_refuses || c_.fault == Fault::sidecar_is_stuck)
+    EXPECT_TRUE(quiet || tries || c_.fault == Fault::sidecar_is_stuck)
         << "L1: no rest within " << k8s::format_go_duration(bound());
     Plan rest = fleet_.plan();
     // In the middle of it, a status is a step behind what it is about.
@@ -168,6 +186,36 @@ class Rollout {
     const bool waits = fleet_.index.impl().units.begin()->second.tally.of(Phase::pending) > 0;
     if (quiet && !failed() && !heals && !c_.kai && !(waits && c_.window_closes)) check_silent(fleet_);
     if (c_.old_drift) expect_drift_untouched();
+    if (c_.cordoned_before) {
+      EXPECT_TRUE(fleet_.node(std::string(kCordoned)).unschedulable) << "S7: a person has cordoned it";
+    }
+    if (!failed() && nothing_stands_in_the_way()) expect_served_nodes_arrived();
+  }
+
+  // But for the nodes that were out of service before: those are no reason to wait.
+  [[nodiscard]] bool nothing_stands_in_the_way() const {
+    return c_.fault == Fault::none && !c_.not_ready && !c_.pdb_refuses && !c_.window_closes && !c_.kai &&
+           c_.superseding == Superseding::none;
+  }
+
+  void expect_served_nodes_arrived() {
+    for (const std::string& node : rolled_nodes()) {
+      if (node == kBroken || node == kCordoned) continue;
+      const NodeAssessment& a = *fleet_.index.assessment(node);
+      EXPECT_TRUE(a.situation == Situation::current && a.matches)
+          << node << " is held up by a node that was out of service before: " << to_string(a.situation) << "\n"
+          << fleet_.policy_status("default");
+    }
+  }
+
+  // Without those of old drift.
+  [[nodiscard]] std::vector<std::string> rolled_nodes() const {
+    std::vector<std::string> out;
+    for (const auto& [key, node] : fleet_.world.nodes.all()) {
+      if (!key.name.starts_with("z")) out.push_back(key.name);
+    }
+    std::ranges::sort(out);
+    return out;
   }
 
   void expect_drift_untouched() {
@@ -180,11 +228,16 @@ class Rollout {
 
   // What stood in the way goes, and somebody writes another profile: then every node converges.
   void repair() {
-    for (const char* node : {"a01", "a02", "a03", "a04", "t01", "t02"}) fleet_.set_ready(node, true);
+    for (const std::string& node : rolled_nodes()) fleet_.set_ready(node, true);
     fleet_.protect("web", "");
     leave_to_us(fleet_.world.kai);
     // Nobody evicts a pod that would find nothing of what it asks for: it has to end by itself.
     if (std::string_view(c_.change.to).ends_with("-renamed")) fleet_.release("a02");
+    if (c_.broken_before) fleet_.crash_pods(std::string(kBroken), false);
+    if (c_.cordoned_before) {
+      fleet_.release(std::string(kCordoned));
+      fleet_.cordon(std::string(kCordoned), false);
+    }
     const std::string ill = sick_node();
     fleet_.crash_pods(ill, false);
     fleet_.ail(ill, "plugin", "", 0);
@@ -196,7 +249,7 @@ class Rollout {
     EXPECT_TRUE(run_until_quiet(bound())) << "L1: no rest within " << k8s::format_go_duration(bound());
     if (failed()) return;
     const Plan rest = fleet_.plan();
-    for (const char* node : {"a01", "a02", "a03", "a04", "t01", "t02"}) {
+    for (const std::string& node : rolled_nodes()) {
       const NodeAssessment& a = *fleet_.index.assessment(node);
       EXPECT_TRUE(a.phase == Phase::up_to_date && a.matches())
           << "L1: " << node << " " << to_string(phase_of(a)) << " " << named_reason(fleet_, rest, node) << " "
@@ -225,9 +278,9 @@ class Rollout {
 
   // Everything one after another, each node as long as it may take; with windows, one minute in ten.
   [[nodiscard]] Duration bound() const {
-    constexpr int kNodes = 6;
+    const int nodes = 6 + (c_.broken_before ? 1 : 0) + (c_.cordoned_before ? 1 : 0);
     const Duration each = 2 * (kIdleTimeout + kVerifyTimeout) + seconds(30);
-    return kNodes * each * (c_.window_closes ? 10 : 1) + std::chrono::minutes(1);
+    return nodes * each * (c_.window_closes ? 10 : 1) + std::chrono::minutes(1);
   }
 
   // --- Steps.

@@ -35,18 +35,20 @@ struct Combination {
   bool pdb_refuses = false;      // workloads: Evict, and a budget that allows no eviction.
   bool window_closes = false;    // Fifteen seconds after the edit.
   Superseding superseding = Superseding::none;
-  bool old_drift = false;  // 40 more nodes that do not show their profile when the operator comes.
-  bool kai = false;        // KAI shares a GPU of one node, and is about to on another.
+  bool old_drift = false;        // 40 more nodes that do not show their profile when the operator comes.
+  bool kai = false;              // KAI shares a GPU of one node, and is about to on another.
+  bool broken_before = false;    // One more node, which serves nothing since before the installation.
+  bool cordoned_before = false;  // One more node, cordoned by a person so that a pod there may end.
   [[nodiscard]] std::string name() const;
 };
 
-// The product of all eleven dimensions as yes and no is 2,048. Dimensions with more values take turns in them, so that
-// each value meets those of the others many times over.
 enum class Extent {
-  pairs,        // 12 of the 2,048: any two dimensions meet in each of their 4 ways.
-  covering,     // 128 of the 2,048: any four dimensions meet in each of their 16 ways (an orthogonal array).
-  yes_and_no,   // The 2,048.
-  every_value,  // The product of every value: 135,168.
+  // Any three dimensions meet in each combination of the values that the simulated fleet tells apart, changes by their
+  // kind; each change meets any value.
+  on_server,
+  triples,      // Any three dimensions meet in each combination of their values, any four as yes and no.
+  yes_and_no,   // The product of all dimensions as yes and no, 8,192. Values of more take turns.
+  every_value,  // The product of every value.
 };
 [[nodiscard]] std::vector<Combination> all_combinations(Extent extent);
 // The values of the first dimension.

@@ -1,9 +1,10 @@
 // Combinations of {strategy change, canary, percent budgets, failures at each step, operator killed at each write,
-// NotReady nodes, PDB refusing, window closing mid-way, superseding edit, 40 nodes with old drift at install, KAI},
-// with the invariants asserted at every step. By default any four of them in each of their 16 ways;
-// GSO_COMBINATIONS=full plays all 2,048 (minutes), =all every value of every dimension (hours). A rollout is also
-// killed once after each of its writes in turn: by default one change of MPS, otherwise every change.
-// GSO_COMBINATION=17 plays one, GSO_SHOW_STORY=1 prints what is planned, GSO_KEEP_GOING=1 goes on after a failure.
+// NotReady nodes, PDB refusing, window closing mid-way, superseding edit, 40 nodes with old drift at install, KAI, a
+// node that was broken before, a node that was cordoned before}, with the invariants asserted at every step. By default
+// any three of them in each combination of their values, and any four as yes and no; GSO_COMBINATIONS=full plays all
+// 8,192 of yes and no (hours), =all every value of every dimension (days). A rollout is also killed once after each of
+// its writes in turn: by default one change of MPS, otherwise every change. GSO_COMBINATION=17 plays one,
+// GSO_SHOW_STORY=1 prints what is planned, GSO_KEEP_GOING=1 goes on after a failure.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include <limits>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/reconcilers/combinations/combinations.h"
@@ -24,7 +26,7 @@ constexpr int kShards = 16;
 Extent extent() {
   const char* wanted = std::getenv("GSO_COMBINATIONS");
   const std::string_view text = wanted == nullptr ? "" : wanted;
-  return text == "all" ? Extent::every_value : text == "full" ? Extent::yes_and_no : Extent::covering;
+  return text == "all" ? Extent::every_value : text == "full" ? Extent::yes_and_no : Extent::triples;
 }
 
 const std::vector<Combination>& combinations() {
@@ -68,46 +70,119 @@ TEST_P(KilledOnce, AfterEachWriteInTurn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Changes, KilledOnce,
-                         testing::Range<std::size_t>(0, extent() == Extent::covering ? 1 : all_changes().size()));
+                         testing::Range<std::size_t>(0, extent() == Extent::triples ? 1 : all_changes().size()));
 
-unsigned flags_of(const Combination& c) {
-  const bool disruptive = std::string_view(c.change.from) != "ts-8" && std::string_view(c.change.to) != "ts-8" &&
-                          std::string_view(c.change.to) != "mps-4-many";
-  const bool flags[] = {disruptive,
-                        c.canary,
-                        c.percent,
-                        c.fault != Fault::none,
-                        c.killed_every > 0,
-                        c.not_ready,
-                        c.pdb_refuses,
-                        c.window_closes,
-                        c.superseding != Superseding::none,
-                        c.old_drift,
-                        c.kai};
-  unsigned row = 0;
-  // Not `flags[i] ? 1U : 0U`: g++ 12 with -O1 and UndefinedBehaviorSanitizer reads flags[0] each time.
-  for (unsigned i = 0; i < std::size(flags); ++i) row |= static_cast<unsigned>(flags[i]) << i;
-  return row;
-}
+// S12: nodes that were out of service before the edit are no canaries, and their failure stops nobody. play() asserts
+// that all others arrive.
+class OutOfServiceBefore : public testing::TestWithParam<std::size_t> {};
 
-// Any `strength` dimensions meet in each of their ways.
-void expect_covering(Extent extent, std::size_t size, int strength) {
-  std::vector<unsigned> rows;
-  for (const Combination& c : all_combinations(extent)) rows.push_back(flags_of(c));
-  EXPECT_EQ(rows.size(), size);
-  for (unsigned dimensions = 0; dimensions < 1U << 11U; ++dimensions) {
-    if (std::popcount(dimensions) != strength) continue;
-    std::set<unsigned> ways;
-    for (const unsigned row : rows) ways.insert(row & dimensions);
-    EXPECT_EQ(ways.size(), std::size_t{1} << static_cast<unsigned>(strength)) << dimensions;
+TEST_P(OutOfServiceBefore, NodesHoldUpNobody) {
+  for (const auto& [broken, cordoned] : {std::pair{true, false}, {false, true}, {true, true}}) {
+    Combination combination;
+    combination.change = all_changes()[GetParam()];
+    combination.canary = true;
+    combination.percent = GetParam() % 2 == 1;
+    combination.broken_before = broken;
+    combination.cordoned_before = cordoned;
+    SCOPED_TRACE(combination.name());
+    EXPECT_GT(play(combination).starts, 0);
+    if (HasFailure()) return;
   }
 }
 
-TEST(Combinations, AnyFourDimensionsMeetInEachOfTheirWays) {
-  expect_covering(Extent::covering, 128, 4);
+INSTANTIATE_TEST_SUITE_P(Changes, OutOfServiceBefore, testing::Range<std::size_t>(0, all_changes().size()));
+
+// The values of a combination, read off it.
+using Row = std::vector<int>;
+
+bool is_disruptive(const Combination& c) {
+  const std::string_view from = c.change.from, to = c.change.to;
+  return from != "ts-8" && to != "ts-8" && to != "mps-4-many";
 }
-TEST(Combinations, AnyTwoDimensionsOfTheFewMeetInEachOfTheirWays) {
-  expect_covering(Extent::pairs, 12, 2);
+
+Row each_value_of(const Combination& c) {
+  int change = 0;
+  while (std::string_view(all_changes()[static_cast<std::size_t>(change)].from) != c.change.from ||
+         std::string_view(all_changes()[static_cast<std::size_t>(change)].to) != c.change.to) {
+    ++change;
+  }
+  return {change,         c.canary,    c.percent,       static_cast<int>(c.fault), c.fault_in_canary,
+          c.killed_every, c.not_ready, c.pdb_refuses,   c.window_closes,           static_cast<int>(c.superseding),
+          c.old_drift,    c.kai,       c.broken_before, c.cordoned_before};
+}
+
+// What the simulated fleet tells apart.
+Row on_server_by_change(const Combination& c) {
+  Row row = each_value_of(c);
+  row[3] = c.fault == Fault::none ? 0 : c.fault == Fault::labels_stay_wrong ? 2 : 1;
+  row[5] = c.killed_every > 0;
+  return row;
+}
+
+Row on_server(const Combination& c) {
+  Row row = on_server_by_change(c);
+  row[0] = is_disruptive(c);
+  return row;
+}
+
+Row yes_and_no(const Combination& c) {
+  Row row = each_value_of(c);
+  row[0] = is_disruptive(c);
+  row[3] = c.fault != Fault::none;
+  row[4] = 0;  // Where a fault is that there is not.
+  row[5] = c.killed_every > 0;
+  row[9] = c.superseding != Superseding::none;
+  return row;
+}
+
+// Any so many dimensions meet in each combination of their values: `values` says how many those have.
+void expect_covering(Extent extent, Row (*row_of)(const Combination&), const std::vector<int>& values, int strength) {
+  std::vector<Row> rows;
+  for (const Combination& c : all_combinations(extent)) rows.push_back(row_of(c));
+  for (unsigned dimensions = 0; dimensions < 1U << values.size(); ++dimensions) {
+    if (std::popcount(dimensions) != strength) continue;
+    std::size_t ways = 1;
+    for (std::size_t d = 0; d < values.size(); ++d)
+      ways *= (dimensions >> d & 1U) != 0 ? static_cast<std::size_t>(values[d]) : 1U;
+    std::set<Row> seen;
+    for (const Row& row : rows) {
+      Row met;
+      for (std::size_t d = 0; d < values.size(); ++d) {
+        if ((dimensions >> d & 1U) != 0) met.push_back(row[d]);
+      }
+      seen.insert(std::move(met));
+    }
+    EXPECT_EQ(seen.size(), ways) << "the dimensions of " << dimensions;
+  }
+}
+
+TEST(Combinations, AnyThreeDimensionsMeetInEachCombinationOfTheirValues) {
+  expect_covering(Extent::triples, each_value_of, {6, 2, 2, 6, 2, 4, 2, 2, 2, 4, 2, 2, 2, 2}, 3);
+}
+TEST(Combinations, AnyFourDimensionsMeetAsYesAndNo) {
+  expect_covering(Extent::triples, yes_and_no, {2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2}, 4);
+}
+TEST(Combinations, AnyThreeDimensionsMeetOnTheServerInWhatItsFleetTellsApart) {
+  expect_covering(Extent::on_server, on_server, {2, 2, 2, 3, 2, 2, 2, 2, 2, 4, 2, 2, 2, 2}, 3);
+}
+TEST(Combinations, EachChangeMeetsEverythingOnTheServer) {
+  expect_covering(Extent::on_server, on_server_by_change, {6, 2, 2, 3, 2, 2, 2, 2, 2, 4, 2, 2, 2, 2}, 2);
+}
+// They take minutes; a list that grows unnoticed makes every test run longer.
+TEST(Combinations, AreNoMoreThanATestRunHasTimeFor) {
+  EXPECT_LE(all_combinations(Extent::triples).size(), 180U);
+  EXPECT_LE(all_combinations(Extent::on_server).size(), 45U);
+}
+TEST(Combinations, AreTheSameEachTime) {
+  const std::vector<Combination> once = all_combinations(Extent::on_server),
+                                 again = all_combinations(Extent::on_server);
+  ASSERT_EQ(once.size(), again.size());
+  for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(once[i].name(), again[i].name());
+}
+TEST(Combinations, TheProductHasEveryWayOfYesAndNoOnce) {
+  std::set<Row> seen;
+  for (const Combination& c : all_combinations(Extent::yes_and_no)) EXPECT_TRUE(seen.insert(yes_and_no(c)).second);
+  EXPECT_EQ(seen.size(), 8192U);
 }
 
 }  // namespace

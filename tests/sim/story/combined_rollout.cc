@@ -34,7 +34,7 @@ namespace asio = boost::asio;
 
 constexpr const char* kAway = "t4-02";     // NotReady from before the edit on.
 constexpr const char* kInUse = "a100-02";  // By a pod that its budget protects.
-constexpr const char* kPod = "serving";
+constexpr const char *kPod = "serving", *kTraining = "training";
 constexpr const char *kSharedByKai = "a100-04", *kBoundSoon = "t4-01";
 // Whoever dies at every write for ever forgets for ever how long anything has held.
 constexpr std::uint64_t kMostKills = 8;
@@ -67,6 +67,45 @@ struct Play {
 
 // --- Before the edit.
 
+asio::awaitable<void> cordon(Scene* scene, std::string node, bool cordoned) {
+  json spec;
+  spec["spec"]["unschedulable"] = cordoned;
+  const k8s::ObjectKey key{"", std::move(node)};
+  co_await scene->change(kNodes, key, spec);
+}
+
+// Nobody has looked after these for long: one serves nothing, one runs a pod that is to be its last for now.
+asio::awaitable<void> put_out_of_service(std::shared_ptr<Play> play) {
+  Scene* scene = play->scene;
+  if (play->what.broken_before) {
+    scene->excused.insert(kBroken);
+    scene->fleet().node(kBroken)->machine().break_driver(true);
+    const bool crashed = scene->fleet().crash(kBroken, "nvidia-device-plugin-daemonset", "nvidia-device-plugin");
+    scene->require(crashed, "the plugin did not run on the node that is to be broken");
+  }
+  if (play->what.cordoned_before) {
+    scene->excused.insert(kCordoned);
+    co_await scene->use_gpu(kCordoned, kTraining);
+    co_await cordon(scene, kCordoned, true);
+  }
+  co_await scene->clock().sleep_for(1min);
+}
+
+// Both are well again.
+asio::awaitable<void> put_back_into_service(std::shared_ptr<Play> play) {
+  Scene* scene = play->scene;
+  if (play->what.broken_before) {
+    scene->fleet().node(kBroken)->machine().break_driver(false);
+    scene->excused.erase(kBroken);
+  }
+  if (!play->what.cordoned_before) co_return;
+  scene->require(!scene->view().schedulable(kCordoned), "S7: it uncordoned a node that a person had cordoned");
+  const k8s::ObjectKey training{"default", kTraining};
+  if (scene->cluster().pods.find(training) != nullptr) co_await scene->remove(kPods, training);
+  co_await cordon(scene, kCordoned, false);
+  scene->excused.erase(kCordoned);
+}
+
 // S9: an operator that comes to a running fleet changes nothing.
 asio::awaitable<void> install(std::shared_ptr<Play> play) {
   Scene* scene = play->scene;
@@ -78,6 +117,7 @@ asio::awaitable<void> install(std::shared_ptr<Play> play) {
     }
   }
   co_await scene->install_gpu_operator(profiles, "any");
+  co_await put_out_of_service(play);
   if (play->what.kai) co_await bring_kai(scene, kSharedByKai, kBoundSoon);
   // Nobody restarts anything after this one: what runs there is what stood there before.
   if (play->what.old_drift) co_await scene->edit("old", test::profile_text("ts-4"));
@@ -196,7 +236,9 @@ asio::awaitable<void> change(std::shared_ptr<Play> play) {
   co_await scene->edit("any", test::profile_text(what.change.to));
   co_await disturb(play, from);
   if (play->is_plain()) {
+    // Those that were out of service before are no reason to wait.
     co_await scene->until_fleet_shows("every node on the new profile", play->bound());
+    if (what.broken_before || what.cordoned_before) co_return;
     co_await scene->until_settled(20min);
     const bool mps = std::string_view(what.change.to).starts_with("mps");
     std::set<std::string> all = scene->all_nodes();
@@ -204,8 +246,8 @@ asio::awaitable<void> change(std::shared_ptr<Play> play) {
     scene->require(scene->restarts_problem(play->before, all, mps));
     co_return;
   }
-  // A node that nobody may evict from is tried again and again.
-  const k8s::Duration limit = what.pdb_refuses ? 12min : 1h;
+  // A node whose pods do not go is tried again and again.
+  const k8s::Duration limit = what.pdb_refuses || what.cordoned_before ? 12min : 1h;
   co_await rest(play, what.window_closes ? 2 * kPeriod + kOpen : limit);
   if (play->at_rest) scene->require(unexplained(*scene));
 }
@@ -214,7 +256,10 @@ asio::awaitable<void> change(std::shared_ptr<Play> play) {
 
 asio::awaitable<void> repair(std::shared_ptr<Play> play) {
   Scene* scene = play->scene;
-  if (!scene->failure().empty() || play->is_plain()) co_return;
+  const Combination& what = play->what;
+  const bool all_well = play->is_plain() && !what.broken_before && !what.cordoned_before;
+  if (!scene->failure().empty() || all_well) co_return;
+  co_await put_back_into_service(play);
   scene->fleet().faults().nfd_down = false;
   for (const NodeSpec& node : scene->nodes()) {
     scene->fleet().node(node.name)->set_runtime(true);
@@ -228,7 +273,8 @@ asio::awaitable<void> repair(std::shared_ptr<Play> play) {
   // Nobody evicts a pod that would find nothing of what it asks for: it has to end by itself.
   const bool renamed = std::string_view(play->what.change.to).ends_with("-renamed");
   if (play->what.pdb_refuses && renamed) co_await scene->remove(kPods, key);
-  const bool fails = play->what.fault != test::Fault::none || play->what.superseding == Superseding::by_a_broken_one;
+  const bool fails =
+      what.fault != test::Fault::none || what.broken_before || what.superseding == Superseding::by_a_broken_one;
   if (fails) co_await scene->edit("any", test::profile_text(play->what.change.repair));
   co_await scene->until_fleet_shows("every node on the profile of the last edit", play->bound());
   co_await scene->until_settled(30min);

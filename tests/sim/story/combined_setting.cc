@@ -18,7 +18,8 @@ constexpr int kDriftNodes = 4;
 constexpr std::size_t kOfFleet = 34, kOfGroup = 50;  // Percent.
 
 int absolute_budget(const Combination& what) {
-  return what.not_ready ? 3 : 1;  // Beside two that are NotReady.
+  // Beside two that are NotReady, and those that have been out of service for long.
+  return 1 + (what.not_ready ? 2 : 0) + (what.broken_before ? 1 : 0) + (what.cordoned_before ? 1 : 0);
 }
 
 std::size_t judged_budget(const Combination& what, std::size_t percent, std::size_t nodes) {
@@ -29,6 +30,9 @@ std::size_t judged_budget(const Combination& what, std::size_t percent, std::siz
 
 std::vector<NodeSpec> nodes_of(const Combination& what) {
   std::vector<NodeSpec> nodes = two_models(4, 2);
+  const std::vector<Gpu> two{a100(), a100()};
+  if (what.broken_before) nodes.push_back({.name = kBroken, .gpus = two});
+  if (what.cordoned_before) nodes.push_back({.name = kCordoned, .gpus = two});
   if (!what.old_drift) return nodes;
   for (NodeSpec& node : alike("old", kDriftNodes, {t4()})) {
     node.labels[std::string(kConfigLabel)] = "old";

@@ -16,7 +16,11 @@ inline constexpr k8s::Duration kPeriod = std::chrono::minutes(20), kOpen = std::
 // idleTimeout and verifyTimeout.
 inline constexpr k8s::Duration kPatience = std::chrono::minutes(4);
 
-// Four of one model and two of another; `old_drift`: four more of the second under a key of their own.
+// Out of service since before the installation, where a combination has them.
+inline constexpr const char *kBroken = "a100-05", *kCordoned = "a100-06";
+
+// Four of one model and two of another, kBroken and kCordoned; `old_drift`: four more of the second model under a key
+// of their own.
 [[nodiscard]] std::vector<NodeSpec> nodes_of(const test::Combination& what);
 [[nodiscard]] OperatorSettings settings_of(const test::Combination& what);
 // spec.rollout of the policy.
