@@ -272,7 +272,7 @@ class PolicyStatuses {
       const auto& [key, gate] = sum.closed.front();
       // A node that has loaded its profile by itself is only looked at, for as long as it is NotReady: others wait for
       // the gate meanwhile.
-      const bool only_looking = moving == sum.tally.of(Situation::to_record) && waiting > 0;
+      const bool only_looking = moving == sum.tally.loading && waiting > 0;
       if (moving == 0 || only_looking) return {"Progressing", false, gate.reason(), closed_message(key, gate)};
     }
     if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};

@@ -202,8 +202,8 @@ class Rollout {
     for (const std::string& node : rolled_nodes()) {
       if (node == kBroken || node == kCordoned) continue;
       const NodeAssessment& a = *fleet_.index.assessment(node);
-      EXPECT_TRUE(a.situation == Situation::current && a.matches)
-          << node << " is held up by a node that was out of service before: " << to_string(a.situation) << "\n"
+      EXPECT_TRUE(a.phase == Phase::up_to_date && a.matches())
+          << node << " is held up by a node that was out of service before: " << to_string(phase_of(a)) << "\n"
           << fleet_.policy_status("default");
     }
   }

@@ -12,7 +12,12 @@ class FeatureDiscovery final : public Program {
  public:
   using Program::Program;
   void start() override { load(); }
-  void hang_up() override { load(); }
+  // Its file is away until it has labels again, and for good when it ends.
+  void hang_up() override {
+    host().remove_features();
+    load();
+  }
+  void terminate() override { host().remove_features(); }
   [[nodiscard]] std::string process_name() const override { return "gpu-feature-discovery"; }
 
  private:

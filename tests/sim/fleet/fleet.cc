@@ -11,7 +11,9 @@
 #include "tests/sim/fleet/gpu_operator.h"
 #include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/mig_manager.h"
 #include "tests/sim/fleet/nfd_master.h"
+#include "tests/sim/fleet/nfd_worker.h"
 
 namespace gso::sim {
 
@@ -38,8 +40,16 @@ struct Fleet::Parts {
   Parts(Site* site, FleetOptions fleet_options)
       : options(std::move(fleet_options)),
         nfd(site),
+        nfd_worker(site, &nfd),
         daemonsets(site),
         gpu_operator(site, options.gpu_operator_namespace),
+        driver_upgrader(site),
+        mig_manager(site,
+                    [this](const std::string& name) {
+                      auto it = nodes.find(name);
+                      return it == nodes.end() ? nullptr : &it->second->machine();
+                    }),
+        dra_driver(site),
         workload(site, options.workload),
         tasks(site->clock),
         stop(site->clock->make_signal()) {}
@@ -59,8 +69,12 @@ struct Fleet::Parts {
   FleetOptions options;
   std::map<std::string, std::unique_ptr<NodeAgent>, std::less<>> nodes;
   NfdMaster nfd;
+  NfdWorker nfd_worker;
   DaemonSetController daemonsets;
   GpuOperator gpu_operator;
+  DriverUpgrader driver_upgrader;
+  MigManager mig_manager;
+  DraDriver dra_driver;
   Workload workload;
   std::vector<std::unique_ptr<k8s::Watcher>> watchers;
   Tasks tasks;
@@ -74,8 +88,10 @@ Fleet::Fleet(k8s::ApiClient* client, k8s::Clock* clock, FleetOptions options)
   }
   parts_ = std::make_unique<Parts>(site_.get(), std::move(options));
   for (const NodeSpec& spec : parts_->options.nodes) {
-    auto publish = [this, name = spec.name](const PodSpec& pod, std::map<std::string, std::string> labels) {
-      parts_->nfd.publish(name, pod, labels);
+    auto publish = [this, name = spec.name](const PodSpec& pod,
+                                            std::optional<std::map<std::string, std::string>> labels) {
+      if (site_->faults.feature_files) return parts_->nfd_worker.file_changed(name, std::move(labels));
+      if (labels) parts_->nfd.publish(name, pod, *labels);
     };
     parts_->nodes[spec.name] =
         std::make_unique<NodeAgent>(site_.get(), spec, parts_->options.act_as_controllers, std::move(publish));
@@ -95,6 +111,7 @@ void Fleet::connect() {
     if (auto it = parts->nodes.find(key.name); it != parts->nodes.end()) it->second->on_node(after);
     if (controllers) parts->daemonsets.on_node(before, after);
     if (gpu_operator) parts->gpu_operator.on_node(before, after);
+    if (gpu_operator) parts->mig_manager.on_node(after);
   });
   site.pods.add_listener([=](const k8s::ObjectKey&, const JsonPtr& before, const JsonPtr& after) {
     auto it = parts->nodes.find(node_of(after != nullptr ? *after : *before));
@@ -129,6 +146,9 @@ asio::awaitable<void> Fleet::run() {
   parts.spawn(executor, parts.nfd.run());
   parts.spawn(executor, parts.daemonsets.run());
   parts.spawn(executor, parts.gpu_operator.run());
+  parts.spawn(executor, parts.driver_upgrader.run());
+  parts.spawn(executor, parts.mig_manager.run());
+  parts.spawn(executor, parts.dra_driver.run());
   parts.spawn(executor, parts.workload.run());
   for (auto& [name, node] : parts.nodes) {
     parts.spawn(executor, node->run());
@@ -144,6 +164,9 @@ asio::awaitable<void> Fleet::run() {
   parts.nfd.stop();
   parts.daemonsets.stop();
   parts.gpu_operator.stop();
+  parts.driver_upgrader.stop();
+  parts.mig_manager.stop();
+  parts.dra_driver.stop();
   parts.workload.stop();
   for (auto& [name, node] : parts.nodes) node->stop();
   while (parts.tasks.running > 0) {
@@ -169,6 +192,14 @@ NodeAgent* Fleet::node(std::string_view name) {
 
 Workload& Fleet::workload() {
   return parts_->workload;
+}
+
+DriverUpgrader& Fleet::driver_upgrader() {
+  return parts_->driver_upgrader;
+}
+
+DraDriver& Fleet::dra_driver() {
+  return parts_->dra_driver;
 }
 
 std::map<std::string, std::size_t> Fleet::pods_run(const std::string& daemonset) const {

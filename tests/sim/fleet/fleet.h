@@ -17,6 +17,8 @@
 
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
+#include "tests/sim/fleet/dra_driver.h"
+#include "tests/sim/fleet/driver_upgrader.h"
 #include "tests/sim/fleet/node_agent.h"
 #include "tests/sim/fleet/site.h"
 #include "tests/sim/fleet/workload.h"
@@ -54,6 +56,8 @@ class Fleet {
   [[nodiscard]] NodeAgent* node(std::string_view name);
   [[nodiscard]] const Site& site() const { return *site_; }
   [[nodiscard]] Workload& workload();
+  [[nodiscard]] DriverUpgrader& driver_upgrader();
+  [[nodiscard]] DraDriver& dra_driver();
   // How many pods of a DaemonSet each node has run, by node; nodes without any are left out.
   [[nodiscard]] std::map<std::string, std::size_t> pods_run(const std::string& daemonset) const;
   // The newest complaint of a watch, or empty.

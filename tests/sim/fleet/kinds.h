@@ -15,6 +15,8 @@ inline const k8s::Gvr kControllerRevisions{"apps", "v1", "controllerrevisions"};
 inline const k8s::Gvr kCustomResourceDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
 inline const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
 inline const k8s::Gvr kNodeFeatures{"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"};
+inline const k8s::Gvr kResourceSlices{"resource.k8s.io", "v1", "resourceslices"};
+inline const k8s::Gvr kDeviceClasses{"resource.k8s.io", "v1", "deviceclasses"};
 
 inline constexpr const char* kConfigLabel = "nvidia.com/device-plugin.config";
 inline constexpr const char* kFeatureLabels = "nfd.node.kubernetes.io/feature-labels";

@@ -51,6 +51,10 @@ void NfdMaster::add_node(const std::string& node) {
 
 void NfdMaster::publish(const std::string& node, const PodSpec& pod, const Labels& labels) {
   if (site_->nodefeatures.served()) return write_node_feature(node, pod, labels);
+  hand_over(node, labels);
+}
+
+void NfdMaster::hand_over(const std::string& node, const Labels& labels) {
   if (handed_over_[node] == labels) return;
   handed_over_[node] = labels;
   dirty(node);

@@ -22,6 +22,8 @@ class NfdMaster {
   void add_node(const std::string& node);
   // From feature discovery in `pod` on `node`: by a NodeFeature where the server has that kind, else handed over.
   void publish(const std::string& node, const PodSpec& pod, const std::map<std::string, std::string>& labels);
+  // From NFD's worker, as a whole.
+  void hand_over(const std::string& node, const std::map<std::string, std::string>& labels);
   void on_node_feature(const JsonPtr& before, const JsonPtr& after);
 
   boost::asio::awaitable<void> run() { return outbox_.run(); }

@@ -94,8 +94,10 @@ void NodeAgent::adopt_pod(const json& pod) {
       .node_label = [this](std::string_view key) { return label(key); },
       .status_changed = [this, uid] { site_->agenda.after({}, pods_.at(uid).life, [this, uid] { publish_pod(uid); }); },
       .ended = [this, uid] { site_->agenda.after({}, pods_.at(uid).life, [this, uid] { remove_pod(uid); }); },
-      .publish_features = [this](const PodSpec& from,
-                                 std::map<std::string, std::string> labels) { features_(from, std::move(labels)); }};
+      .publish_features =
+          [this](const PodSpec& from, std::optional<std::map<std::string, std::string>> labels) {
+            features_(from, std::move(labels));
+          }};
   entry.runner = std::make_unique<PodRunner>(std::move(environment), std::move(spec));
   admit(*entry.runner);
 }

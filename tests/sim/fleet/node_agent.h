@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,8 @@ struct NodeSpec {
 
 class NodeAgent {
  public:
-  // Receives what feature discovery found: the pod it ran in, and the labels.
-  using FeatureSink = std::function<void(const PodSpec&, std::map<std::string, std::string>)>;
+  // Receives what feature discovery found: the pod it ran in, and the labels (nothing when it takes them back).
+  using FeatureSink = std::function<void(const PodSpec&, std::optional<std::map<std::string, std::string>>)>;
 
   // `acts_as_controller`: no node lifecycle controller runs beside us, so a lost node's Ready is set to Unknown here.
   NodeAgent(Site* site, NodeSpec spec, bool acts_as_controller, FeatureSink features);

@@ -44,6 +44,7 @@ struct PodRunner::Container final : public ProgramHost {
   void publish_features(std::map<std::string, std::string> labels) override {
     pod->env_.publish_features(pod->spec_, std::move(labels));
   }
+  void remove_features() override { pod->env_.publish_features(pod->spec_, std::nullopt); }
 
   PodRunner* pod;
   ContainerSpec spec;

@@ -25,7 +25,8 @@ struct PodEnvironment {
   std::function<void()> status_changed;
   // Every process has ended after a deletion: the object can be removed.
   std::function<void()> ended;
-  std::function<void(const PodSpec&, std::map<std::string, std::string>)> publish_features;
+  // The labels that feature discovery found; nothing when it takes them back.
+  std::function<void(const PodSpec&, std::optional<std::map<std::string, std::string>>)> publish_features;
 };
 
 class PodRunner {

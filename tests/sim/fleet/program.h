@@ -50,6 +50,8 @@ class ProgramHost {
   virtual bool hang_up(std::string_view process) = 0;
   // Feature discovery hands its labels over (as a NodeFeature, or as a file to NFD's worker).
   virtual void publish_features(std::map<std::string, std::string> labels) = 0;
+  // It removes that file; a NodeFeature stays.
+  virtual void remove_features() = 0;
 };
 
 class Program {

@@ -22,6 +22,10 @@ struct FleetFaults {
   bool init_hangs_unlabelled = false;  // v0.18.1 and older: config-manager's init container waits for a label forever.
   bool nfd_down = false;               // NFD's master does nothing: labels freeze.
   bool operator_down = false;          // The GPU Operator does nothing.
+  // Not a fault but another way to run: feature discovery writes a file for NFD's worker (nfd_worker.h). From the next
+  // labels on.
+  bool feature_files = false;
+  bool worker_looks_in_the_gap = false;  // NFD's worker looks just when such a file has been removed.
 };
 
 struct Site {

@@ -59,8 +59,20 @@ TEST(RolloutStory, KilledMpsDaemonsAreReportedAndALostNodeKeepsItsSlot) {
 TEST(RolloutStory, DaemonSetRestartLeavesThePaceToTheDaemonSets) {
   tell("daemonset-restart");
 }
-TEST(RolloutStory, ThereAreSixteen) {
-  EXPECT_EQ(rollout_stories().size(), 16U);
+TEST(RolloutStory, LabelsThatVanishChangeNoBudgetNoGroupAndNoCanary) {
+  tell("labels-vanish");
+}
+TEST(RolloutStory, ANodeUnderADriverUpgradeIsLeftAlone) {
+  tell("driver-upgrade");
+}
+TEST(RolloutStory, ANodeThatTheMigManagerCutsIsLeftAlone) {
+  tell("mig-change");
+}
+TEST(RolloutStory, ANodeWhoseGpusDraOffersTooIsNotRestarted) {
+  tell("offered-twice");
+}
+TEST(RolloutStory, ThereAreTwenty) {
+  EXPECT_EQ(rollout_stories().size(), 20U);
 }
 
 }  // namespace

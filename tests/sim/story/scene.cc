@@ -49,7 +49,9 @@ Scene::Scene(k8s::ApiClient* client, k8s::Clock* clock, OperatorControl* op, Fle
 void Scene::note(const k8s::ObjectKey& key, const JsonPtr& before, const JsonPtr& after) {
   const std::string was = label_value(before, kState);
   const std::string is = label_value(after, kState);
-  const auto happens = [&](Happening what) { journal_.push_back({clock_->monotonic(), key.name, what, change_target(after)}); };
+  const auto happens = [&](Happening what) {
+    journal_.push_back({clock_->monotonic(), key.name, what, change_target(after)});
+  };
   if (is == "Updating" && was != "Updating") happens(Happening::started);
   if (was == "Updating" && is.empty()) happens(Happening::finished);
   if (is == "Failed" && was != "Failed") happens(Happening::failed);
@@ -202,6 +204,20 @@ asio::awaitable<void> Scene::tune(std::string name, json rollout) {
   merge["spec"]["rollout"] = std::move(rollout);
   const k8s::ObjectKey key{"", name};
   co_await change(kPolicies, key, merge);
+}
+
+asio::awaitable<void> Scene::serve(k8s::Gvr gvr, std::string kind, std::string field) {
+  if (!failure_.empty()) co_return;
+  const auto served = co_await client_->served(gvr);
+  if (!served) co_return require(false, served.error().message);
+  if (*served) co_return;
+  json definition = open_definition(gvr.group, gvr.resource, kind, gvr.version, false);
+  definition["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, for a test";
+  json path;
+  path["jsonPath"] = field;
+  if (!field.empty()) definition["spec"]["versions"][0]["selectableFields"].push_back(path);
+  const k8s::ObjectKey key{"", gvr.resource + "." + gvr.group};
+  co_await put(kCustomResourceDefinitions, key, definition);
 }
 
 asio::awaitable<void> Scene::use_gpu(std::string node, std::string pod) {

@@ -71,6 +71,9 @@ class Scene : public Stage {
   boost::asio::awaitable<void> label(std::string node, std::string key, std::optional<std::string> value);
   // kubectl patch clusterpolicy: spec.devicePlugin.config.default.
   boost::asio::awaitable<void> new_default(std::string key);
+  // Serves a cluster-scoped kind with any content, where the server does not have it. `field`: a path by which objects
+  // can be selected (".spec.driver"), or empty.
+  boost::asio::awaitable<void> serve(k8s::Gvr gvr, std::string kind, std::string field);
   // A SharingPolicy's spec, or a part of one that exists.
   boost::asio::awaitable<void> policy(std::string name, nlohmann::json spec);
   // A part of spec.rollout of a policy.

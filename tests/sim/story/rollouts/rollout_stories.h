@@ -10,6 +10,10 @@ namespace gso::sim {
 // Some of these, and "t4-01" … with one T4 each.
 [[nodiscard]] std::vector<NodeSpec> two_models(int a100_nodes, int t4_nodes);
 
+// Empty where the first node of each model went alone, and had been verified for `soak` before a second one of its
+// model started (waves.cc).
+[[nodiscard]] std::string canary_problem(const Scene& scene, std::size_t from, k8s::Duration soak);
+
 // waves.cc
 boost::asio::awaitable<void> strategy_change(Scene* scene);
 boost::asio::awaitable<void> not_ready(Scene* scene);
@@ -34,5 +38,10 @@ boost::asio::awaitable<void> superseded(Scene* scene);
 boost::asio::awaitable<void> killed(Scene* scene);
 boost::asio::awaitable<void> old_drift(Scene* scene);
 boost::asio::awaitable<void> cluster_policy_patched(Scene* scene);
+// neighbours.cc
+boost::asio::awaitable<void> labels_vanish(Scene* scene);
+boost::asio::awaitable<void> driver_upgraded(Scene* scene);
+boost::asio::awaitable<void> mig_changed(Scene* scene);
+boost::asio::awaitable<void> offered_twice(Scene* scene);
 
 }  // namespace gso::sim

@@ -9,11 +9,6 @@ namespace gso::sim {
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-namespace {
-
-namespace asio = boost::asio;
-
-// The first node of each model goes alone, and has been verified for `soak` before a second one of its model starts.
 std::string canary_problem(const Scene& scene, std::size_t from, k8s::Duration soak) {
   for (const std::string model : {"a100", "t4"}) {
     std::vector<std::string> started;
@@ -33,6 +28,10 @@ std::string canary_problem(const Scene& scene, std::size_t from, k8s::Duration s
   }
   return {};
 }
+
+namespace {
+
+namespace asio = boost::asio;
 
 // Once the default key says `text`: every node once, canary first, within the budgets; and the record says so.
 asio::awaitable<void> roll(Scene* scene, std::string text) {

@@ -1,0 +1,91 @@
+#include "tests/sim/fleet/mig_manager.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "tests/sim/fleet/json_view.h"
+#include "tests/sim/fleet/kinds.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr const char *kConfig = "nvidia.com/mig.config", *kState = "nvidia.com/mig.config.state";
+constexpr std::array kPaused{"nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.gpu-feature-discovery"};
+constexpr std::array kPausedSets{"nvidia-device-plugin-daemonset", "nvidia-device-plugin-mps-control-daemon",
+                                 "gpu-feature-discovery"};
+
+// The GPUs of a machine under one of the manager's configs; nothing for a name that it does not know.
+std::optional<std::vector<Gpu>> cut(std::vector<Gpu> gpus, const std::string& config) {
+  if (config != "all-disabled" && config != "all-1g.5gb") return std::nullopt;
+  const Gpu sliced = a100_mig_1g();
+  for (Gpu& gpu : gpus) {
+    if (!gpu.mig_capable) continue;
+    gpu.mig_enabled = config != "all-disabled";
+    gpu.slices = gpu.mig_enabled ? sliced.slices : std::vector<MigSlice>();
+  }
+  return gpus;
+}
+
+bool same_cut(const std::vector<Gpu>& one, const std::vector<Gpu>& other) {
+  return std::ranges::equal(one, other, [](const Gpu& a, const Gpu& b) {
+    return a.mig_enabled == b.mig_enabled && a.slices.size() == b.slices.size();
+  });
+}
+
+}  // namespace
+
+MigManager::MigManager(Site* site, std::function<Machine*(const std::string&)> machine_of)
+    : site_(site), machine_of_(std::move(machine_of)), outbox_(site->client, site->clock) {}
+
+void MigManager::on_node(const JsonPtr& after) {
+  if (after == nullptr || text(labels(*after), "nvidia.com/gpu.deploy.mig-manager") != "true") return;
+  const std::string& config = text(labels(*after), kConfig);
+  std::string& seen = seen_[name_of(*after)];
+  if (config.empty() || std::exchange(seen, config) == config) return;
+  reconfigure(name_of(*after), config);
+}
+
+void MigManager::reconfigure(const std::string& node, const std::string& config) {
+  Machine* machine = machine_of_(node);
+  if (machine == nullptr) return;
+  auto gpus = cut(machine->gpus(), config);
+  if (!gpus) return write(node, "failed", nullptr);
+  if (same_cut(*gpus, machine->gpus())) return write(node, "success", nullptr);
+  write(node, "pending", "paused-for-mig-change");
+  apply_once_alone(node, *std::move(gpus));
+}
+
+// Not before the pods that use the GPUs are gone.
+void MigManager::apply_once_alone(const std::string& node, std::vector<Gpu> gpus) {
+  site_->after(site_->pace.timing().mig_apply, life_, [this, node, gpus = std::move(gpus)] {
+    if (runs_on(node)) return apply_once_alone(node, gpus);
+    machine_of_(node)->set_gpus(gpus);
+    write(node, "success", "true");
+  });
+}
+
+bool MigManager::runs_on(const std::string& node) const {
+  return std::ranges::any_of(site_->pods.all(), [&node](const auto& entry) {
+    const json& owners = items(metadata(*entry.second), "ownerReferences");
+    return node_of(*entry.second) == node && std::ranges::any_of(owners, [](const json& owner) {
+             return std::ranges::find(kPausedSets, text(owner, "name")) != kPausedSets.end();
+           });
+  });
+}
+
+void MigManager::write(const std::string& node, const std::string& state, const char* deploy) {
+  json patch;
+  patch["metadata"]["labels"][kState] = state;
+  if (deploy != nullptr) {
+    for (const char* label : kPaused) patch["metadata"]["labels"][label] = deploy;
+  }
+  outbox_.push({.gvr = kNodes, .key = {"", node}, .body = patch.dump()});
+}
+
+}  // namespace gso::sim

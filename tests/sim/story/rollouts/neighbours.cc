@@ -1,0 +1,173 @@
+// Stories about those who work on the same nodes: feature discovery's files, driver upgrades, the MIG manager, DRA.
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "tests/sim/fleet/json_view.h"
+#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/rollouts/rollout_stories.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+namespace asio = boost::asio;
+
+// What was seen of the nodes' labels while somebody looked.
+struct Watched {
+  std::set<std::string> unlabelled;  // Nodes that have been without a product.
+  std::string crowded;               // More than one node of a model in a change at once.
+};
+
+std::shared_ptr<Watched> watch_labels(Scene* scene) {
+  auto seen = std::make_shared<Watched>();
+  scene->cluster().nodes.add_listener([scene, seen](const k8s::ObjectKey& key, const JsonPtr&, const JsonPtr& after) {
+    if (after == nullptr) return;
+    if (text(labels(*after), "nvidia.com/gpu.product").empty()) seen->unlabelled.insert(key.name);
+    std::map<std::string, std::string> in_change;  // By model.
+    for (const NodeSpec& node : scene->nodes()) {
+      if (scene->state_of(node.name) != "Updating") continue;
+      std::string& other = in_change[node.name.substr(0, node.name.find('-'))];
+      if (!other.empty() && seen->crowded.empty()) seen->crowded = other + " and " + node.name;
+      other = node.name;
+    }
+  });
+  return seen;
+}
+
+Stage::Check label_is(Scene* scene, std::string node, std::string key, std::string value) {
+  return [=] {
+    const std::string is = scene->view().label(node, key);
+    return is == value ? std::string() : node + " has " + key + "=" + is;
+  };
+}
+
+// The operator set out for the node.
+bool was_started(const Scene& scene, const std::string& node, std::size_t from) {
+  const auto started = scene.nodes_that(Happening::started, from);
+  return std::ranges::find(started, node) != started.end();
+}
+
+// `node` is left alone until `done`, while others are rolled.
+asio::awaitable<void> others_go_on(Scene* scene, std::string node, std::size_t from, Stage::Check done) {
+  const Stage::Check alone = [=] {
+    return was_started(*scene, node, from) ? node + " was started under somebody else's hands" : std::string();
+  };
+  const Stage::Check over = [=] {
+    scene->require(alone());
+    return scene->failure().empty() ? done() : std::string();
+  };
+  co_await scene->until("somebody else to be done with " + node, 30min, over);
+  scene->require(scene->happened(Happening::started, from) > 0, "no other node was started meanwhile");
+}
+
+}  // namespace
+
+// Each restart of feature discovery takes the labels of a node away for a minute: its product, by which groups are
+// counted and canaries chosen.
+asio::awaitable<void> labels_vanish(Scene* scene) {
+  scene->fleet().faults().feature_files = true;
+  const OperatorSettings one_of_a_model{{"max-unavailable-per-group", "1"}};
+  co_await scene->begin(time_slicing_profile(2), one_of_a_model);
+  if (!scene->failure().empty()) co_return;
+  scene->fleet().faults().worker_looks_in_the_gap = true;
+  const auto seen = watch_labels(scene);
+  const Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  scene->reset_peak();
+  const std::string text = time_slicing_profile(4);
+  co_await scene->edit("any", text);
+  co_await scene->until_fleet_shows("every node on the new profile", 60min);
+  co_await scene->until_settled(10min);
+  scene->require(seen->unlabelled.size() == scene->nodes().size(),
+                 std::to_string(seen->unlabelled.size()) + " nodes have been without labels, not every one");
+  scene->require(seen->crowded.empty(), seen->crowded + " were in a change at once, with a budget of one of a model");
+  scene->require(scene->beyond(2));
+  scene->require(canary_problem(*scene, from, scene->scaled(60s)));
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(before, all, false));
+  co_await scene->until("its record to be complete", 5min, scene->phase_is("default", text, "Completed"));
+}
+
+// The node is cordoned and without a plugin on somebody else's account; its new pods read the edit by themselves.
+asio::awaitable<void> driver_upgraded(Scene* scene) {
+  const OperatorSettings as_usual;
+  co_await scene->begin(time_slicing_profile(2), as_usual);
+  if (!scene->failure().empty()) co_return;
+  const char *node = "a100-02", *state = "nvidia.com/gpu-driver-upgrade-state";
+  const Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  scene->fleet().driver_upgrader().upgrade(node);
+  co_await scene->until("the upgrade to be under way", 5min, label_is(scene, node, state, "wait-for-jobs-required"));
+  co_await scene->edit("any", time_slicing_profile(4));
+  co_await others_go_on(scene, node, from, label_is(scene, node, state, "upgrade-done"));
+  co_await scene->until_fleet_shows("every node on the new profile", 60min);
+  co_await scene->until_settled(20min);
+  scene->require(scene->restarts_of(node, before) == 1,
+                 "the pods of a100-02, which are newer than the edit, were restarted again");
+  scene->require(scene->beyond(2));
+}
+
+// The node has more devices than before when it is given back, and none of our doing.
+asio::awaitable<void> mig_changed(Scene* scene) {
+  const OperatorSettings as_usual;
+  co_await scene->begin(time_slicing_profile(2), as_usual);
+  if (!scene->failure().empty()) co_return;
+  const char *node = "a100-02", *state = "nvidia.com/mig.config.state";
+  const Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  co_await scene->label(node, "nvidia.com/mig.config", "all-1g.5gb");
+  co_await scene->until("the MIG manager to be at work", 2min, label_is(scene, node, state, "pending"));
+  scene->excused.insert(node);
+  co_await scene->edit("any", time_slicing_profile(4));
+  co_await others_go_on(scene, node, from, label_is(scene, node, state, "success"));
+  const std::map<std::string, std::string> labels_of_slices{
+      {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED"}};
+  const std::map<std::string, std::int64_t> shared_slices{{"nvidia.com/gpu", 2 * 7 * 4}};
+  co_await scene->until("its slices, shared", 20min, scene->shows(node, labels_of_slices, shared_slices));
+  co_await scene->until_fleet_shows("every other node on the new profile", 60min);
+  scene->excused.clear();
+  co_await scene->until_settled(20min);
+  scene->require(scene->restarts_of(node, before) == 1,
+                 "the pods of a100-02, which are newer than the edit, were restarted again");
+  scene->require(scene->beyond(2));
+}
+
+// Where the scheduler could hand out a GPU twice while the plugin is away, the plugin is not taken away.
+asio::awaitable<void> offered_twice(Scene* scene) {
+  co_await scene->serve(kResourceSlices, "ResourceSlice", ".spec.driver");
+  co_await scene->serve(kDeviceClasses, "DeviceClass", "");
+  const OperatorSettings as_usual;
+  co_await scene->begin(time_slicing_profile(2), as_usual);
+  if (!scene->failure().empty()) co_return;
+  const std::string node = "a100-02";
+  json device_class;
+  device_class["apiVersion"] = "resource.k8s.io/v1";
+  device_class["kind"] = "DeviceClass";
+  device_class["metadata"]["name"] = "gpu.nvidia.com";
+  device_class["spec"]["extendedResourceName"] = "nvidia.com/gpu";
+  const k8s::ObjectKey name{"", "gpu.nvidia.com"};
+  co_await scene->put(kDeviceClasses, name, device_class);
+  scene->fleet().dra_driver().offer(node, 2);
+  co_await scene->clock().sleep_for(scene->scaled(10s));
+  const Stage::Seen before = scene->seen();
+  co_await scene->edit("any", time_slicing_profile(4));
+  co_await scene->until("the policy to name the node and the reason", 10min,
+                        scene->blocked_by("default", "DRADoubleOffer", node));
+  scene->excused.insert(node);
+  co_await scene->until_fleet_shows("every other node on the new profile", 60min);
+  scene->require(scene->restarts_of(node, before) == 0, node + " was restarted although DRA offers its GPUs, too");
+  if (!scene->failure().empty()) co_return;
+  scene->fleet().dra_driver().withdraw(node);
+  scene->excused.clear();
+  co_await scene->until_fleet_shows("the node, once DRA offers it no more", 20min);
+  co_await scene->until_settled(10min);
+  const std::set<std::string> all = scene->all_nodes();
+  scene->require(scene->restarts_problem(before, all, false));
+}
+
+}  // namespace gso::sim
