@@ -39,7 +39,9 @@ asio::awaitable<void> restart_all(Scene* scene, std::string text) {
 }  // namespace
 
 asio::awaitable<void> daemonset_restart(Scene* scene) {
-  const OperatorSettings as_usual;
+  // Creation times are whole seconds: a DaemonSet that is restarted within the second of the edit makes pods of which
+  // nobody can tell whether they have read it. The period is not scaled with the story's time.
+  const OperatorSettings as_usual{{"settle-period", "2s"}};
   co_await scene->begin(time_slicing_profile(2), as_usual);
   json at_once;
   at_once["mechanism"] = "DaemonSetRestart";
