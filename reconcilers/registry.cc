@@ -1,4 +1,4 @@
-// The list of reconcilers, and the one place where they are planned.
+// The list of reconcilers, and the only code that plans them.
 #include "reconcilers/registry.h"
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/remediation.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
 
@@ -25,7 +26,7 @@ constexpr std::string_view kNodeMpsReady = "node.mps-ready";
 
 Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
   Pass pass(snapshot, fleet.impl(), kNodeProfile, &rollouts);
-  plan_nodes_to_record(pass);
+  plan_self_loaded_nodes(pass);
   plan_node_states(pass);
   plan_abandoned(pass);
   plan_findings(pass);
@@ -40,8 +41,8 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
     note_texts_of_keys(pass);
     plan_finalizers(pass);
     plan_managed_keys(pass);
-    plan_foresight(pass);
-    plan_nodes_in_flight(pass);
+    plan_capacity_warnings(pass);
+    plan_changes_in_progress(pass);
     plan_starts(pass);
     plan_paused_relabels(pass);
     plan_remediation(pass);
@@ -67,7 +68,7 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
-    // A node between two selectors, or a policy that is made anew, comes back: the label must still be known as ours.
+    // A node between two selectors, or whose policy is created again, returns: the operator must still own the label.
     if (!pass.held_for({Timer::leaving, name, std::string(a->label_by.view())}, kReleaseGrace)) continue;
     PatchNode patch;
     patch.name = name;
@@ -214,7 +215,7 @@ bool store_synced(const World& world, const k8s::Gvr& resource) {
 Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilter& filter) {
   Plan plan;
   const World& world = snapshot.world;
-  // What operands there are decides which stores are read, and the record decides what nodes have loaded.
+  // The discovered operands decide which stores are read, and the record decides what nodes have loaded.
   const bool known = !world.unsynced_namespaces.contains(snapshot.settings.operator_namespace);
   if (known) index.refresh(world, snapshot.settings);
   RolloutViews rollouts(snapshot, index.impl());

@@ -32,17 +32,17 @@ struct Commands {
   CLI::App* support_bundle = nullptr;
   CLI::App* completion = nullptr;
   CLI::App* version_command = nullptr;
-  Settings run_settings;
-  Settings plan_settings;
-  Settings status_settings;
-  Settings check_settings;
-  Settings explain_settings;
-  Settings audit_settings;
-  Settings diff_settings;
-  Settings bundle_settings;
-  std::map<RolloutOptions::Verb, std::unique_ptr<Settings>> rollout_settings;  // The verb that is parsed has its own.
+  OptionFlags run_flags;
+  OptionFlags plan_flags;
+  OptionFlags status_flags;
+  OptionFlags check_flags;
+  OptionFlags explain_flags;
+  OptionFlags audit_flags;
+  OptionFlags diff_flags;
+  OptionFlags bundle_flags;
+  std::map<RolloutOptions::Verb, std::unique_ptr<OptionFlags>> rollout_flags;  // The verb that is parsed has its own.
   std::map<RolloutOptions::Verb, CLI::App*> rollout_verbs;
-  Settings cleanup_settings;
+  OptionFlags cleanup_flags;
   std::string cleanup_timeout;
   std::string check_timeout;
   std::string output = "text";

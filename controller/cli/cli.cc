@@ -2,6 +2,7 @@
 #include "controller/cli/cli.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "controller/cli/arguments.h"
 #include "controller/cli/completion.h"
 #include "controller/commands/run.h"
+#include "controller/config/did_you_mean.h"
 #include "controller/config/version.h"
 
 namespace gso {
@@ -26,6 +28,18 @@ std::vector<std::string> process_variables() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) out.emplace_back(*entry);
   std::sort(out.begin(), out.end());
   return out;
+}
+
+// A duration without bounds; an empty text leaves `out` as it is.
+k8s::Result<void> read_any_duration(const char* flag, const std::string& text, const char* example,
+                                    k8s::Duration& out) {
+  if (text.empty()) return {};
+  const auto parsed = k8s::parse_go_duration(text);
+  if (!parsed) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: '{}' is not a duration such as {}", flag, text, example));
+  }
+  out = *parsed;
+  return {};
 }
 
 k8s::Result<void> read_duration(const char* flag, const std::string& text, k8s::Duration& out) {
@@ -50,17 +64,52 @@ k8s::Result<void> check_key(const RolloutOptions& rollout, std::string_view comm
   return k8s::fail(k8s::Reason::invalid, fmt::format("{}: --key goes with --file", command));
 }
 
-k8s::Result<void> complete_rollout(const Commands& c, Invocation& out) {
-  out.command = Invocation::Command::rollout;
-  out.rollout.json = c.output == "json";
-  for (const auto& [verb, app] : c.rollout_verbs) {
-    if (!app->parsed()) continue;
-    out.rollout.verb = verb;
-    k8s::Result<Options> resolved = c.rollout_settings.at(verb)->resolve();
-    if (!resolved) return std::unexpected(resolved.error());
-    out.options = *std::move(resolved);
+// --- What each subcommand needs beyond CLI11's own checks. Errors: `invalid`.
+
+k8s::Result<void> resolve(const OptionFlags& flags, Invocation& out) {
+  k8s::Result<Options> resolved = flags.resolve();
+  if (!resolved) return std::unexpected(resolved.error());
+  out.options = *std::move(resolved);
+  return {};
+}
+
+k8s::Result<void> complete_run(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::run;
+  k8s::Result<void> fine = resolve(c.run_flags, out);
+  return fine ? validate(out.options) : fine;
+}
+
+k8s::Result<void> complete_lint(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::lint;
+  out.lint.json = c.output == "json";
+  if (!c.kai_sharing.empty()) out.lint.kai_gpu_sharing = c.kai_sharing == "true";
+  return {};
+}
+
+k8s::Result<void> complete_expect(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::expect;
+  out.expect.json = c.output == "json";
+  if (out.expect.devices.empty() != out.expect.node.empty()) return {};
+  return k8s::fail(k8s::Reason::invalid, "expect needs exactly one of --devices and --node");
+}
+
+k8s::Result<void> complete_plan(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::plan;
+  out.plan.json = c.output == "json";
+  if (out.plan.files.empty() && !out.plan.from_cluster) {
+    return k8s::fail(k8s::Reason::invalid, "plan needs FILE, or --from-cluster");
   }
-  return check_key(out.rollout, "rollout diff");
+  k8s::Result<void> fine = resolve(c.plan_flags, out);
+  out.plan.settings = out.options.planner_settings();
+  k8s::Result<void> read =
+      read_any_duration("--assume-observed-for", c.assume_observed_for, "10m", out.plan.assume_observed_for);
+  return read ? fine : read;
+}
+
+k8s::Result<void> complete_status(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::status;
+  out.status.form = form_of(c.output);
+  return resolve(c.status_flags, out);
 }
 
 // `explain pod NAME`: --namespace is the pod's then, as with kubectl, not the operator's.
@@ -68,92 +117,88 @@ bool names_a_pod_alone(const std::vector<std::string>& what) {
   return what.size() == 2 && what.front().starts_with("po") && what.back().find('/') == std::string::npos;
 }
 
-// What the chosen subcommand needs beyond CLI11's own checks. Errors: `invalid`.
-k8s::Result<void> complete(Commands& c, Invocation& out) {
-  const bool json = c.output == "json";
-  const auto settings = [&](const Settings& from) -> k8s::Result<void> {
-    k8s::Result<Options> resolved = from.resolve();
-    if (!resolved) return std::unexpected(resolved.error());
-    out.options = *std::move(resolved);
-    return {};
-  };
-  k8s::Result<void> fine;
-  if (c.run->parsed()) {
-    out.command = Invocation::Command::run;
-    fine = settings(c.run_settings);
-    if (fine) fine = validate(out.options);
-  } else if (c.lint->parsed()) {
-    out.command = Invocation::Command::lint;
-    out.lint.json = json;
-    if (!c.kai_sharing.empty()) out.lint.kai_gpu_sharing = c.kai_sharing == "true";
-  } else if (c.expect->parsed()) {
-    out.command = Invocation::Command::expect;
-    out.expect.json = json;
-    if (out.expect.devices.empty() == out.expect.node.empty()) {
-      fine = k8s::fail(k8s::Reason::invalid, "expect needs exactly one of --devices and --node");
-    }
-  } else if (c.plan->parsed()) {
-    out.command = Invocation::Command::plan;
-    out.plan.json = json;
-    if (out.plan.files.empty() && !out.plan.from_cluster) {
-      return k8s::fail(k8s::Reason::invalid, "plan needs FILE, or --from-cluster");
-    }
-    fine = settings(c.plan_settings);
-    out.plan.settings = out.options.planner_settings();
-    if (!c.assume_observed_for.empty()) {
-      const auto parsed = k8s::parse_go_duration(c.assume_observed_for);
-      if (!parsed) {
-        return k8s::fail(k8s::Reason::invalid, fmt::format("--assume-observed-for: '{}' is not a duration such as 10m",
-                                                           c.assume_observed_for));
-      }
-      out.plan.assume_observed_for = *parsed;
-    }
-  } else if (c.status->parsed()) {
-    out.command = Invocation::Command::status;
-    out.status.form = form_of(c.output);
-    fine = settings(c.status_settings);
-  } else if (c.explain->parsed()) {
-    out.command = Invocation::Command::explain;
-    out.explain.form = form_of(c.output);
-    fine = settings(c.explain_settings);
-    if (fine && names_a_pod_alone(out.explain.what)) out.explain.pod_namespace = out.options.namespace_;
-  } else if (c.audit->parsed()) {
-    out.command = Invocation::Command::audit;
-    out.audit.form = form_of(c.output);
-    fine = settings(c.audit_settings);
-  } else if (c.diff->parsed()) {
-    out.command = Invocation::Command::rollout;
-    out.rollout.verb = RolloutOptions::Verb::diff;
-    out.rollout.json = json;
-    fine = settings(c.diff_settings);
-    if (fine) fine = check_key(out.rollout, "diff");
-  } else if (c.support_bundle->parsed()) {
-    out.command = Invocation::Command::support_bundle;
-    fine = settings(c.bundle_settings);
-  } else if (c.completion->parsed()) {
-    out.command = Invocation::Command::completion;
-  } else if (c.rollout->parsed()) {
-    fine = complete_rollout(c, out);
-  } else if (c.cleanup->parsed()) {
-    out.command = Invocation::Command::cleanup;
-    out.cleanup.json = json;
-    fine = settings(c.cleanup_settings);
-    if (fine) fine = read_duration("--timeout", c.cleanup_timeout, out.cleanup.timeout);
-  } else if (c.check->parsed()) {
-    out.command = Invocation::Command::check;
-    fine = settings(c.check_settings);
-    if (!c.check_timeout.empty()) {
-      const auto parsed = k8s::parse_go_duration(c.check_timeout);
-      if (!parsed) {
-        return k8s::fail(k8s::Reason::invalid,
-                         fmt::format("--timeout: '{}' is not a duration such as 30s", c.check_timeout));
-      }
-      out.check.timeout = *parsed;
-    }
-  } else {
-    out.command = Invocation::Command::version;
-  }
+k8s::Result<void> complete_explain(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::explain;
+  out.explain.form = form_of(c.output);
+  k8s::Result<void> fine = resolve(c.explain_flags, out);
+  if (fine && names_a_pod_alone(out.explain.what)) out.explain.pod_namespace = out.options.namespace_;
   return fine;
+}
+
+k8s::Result<void> complete_audit(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::audit;
+  out.audit.form = form_of(c.output);
+  return resolve(c.audit_flags, out);
+}
+
+k8s::Result<void> complete_diff(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::rollout;
+  out.rollout.verb = RolloutOptions::Verb::diff;
+  out.rollout.json = c.output == "json";
+  k8s::Result<void> fine = resolve(c.diff_flags, out);
+  return fine ? check_key(out.rollout, "diff") : fine;
+}
+
+k8s::Result<void> complete_support_bundle(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::support_bundle;
+  return resolve(c.bundle_flags, out);
+}
+
+k8s::Result<void> complete_completion(const Commands& /*c*/, Invocation& out) {
+  out.command = Invocation::Command::completion;
+  return {};
+}
+
+k8s::Result<void> complete_rollout(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::rollout;
+  out.rollout.json = c.output == "json";
+  for (const auto& [verb, app] : c.rollout_verbs) {
+    if (!app->parsed()) continue;
+    out.rollout.verb = verb;
+    if (k8s::Result<void> fine = resolve(*c.rollout_flags.at(verb), out); !fine) return fine;
+  }
+  return check_key(out.rollout, "rollout diff");
+}
+
+k8s::Result<void> complete_cleanup(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::cleanup;
+  out.cleanup.json = c.output == "json";
+  k8s::Result<void> fine = resolve(c.cleanup_flags, out);
+  return fine ? read_duration("--timeout", c.cleanup_timeout, out.cleanup.timeout) : fine;
+}
+
+k8s::Result<void> complete_check(const Commands& c, Invocation& out) {
+  out.command = Invocation::Command::check;
+  k8s::Result<void> fine = resolve(c.check_flags, out);
+  k8s::Result<void> read = read_any_duration("--timeout", c.check_timeout, "30s", out.check.timeout);
+  return read ? fine : read;
+}
+
+k8s::Result<void> complete(const Commands& c, Invocation& out) {
+  struct Subcommand {
+    CLI::App* Commands::* app;
+    k8s::Result<void> (*complete)(const Commands& c, Invocation& out);
+  };
+  constexpr Subcommand kSubcommands[] = {
+      {&Commands::run, complete_run},
+      {&Commands::lint, complete_lint},
+      {&Commands::expect, complete_expect},
+      {&Commands::plan, complete_plan},
+      {&Commands::status, complete_status},
+      {&Commands::explain, complete_explain},
+      {&Commands::audit, complete_audit},
+      {&Commands::diff, complete_diff},
+      {&Commands::support_bundle, complete_support_bundle},
+      {&Commands::completion, complete_completion},
+      {&Commands::rollout, complete_rollout},
+      {&Commands::cleanup, complete_cleanup},
+      {&Commands::check, complete_check},
+  };
+  for (const Subcommand& subcommand : kSubcommands) {
+    if ((c.*subcommand.app)->parsed()) return subcommand.complete(c, out);
+  }
+  out.command = Invocation::Command::version;
+  return {};
 }
 
 // Of `app`, where the argument at `at` names none of its commands: a usage error that names those there are. CLI11
@@ -164,9 +209,11 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   const bool names_one = arguments.size() <= at || arguments[at].starts_with('-') ||
                          std::ranges::any_of(known, [&](const CLI::App* c) { return c->get_name() == arguments[at]; });
   if (names_one) return {};
-  std::string out = fmt::format("{}: unknown command '{}': there is", whole, arguments[at]);
-  for (const CLI::App* command : known) out += (command == known.front() ? " " : ", ") + command->get_name();
-  return out;
+  std::vector<std::string> names;
+  for (const CLI::App* command : known) names.push_back(command->get_name());
+  const std::string suggestion = did_you_mean(arguments[at], names);
+  return fmt::format("{}: unknown command '{}'{} Commands: {}", whole, arguments[at],
+                     suggestion.empty() ? "." : suggestion, fmt::join(names, ", "));
 }
 
 }  // namespace

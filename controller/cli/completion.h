@@ -12,10 +12,10 @@ namespace gso {
 
 inline constexpr std::string_view kCompleteWord = "__complete";
 
-// `words`: what stands behind the program's name, the last one being typed (maybe empty). Prints a candidate on each
-// line, with a tab and what it is for, and at last ":0" where files may stand too, ":4" where not, and 2 more where no
-// space follows: the form that kubectl wants of its plugins. `names` tells of objects, where a word may name one; null:
-// none are offered. Always 0.
+// `words`: the words after the program's name; the last one is being typed (maybe empty). Prints a
+// candidate on each line, with a tab and what it is for, and at last ":0" where files may stand too, ":4" where not,
+// and 2 more where no space follows: the form that kubectl wants of its plugins. `names` completes object names, where
+// the word can be one; null: no names are offered. Always 0.
 int print_completions(const std::vector<std::string>& words, std::ostream& out, const NameSource& names = nullptr);
 
 // The script of "bash", "zsh" or "fish". Always 0.

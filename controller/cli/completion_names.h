@@ -26,8 +26,8 @@ struct NameConnection {
 using NameSource = std::function<std::vector<std::string>(const std::vector<NameQuestion>& questions,
                                                           const NameConnection& connection)>;
 
-// Asks the cluster, for two seconds in all, at most 500 names for each question. Nobody waits for an error or reads it
-// while typing: what cannot be had is not offered.
+// Asks the cluster, for two seconds in all, at most 500 names for each question. Errors are not shown while typing:
+// names that cannot be read are not offered.
 [[nodiscard]] std::vector<std::string> names_of_cluster(const std::vector<NameQuestion>& questions,
                                                         const NameConnection& connection);
 

@@ -98,7 +98,7 @@ int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime
   const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
   const Audit found = audit(snapshot, index);
   const std::int64_t errors = found.count(Severity::error);
-  const std::string unknown = unjudged(view.world, settings);
+  const std::string unknown = coverage_gap(view.world, settings);
   const int code = errors > 0 ? 1 : unknown.empty() ? 0 : 2;
   if (form == OutputForm::json || form == OutputForm::yaml) {
     print_document(document_of(found, view), form, out);
@@ -109,7 +109,7 @@ int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime
   out << fmt::format("{}, {}, {}\n", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
                      counted(found.count(Severity::info), "info"));
   if (!unknown.empty()) out << unknown << ".\n";
-  if (assumed) out << "The operator has recorded nothing here: what the fleet shows now was taken as its baseline.\n";
+  if (assumed) out << "No record of the operator was found; the current state is taken as the baseline.\n";
   print_findings(found.findings, out);
   for (const std::string& missing : view.incomplete) out << "\nincomplete: " << missing << "\n";
   return code;

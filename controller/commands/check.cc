@@ -40,14 +40,14 @@ asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8
     const k8s::CallOptions call;
     const k8s::Result<std::string> lease = co_await client->get(leases, key, call);
     const bool refused = !lease && lease.error().reason == k8s::Reason::forbidden;
-    if (refused) {  // Waiting mends no right.
+    if (refused) {  // Waiting does not grant a missing permission.
       found->lines.emplace_back(false, explain_error(lease.error(), "get", leases, key.ns));
       co_return;
     }
     why = lease ? "" : lease.error().message;
     if (lease && lease_is_held(*lease, clock->now(), &why)) {
       const auto holder = text_at(object_at(nlohmann::json::parse(*lease, nullptr, false), "spec"), "holderIdentity");
-      found->lines.emplace_back(true, fmt::format("{} leads", holder));
+      found->lines.emplace_back(true, fmt::format("Leader: {}", holder));
       co_return;
     }
     if (clock->monotonic() >= end) break;
@@ -57,21 +57,26 @@ asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8
 }
 
 // Both, or neither: the operator does without them, but not with one.
-std::pair<bool, std::string> our_kinds(const OurKinds& ours, std::size_t policies) {
+std::pair<bool, std::string> sharing_kinds(const SharingKinds& ours, std::size_t policies) {
   if (ours.policies == Served::unknown || ours.rollouts == Served::unknown)
-    return {false, "our CRDs may not be read: whether the record is theirs or the state ConfigMap's is not known"};
+    return {
+        false,
+        "the SharingPolicy/SharingRollout CRDs cannot be read, so it is unknown whether they or the state ConfigMap "
+        "hold the record"};
   if (ours.policies == Served::yes && ours.rollouts == Served::yes)
-    return {true, fmt::format("our CRDs are served, with {} policies", policies)};
+    return {true, fmt::format("the SharingPolicy/SharingRollout CRDs are installed; policies: {}", policies)};
   if (ours.policies == Served::no && ours.rollouts == Served::no)
-    return {true, "our CRDs are not served: the record is kept in the state ConfigMap"};
+    return {true,
+            "the SharingPolicy/SharingRollout CRDs are not installed in this cluster; the record is kept in the state "
+            "ConfigMap"};
   const bool rollouts = ours.rollouts == Served::no;
-  return {
-      false,
-      fmt::format("CRD {}.gpusharing.dev is not served, and {}.gpusharing.dev is. The operator works without both "
-                  "meanwhile: as if there were no SharingPolicies, with its record in the state ConfigMap. Put it "
-                  "back: `helm upgrade RELEASE CHART --reuse-values`, or `kubectl apply --server-side -f` on the "
-                  "CRDs of the chart (files/crds)",
-                  rollouts ? "sharingrollouts" : "sharingpolicies", rollouts ? "sharingpolicies" : "sharingrollouts")};
+  return {false,
+          fmt::format(
+              "CRD {}.gpusharing.dev is not installed, but {}.gpusharing.dev is. The operator works as if neither were "
+              "installed: without SharingPolicies, with its record in the state ConfigMap. Install the CRD again: "
+              "`helm upgrade RELEASE CHART --reuse-values`, or `kubectl apply --server-side -f` on the CRDs of the "
+              "chart (files/crds)",
+              rollouts ? "sharingrollouts" : "sharingpolicies", rollouts ? "sharingpolicies" : "sharingrollouts")};
 }
 
 // What the operator writes in the course of a rollout: as the chart grants it.
@@ -94,7 +99,7 @@ std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settin
   index.note_everything_changed();
   index.refresh(world, settings);
   std::set<std::string> namespaces;
-  for (const PluginInstallation& set : index.installations()) namespaces.insert(set.ns);
+  for (const PluginInstallation& installation : index.installations()) namespaces.insert(installation.ns);
   for (const std::string& ns : namespaces) {
     out.push_back({.verbs = {"delete"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = ""});
     out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "configmaps"}, .ns = ns, .subresource = ""});
@@ -127,18 +132,18 @@ asio::awaitable<void> check_writes(k8s::ApiClient* client, std::vector<Attempt> 
     const k8s::WriteOptions options;
     const k8s::Result<std::string> answer = co_await client->create(reviews, no_namespace, review, options);
     if (!answer) {
-      found->lines.emplace_back(false, "what it may write is not known: " + answer.error().message);
+      found->lines.emplace_back(false, "cannot check write permissions: " + answer.error().message);
       co_return;
     }
     const auto json = nlohmann::json::parse(*answer, nullptr, false);
     if (flag_at(object_at(json, "status"), "allowed")) {
       ++allowed;
     } else {
-      found->lines.emplace_back(false, fmt::format("it may not {}", in_words(attempt)));
+      found->lines.emplace_back(false, fmt::format("permission to {}", in_words(attempt)));
     }
   }
   if (allowed == wanted.size())
-    found->lines.emplace_back(true, fmt::format("all {} kinds of writes that rollouts take are granted", allowed));
+    found->lines.emplace_back(true, fmt::format("all {} write permissions that rollouts need are granted", allowed));
 }
 
 asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
@@ -146,7 +151,7 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
   World world;
   std::vector<std::string> incomplete;
   const PlannerSettings settings = options.planner_settings();
-  OurKinds ours;
+  SharingKinds ours;
   const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &ours);
   if (!read) {
     found->unreachable = read.error();
@@ -155,7 +160,7 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
   found->lines.emplace_back(
       true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
   for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
-  found->lines.push_back(our_kinds(ours, world.policies.size()));
+  found->lines.push_back(sharing_kinds(ours, world.policies.size()));
   if (check.writes) {
     const std::vector<Attempt> wanted = writes_of(world, settings);
     co_await check_writes(client, wanted, found);
@@ -182,6 +187,19 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
   co_return fine ? 0 : 1;
 }
 
+asio::awaitable<std::string> why_no_operator(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey lease) {
+  const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
+  const k8s::CallOptions call;
+  const k8s::Result<std::string> read = co_await client->get(leases, lease, call);
+  if (!read) {
+    const bool absent = read.error().reason == k8s::Reason::not_found;
+    co_return absent ? fmt::format("Lease {} does not exist", k8s::to_string(lease)) : std::string();
+  }
+  std::string why;
+  const bool held = lease_is_held(*read, clock->now(), &why);
+  co_return held ? std::string() : why;
+}
+
 bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why) {
   const auto lease = nlohmann::json::parse(lease_json, nullptr, false);
   const auto spec = object_at(lease, "spec");
@@ -191,14 +209,14 @@ bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string
   }
   const std::string holder = text_at(spec, "holderIdentity");
   if (holder.empty()) {
-    *why = "nobody holds the Lease";
+    *why = "the Lease has no holder";
     return false;
   }
   constexpr std::int64_t kUsual = 15;  // Seconds, where the Lease does not say.
-  const std::int64_t told = number_at(spec, "leaseDurationSeconds");
+  const std::int64_t duration = number_at(spec, "leaseDurationSeconds");
   const std::string renew_time = text_at(spec, "renewTime", "ever");
   const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(renew_time);
-  if (!renewed || now - *renewed > std::chrono::seconds(told > 0 ? told : kUsual)) {
+  if (!renewed || now - *renewed > std::chrono::seconds(duration > 0 ? duration : kUsual)) {
     *why = fmt::format("{} has not renewed the Lease since {}", holder, renew_time);
     return false;
   }

@@ -1,4 +1,4 @@
-// Stop the operator, hold its lease, take everything back, and leave neither lease nor record.
+// Stops the operator, acquires its Lease, removes everything it added, and deletes Lease and record.
 #include "controller/commands/cleanup.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kUnreadable = 2;
-constexpr int kPasses = 5;  // A node that changes under our hands is read again.
+constexpr int kPasses = 5;  // A node that changes during cleanup is read again.
 constexpr Duration kPoll = std::chrono::milliseconds(250);
 
 struct CleanupRun {
@@ -69,7 +69,7 @@ asio::awaitable<bool> stop_deployment(CleanupRun* run) {
     (void)run->fail(kFailed, scaled.error().message);
     co_return false;
   }
-  *run->out << fmt::format("Deployment {}: {}\n", k8s::to_string(key), scaled ? "scaled to 0" : "is not there");
+  *run->out << fmt::format("Deployment {}: {}\n", k8s::to_string(key), scaled ? "scaled to 0" : "not found");
   co_return true;
 }
 
@@ -80,7 +80,7 @@ asio::awaitable<bool> wait_for_lease(CleanupRun* run) {
       const std::optional<k8s::Error>& problem = run->elector->problem();
       const std::string& holder = run->elector->observed().holder;
       (void)run->fail(kFailed,
-                      problem ? fmt::format("the lease cannot be had: {}", problem->message)
+                      problem ? fmt::format("could not acquire the Lease: {}", problem->message)
                               : fmt::format("{} holds the lease {}/{} after {}: stop the operator first",
                                             holder.empty() ? "somebody" : holder, run->settings.operator_namespace,
                                             run->options.lease_name, k8s::format_go_duration(run->cleanup.timeout)));
@@ -130,8 +130,8 @@ asio::awaitable<k8s::Result<void>> list_all(k8s::ApiClient* client, k8s::Gvr gvr
   co_return k8s::Result<void>{};
 }
 
-// Nodes, what selects them, and our policies: no ConfigMap and no operand pod is needed.
-asio::awaitable<k8s::Result<void>> read_ours(k8s::ApiClient* client, World* world) {
+// Nodes, DaemonSets and SharingPolicies: no ConfigMap and no operand pod is needed.
+asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::ApiClient* client, World* world) {
   const k8s::Gvr nodes{"", "v1", "nodes"};
   const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
   const k8s::Gvr policies{std::string(kGroup), "v1alpha1", "sharingpolicies"};
@@ -175,17 +175,18 @@ std::string would_do(const PlannedAction& planned) {
   const auto* patch = std::get_if<PatchNode>(&planned.action);
   if (patch == nullptr) return planned.message;
   std::vector<std::string> parts;
-  if (patch->unschedulable) parts.emplace_back("would be uncordoned");
-  for (const auto& [key, value] : patch->set) parts.push_back(fmt::format("label {} would be {}", key, value));
-  for (const std::string& key : patch->remove) parts.push_back(fmt::format("label {} would go", key));
-  for (const std::string& key : patch->remove_annotations) parts.push_back(fmt::format("annotation {} would go", key));
+  if (patch->unschedulable) parts.emplace_back("would uncordon");
+  for (const auto& [key, value] : patch->set) parts.push_back(fmt::format("would set label {}={}", key, value));
+  for (const std::string& key : patch->remove) parts.push_back(fmt::format("would remove label {}", key));
+  for (const std::string& key : patch->remove_annotations)
+    parts.push_back(fmt::format("would remove annotation {}", key));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 // One reading and its writes. True when nothing was left to do, false when it is to be read again.
 asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
   World world;
-  const k8s::Result<void> read = co_await read_ours(run->client, &world);
+  const k8s::Result<void> read = co_await read_cleanup_objects(run->client, &world);
   if (!read) co_return std::unexpected(read.error());
   FleetIndex index;
   index.note_everything_changed();
@@ -219,7 +220,9 @@ asio::awaitable<int> clean(CleanupRun* run) {
     if (!quiet) co_return run->fail(pass == 0 && run->done == 0 ? kUnreadable : kFailed, quiet.error().message);
     if (*quiet) co_return 0;
   }
-  co_return run->fail(kFailed, "nodes keep changing: somebody writes what is being removed");
+  co_return run->fail(kFailed,
+                      "nodes keep changing: another client writes the labels or annotations that "
+                      "cleanup removes. Stop that client and run cleanup again");
 }
 
 // Of the record and the Lease. Under a dry run it is only looked for.
@@ -282,7 +285,7 @@ void report(const CleanupRun& run) {
                           run.removed.empty() ? "" : fmt::format(", {} removed", run.removed.size()));
 }
 
-// With the lease: everything, then record and lease themselves, while nobody else may begin.
+// While holding the Lease: remove everything, then the record and the Lease, so that no operator can start in between.
 asio::awaitable<int> clean_with_lease(CleanupRun* run) {
   const bool held = co_await wait_for_lease(run);
   if (!held) co_return kFailed;
@@ -327,7 +330,7 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
   code = co_await clean_with_lease(&run);
   elector.stop();
   if (code == 0) {
-    // It goes while it is ours: nobody takes it in between.
+    // Delete the Lease while holding it, so that no other replica acquires it in between.
     co_await tasks.join();
     const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
     const bool removed = co_await remove(&run, leases, options.lease_name);

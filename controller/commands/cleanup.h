@@ -1,4 +1,4 @@
-// `cleanup`: takes back what the operator left on Nodes and policies, when it leaves for good. Uninstalling the chart
+// `cleanup`: removes what the operator added to Nodes and policies before it is uninstalled. Uninstalling the chart
 // runs it.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace gso {
 
 struct CleanupOptions {
   std::string stop_deployment;                       // In --namespace: scaled to 0 first. Empty: nothing is stopped.
-  k8s::Duration timeout = std::chrono::seconds(60);  // For the leader to give its lease away; 1s to 1h.
+  k8s::Duration timeout = std::chrono::seconds(60);  // How long to wait for the leader to release the Lease; 1s to 1h.
   bool dry_run = false;                              // Only says what it would do; needs no lease.
   bool json = false;
 };

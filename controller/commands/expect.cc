@@ -42,8 +42,8 @@ k8s::Result<std::string> profile_text(const std::string& file, std::string text)
       keys.push_back(data->members[i].key);
     }
     return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("{}: the ConfigMap must hold exactly one profile, it has [{}]; put the one "
-                                 "that is meant into a file",
+                     fmt::format("{}: the ConfigMap must have exactly one key, it has [{}]; save the "
+                                 "profile you mean as a file of its own",
                                  file, fmt::join(keys, ", ")));
   }
   return data->members[0].value.text;
@@ -104,11 +104,13 @@ void print(const Expectation& expectation, std::ostream& out) {
     out << fmt::format("  {}={}\n", key, value);
   }
   for (const auto& [key, value] : expectation.dropped_labels) {
-    out << fmt::format("  {}={}   (NFD drops it: no valid label value)\n", key, value);
+    out << fmt::format(
+        "  {}={}   (NFD drops this label: its value is longer than 63 characters or has invalid characters)\n", key,
+        value);
   }
   if (expectation.labels_unreliable) {
-    out << "  The GPUs are of different models: GFD labels one of them at random, every minute anew. Go by "
-           "allocatable.\n";
+    out << "  The GPUs are of different models. GFD labels one of them at random, again every minute: rely on "
+           "allocatable only.\n";
   }
   out << "allocatable:\n";
   for (const auto& [resource, count] : expectation.allocatable) {
@@ -147,8 +149,8 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     err << devices.error().message << '\n';
     return 2;
   }
-  if (says_nothing(*config)) {
-    err << options.config << ": nothing is written here, which is a profile without sharing\n";
+  if (is_blank(*config)) {
+    err << options.config << ": the file is empty; the plugin treats that as a profile without sharing\n";
   }
   ParsedProfile parsed = parse_profile(*config);
   if (parsed.accepted) {

@@ -68,13 +68,13 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
   fact("plugin", e.plugin);
   fact("policy", e.policy);
   fact("profile", e.strategy.empty() || e.profile.empty() ? e.profile : fmt::format("{} ({})", e.profile, e.strategy));
-  fact("chosen by", e.source);
+  fact("profile source", e.source);
   const bool invalid = e.target == kInvalidRevision;
-  fact("runs", e.loaded);
-  fact("should run", invalid ? "nothing: the text is invalid, and nothing is restarted into it" : e.target);
+  fact("running", e.loaded);
+  fact("target", invalid ? "none (profile is invalid; no pod will be restarted with it)" : e.target);
   print_table(facts, out);
   if (!e.rows.empty()) {
-    std::vector<TextRow> rows{{"  MUST SHOW", "EXPECTED", "OBSERVED", ""}};
+    std::vector<TextRow> rows{{"  CHECK", "EXPECTED", "ACTUAL", ""}};
     for (const auto& row : e.rows)
       rows.push_back({"  " + row.what, row.expected, row.observed, row.fits() ? "" : "differs"});
     print_table(rows, out);
@@ -87,20 +87,20 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
     const std::string_view remedy = remedy_of(finding.reason);
     if (!remedy.empty() && remedy != e.remedy) out << fmt::format("  to do: {}\n", remedy);
   }
-  out << (e.next.empty() ? "nothing is to be done\n" : "next: " + e.next + "\n");
+  out << (e.next.empty() ? "No action needed\n" : "next: " + e.next + "\n");
 }
 
 void print_text(const PodExplanation& e, std::ostream& out) {
   out << fmt::format("pod {}: {}\n", e.pod, e.state);
-  out << (e.asks.empty() ? "  asks for no GPU\n" : "  asks for " + e.asks + "\n");
+  out << (e.asks.empty() ? "  requests no GPU\n" : "  requests " + e.asks + "\n");
   for (const PodCause& cause : e.causes) {
     out << fmt::format("{} {}: {}\n", to_string(cause.severity), cause.code, cause.text);
     if (!cause.command.empty()) out << "  " << cause.command << "\n";
   }
   print_lines("events", e.events, out);
   print_lines("GPU pods of its namespace", e.beside, out);
-  if (e.causes.empty() && !e.asks.empty()) out << "nothing is wrong with it, as far as objects show\n";
-  std::vector<TextRow> rows{{"NODE", "WHY NOT THERE"}};
+  if (e.causes.empty() && !e.asks.empty()) out << "No problem found in the objects that were read\n";
+  std::vector<TextRow> rows{{"NODE", "WHY NOT ON THIS NODE"}};
   for (const auto& verdict : e.nodes) rows.push_back({verdict.node, verdict.verdict});
   if (rows.size() > 1) print_table(rows, out);
 }
@@ -143,12 +143,11 @@ int answer(const Question& question, ClusterView& view, std::ostream& out, std::
   }
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
   if (!node) {
-    err << fmt::format("{}: there is no node {}; a pod is named NAMESPACE/POD\n", kCommand, question.target.key.name);
+    err << fmt::format("{}: node {} not found; a pod is named NAMESPACE/POD\n", kCommand, question.target.key.name);
     return 2;
   }
   if (assumed)
-    node->notes.emplace_back(
-        "the operator has recorded nothing here: what the fleet shows now was taken as its baseline");
+    node->notes.emplace_back("no record of the operator was found; the current state is taken as the baseline");
   print(*node, view, question.form, out);
   const bool wrong =
       std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });
@@ -206,7 +205,7 @@ asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* cloc
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, question.settings, &view);
   if (!read && target.pod && read.error().reason == k8s::Reason::forbidden) {
-    view.incomplete.push_back(read.error().message + "; so nothing is said about nodes");
+    view.incomplete.push_back("nodes not checked: " + read.error().message);
     const k8s::Result<PodExplanation> alone =
         co_await explain_alone(client, target.key, question.pod_json, question.settings, &view.incomplete);
     if (alone) {
@@ -262,7 +261,8 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
     k8s::Result<ClusterView> view = view_of(*files, question.now);
     if (!view) return usage(view.error().message);
     if (target->pod) question.pod_json = pod_in(*files, target->key);
-    if (target->pod && question.pod_json.empty()) return usage("there is no pod " + k8s::to_string(target->key));
+    if (target->pod && question.pod_json.empty())
+      return usage(fmt::format("pod {} not found", k8s::to_string(target->key)));
     return answer(question, *view, out, err);
   }
   PlannerSettings settings = options.planner_settings();

@@ -33,8 +33,8 @@ struct ExplainTarget {
 [[nodiscard]] int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in,
                               std::ostream& out, std::ostream& err);
 
-// A pod, for somebody who may read neither nodes nor device plugins: its Events and its namespace are
-// read instead. `pod_json`: the pod. What may not be read either is added to `incomplete`.
+// A pod, for somebody who may read neither nodes nor device plugins: its Events and its namespace are read instead.
+// `pod_json`: the pod. What cannot be read is added to `incomplete`.
 boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient* client, k8s::ObjectKey pod,
                                                                   std::string pod_json, PlannerSettings settings,
                                                                   std::vector<std::string>* incomplete);

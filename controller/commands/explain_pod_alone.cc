@@ -88,12 +88,12 @@ asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient* clien
   if (events)
     around.events = *std::move(events);
   else
-    add_once(*incomplete, events.error().message);
+    append_unique(*incomplete, events.error().message);
   k8s::Result<std::vector<Pod>> beside = co_await pods_beside(client, pod.ns);
   if (beside)
     around.pods = *std::move(beside);
   else
-    add_once(*incomplete, beside.error().message);
+    append_unique(*incomplete, beside.error().message);
   co_return explain_pod_alone(around, settings, pod_json);
 }
 

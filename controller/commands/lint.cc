@@ -43,7 +43,7 @@ bool expand(const std::vector<std::string>& given, std::vector<std::string>& fil
       err << fmt::format("{}: cannot be read: {}\n", name, failed.message());
       fine = false;
     } else if (found.empty()) {
-      err << fmt::format("{}: there is no .yaml, .yml or .json file in this directory\n", name);
+      err << fmt::format("{}: no .yaml, .yml or .json file found in this directory\n", name);
       fine = false;
     }
     std::sort(found.begin(), found.end());

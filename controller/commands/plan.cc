@@ -50,21 +50,21 @@ void print_json(const Plan& plan, std::ostream& out) {
 }
 
 void print_text(const Plan& plan, std::ostream& out) {
-  if (plan.actions.empty()) out << "Nothing to do.\n";
+  if (plan.actions.empty()) out << "No action needed.\n";
   for (const PlannedAction& action : plan.actions) out << print(action) << "\n";
   for (const Finding& finding : plan.findings) {
     out << fmt::format("{}: {} {}: {}: {}\n", to_string(finding.severity), finding.object.kind,
                        k8s::to_string(ObjectKey{finding.object.ns, finding.object.name}), finding.reason,
                        finding.message);
   }
-  if (plan.requeue_after) out << "Would look again in " << k8s::format_go_duration(*plan.requeue_after) << ".\n";
+  if (plan.requeue_after) out << "Next check in " << k8s::format_go_duration(*plan.requeue_after) << ".\n";
 }
 
 std::string unknown_reconciler(const std::string& name) {
   std::string known;
   for (const Reconciler& reconciler : reconcilers())
     known += fmt::format("{}{}", known.empty() ? "" : ", ", reconciler.name);
-  return fmt::format("--only {}: there is {}", name, known);
+  return fmt::format("--only {}: unknown reconciler; choose one of {}", name, known);
 }
 
 int refuse(std::ostream& err, const std::string& what) {
@@ -108,7 +108,7 @@ boost::asio::awaitable<int> plan_cluster(k8s::ApiClient* client, k8s::Clock* clo
   for (const std::string& missing : view.incomplete) *err << "incomplete: " << missing << "\n";
   const WallTime now = k8s::parse_rfc3339(options.now).value_or(clock->now());
   const int code = show_plan(view, options, now, *out);
-  const std::string unknown = unjudged(view.world, options.settings);
+  const std::string unknown = coverage_gap(view.world, options.settings);
   if (unknown.empty()) co_return code;
   *err << unknown << "\n";
   co_return code == 0 ? 2 : code;
@@ -122,7 +122,8 @@ int run_plan(const PlanOptions& options, const Options& connection, std::istream
     return refuse(err, unknown_reconciler(options.only));
   }
   const std::optional<WallTime> now = options.now.empty() ? present() : k8s::parse_rfc3339(options.now);
-  if (!now) return refuse(err, fmt::format("--now '{}' is no time such as 2026-01-02T03:04:05Z", options.now));
+  if (!now)
+    return refuse(err, fmt::format("--now '{}' is not a time; write it like 2026-01-02T03:04:05Z", options.now));
   if (!options.from_cluster) return plan_files(options, *now, in, out, err);
   return run_on_cluster("plan", connection, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
     return plan_cluster(client, clock, options, &out, &err);

@@ -194,11 +194,11 @@ void print_rollouts(const std::vector<RolloutFacts>& rollouts, TerminalWidth wid
     const SharingRollout& rollout = *facts.rollout;
     std::string progress =
         fmt::format("{} {}/{}", progress_bar(facts.updated, facts.total), facts.updated, facts.total);
-    if (facts.in_flight > 0) progress += fmt::format(", {} in flight", facts.in_flight);
+    if (facts.in_flight > 0) progress += fmt::format(", {} in progress", facts.in_flight);
     if (facts.blocked > 0) progress += fmt::format(", {} blocked", facts.blocked);
     if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
     rows.push_back(
-        {rollout.meta.name, or_dash(rollout.phase), rollout.policy, rollout.key, rollout.to_revision, progress});
+        {rollout.meta.name, rollout.phase.empty() ? "-" : facts.shown_phase(), rollout.policy, rollout.key, rollout.to_revision, progress});
   }
   print_table(rows, out, width);
 }
@@ -218,7 +218,7 @@ asio::awaitable<int> show_once(Session session, StatusOptions status, PlannerSet
   const FleetStatus fleet{world, index, incomplete, kai_findings(world, index, settings, session.clock->now())};
   const bool trouble = print_status(fleet, status.form, width_of_terminal(), *out);
   if (trouble) co_return 1;
-  co_return unjudged(world, settings).empty() ? 0 : 2;  // As for `audit`: what was not looked at is not fine.
+  co_return coverage_gap(world, settings).empty() ? 0 : 2;  // As for `audit`: what was not looked at is not fine.
 }
 
 asio::awaitable<int> show_always(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,

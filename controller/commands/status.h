@@ -1,4 +1,4 @@
-// `status`: where every GPU node stands, read from the live cluster, once or for as long as somebody looks.
+// `status`: the state of every GPU node, read from the live cluster, once or with --watch.
 #pragma once
 
 #include <iosfwd>
@@ -33,7 +33,7 @@ struct FleetStatus {
   std::vector<std::string> incomplete;
   std::vector<Finding> kai;
 };
-// Every node with GPUs, whether we have anything to do with it or not, and every rollout on record: tables, cut to the
+// Every node with GPUs, also those that the operator does not manage, and every recorded rollout: tables, cut to the
 // terminal's width (not the wide one), or a document
 // {"nodes":[…],"rollouts":[…],"kai":[…],"findings":[…],"incomplete":[…]}. Returns true when a node is Failed or
 // Blocked.

@@ -62,7 +62,7 @@ class FleetView {
 
   asio::awaitable<int> run(std::ostream* out, std::ostream* err) {
     cluster_.start(&tasks_, executor_);
-    tasks_.spawn(executor_, stop_when_told());
+    tasks_.spawn(executor_, stop_on_signal());
     int code = 0;
     for (;;) {
       co_await wake_->wait();
@@ -84,9 +84,9 @@ class FleetView {
   }
 
  private:
-  asio::awaitable<void> stop_when_told() {
-    const bool told = co_await watch_.stop->wait();
-    if (!told) co_return;
+  asio::awaitable<void> stop_on_signal() {
+    const bool stopped = co_await watch_.stop->wait();
+    if (!stopped) co_return;
     stopping_ = true;
     wake_->notify();
   }
@@ -111,7 +111,7 @@ class FleetView {
     return std::nullopt;
   }
 
-  // Every watch that decides what is shown has said all that it has, or that it may not.
+  // Every watch that decides what is shown is complete or forbidden.
   bool complete() {
     if (!world_.nodes.synced() || !world_.daemonsets.synced()) return false;
     for (const auto& status : cluster_.status()) {
@@ -157,10 +157,10 @@ class FleetView {
   [[nodiscard]] std::vector<std::string> incomplete() const {
     std::vector<std::string> out;
     for (const auto& [resource, error] : failures_) {
-      if (resource != kNotShown) add_once(out, explain_error(error, watched(gvr_of(resource))));
+      if (resource != kNotShown) append_unique(out, explain_error(error, watched(gvr_of(resource))));
     }
     for (const auto& refusal : dynamic_.refused()) {
-      add_once(out, explain_error(refusal.error, watched(resource_of(refusal.scope.kind), refusal.scope.ns)));
+      append_unique(out, explain_error(refusal.error, watched(resource_of(refusal.scope.kind), refusal.scope.ns)));
     }
     return out;
   }

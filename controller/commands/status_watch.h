@@ -29,8 +29,8 @@ struct FleetWatch {
 };
 
 // Until `stop`. Level-based: a view is written when it differs from the one before, whatever changed; a server that is
-// away leaves the last view standing. Exit status: that of the last view (0 or 1); 2 when Nodes or DaemonSets may not
-// be watched.
+// away leaves the last view standing. Exit status: that of the last view (0 or 1); 2 if watching Nodes or DaemonSets is
+// forbidden.
 boost::asio::awaitable<int> watch_fleet(FleetWatch watch, std::ostream* out, std::ostream* err);
 
 }  // namespace gso

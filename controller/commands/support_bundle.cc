@@ -86,7 +86,8 @@ std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) 
     out.push_back({ns + "/daemonsets", {"apps", "v1", "daemonsets"}, options});
     out.push_back({ns + "/events", {"events.k8s.io", "v1", "events"}, options});
   }
-  // Events about Nodes and our own objects, which are in no namespace, are in `default` among everybody else's.
+  // Events about cluster-scoped objects (Nodes, SharingPolicies, SharingRollouts) are in the namespace `default`, among
+  // all others.
   k8s::ListOptions by_us;
   by_us.ns = "default";
   by_us.field_selector = k8s::FieldSelector::equals("reportingController", std::string(kReportingController));
@@ -115,7 +116,7 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
   if (!listed) {
     // An API that is not served is no gap.
     if (listed.error().reason == k8s::Reason::not_found) co_return;
-    add_once(bundle->incomplete, unlisted(listed.error(), wanted.gvr, wanted.options.ns).error().message);
+    append_unique(bundle->incomplete, unlisted(listed.error(), wanted.gvr, wanted.options.ns).error().message);
     co_return;
   }
   if (wanted.file.ends_with("/operator-pods")) {
@@ -143,7 +144,7 @@ asio::awaitable<void> add_logs(Bundle* bundle) {
       bundle->archive.add("logs/" + pods[i].name + ".log", redacted(*log));
     } else {
       const Attempt attempt = log_attempt(pods[i].ns);
-      add_once(bundle->incomplete, explain_error(log.error(), attempt));
+      append_unique(bundle->incomplete, explain_error(log.error(), attempt));
     }
   }
 }
@@ -199,12 +200,13 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::ApiClient* client,
   const PlannerSettings settings = options.planner_settings();
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, settings, &view);
-  // Whoever may not read nodes still has something to send: the operator's namespace, its logs, our objects.
+  // A user without permission to read nodes can still send the operator's namespace, its logs and its objects.
   const bool judged = read.has_value();
   if (!judged && read.error().reason != k8s::Reason::forbidden) co_return std::unexpected(read.error());
   if (!judged) {
-    add_once(view.incomplete, read.error().message);
-    add_once(view.incomplete, "status.txt, plan.txt and audit.txt are left out: they need nodes and daemonsets");
+    append_unique(view.incomplete, read.error().message);
+    append_unique(view.incomplete,
+                  "status.txt, plan.txt and audit.txt are missing: they need permission to list nodes and daemonsets");
   }
   Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}};
   bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),

@@ -22,8 +22,8 @@ struct SupportBundleOptions {
                                      std::ostream& err);
 
 // The archive's bytes. Without the right to read Nodes or DaemonSets it holds what can be read: no status, plan and
-// audit then. `incomplete` gets what is missing, each with the rule that it takes; it may be null. Errors: the API
-// server does not answer, or knows nobody of that name (401).
+// audit then. `incomplete` gets what is missing, each with the missing rule; it can be null. Errors: the API server
+// does not answer, or knows nobody of that name (401).
 boost::asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::ApiClient* client, k8s::Clock* clock,
                                                                 Options options,
                                                                 std::vector<std::string>* incomplete = nullptr);

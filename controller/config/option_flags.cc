@@ -8,7 +8,7 @@
 
 namespace gso {
 
-void Settings::add_to(CLI::App* app, const std::function<bool(const OptionSpec&)>& wanted) {
+void OptionFlags::add_to(CLI::App* app, const std::function<bool(const OptionSpec&)>& wanted) {
   for (const OptionSpec& spec : option_specs()) {
     if (!wanted(spec)) continue;
     std::string& value = values_[spec.name];
@@ -22,13 +22,13 @@ void Settings::add_to(CLI::App* app, const std::function<bool(const OptionSpec&)
   }
 }
 
-void Settings::add_config_to(CLI::App* app) {
+void OptionFlags::add_config_to(CLI::App* app) {
   config_ = app->add_option("--config", config_file_, "YAML file with any of these settings, by the same names")
                 ->envname("GSO_CONFIG")
                 ->type_name("FILE");
 }
 
-k8s::Result<Options> Settings::resolve() const {
+k8s::Result<Options> OptionFlags::resolve() const {
   Options out;
   std::vector<std::string> given;
   for (const auto& [spec, option] : options_) {

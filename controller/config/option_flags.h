@@ -13,7 +13,7 @@
 namespace gso {
 
 // The settings of one subcommand as CLI11 options. Values stay text until every source is known.
-class Settings {
+class OptionFlags {
  public:
   // All settings, or only those that `wanted` chooses.
   void add_to(CLI::App* app, const std::function<bool(const OptionSpec&)>& wanted);

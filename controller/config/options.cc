@@ -62,7 +62,8 @@ OptionSpec namespaces(std::string name, std::string group, std::string doc, Fiel
   OptionSpec out = text(std::move(name), std::move(group), "NAMESPACE,…", std::move(doc), field);
   out.set = [field](Options& o, const std::string& value) -> std::string {
     for (const std::string& one : split_names(value)) {
-      if (!is_namespace(one)) return fmt::format("'{}' is no name of a namespace; give them with commas between", one);
+      if (!is_namespace(one))
+        return fmt::format("'{}' is not a valid namespace name; separate several names with commas", one);
     }
     field(o) = value;
     return {};
@@ -208,7 +209,7 @@ void add_election(std::vector<OptionSpec>& out) {
   out.push_back(duration("lease-duration", kElection, "How long others wait after a renewal, more than renew-deadline",
                          [](Options& o) -> auto& { return o.lease_duration; }, {1s, 1h}));
   out.push_back(duration("renew-deadline", kElection,
-                         "How long we write after our last renewal; more than 1.2 times retry-period",
+                         "How long the leader may write after its last renewal; more than 1.2 times retry-period",
                          [](Options& o) -> auto& { return o.renew_deadline; }, {100ms, 1h}));
   out.push_back(duration("retry-period", kElection, "Time between two attempts to acquire or renew",
                          [](Options& o) -> auto& { return o.retry_period; }, {100ms, 1h}));
@@ -248,32 +249,31 @@ void add_running(std::vector<OptionSpec>& out) {
       "max-in-flight", kRunning, "Concurrent writes", [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
   out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)",
                         [](Options& o) -> auto& { return o.dry_run; }));
-  out.push_back(duration("batch-window", kRunning, "Events that arrive this close share one planning pass",
+  out.push_back(duration("batch-window", kRunning, "Events that arrive within this time share one planning pass",
                          [](Options& o) -> auto& { return o.batch_window; }, {0s, 1min}));
   out.push_back(duration("status-interval", kRunning,
-                         "Least time between two statuses of one object whose phase stays the same",
+                         "Minimum time between two status writes of one object whose phase is unchanged",
                          [](Options& o) -> auto& { return o.status_interval; }, {0s, 1h}));
   out.push_back(duration("resync-period", kRunning, "A planning pass even when nothing happened, 0 for none",
                          [](Options& o) -> auto& { return o.resync_period; }, {1s, 24h, true}));
-  out.push_back(duration("discovery-period", kRunning, "How often APIs that were absent are looked for again",
+  out.push_back(duration("discovery-period", kRunning, "How often to check whether missing APIs are served now",
                          [](Options& o) -> auto& { return o.discovery_period; }, {1s, 24h}));
-  out.push_back(duration("shutdown-timeout", kRunning, "How long a stop waits for writes in flight",
+  out.push_back(duration("shutdown-timeout", kRunning, "How long a shutdown waits for writes that are not answered yet",
                          [](Options& o) -> auto& { return o.shutdown_timeout; }, {0s, 10min}));
-  out.push_back(duration("assume-observed-for", kRunning,
-                         "Credit conditions seen at start with having held for this long",
+  out.push_back(duration("assume-observed-for", kRunning, "Treat conditions seen at startup as already this old",
                          [](Options& o) -> auto& { return o.assume_observed_for; }, {0s, 8760h}));
 }
 
 void add_planning(std::vector<OptionSpec>& out) {
-  out.push_back(duration("settle-period", kPlanning, "Quiet time of the inputs before the first disruption",
-                         [](Options& o) -> auto& { return o.settle; }, {0s, 24h}));
-  out.push_back(
-      duration("configmap-propagation", kPlanning,
-               "How long kubelets may take to show a ConfigMap's new key to running pods, before a label names it",
-               [](Options& o) -> auto& { return o.projection; }, {0s, 1h}));
+  out.push_back(duration("settle-period", kPlanning, "How long inputs must be unchanged before a rollout starts",
+                         [](Options& o) -> auto& { return o.settle_period; }, {0s, 24h}));
+  out.push_back(duration("configmap-propagation", kPlanning,
+                         "How long kubelets can take to project a new ConfigMap key into running pods; a label selects "
+                         "the key only afterwards",
+                         [](Options& o) -> auto& { return o.configmap_propagation; }, {0s, 1h}));
   out.push_back(duration("node-status-lag", kPlanning,
                          "How long a restarted node must show its new state; more than kubelet's 10s",
-                         [](Options& o) -> auto& { return o.status_lag; }, {0s, 10min}));
+                         [](Options& o) -> auto& { return o.node_status_lag; }, {0s, 10min}));
   out.push_back(share("cluster-max-unavailable", kPlanning,
                       "GPU nodes that may be out of service at once, over all policies",
                       [](Options& o) -> auto& { return o.cluster_max_unavailable; }));
@@ -281,49 +281,53 @@ void add_planning(std::vector<OptionSpec>& out) {
       "revision-history-limit", kPlanning, "Finished SharingRollouts that are kept per policy",
       [](Options& o) -> auto& { return o.revision_history_limit; }, 0, 1000));
   out.push_back(choice<PlannerSettings::LabelMode>(
-      "label-mode", kPlanning, "auto writes sharing labels where nobody owns them and verifies them where NFD does",
+      "label-mode", kPlanning,
+      "auto writes sharing labels that no other component owns, and verifies the labels that NFD owns",
       {{"auto", PlannerSettings::LabelMode::automatic},
        {"enforce", PlannerSettings::LabelMode::enforce},
        {"verify", PlannerSettings::LabelMode::verify}},
       [](Options& o) -> auto& { return o.label_mode; }));
   out.push_back(choice<PolicyMode>(
       "max-mode", kPlanning,
-      "Upper limit over every policy's mode; Observe writes no Pod, no ConfigMap, no Node but labels",
+      "Upper limit for the mode of every policy; Observe writes no Pod and no ConfigMap, and no Node except its labels",
       {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
-      [](Options& o) -> auto& { return o.rollouts; }));
+      [](Options& o) -> auto& { return o.max_mode; }));
   out.push_back(
       namespaces("remove-rejected-pods", kPlanning,
                  "Remove pods that a node refused (UnexpectedAdmissionError) while it was restarted, in these "
                  "namespaces; empty: nowhere",
                  [](Options& o) -> auto& { return o.remove_rejected_pods; }));
-  out.push_back(boolean("adopt-drift", kPlanning, "Roll also nodes whose drift was there before the first start",
+  out.push_back(boolean("adopt-drift", kPlanning,
+                        "Also roll out nodes that had drifted before the operator was installed",
                         [](Options& o) -> auto& { return o.adopt_drift; }));
 }
 
 void add_kai(std::vector<OptionSpec>& out) {
-  out.push_back(
-      choice<KaiGcMode>("kai-reservations", kKai,
-                        "Enforce collects stale reservation pods, Observe says which it would, Off looks at none",
-                        {{"Enforce", KaiGcMode::enforce}, {"Observe", KaiGcMode::observe}, {"Off", KaiGcMode::off}},
-                        [](Options& o) -> auto& { return o.kai_reservations; }));
+  out.push_back(choice<KaiGcMode>(
+      "kai-reservations", kKai,
+      "Enforce deletes stale reservation pods, Observe reports which it would delete, Off ignores them",
+      {{"Enforce", KaiGcMode::enforce}, {"Observe", KaiGcMode::observe}, {"Off", KaiGcMode::off}},
+      [](Options& o) -> auto& { return o.kai_reservations; }));
   out.push_back(duration("kai-grace", kKai,
-                         "How old a reservation must be, and how long seen orphaned; longer where KAI's timeouts are",
+                         "Minimum age of a reservation, and how long it must have been orphaned, before it is deleted; "
+                         "KAI's own timeouts can extend it",
                          [](Options& o) -> auto& { return o.kai_grace; }, {1min, 168h}));
-  out.push_back(duration("kai-recheck-interval", kKai, "How often orphaned reservations are looked at again",
-                         [](Options& o) -> auto& { return o.kai_sweep; }, {5s, 24h}));
+  out.push_back(duration("kai-recheck-interval", kKai, "How often orphaned reservations are checked again",
+                         [](Options& o) -> auto& { return o.kai_recheck_interval; }, {5s, 24h}));
   out.push_back(choice<MpsReadyMode>(
       "mps-ready", kKai, "Whether nodes with an MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
       {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}},
       [](Options& o) -> auto& { return o.mps_ready; }));
-  out.push_back(boolean("kai-gc-without-crds", kKai, "Look for reservations also where KAI was removed with its CRDs",
-                        [](Options& o) -> auto& { return o.kai_leftovers; }));
+  out.push_back(boolean("kai-gc-without-crds", kKai,
+                        "Also look for reservations in clusters where KAI was removed together with its CRDs",
+                        [](Options& o) -> auto& { return o.kai_gc_without_crds; }));
   out.push_back(duration("kai-node-interval", kKai, "Least time between two deletions of reservations on one node",
                          [](Options& o) -> auto& { return o.kai_node_interval; }, {0s, 24h}));
 }
 
 void add_policy(std::vector<OptionSpec>& out) {
   out.push_back(choice<PolicyMode>(
-      "mode", kPolicy, "Enforce rolls, Approve asks first, Observe only reports",
+      "mode", kPolicy, "Enforce rolls out, Approve waits for approval of each rollout, Observe only reports",
       {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
       [](Options& o) -> auto& { return o.mode; }));
   out.push_back(share("max-unavailable", kPolicy, "Nodes of a policy that may be out of service at once",
@@ -335,7 +339,7 @@ void add_policy(std::vector<OptionSpec>& out) {
       [](Options& o) -> auto& { return o.rollout.canary_nodes_per_group; }, 0, 1000));
   out.push_back(duration("canary-soak", kPolicy, "Time between a verified canary and the first wave",
                          [](Options& o) -> auto& { return o.rollout.canary_soak; }, {0s, 168h}));
-  out.push_back(choice<WorkloadMode>("workloads", kPolicy, "What happens to running GPU clients that would break",
+  out.push_back(choice<WorkloadMode>("workloads", kPolicy, "What to do with running pods that the change would break",
                                      {{"WaitForIdle", WorkloadMode::wait_for_idle},
                                       {"Evict", WorkloadMode::evict},
                                       {"Interrupt", WorkloadMode::interrupt}},
@@ -380,21 +384,21 @@ PlannerSettings Options::planner_settings() const {
   PlannerSettings out;
   if (!namespace_.empty()) out.operator_namespace = namespace_;
   out.cluster_max_unavailable = cluster_max_unavailable;
-  out.settle = settle;
-  out.projection = projection;
-  out.status_lag = status_lag;
+  out.settle = settle_period;
+  out.projection = configmap_propagation;
+  out.status_lag = node_status_lag;
   out.revision_history_limit = revision_history_limit;
   out.label_mode = label_mode;
   out.adopt_drift = adopt_drift;
   out.remove_rejected_pods = split_names(remove_rejected_pods);
   out.mode = mode;
-  out.rollouts = rollouts;
+  out.rollouts = max_mode;
   out.rollout = rollout;
   out.kai.gc_mode = kai_reservations;
   out.kai.mps_ready = mps_ready;
   out.kai.grace = kai_grace;
-  out.kai.sweep = kai_sweep;
-  out.kai.look_for_leftovers = kai_leftovers;
+  out.kai.sweep = kai_recheck_interval;
+  out.kai.look_for_leftovers = kai_gc_without_crds;
   out.kai.node_interval = kai_node_interval;
   return out;
 }
@@ -412,15 +416,15 @@ bool is_loopback_or_off(std::string_view address) {
 k8s::Result<void> validate(const Options& options) {
   if (!is_loopback_or_off(options.debug_bind_address)) {
     return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("debug-bind-address '{}' is not on loopback: write 127.0.0.1:PORT, localhost:PORT or "
-                                 "[::1]:PORT (`kubectl port-forward` gets there)",
+                     fmt::format("debug-bind-address '{}' is not a loopback address; use 127.0.0.1:PORT, "
+                                 "localhost:PORT or [::1]:PORT and reach it with `kubectl port-forward`",
                                  options.debug_bind_address));
   }
-  if (options.rollout.verify_timeout <= options.status_lag) {
+  if (options.rollout.verify_timeout <= options.node_status_lag) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("verify-timeout {} must be greater than node-status-lag {}: no node could be verified",
                                  k8s::format_go_duration(options.rollout.verify_timeout),
-                                 k8s::format_go_duration(options.status_lag)));
+                                 k8s::format_go_duration(options.node_status_lag)));
   }
   if (!options.leader_elect || options.dry_run) return {};
   LeaderElectionOptions election;

@@ -1,5 +1,5 @@
-// Everything that can be set from outside: one struct, one field per flag. The same names work as `--settle-period 10s` on the
-// command line, GSO_SETTLE_PERIOD=10s in the environment and `settle-period: 10s` in the file given by --config.
+// Everything that can be set from outside: one struct, one field per flag. The same names work as `--settle-period 10s`
+// on the command line, GSO_SETTLE_PERIOD=10s in the environment and `settle-period: 10s` in the file given by --config.
 // Precedence: flag, then environment, then file, then the default written here.
 #pragma once
 
@@ -53,30 +53,32 @@ struct Options {
   Duration status_interval = std::chrono::seconds(1);     // Least time between two statuses of one object in one phase.
   Duration batch_window = std::chrono::milliseconds(20);  // Events that arrive this close share one planning pass.
   Duration resync_period = std::chrono::minutes(10);      // A full pass even when nothing happened; 0 switches it off.
-  Duration discovery_period = std::chrono::seconds(30);   // How often absent APIs are looked for again.
+  Duration discovery_period = std::chrono::seconds(30);   // How often to check whether missing APIs are served now.
   Duration shutdown_timeout = std::chrono::seconds(15);   // For writes in flight at SIGTERM.
-  // Conditions seen at start count as having held for this long already (a restart otherwise resets every soak).
+  // Timers seen at startup count as already this old (otherwise a restart resets every soak).
   Duration assume_observed_for{0};
 
   // --- Planning: cluster-wide limits
-  Duration settle = std::chrono::seconds(10);  // Quiet time of inputs before the first disruption.
-  Duration projection =
+  Duration settle_period = std::chrono::seconds(10);  // How long inputs must be unchanged before a rollout starts.
+  Duration configmap_propagation =
       std::chrono::seconds(100);  // Until a new key of a ConfigMap is in running pods: kubelet syncs in 60..90 s.
-  Duration status_lag = std::chrono::seconds(12);  // A node's status may be this old: kubelet publishes every 10 s.
+  Duration node_status_lag =
+      std::chrono::seconds(12);  // A node's status may be this old: kubelet publishes every 10 s.
   IntOrPercent cluster_max_unavailable{10, true};
   std::int64_t revision_history_limit = 10;
   PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
   bool adopt_drift = false;
-  PolicyMode rollouts = PolicyMode::enforce;  // Upper limit over the mode of every policy.
-  // Namespaces, with commas, where pods left in UnexpectedAdmissionError by a restart of ours are removed.
+  PolicyMode max_mode = PolicyMode::enforce;  // Upper limit over the mode of every policy.
+  // Namespaces, comma-separated, in which pods that failed with UnexpectedAdmissionError during a restart of the plugin
+  // are removed.
   std::string remove_rejected_pods;
 
   // --- KAI-Scheduler's reservation pods
   KaiGcMode kai_reservations = KaiGcMode::enforce;
-  Duration kai_grace = std::chrono::minutes(5);  // Least age, and least time seen orphaned: 1m or more.
-  Duration kai_sweep = std::chrono::minutes(1);  // How often orphans are looked at again: 5s or more.
+  Duration kai_grace = std::chrono::minutes(5);             // Least age, and least time seen orphaned: 1m or more.
+  Duration kai_recheck_interval = std::chrono::minutes(1);  // How often orphans are checked again: 5s or more.
   MpsReadyMode mps_ready = MpsReadyMode::automatic;
-  bool kai_leftovers = false;  // Watch the default reservation namespace even where no API of KAI is served.
+  bool kai_gc_without_crds = false;  // Watch the default reservation namespace even where no API of KAI is served.
   Duration kai_node_interval = std::chrono::minutes(1);  // Between two deletions on one node.
 
   // --- Planning: what the SharingPolicy `default` starts with
@@ -104,8 +106,8 @@ struct OptionSpec {
 [[nodiscard]] k8s::Result<void> apply_config_file(Options& options, std::string_view file_name, std::string_view text,
                                                   const std::vector<std::string>& keep);
 
-// One sentence for each variable of `environment` (NAME=value) that looks like a setting and is none, with the nearest
-// one there is. Those that Kubernetes sets for Services (GSO_METRICS_SERVICE_HOST, …_PORT_8080_TCP, …) are left out.
+// One sentence for each variable of `environment` (NAME=value) that looks like a setting and is not one, with the most
+// similar setting. Those that Kubernetes sets for Services (GSO_METRICS_SERVICE_HOST, …_PORT_8080_TCP, …) are left out.
 [[nodiscard]] std::vector<std::string> unknown_variables(const std::vector<std::string>& environment);
 
 // Relations between fields, e.g. lease_duration > renew_deadline. Errors (reason invalid) name both.

@@ -4,28 +4,13 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
+#include "controller/config/did_you_mean.h"
 #include "controller/config/options.h"
 
 namespace gso {
 namespace {
-
-// Edits between two words (Levenshtein), for "did you mean".
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
-}
 
 const OptionSpec* find(std::string_view name) {
   const auto& specs = option_specs();
@@ -33,24 +18,10 @@ const OptionSpec* find(std::string_view name) {
   return it == specs.end() ? nullptr : &*it;
 }
 
-// The word that is meant, most likely; empty when none is near.
-std::string nearest(std::string_view name, const std::vector<std::string>& words) {
-  std::string found;
-  std::size_t best = 4;  // Further away is no typing error.
-  for (const std::string& word : words) {
-    const std::size_t d = distance(name, word);
-    if (d < best) {
-      best = d;
-      found = word;
-    }
-  }
-  return found.empty() ? "" : fmt::format(", did you mean '{}'?", found);
-}
-
 std::string unknown_key(std::string_view name) {
   std::vector<std::string> words;
   for (const OptionSpec& spec : option_specs()) words.push_back(spec.name);
-  return fmt::format("unknown setting '{}'{}", name, nearest(name, words));
+  return fmt::format("unknown setting '{}'{}", name, did_you_mean(name, words));
 }
 
 bool is_of_a_service(std::string_view variable) {
@@ -80,7 +51,8 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& envir
   for (const std::string& entry : environment) {
     const std::string name = entry.substr(0, entry.find('='));
     if (!name.starts_with("GSO_") || is_of_a_service(name) || std::ranges::find(known, name) != known.end()) continue;
-    out.push_back(fmt::format("{} in the environment is no setting and is ignored{}", name, nearest(name, known)));
+    out.push_back(
+        fmt::format("{} in the environment is not a setting and is ignored{}", name, did_you_mean(name, known)));
   }
   return out;
 }

@@ -25,14 +25,14 @@ k8s::LabelSelector multi_labelled(const std::string& group) {
 
 }  // namespace
 
-k8s::CallOptions KaiChecks::patience() const {
+k8s::CallOptions KaiReader::patience() const {
   k8s::CallOptions out;
   out.deadline = clock_->monotonic() + kPatience;
   return out;
 }
 
 // A pod that cannot be read may be a live consumer: it fails the whole list.
-boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiChecks::list_pods(k8s::LabelSelector selector,
+boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiReader::list_pods(k8s::LabelSelector selector,
                                                                               k8s::CallOptions limits) {
   std::vector<KaiPod> found;
   k8s::ListOptions options;
@@ -53,7 +53,7 @@ boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiChecks::list_pods(k8
   co_return found;
 }
 
-boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiChecks::multi_device_pods(std::string group,
+boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiReader::multi_device_pods(std::string group,
                                                                                       k8s::CallOptions limits) {
   const k8s::LabelSelector selector = multi_labelled(group);
   k8s::Result<std::vector<KaiPod>> found = co_await list_pods(selector, limits);
@@ -61,7 +61,7 @@ boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiChecks::multi_device
 }
 
 // A list by name: one verb less to grant in every namespace than a GET.
-boost::asio::awaitable<k8s::Result<bool>> KaiChecks::is_pod_alive(k8s::ObjectKey pod, k8s::CallOptions limits) {
+boost::asio::awaitable<k8s::Result<bool>> KaiReader::is_pod_alive(k8s::ObjectKey pod, k8s::CallOptions limits) {
   bool alive = false;
   k8s::ListOptions options;
   options.ns = pod.ns;
@@ -81,7 +81,7 @@ boost::asio::awaitable<k8s::Result<bool>> KaiChecks::is_pod_alive(k8s::ObjectKey
 }
 
 // Forbidden or gone is an answer: there is no evidence.
-boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> KaiChecks::devices_in(k8s::ObjectKey config_map,
+boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> KaiReader::devices_in(k8s::ObjectKey config_map,
                                                                                k8s::CallOptions limits) {
   KaiLookups::Devices out;
   out.at = clock_->now();
@@ -102,7 +102,7 @@ boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> KaiChecks::devices_in(k
 }
 
 // From the API server's cache: it decides nothing.
-boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> KaiChecks::waiting_pods(k8s::CallOptions limits) {
+boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> KaiReader::waiting_pods(k8s::CallOptions limits) {
   KaiLookups::Waiting out;
   out.at = clock_->now();
   k8s::ListOptions options;
@@ -130,8 +130,8 @@ boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> KaiChecks::waiting_pods
   co_return out;
 }
 
-// None is an answer: then there is no election, or none that we know of.
-boost::asio::awaitable<k8s::Result<KaiLookups::Lease>> KaiChecks::binder_lease(k8s::CallOptions limits) {
+// "Not found" is an answer: KAI runs no known leader election.
+boost::asio::awaitable<k8s::Result<KaiLookups::Lease>> KaiReader::binder_lease(k8s::CallOptions limits) {
   KaiLookups::Lease out;
   out.at = clock_->now();
   const KaiView view = view_kai(world_->kai, *settings_);

@@ -1,4 +1,4 @@
-// What KAI's planners cannot see in watches, read on request; and the last look before a reservation is deleted.
+// Reads on request for what KAI's planners cannot see in watches, and the final check before a reservation is deleted.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -16,10 +16,10 @@
 
 namespace gso {
 
-class KaiChecks {
+class KaiReader {
  public:
   // Everything passed must outlive this object. `world` gets the refusals (KaiLookups::refusals).
-  KaiChecks(k8s::ApiClient* client, k8s::Clock* clock, World* world, const KaiSettings* settings,
+  KaiReader(k8s::ApiClient* client, k8s::Clock* clock, World* world, const KaiSettings* settings,
             std::shared_ptr<Logger> log)
       : client_(client), clock_(clock), world_(world), settings_(settings), log_(std::move(log)), readers_(clock) {}
 

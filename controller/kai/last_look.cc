@@ -1,4 +1,4 @@
-// KaiChecks::still_due: everything that the deletions of a pass rest on, read once more, and the judgement over it.
+// KaiReader::still_due: everything that the deletions of a pass rest on, read once more, and the judgement over it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,12 +33,12 @@ const DeletePod& deletion_of(const PlannedAction& planned) {
 }  // namespace
 
 // One read of many that do not depend on each other. What fails leaves no answer, and so keeps what needs it.
-struct KaiChecks::Job {
+struct KaiReader::Job {
   enum class Kind { multi_device_pods, node_gone, pod_alive, devices } kind = Kind::multi_device_pods;
   k8s::ObjectKey key;  // The group's name, the Node, the Pod, the ConfigMap.
 };
 
-struct KaiChecks::Look {
+struct KaiReader::Look {
   KaiView view;
   k8s::CallOptions limits;
   std::vector<PlannedAction> deletions;
@@ -88,7 +88,7 @@ struct KaiChecks::Look {
   }
 };
 
-boost::asio::awaitable<k8s::Result<void>> KaiChecks::perform(LookPtr look, Job job) {
+boost::asio::awaitable<k8s::Result<void>> KaiReader::perform(LookPtr look, Job job) {
   const k8s::CallOptions limits = look->limits;
   if (job.kind == Job::Kind::multi_device_pods) {
     k8s::Result<std::vector<KaiPod>> pods = co_await multi_device_pods(job.key.name, limits);
@@ -111,7 +111,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiChecks::perform(LookPtr look, Job j
   co_return k8s::Result<void>{};
 }
 
-boost::asio::awaitable<void> KaiChecks::work(LookPtr look) {
+boost::asio::awaitable<void> KaiReader::work(LookPtr look) {
   co_await boost::asio::post(boost::asio::use_awaitable);
   while (look->next < look->jobs.size()) {
     const Job job = look->jobs[look->next++];
@@ -120,17 +120,17 @@ boost::asio::awaitable<void> KaiChecks::work(LookPtr look) {
   }
 }
 
-boost::asio::awaitable<void> KaiChecks::run_jobs(LookPtr look, std::vector<Job> jobs) {
+boost::asio::awaitable<void> KaiReader::run_jobs(LookPtr look, std::vector<Job> jobs) {
   look->jobs = std::move(jobs);
   look->next = 0;
   const auto executor = co_await boost::asio::this_coro::executor;
   for (std::size_t i = 0; i < std::min(kReaders, look->jobs.size()); ++i) readers_.spawn(executor, work(look));
   co_await readers_.join();
-  if (!readers_.failure().empty()) throw std::runtime_error(readers_.failure());  // A bug: not to be passed over.
+  if (!readers_.failure().empty()) throw std::runtime_error(readers_.failure());  // A bug: do not ignore it.
 }
 
 // One list answers for all groups; multi-device consumers carry a key for each group, and need a list for each.
-boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather_pods(LookPtr look, std::set<std::string> groups) {
+boost::asio::awaitable<k8s::Result<void>> KaiReader::gather_pods(LookPtr look, std::set<std::string> groups) {
   for (const std::string& group : groups) {
     look->plain.erase(group);
     look->multi.erase(group);
@@ -154,7 +154,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather_pods(LookPtr look, s
 }
 
 // After the pods: a bind that was not labelled then still has its BindRequest now.
-boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather_requests(LookPtr look) {
+boost::asio::awaitable<k8s::Result<void>> KaiReader::gather_requests(LookPtr look) {
   const k8s::CallOptions limits = look->limits;
   const k8s::Result<bool> configs = co_await client_->served(kConfigs, limits);
   if (!configs) co_return std::unexpected(configs.error());
@@ -189,7 +189,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather_requests(LookPtr loo
 }
 
 // Pods of BindRequests that have succeeded, and the ConfigMaps of live consumers where a duplicate is to go.
-boost::asio::awaitable<void> KaiChecks::gather_details(LookPtr look) {
+boost::asio::awaitable<void> KaiReader::gather_details(LookPtr look) {
   std::set<k8s::ObjectKey> pods;
   for (const BindRequest& request : look->requests) {
     if (request.phase == "Succeeded") pods.insert({std::string(request.meta.ns.view()), request.pod_name});
@@ -211,7 +211,7 @@ boost::asio::awaitable<void> KaiChecks::gather_details(LookPtr look) {
   co_await run_jobs(look, jobs);
 }
 
-boost::asio::awaitable<k8s::Result<void>> KaiChecks::confirm_leader(LookPtr look) {
+boost::asio::awaitable<k8s::Result<void>> KaiReader::confirm_leader(LookPtr look) {
   if (!elects_leader(world_->kai, look->view)) co_return k8s::Result<void>{};
   const k8s::CallOptions limits = look->limits;
   const k8s::Result<KaiLookups::Lease> lease = co_await binder_lease(limits);
@@ -221,7 +221,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiChecks::confirm_leader(LookPtr look
   co_return k8s::Result<void>{};
 }
 
-boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather(LookPtr look) {
+boost::asio::awaitable<k8s::Result<void>> KaiReader::gather(LookPtr look) {
   const std::set<std::string> groups = look->groups;
   const k8s::Result<void> pods = co_await gather_pods(look, groups);
   if (!pods) co_return pods;
@@ -240,7 +240,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiChecks::gather(LookPtr look) {
 // KAI may give out a duplicate's GPU while the rest is being read, and it has consumers already that would not be
 // missed by it. So of its group nothing may be new since the ConfigMaps were read: what is new has no proof, and keeps
 // it.
-boost::asio::awaitable<void> KaiChecks::gather_again(LookPtr look) {
+boost::asio::awaitable<void> KaiReader::gather_again(LookPtr look) {
   const std::set<std::string> groups = look->doubled;
   const k8s::Result<void> pods = co_await gather_pods(look, groups);
   k8s::Result<void> requests = pods;
@@ -250,7 +250,7 @@ boost::asio::awaitable<void> KaiChecks::gather_again(LookPtr look) {
   if (!look->trouble) look->trouble = requests.error();
 }
 
-KaiChecks::LookPtr KaiChecks::begin(std::vector<PlannedAction> deletions) {
+KaiReader::LookPtr KaiReader::begin(std::vector<PlannedAction> deletions) {
   auto look = std::make_shared<Look>();
   look->view = view_kai(world_->kai, *settings_);
   look->limits = patience();
@@ -275,14 +275,14 @@ KaiChecks::LookPtr KaiChecks::begin(std::vector<PlannedAction> deletions) {
   return look;
 }
 
-void KaiChecks::refuse(const DeletePod& action, const std::string& why) {
+void KaiReader::refuse(const DeletePod& action, const std::string& why) {
   KaiLookups::Refusal& refusal = world_->kai.lookups.refusals[action.uid];
   refusal.at = clock_->now();
   ++refusal.count;
-  log_->info("A reservation is kept after all", {{"pod", k8s::to_string(action.pod)}, {"why", why}});
+  log_->info("Kept a reservation after the final check", {{"pod", k8s::to_string(action.pod)}, {"why", why}});
 }
 
-std::set<k8s::ObjectKey> KaiChecks::conclude(const Look& look) {
+std::set<k8s::ObjectKey> KaiReader::conclude(const Look& look) {
   std::set<k8s::ObjectKey> out;
   const DeviceClaims claims = device_claims(world_->kai, look.view);
   for (const PlannedAction& planned : look.deletions) {
@@ -301,7 +301,7 @@ std::set<k8s::ObjectKey> KaiChecks::conclude(const Look& look) {
         if (!same || j.fate == Fate::keep || j.reason != planned.reason) continue;
         const std::string node(j.reservation->node_name.view());
         const bool there = action.grace_period_seconds.has_value() && !look.gone.contains(node);
-        why = there ? fmt::format("node {} is not known to be gone", node) : std::string();
+        why = there ? fmt::format("cannot confirm that node {} was deleted", node) : std::string();
       }
     }
     if (why.empty()) {
@@ -313,7 +313,7 @@ std::set<k8s::ObjectKey> KaiChecks::conclude(const Look& look) {
   return out;
 }
 
-boost::asio::awaitable<std::set<k8s::ObjectKey>> KaiChecks::still_due(std::vector<PlannedAction> deletions) {
+boost::asio::awaitable<std::set<k8s::ObjectKey>> KaiReader::still_due(std::vector<PlannedAction> deletions) {
   std::set<k8s::ObjectKey> out;
   LookPtr look = begin(std::move(deletions));
   k8s::Result<void> gathered;
@@ -329,7 +329,7 @@ boost::asio::awaitable<std::set<k8s::ObjectKey>> KaiChecks::still_due(std::vecto
   const auto& trouble = look->trouble;
   batch_ = trouble ? std::max<std::size_t>(1, look->deletions.size() / 2) : std::min(kLargestBatch, 2 * batch_);
   if (trouble) {
-    log_->warning("The last look at reservations failed, in part or as a whole",
+    log_->warning("The final check of reservations failed, in part or completely",
                   {{"error", trouble->message}, {"looked", look->deletions.size()}, {"confirmed", out.size()}});
   }
   co_return out;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr k8s::Duration kRetry = std::chrono::seconds(5);
 // Many answers share a pass.
-constexpr k8s::Duration kTellEvery = std::chrono::seconds(1);
+constexpr k8s::Duration kReportEvery = std::chrono::seconds(1);
 
 bool any_alive(const KaiLookups::Group& group) {
   return std::ranges::any_of(group.pods, is_alive);
@@ -24,7 +24,7 @@ bool any_alive(const KaiLookups::Group& group) {
 }  // namespace
 
 // The longer of what a slow server takes and what planners still use; what they want now is kept to compare with.
-void KaiLookUps::forget_old(const KaiWants& wants) {
+void LookupQueue::forget_old(const KaiWants& wants) {
   if (wants.empty()) return;  // Perhaps nothing was planned: the answers would all have to be asked for anew.
   const k8s::WallTime now = parts_.clock->now();
   const auto forget = [&](auto& answers, const auto& wanted) {
@@ -39,7 +39,7 @@ void KaiLookUps::forget_old(const KaiWants& wants) {
   std::erase_if(lookups.refusals, [&](const auto& entry) { return now - entry.second.at > std::chrono::hours(1); });
 }
 
-KaiLookUps::Asked KaiLookUps::rank(Question question) const {
+LookupQueue::Asked LookupQueue::rank(Question question) const {
   const KaiLookups& lookups = parts_.world->kai.lookups;
   Asked out;
   out.question = std::move(question);
@@ -65,7 +65,7 @@ KaiLookUps::Asked KaiLookUps::rank(Question question) const {
   return out;
 }
 
-void KaiLookUps::want(KaiWants wants) {
+void LookupQueue::want(KaiWants wants) {
   forget_old(wants);
   queue_.clear();
   if (stopped_) return;
@@ -84,24 +84,24 @@ void KaiLookUps::want(KaiWants wants) {
     window_ = now;
     renewals_ = 0;
   }
-  if (workers_ == 0) told_ = now;  // A few answers are told together, when the last has come.
+  if (workers_ == 0) reported_at_ = now;  // Report a few answers together, after the last one.
   for (std::size_t more = queue_.size(); more > 0 && workers_ < kAtOnce; --more) {
     ++workers_;
     parts_.tasks->spawn(parts_.executor, work());
   }
 }
 
-void KaiLookUps::stop() {
+void LookupQueue::stop() {
   stopped_ = true;
   queue_.clear();
 }
 
-bool KaiLookUps::busy() const {
+bool LookupQueue::busy() const {
   const bool waits = std::ranges::any_of(queue_, [](const Asked& asked) { return asked.rank == Rank::first; });
   return waits || std::ranges::any_of(under_way_, [](const auto& entry) { return entry.second == Rank::first; });
 }
 
-std::optional<KaiLookUps::Asked> KaiLookUps::take() {
+std::optional<LookupQueue::Asked> LookupQueue::take() {
   if (queue_.empty()) return std::nullopt;
   Asked next = queue_.front();
   if (next.rank == Rank::keeping && ++renewals_ > kRenewals) return std::nullopt;
@@ -109,7 +109,7 @@ std::optional<KaiLookUps::Asked> KaiLookUps::take() {
   return next;
 }
 
-boost::asio::awaitable<void> KaiLookUps::work() {
+boost::asio::awaitable<void> LookupQueue::work() {
   co_await boost::asio::post(boost::asio::use_awaitable);
   for (std::optional<Asked> next = take(); next; next = take()) {
     const Question question = next->question;
@@ -119,31 +119,31 @@ boost::asio::awaitable<void> KaiLookUps::work() {
     if (news) {
       news_ = news_ || *news;
     } else {
-      parts_.log->warning("Could not look up for KAI",
+      parts_.log->warning("KAI lookup failed",
                           {{"what", k8s::to_string(question.key)}, {"error", news.error().message}});
       retry_at_[question] = parts_.clock->monotonic() + kRetry;
       parts_.wake(kRetry);
     }
-    tell(workers_ == 1 && queue_.empty());
+    report(workers_ == 1 && queue_.empty());
   }
   --workers_;
-  tell(workers_ == 0);
+  report(workers_ == 0);
 }
 
-void KaiLookUps::tell(bool last) {
+void LookupQueue::report(bool last) {
   const k8s::MonoTime now = parts_.clock->monotonic();
-  if (!news_ || (!last && now - told_ < kTellEvery)) return;
+  if (!news_ || (!last && now - reported_at_ < kReportEvery)) return;
   news_ = false;
-  told_ = now;
+  reported_at_ = now;
   parts_.wake(k8s::Duration::zero());
 }
 
-// An answer that planners still use: the same again is no news to them.
-bool KaiLookUps::recent(k8s::WallTime at) const {
+// An answer that planners still use: an identical one need not wake them.
+bool LookupQueue::recent(k8s::WallTime at) const {
   return parts_.clock->now() - at < 2 * parts_.settings->sweep;
 }
 
-boost::asio::awaitable<k8s::Result<bool>> KaiLookUps::ask(Question question) {
+boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask(Question question) {
   k8s::Result<bool> news = false;
   if (question.kind == Question::Kind::group) {
     news = co_await ask_group(question.key.name);
@@ -155,7 +155,7 @@ boost::asio::awaitable<k8s::Result<bool>> KaiLookUps::ask(Question question) {
   co_return news;
 }
 
-boost::asio::awaitable<k8s::Result<bool>> KaiLookUps::ask_group(std::string group) {
+boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_group(std::string group) {
   KaiLookups::Group answer;
   answer.at = parts_.clock->now();
   const k8s::CallOptions limits = parts_.reads->patience();
@@ -170,7 +170,7 @@ boost::asio::awaitable<k8s::Result<bool>> KaiLookUps::ask_group(std::string grou
   co_return !same;
 }
 
-boost::asio::awaitable<k8s::Result<bool>> KaiLookUps::ask_pod(k8s::ObjectKey pod) {
+boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_pod(k8s::ObjectKey pod) {
   KaiLookups::Pod answer;
   answer.at = parts_.clock->now();
   const k8s::CallOptions limits = parts_.reads->patience();
@@ -185,7 +185,7 @@ boost::asio::awaitable<k8s::Result<bool>> KaiLookUps::ask_pod(k8s::ObjectKey pod
   co_return !same;
 }
 
-boost::asio::awaitable<k8s::Result<bool>> KaiLookUps::ask_small(Question question) {
+boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_small(Question question) {
   KaiLookups& lookups = parts_.world->kai.lookups;
   const k8s::CallOptions limits = parts_.reads->patience();
   if (question.kind == Question::Kind::config_map) {

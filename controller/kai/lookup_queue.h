@@ -2,8 +2,8 @@
 //
 // Guarantees
 //  - At most kAtOnce requests at a time, however much is wanted.
-//  - What a deletion waits for comes first: answers that speak for one and are due again, then questions that have no
-//    answer yet. Answers that keep a reservation are renewed last, at most kRenewals in one sweep; they cost nothing by
+//  - Answers that allow a deletion and are due again come first, then questions without an answer. Answers that keep a
+//  reservation are renewed last, at most kRenewals in one sweep; they cost nothing by
 //    being old.
 //  - What fails stays as it was, and is asked again a little later, when it is still wanted.
 #pragma once
@@ -24,13 +24,13 @@
 
 namespace gso {
 
-class KaiLookUps {
+class LookupQueue {
  public:
   static constexpr std::size_t kAtOnce = 6;
   static constexpr int kRenewals = 120;
 
   struct Parts {
-    KaiChecks* reads = nullptr;
+    KaiReader* reads = nullptr;
     k8s::Clock* clock = nullptr;
     World* world = nullptr;  // Gets the answers (KaiWorld::lookups).
     const KaiSettings* settings = nullptr;
@@ -39,7 +39,7 @@ class KaiLookUps {
     boost::asio::any_io_executor executor;
     std::function<void(k8s::Duration after)> wake;  // There are answers to plan with, or something to ask again.
   };
-  explicit KaiLookUps(Parts parts) : parts_(std::move(parts)) {}
+  explicit LookupQueue(Parts parts) : parts_(std::move(parts)) {}
 
   // What the last pass wants, instead of what was wanted before. Does not wait. Forgets old answers.
   void want(KaiWants wants);
@@ -70,7 +70,7 @@ class KaiLookUps {
   [[nodiscard]] std::optional<Asked> take();
   [[nodiscard]] Asked rank(Question question) const;
   void forget_old(const KaiWants& wants);
-  void tell(bool last);
+  void report(bool last);
   [[nodiscard]] bool recent(k8s::WallTime at) const;
 
   Parts parts_;
@@ -80,7 +80,7 @@ class KaiLookUps {
   std::size_t workers_ = 0;
   int renewals_ = 0;
   k8s::MonoTime window_;  // In which `renewals_` were made.
-  k8s::MonoTime told_;
+  k8s::MonoTime reported_at_;
   bool news_ = false;
   bool stopped_ = false;
 };

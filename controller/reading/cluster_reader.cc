@@ -50,7 +50,7 @@ asio::awaitable<k8s::Result<void>> list_into(k8s::ApiClient* client, k8s::Gvr gv
   co_return k8s::Result<void>{};
 }
 
-// The same for a kind that may not be served. True when it is.
+// The same for a kind that might not be served; returns true if it is served.
 template <class T>
 asio::awaitable<k8s::Result<bool>> list_if_served(k8s::ApiClient* client, k8s::Gvr gvr,
                                                   k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
@@ -161,9 +161,9 @@ KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, Wall
 asio::awaitable<void> look_up(k8s::ApiClient* client, k8s::Clock* clock, PlannerSettings settings, ClusterView* view) {
   constexpr int kMostRounds = 4;
   constexpr std::chrono::seconds kPatience(30);
-  KaiChecks checks(client, clock, &view->world, &settings.kai, Logger::silent());
+  KaiReader checks(client, clock, &view->world, &settings.kai, Logger::silent());
   TaskGroup tasks(clock);
-  KaiLookUps::Parts parts;
+  LookupQueue::Parts parts;
   parts.reads = &checks;
   parts.clock = clock;
   parts.world = &view->world;
@@ -172,7 +172,7 @@ asio::awaitable<void> look_up(k8s::ApiClient* client, k8s::Clock* clock, Planner
   parts.tasks = &tasks;
   parts.executor = co_await asio::this_coro::executor;
   parts.wake = [](k8s::Duration) {};
-  KaiLookUps lookups(std::move(parts));
+  LookupQueue lookups(std::move(parts));
   for (int round = 0; round < kMostRounds; ++round) {
     const KaiWants wants = wants_of(*view, settings, clock->now());
     if (wants.empty()) break;
@@ -186,10 +186,44 @@ asio::awaitable<void> look_up(k8s::ApiClient* client, k8s::Clock* clock, Planner
   co_await tasks.join();
 }
 
+// What cannot be read leaves the picture incomplete, and is said.
+Served note(const k8s::Result<bool>& served, std::vector<std::string>* incomplete) {
+  if (!served) append_unique(*incomplete, served.error().message);
+  return !served ? Served::unknown : *served ? Served::yes : Served::no;
+}
+
+// Who serves GPUs by claims.
+asio::awaitable<void> read_dra(k8s::ApiClient* client, World* world, std::vector<std::string>* incomplete) {
+  const k8s::Gvr gpuclusters{"nvidia.com", "v1alpha1", "gpuclusters"};
+  const k8s::Gvr deviceclasses{"resource.k8s.io", "v1", "deviceclasses"};
+  const k8s::Gvr resourceslices{"resource.k8s.io", "v1", "resourceslices"};
+  const k8s::Result<bool> gpu_clusters =
+      co_await list_if_served<GpuCluster>(client, gpuclusters, &project_gpu_cluster, &world->gpu_clusters);
+  note(gpu_clusters, incomplete);
+  const k8s::Result<bool> device_classes =
+      co_await list_if_served<DeviceClass>(client, deviceclasses, &project_device_class, &world->device_classes);
+  note(device_classes, incomplete);
+  const k8s::Result<bool> resource_slices =
+      co_await list_if_served<ResourceSlice>(client, resourceslices, &project_resource_slice, &world->resource_slices);
+  note(resource_slices, incomplete);
+}
+
+asio::awaitable<void> read_kai_config(k8s::ApiClient* client, KaiWorld* kai, std::vector<std::string>* incomplete) {
+  const k8s::Gvr configs{"kai.scheduler", "v1", "configs"};
+  const k8s::Gvr classes{"node.k8s.io", "v1", "runtimeclasses"};
+  const k8s::Result<bool> served =
+      co_await list_if_served<KaiConfig>(client, configs, &project_kai_config, &kai->configs);
+  kai->configs_served = note(served, incomplete) == Served::yes;
+  if (!kai->configs_served) co_return;
+  const k8s::Result<bool> runtime_classes =
+      co_await list_if_served<RuntimeClass>(client, classes, &project_runtime_class, &kai->runtime_classes);
+  note(runtime_classes, incomplete);
+}
+
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
-                                              std::vector<std::string>* incomplete, OurKinds* ours) {
+                                              std::vector<std::string>* incomplete, SharingKinds* ours) {
   const k8s::Gvr nodes{"", "v1", "nodes"};
   const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
   const k8s::Gvr clusterpolicies{"nvidia.com", "v1", "clusterpolicies"};
@@ -205,48 +239,24 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
   if (!listed) co_return listed;
   listed = co_await list_into<DaemonSet>(client, daemonsets, everything, &project_daemonset, &world->daemonsets);
   if (!listed) co_return listed;
-  const auto note = [&](const k8s::Result<bool>& served) {
-    if (!served) add_once(*incomplete, served.error().message);
-    return !served ? Served::unknown : *served ? Served::yes : Served::no;
-  };
   const k8s::Result<bool> cluster_policies =
       co_await list_if_served<ClusterPolicy>(client, clusterpolicies, &project_clusterpolicy, &world->clusterpolicies);
-  note(cluster_policies);
+  note(cluster_policies, incomplete);
   world->clusterpolicies_forbidden = !cluster_policies;
-  const k8s::Gvr gpuclusters{"nvidia.com", "v1alpha1", "gpuclusters"};
-  const k8s::Result<bool> gpu_clusters =
-      co_await list_if_served<GpuCluster>(client, gpuclusters, &project_gpu_cluster, &world->gpu_clusters);
-  note(gpu_clusters);
-  const k8s::Gvr deviceclasses{"resource.k8s.io", "v1", "deviceclasses"};
-  const k8s::Result<bool> device_classes =
-      co_await list_if_served<DeviceClass>(client, deviceclasses, &project_device_class, &world->device_classes);
-  note(device_classes);
-  const k8s::Gvr resourceslices{"resource.k8s.io", "v1", "resourceslices"};
-  const k8s::Result<bool> resource_slices =
-      co_await list_if_served<ResourceSlice>(client, resourceslices, &project_resource_slice, &world->resource_slices);
-  note(resource_slices);
+  co_await read_dra(client, world, incomplete);
   const k8s::Result<bool> our_policies =
       co_await list_if_served<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
   const k8s::Result<bool> our_rollouts =
       co_await list_if_served<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
-  const OurKinds kinds{note(our_policies), note(our_rollouts)};
+  const SharingKinds kinds{note(our_policies, incomplete), note(our_rollouts, incomplete)};
   world->policies_served = kinds.policies == Served::yes && kinds.rollouts == Served::yes;
   if (ours != nullptr) *ours = kinds;
-  const k8s::Gvr configs{"kai.scheduler", "v1", "configs"};
-  const k8s::Gvr classes{"node.k8s.io", "v1", "runtimeclasses"};
-  const k8s::Result<bool> kai =
-      co_await list_if_served<KaiConfig>(client, configs, &project_kai_config, &world->kai.configs);
-  world->kai.configs_served = note(kai) == Served::yes;
-  if (world->kai.configs_served) {
-    const k8s::Result<bool> runtime_classes =
-        co_await list_if_served<RuntimeClass>(client, classes, &project_runtime_class, &world->kai.runtime_classes);
-    note(runtime_classes);
-  }
+  co_await read_kai_config(client, &world->kai, incomplete);
   const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
   for (const WatchScope& scope : scopes) {
     listed = co_await list_scope(client, scope, world);
     if (!listed) {
-      add_once(*incomplete, listed.error().message);
+      append_unique(*incomplete, listed.error().message);
       world->unsynced_namespaces.insert(scope.ns);
       if (listed.error().reason == k8s::Reason::forbidden) world->refused_namespaces.insert(scope.ns);
     }
@@ -254,13 +264,13 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
   co_return k8s::Result<void>{};
 }
 
-std::string unjudged(const World& world, const PlannerSettings& settings) {
+std::string coverage_gap(const World& world, const PlannerSettings& settings) {
   std::set<std::string> namespaces = world.unsynced_namespaces;
   namespaces.erase(settings.operator_namespace);
   if (namespaces.empty()) return {};
   return fmt::format(
-      "This is not the whole picture: ConfigMaps, pods or controller revisions of the device plugin in {} may not be "
-      "read, so what nodes run there was not judged; grant list on them",
+      "Nodes not checked: ConfigMaps, pods or controller revisions of the device plugin in {} cannot be read. Grant "
+      "list on them",
       fmt::join(namespaces, ", "));
 }
 
@@ -292,7 +302,7 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clo
   read = co_await read_kai(client, settings.kai, &kai);
   if (!read) {
     kai.incomplete = read.error().message;
-    add_once(view->incomplete, read.error().message);
+    append_unique(view->incomplete, read.error().message);
   }
   ClusterPods pods;
   const std::string scaling = view_kai(kai, settings.kai).scaling;
@@ -300,7 +310,7 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clo
   if (!listed) {
     kai.incomplete = listed.error().message;
     kai.use_known = false;
-    add_once(view->incomplete, listed.error().message);
+    append_unique(view->incomplete, listed.error().message);
     co_return k8s::Result<void>{};
   }
   pods.place(view->world, view->consumers, clock->now());

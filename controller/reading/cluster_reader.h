@@ -14,17 +14,18 @@
 namespace gso {
 
 // Of each of our CRDs.
-enum class Served { no, yes, unknown };  // unknown: it may not be read.
-struct OurKinds {
+enum class Served { no, yes, unknown };  // unknown: it cannot be read.
+struct SharingKinds {
   Served policies = Served::unknown;
   Served rollouts = Served::unknown;
 };
 
-// Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that may not
-// be read is named in `incomplete`, once and with the missing rule, and left out. `ours` may be null. Errors: Nodes or
+// Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that cannot be
+// read is named in `incomplete`, once and with the missing rule, and left out. `ours` may be null. Errors: Nodes or
 // DaemonSets cannot be read.
 boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
-                                                     std::vector<std::string>* incomplete, OurKinds* ours = nullptr);
+                                                     std::vector<std::string>* incomplete,
+                                                     SharingKinds* ours = nullptr);
 
 // The GPU consumers of one node, as of now.
 boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
@@ -34,16 +35,16 @@ boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient
 struct ClusterView {
   World world;
   std::map<std::string, NodeConsumers> consumers;
-  std::vector<std::string> incomplete;  // What may not be read, by whom, and which rule is missing; each once.
+  std::vector<std::string> incomplete;  // What cannot be read, by whom, and which rule is missing; each once.
 };
 
-// Not empty: what device plugins load in these namespaces may not be read, so nothing of it was judged, and "no errors"
-// would be no answer (for people). What the operator has recorded is none of it.
-[[nodiscard]] std::string unjudged(const World& world, const PlannerSettings& settings);
+// Not empty: what device plugins load in these namespaces cannot be read, so it was not checked and "no errors" would
+// be wrong. The operator's own record is not part of it.
+[[nodiscard]] std::string coverage_gap(const World& world, const PlannerSettings& settings);
 
-// One list of all pods (those without a word of GPUs are dropped as they come), besides read_world(). Where pods may
-// not be listed across namespaces, nothing is known of consumers and reservations, which `incomplete` says, and no
-// planner concludes anything about them.
+// One list of all pods (those without a word of GPUs are dropped as they come), besides read_world(). If pods cannot be
+// listed across namespaces, consumers and reservations are unknown; `incomplete` says so, and no planner concludes
+// anything about them.
 boost::asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clock* clock,
                                                        PlannerSettings settings, ClusterView* view);
 

@@ -52,9 +52,11 @@ std::string explain_error(const k8s::Error& error, const Attempt& attempt) {
     return error.message;  // "list nodes: …" already.
   const std::string group = attempt.gvr.group.empty() ? "\"\"" : attempt.gvr.group;
   return fmt::format(
-      "{}{} may not be {} by {}: it takes the rule {{apiGroups: [{}], resources: [{}], verbs: [{}]}} in {}", kind,
-      attempt.ns.empty() ? "" : " of namespace " + attempt.ns, participle(attempt.verbs.front()), who(error.message),
-      group, kind, fmt::join(attempt.verbs, ", "), attempt.ns.empty() ? "a ClusterRole" : "a Role there");
+      "{}{} cannot be {} by {}. Missing permission: add {{apiGroups: [{}], resources: [{}], verbs: [{}]}} to {} "
+      "(docs/rights.md)",
+      kind, attempt.ns.empty() ? "" : " of namespace " + attempt.ns, participle(attempt.verbs.front()),
+      who(error.message), group, kind, fmt::join(attempt.verbs, ", "),
+      attempt.ns.empty() ? "a ClusterRole" : "a Role of that namespace");
 }
 
 std::string explain_error(const k8s::Error& error, std::string_view verb, const k8s::Gvr& gvr, const std::string& ns) {
@@ -67,7 +69,7 @@ std::unexpected<k8s::Error> unlisted(const k8s::Error& error, const k8s::Gvr& gv
   return std::unexpected(std::move(out));
 }
 
-void add_once(std::vector<std::string>& lines, std::string line) {
+void append_unique(std::vector<std::string>& lines, std::string line) {
   if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
 }
 

@@ -1,4 +1,4 @@
-// What the API server refused somebody (403), said so that it can be granted: what, to whom, and the missing rule.
+// Explains a 403 so that it can be granted: what, to whom, and the missing rule.
 #pragma once
 
 #include <expected>
@@ -19,8 +19,8 @@ struct Attempt {
   std::string subresource;  // "status", "log"; empty: the object itself.
 };
 
-// A 403: 'configmaps of namespace gpu-operator may not be listed by User "x": it takes the rule {apiGroups: …} in a
-// Role there'. Any other error: its own text.
+// A 403: 'configmaps of namespace gpu-operator cannot be listed by User "x". Missing permission: add {apiGroups: …} to
+// a Role of that namespace (docs/rights.md)'. Any other error: its own text.
 [[nodiscard]] std::string explain_error(const k8s::Error& error, const Attempt& attempt);
 // The same of one verb on objects themselves (coroutines name no aggregates).
 [[nodiscard]] std::string explain_error(const k8s::Error& error, std::string_view verb, const k8s::Gvr& gvr,
@@ -31,6 +31,6 @@ struct Attempt {
                                                    const std::string& ns = {});
 
 // Adds a line that is not there yet.
-void add_once(std::vector<std::string>& lines, std::string line);
+void append_unique(std::vector<std::string>& lines, std::string line);
 
 }  // namespace gso

@@ -19,7 +19,7 @@ k8s::Result<std::string> read_input(const std::string& name, std::istream& stdin
   if (!from_stdin) {
     std::error_code ignored;
     if (std::filesystem::is_directory(name, ignored)) {
-      return k8s::fail(k8s::Reason::invalid, fmt::format("{}: is a directory; a file is needed", name));
+      return k8s::fail(k8s::Reason::invalid, fmt::format("{} is a directory, not a file", name));
     }
     errno = 0;
     file.open(name, std::ios::binary);
@@ -42,7 +42,7 @@ k8s::Result<std::string> read_input(const std::string& name, std::istream& stdin
   return text;
 }
 
-bool says_nothing(std::string_view text) {
+bool is_blank(std::string_view text) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     const auto first = line.find_first_not_of(" \t\r");
@@ -58,7 +58,7 @@ bool says_nothing(std::string_view text) {
 k8s::Result<std::string> read_written_input(const std::string& name, std::istream& stdin_stream) {
   auto text = read_input(name, stdin_stream);
   if (text && name == "-" && text->find_first_not_of(" \t\r\n") == std::string::npos) {
-    return k8s::fail(k8s::Reason::invalid, "stdin: nothing came in; did the command before it fail?");
+    return k8s::fail(k8s::Reason::invalid, "stdin is empty; did the command before it fail?");
   }
   return text;
 }

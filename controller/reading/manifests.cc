@@ -18,15 +18,13 @@ k8s::Result<std::vector<ManifestFile>> read_files(const std::vector<std::string>
   for (const std::string& name : files) {
     k8s::Result<std::string> text = read_written_input(name, in);
     if (!text) return std::unexpected(text.error());
-    nothing = nothing && says_nothing(*text);
+    nothing = nothing && is_blank(*text);
     out.push_back({name, *std::move(text)});
   }
   if (nothing) {
-    return k8s::fail(
-        k8s::Reason::invalid,
-        fmt::format("there is no manifest in {}; give the objects of a cluster, as `kubectl get … -o yaml` "
-                    "prints them",
-                    fmt::join(files, ", ")));
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("no manifest found in {}; pass cluster objects as printed by `kubectl get … -o yaml`",
+                                 fmt::join(files, ", ")));
   }
   return out;
 }

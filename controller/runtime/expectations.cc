@@ -88,7 +88,7 @@ bool Expectations::met(const Expected& expected) const {
   }
   if (expected.resource_version.empty()) return false;
   if (now == nullptr) {
-    // A Node that is not there was deleted meanwhile; anything else may not have arrived yet.
+    // A missing Node was deleted meanwhile; any other object might not have arrived yet.
     return expected.object.kind == "Node";
   }
   return now->resource_version == expected.resource_version ||

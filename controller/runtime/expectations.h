@@ -1,4 +1,4 @@
-// Read-your-writes: what our own writes must still make visible in the watched stores before anybody plans again.
+// Read-your-writes: the operator's own writes that the watched stores must show before the next plan.
 // Source of the idea: KEP-5647 (stale controller handling), after client-go's ControllerExpectations.
 //
 // Guarantee: while current() is false, the stores lag behind a write of ours, so a plan over them could act twice or
@@ -32,7 +32,7 @@ class Expectations {
   void written(const ObjectRef& object, const std::string& resource_version);
   // The object of this uid was deleted: gone, being deleted, or of another uid.
   void deleted(const ObjectRef& object, const std::string& uid);
-  // A write may or may not have happened: only a live GET can tell.
+  // It is unknown whether the write happened: only a live GET can show it.
   void unknown(const ObjectRef& object);
 
   // True when the stores show all of it. Forgets what is met.
@@ -43,8 +43,8 @@ class Expectations {
   [[nodiscard]] Duration lag() const;
   [[nodiscard]] std::size_t size() const { return pending_.size(); }
 
-  // Settles by live GETs what is overdue. An object that is gone leaves the store; one that may not be read any more
-  // (forbidden) is given up, with its error returned so that it can be told.
+  // Settles by live GETs what is overdue. An object that is gone leaves the store; an object that can no longer be read
+  // (forbidden) is dropped, and its error is returned for reporting.
   boost::asio::awaitable<std::optional<k8s::Error>> refresh();
   // GETs one object into its store now, whatever is expected of it. Errors: as ApiClient::get.
   boost::asio::awaitable<k8s::Result<void>> refresh_one(ObjectRef object);

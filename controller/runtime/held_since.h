@@ -20,7 +20,7 @@ class HeldSince {
   void observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now);
   // Snapshot::timers at this moment.
   [[nodiscard]] Timers timers(k8s::WallTime now, k8s::MonoTime monotonic) const;
-  // Nobody watched for a while (we did not lead): everything starts anew, without credit but for what is stored.
+  // This replica did not lead for a while: every timer starts again, without credit except for stored times.
   void reset();
   // Nothing has been observed since the start or the last reset().
   [[nodiscard]] bool first_look() const { return first_look_; }

@@ -40,9 +40,8 @@ LeaseRecord record_of(const Json& lease) {
 // A create that finds nothing: what is not there is the namespace.
 k8s::Error without_namespace(const k8s::ObjectKey& lease, k8s::Error error) {
   error.message = fmt::format(
-      "Lease {}/{} cannot be created, so nothing is planned or written: namespace {} does not exist; create it, or "
-      "name "
-      "the operator's own with --namespace ({})",
+      "Lease {}/{} could not be created: namespace {} does not exist. Nothing is planned or written. Create the "
+      "namespace, or set --namespace to the operator's namespace ({})",
       lease.ns, lease.name, lease.ns, error.message);
   return error;
 }
@@ -63,7 +62,7 @@ k8s::Result<void> validate(const LeaderElectionOptions& options) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("lease-duration {} must be at least 1s", text(options.lease_duration)));
   }
-  // The Lease says it in whole seconds: a standby that read less than we hold would lead beside us.
+  // The Lease stores whole seconds: a standby that reads a shorter duration would lead at the same time.
   if (options.lease_duration % std::chrono::seconds(1) != Duration::zero()) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("lease-duration {} must be whole seconds", text(options.lease_duration)));
@@ -246,7 +245,7 @@ boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
     co_return true;
   }
   const k8s::Reason reason = answer.error().reason;
-  // A conflict says that the record is not what we think; so may a write whose answer was lost.
+  // A conflict means that the Lease has changed; so can a write whose answer was lost.
   if (reason != k8s::Reason::unavailable && reason != k8s::Reason::too_many_requests) fresh_ = false;
   // Losing the race for a free lease is how elections go, not a failure.
   if (reason != k8s::Reason::conflict && reason != k8s::Reason::already_exists) {

@@ -1,10 +1,11 @@
 // Leader election over a coordination.k8s.io/v1 Lease, after client-go's tools/leaderelection.
 //
 // Guarantees
-//  - may_write() is true only while we hold the lease and less than renew_deadline has passed since the last renewal
-//    that succeeded *was sent*, by the local clock since boot (suspend included). The server's and other candidates'
-//    clocks are never compared with ours: a foreign record counts from the moment when we first saw it change.
-//  - Another candidate waits lease_duration after it saw our last renewal, so a write that is sent while may_write()
+//  - may_write() is true only while this replica holds the Lease and less than renew_deadline has passed since the
+//    last renewal that succeeded *was sent*, by the local clock since boot (suspend included). The clocks of the server
+//    and of other candidates are never compared with it: a foreign record counts from the moment when this replica saw
+//    it change.
+//  - Another candidate waits lease_duration after it saw the last renewal, so a write that is sent while may_write()
 //    and ends before takeover_after() cannot overlap with another leader's.
 //  - The lease is released at a clean stop (empty holder, one second), so the successor need not wait.
 // Caveats: no fencing token. Tolerates clocks that run at different *rates* up to lease_duration / renew_deadline.
@@ -72,8 +73,8 @@ class LeaderElector {
   boost::asio::awaitable<void> run();
   // Ends run() without releasing. Idempotent.
   void stop();
-  // After stop(), once no write is in flight: waits for run() to end, then gives the lease away if we still hold it.
-  // Best effort, bounded by renew_deadline; nothing is lost when it fails but lease_duration of waiting.
+  // After stop(), once no write is in flight: waits for run() to end, then releases the Lease if this replica still
+  // holds it. Best effort, bounded by renew_deadline; nothing is lost when it fails but lease_duration of waiting.
   boost::asio::awaitable<void> release();
 
   [[nodiscard]] bool leading() const { return leading_; }

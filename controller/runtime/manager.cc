@@ -57,7 +57,7 @@ k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& optio
   return out;
 }
 
-// Trying again will not mend it.
+// A retry cannot fix it.
 bool needs_somebody(k8s::Reason reason) {
   return reason == k8s::Reason::not_found || reason == k8s::Reason::forbidden || reason == k8s::Reason::unauthorized ||
          reason == k8s::Reason::invalid;
@@ -104,15 +104,15 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                    {.complete = [this] { wake(options_.batch_window); },
                     .failed = [this](const KaiScope& scope,
                                      const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
-      kai_checks_(&client_, clock_, &world_, &settings_.kai, log_),
-      kai_lookups_({.reads = &kai_checks_,
-                    .clock = clock_,
-                    .world = &world_,
-                    .settings = &settings_.kai,
-                    .log = log_,
-                    .tasks = &services_,
-                    .executor = executor_,
-                    .wake = [this](Duration after) { wake(after); }}),
+      kai_reader_(&client_, clock_, &world_, &settings_.kai, log_),
+      lookup_queue_({.reads = &kai_reader_,
+                     .clock = clock_,
+                     .world = &world_,
+                     .settings = &settings_.kai,
+                     .log = log_,
+                     .tasks = &services_,
+                     .executor = executor_,
+                     .wake = [this](Duration after) { wake(after); }}),
       held_since_(options_.assume_observed_for),
       timer_(clock_->make_signal()) {
   const auto failed = [this](const std::string& what) {
@@ -187,7 +187,7 @@ void Manager::wire_election() {
   };
   events.stopped_leading = [this] {
     if (stopping_) {
-      log_->info("Stopped leading, the Lease is given away", {{"identity", options_.identity}});
+      log_->info("Stopped leading, released the Lease", {{"identity", options_.identity}});
     } else {
       log_->warning("Stopped leading", {{"identity", options_.identity}});
     }
@@ -198,7 +198,7 @@ void Manager::wire_election() {
     }
   };
   events.new_leader = [this](const std::string& identity) {
-    if (identity != options_.identity) log_->info("Saw another leader", {{"identity", identity}});
+    if (identity != options_.identity) log_->info("New leader elected", {{"identity", identity}});
   };
   const std::string subject = fmt::format("Lease {}/{}", election.lease.ns, election.lease.name);
   events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kLeaseFailed, subject, error); };
@@ -244,7 +244,7 @@ void Manager::wire_execution() {
   parts.metrics = metrics_;
   parts.gate = std::move(gate);
   parts.still_due = [this](std::vector<PlannedAction> deletions) {
-    return kai_checks_.still_due(std::move(deletions));
+    return kai_reader_.still_due(std::move(deletions));
   };
   parts.hooks = runtime_.hooks;
   parts.view = view_;
@@ -264,7 +264,7 @@ void Manager::start() {
 
 void Manager::stop_planning() {
   stopping_ = true;
-  kai_lookups_.stop();
+  lookup_queue_.stop();
   queue_.shut_down();
   timer_->notify();
 }
@@ -272,9 +272,10 @@ void Manager::stop_planning() {
 boost::asio::awaitable<void> Manager::finish_writes(MonoTime deadline) {
   const bool ended = co_await workers_.join_until(deadline);
   if (ended) co_return;
-  log_->warning("Writes in flight did not end in time", {{"inFlight", plan_executor_->in_flight()}});
+  log_->warning("Unanswered writes were cancelled at the shutdown timeout",
+                {{"inFlight", plan_executor_->in_flight()}});
   plan_executor_->cancel();
-  kai_checks_.cancel();
+  kai_reader_.cancel();
   workers_.cancel();
   co_await workers_.join();
 }
@@ -294,7 +295,7 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   cluster_.stop();
   dynamic_.stop();
   kai_watches_.stop();
-  kai_checks_.cancel();
+  kai_reader_.cancel();
   workers_.cancel();
   services_.cancel();
   co_await workers_.join();
@@ -303,7 +304,7 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
 
 void Manager::become_fatal(k8s::Error error) {
   if (fatal_) return;
-  log_->error("Ending", {{"error", error.message}});
+  log_->error("Shutting down on error", {{"error", error.message}});
   fatal_ = std::move(error);
   if (notify_fatal_) notify_fatal_();
 }
@@ -315,7 +316,7 @@ bool Manager::leading() const {
 bool Manager::synced() const {
   const auto statuses = cluster_.status();
   return std::all_of(statuses.begin(), statuses.end(),
-                     [](const auto& status) { return status.synced || status.forgone; }) &&
+                     [](const auto& status) { return status.synced || status.optional_missing; }) &&
          !scopes_dirty_ && dynamic_.loading().empty();
 }
 
@@ -327,7 +328,7 @@ ProbeAnswer Manager::ready() const {
   std::string missing;
   std::string without;
   for (const auto& status : cluster_.status()) {
-    if (status.forgone) {
+    if (status.optional_missing) {
       without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
       continue;
     }
@@ -344,8 +345,8 @@ ProbeAnswer Manager::ready() const {
 }
 
 void Manager::view_complete(const std::string& resource, std::size_t objects) {
-  // An API that is absent is found so again every minute: worth telling once.
-  const LogLevel level = told_synced_.insert(resource).second ? LogLevel::info : LogLevel::debug;
+  // A missing API is detected again every minute: report it once.
+  const LogLevel level = reported_synced_.insert(resource).second ? LogLevel::info : LogLevel::debug;
   outages_.worked(kWatchFailed, resource);
   log_->log(level, "Synced", {{"resource", resource}, {"objects", objects}});
   // A long list leaves freed buffers behind; give them back, the next one is far away.

@@ -2,8 +2,8 @@
 // fleet from the current stores, executes the plan, and says when to look again.
 //
 // Guarantees
-//  - A reconciler plans only when every store that it reads has synced, and only while we hold the lease.
-//  - No pass plans over stores that do not show our own writes yet.
+//  - A reconciler plans only when every store that it reads has synced, and only while this replica holds the Lease.
+//  - No pass plans over stores that do not show the operator's own writes yet.
 //  - Events that arrive within batch_window of each other share one pass; a pass never overlaps another.
 //  - Standbys keep their stores in step, so that a change of leader costs no relist.
 #pragma once
@@ -57,11 +57,11 @@ class Manager {
 
   // Watches, election, events, planning: all as tasks.
   void start();
-  // No further pass; writes not yet sent are not sent. In flight ones go on.
+  // Stops planning: unsent writes are not sent; writes already sent continue.
   void stop_planning();
   // Ends when the pass in progress has ended, or at the deadline (then its requests are cancelled).
   boost::asio::awaitable<void> finish_writes(k8s::MonoTime deadline);
-  // Gives the lease away, after finish_writes.
+  // Releases the Lease, after finish_writes.
   boost::asio::awaitable<void> release_lease();
   // Ends everything else and waits for it. With `crash`, nothing is sent any more from the moment of the call.
   boost::asio::awaitable<void> end(bool crash);
@@ -159,13 +159,13 @@ class Manager {
   TaskGroup workers_;   // The pass loop.
   DynamicWatches dynamic_;
   KaiWatches kai_watches_;
-  KaiChecks kai_checks_;
-  KaiLookUps kai_lookups_;
+  KaiReader kai_reader_;
+  LookupQueue lookup_queue_;
   HeldSince held_since_;
   std::map<std::string, NodeConsumers> consumers_;
   std::map<std::string, JobNodes> jobs_;  // By Job::id.
-  std::set<std::string> told_findings_;
-  std::set<std::string> told_synced_;
+  std::set<std::string> reported_findings_;
+  std::set<std::string> reported_synced_;
   std::map<std::string, MonoTime> cordoned_since_;  // By node, as seen at scrapes.
   std::unique_ptr<k8s::Signal> timer_;              // Ends resync() at a stop.
   std::optional<MonoTime> unsettled_since_;

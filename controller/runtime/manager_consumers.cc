@@ -1,4 +1,5 @@
-// GPU consumers of single nodes: listed when a plan asks for them, with the nodes of their jobs, and what budgets said.
+// GPU consumers of single nodes, listed when a plan needs them, with the nodes of their jobs and the answers of
+// PodDisruptionBudgets.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>

@@ -124,14 +124,14 @@ DebugAnswer Manager::debug_node(const std::string& name) {
   // A standby keeps its stores in step and assesses nothing: its answer would be that of an empty cluster.
   if (!leading()) {
     const std::string holder = leader();
-    return refused(503, holder.empty() ? "nobody leads now, and only the leader assesses nodes"
+    return refused(503, holder.empty() ? "no replica is the leader now; only the leader assesses nodes"
                                        : fmt::format("this replica stands by; ask the leader, {}", holder));
   }
-  if (view_->passes == 0) return refused(503, "no node has been assessed yet: ask again");
+  if (view_->passes == 0) return refused(503, "no node has been assessed yet; retry in a few seconds");
   const Timers timers = held_since_.timers(clock_->now(), clock_->monotonic());
   const Snapshot snapshot{world_, clock_->now(), timers, consumers_, settings_};
   const auto explanation = explain_node(snapshot, index_, view_->last_plan.findings, name);
-  return explanation ? found(explanation_json(*explanation)) : refused(404, "there is no node " + name);
+  return explanation ? found(explanation_json(*explanation)) : refused(404, fmt::format("node {} not found", name));
 }
 
 DebugAnswer Manager::debug(const DebugRequest& request) {
@@ -149,7 +149,7 @@ DebugAnswer Manager::debug(const DebugRequest& request) {
     log_->set_level(options.log_level);
     return found(log_level(options.log_level));
   }
-  return refused(404, "there is /debug/cache, /debug/queue, /debug/nodes/NAME and /debug/log-level");
+  return refused(404, "not found; available: /debug/cache, /debug/queue, /debug/nodes/NAME, /debug/log-level");
 }
 
 }  // namespace gso

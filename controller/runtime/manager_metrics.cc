@@ -130,7 +130,7 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
   const MonoTime now = clock_->monotonic();
   // A standby assesses nothing: what it knew as the leader is of then, and would never go away.
   const auto count_cordon = [&](const Node& node) {
-    if (!node.unschedulable || !is_cordoned_by_us(node)) return;
+    if (!node.unschedulable || !is_cordoned_by_operator(node)) return;
     const auto since = cordoned_since_.find(node.meta.name);
     cordoned.emplace(node.meta.name, since == cordoned_since_.end() ? now : since->second);
   };
@@ -147,8 +147,7 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
     const bool drifts = assessment->phase == Phase::up_to_date && !assessment->matches();
     if (drifts && assessment->at_install == AtInstall::shown) ++drifting;
     if (assessment->is_blocked()) ++reasons[std::string(assessment->reason)];
-    const bool served = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
-    if (node->ready && !served) ++without_gpus;
+    if (node->ready && !serves_gpus(*node)) ++without_gpus;
     count_cordon(*node);
   }
   set_counts(metrics, "gpusharing_nodes", "state", states);

@@ -14,8 +14,8 @@ namespace gso {
 namespace {
 
 const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
-// Who may not read these goes on without them: beside a GPUCluster there is no DaemonSet to go by, and the two of the
-// DRA driver only add an obstacle.
+// The operator works without permission to read these: with a GPUCluster no DaemonSet matters, and the two DRA kinds
+// only add an obstacle.
 const k8s::Gvr kOptional[] = {{"nvidia.com", "v1alpha1", "gpuclusters"},
                               {"resource.k8s.io", "v1", "deviceclasses"},
                               {"resource.k8s.io", "v1", "resourceslices"}};
@@ -75,7 +75,9 @@ void Manager::note_forbidden() {
 void Manager::note_sync() {
   const bool served = cluster_.policies_served();
   if (std::exchange(world_.policies_served, served) != served) {
-    log_->info(served ? "Found our CRDs" : "Our CRDs are not served, keeping the record in the state ConfigMap");
+    log_->info(served ? "The SharingPolicy/SharingRollout CRDs are installed"
+                      : "The SharingPolicy/SharingRollout CRDs are not installed in this cluster; keeping the record "
+                        "in the state ConfigMap");
     index_.note_everything_changed();
   }
   const bool now = synced();
@@ -98,12 +100,12 @@ boost::asio::awaitable<void> Manager::pass() {
   if (!current || !leading() || stopping_) co_return;
 
   const std::optional<Plan> made = make_plan();
-  if (!made) co_return;  // What is missing wakes us when it comes.
+  if (!made) co_return;  // The missing store wakes the loop when it has synced.
   const Plan& plan = *made;
   ++view_->passes;
   view_->last_plan = plan;
   held_since_.observe(plan, clock_->now(), clock_->monotonic());
-  kai_lookups_.want(plan.kai_wanted);
+  lookup_queue_.want(plan.kai_wanted);
   Execution execution = co_await plan_executor_->execute(plan);
   if (execution.crashed) {
     become_fatal({k8s::Reason::cancelled, 0, "crash point"});
@@ -116,7 +118,7 @@ boost::asio::awaitable<void> Manager::pass() {
   finish_pass(plan, execution, listed);
 }
 
-// True when the stores show every write of ours; else arranges for another look.
+// True if the stores show every write of the operator; else schedules another pass.
 boost::asio::awaitable<bool> Manager::view_is_current() {
   if (expectations_.current()) co_return true;
   if (expectations_.next_refresh() <= clock_->monotonic()) {
@@ -129,7 +131,7 @@ boost::asio::awaitable<bool> Manager::view_is_current() {
   co_return false;
 }
 
-// nullopt while it is not known what operands there are and what we recorded about them.
+// nullopt while the operands, or the operator's record about them, are unknown.
 std::optional<Plan> Manager::make_plan() {
   const MonoTime begun = clock_->monotonic();
   const Timers timers = held_since_.timers(clock_->now(), begun);
@@ -173,9 +175,8 @@ void Manager::add_refusals(Execution& execution) const {
   }
   if (const auto error = cluster_.forbidden(kClusterPolicies)) {
     const std::string note = fmt::format(
-        "{}; changes that a ClusterPolicy announces are seen only once its DaemonSets have them, until get, list and "
-        "watch "
-        "on clusterpolicies.nvidia.com are granted",
+        "{}; a change that a ClusterPolicy announces is detected only after its DaemonSets have it. Grant get, list "
+        "and watch on clusterpolicies.nvidia.com",
         error->message);
     const ObjectRef where{"v1", "Namespace", "", settings_.operator_namespace, ""};
     execution.findings.push_back({Severity::error, where, "Forbidden", note});
@@ -184,7 +185,7 @@ void Manager::add_refusals(Execution& execution) const {
   }
   for (const KaiWatches::Refusal& refusal : kai_watches_.refused()) {
     const bool binder = refusal.scope.kind == KaiScope::Kind::binder;
-    const std::string note = fmt::format("{}; no reservation of KAI is collected until list and watch are granted{}",
+    const std::string note = fmt::format("{}; no KAI reservation is deleted until list and watch are granted{}",
                                          refusal.error.message, binder ? " (chart value kai.namespace)" : "");
     const ObjectRef where{"v1", "Namespace", "", binder ? refusal.scope.ns : settings_.operator_namespace, ""};
     execution.findings.push_back({Severity::warning, where, "Forbidden", note});
@@ -201,7 +202,7 @@ void Manager::report(const Plan& plan, Execution& execution) {
   }
   if (!options_.dry_run) recorder_->record_pass(events);
 
-  std::set<std::string> told;
+  std::set<std::string> reported;
   std::map<std::pair<std::string, std::string>, double> counts;
   std::vector<Finding> findings = plan.findings;
   findings.insert(findings.end(), execution.findings.begin(), execution.findings.end());
@@ -209,14 +210,14 @@ void Manager::report(const Plan& plan, Execution& execution) {
     const std::string object = k8s::to_string(ObjectKey{finding.object.ns, finding.object.name});
     ++counts[{std::string(to_string(finding.severity)), finding.reason}];
     const std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.reason, finding.message);
-    if (told.insert(line).second && !told_findings_.contains(line)) {
+    if (reported.insert(line).second && !reported_findings_.contains(line)) {
       const LogLevel level = finding.severity == Severity::info ? LogLevel::info : LogLevel::warning;
       log_->log(
-          level, "Found",
+          level, "Finding",
           {{"kind", finding.object.kind}, {"object", object}, {"reason", finding.reason}, {"detail", finding.message}});
     }
   }
-  told_findings_ = std::move(told);
+  reported_findings_ = std::move(reported);
   metrics_->clear("gpusharing_findings");
   for (const auto& [key, number] : counts) {
     metrics_->set("gpusharing_findings", {{"severity", key.first}, {"reason", key.second}}, number);
@@ -226,7 +227,7 @@ void Manager::report(const Plan& plan, Execution& execution) {
 void Manager::finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed) {
   const bool waiting = !expectations_.current();
   const bool acted = count_actions(plan) > 0;
-  const bool quiet = !acted && !waiting && !consumers_listed && !kai_lookups_.busy();
+  const bool quiet = !acted && !waiting && !consumers_listed && !lookup_queue_.busy();
   view_->idle = quiet;
   note_convergence(plan, quiet);
   log_->debug("Pass ended", {{"actions", count_actions(plan)},

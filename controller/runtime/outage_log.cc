@@ -28,7 +28,7 @@ void OutageLog::failed(const std::string& message, const std::string& subject, c
   } else if (error.reason == k8s::Reason::unauthorized) {
     // Without an answer it is the credential's source that failed, a plugin for example.
     const char* headline =
-        error.http_status == 0 ? "No credential for the API server" : "API server refuses our credentials";
+        error.http_status == 0 ? "No credential for the API server" : "API server rejects the operator's credentials";
     note(kCredentials, headline, subject, error);
   } else {
     note(message + "/" + subject, message, subject, error);
@@ -45,22 +45,23 @@ void OutageLog::answered(int status) {
   if (status != 401) end(kCredentials);
 }
 
-// A failure soon after a recovery is more of the same: what comes and goes every few seconds must not be a line each.
+// A failure soon after a recovery belongs to the same outage: a flapping connection must not log a line per change.
 void OutageLog::note(const std::string& key, const std::string& message, const std::string& subject,
                      const k8s::Error& error) {
   const k8s::MonoTime now = clock_->monotonic();
   const auto [place, fresh] = outages_.try_emplace(key);
   Outage& outage = place->second;
-  if (fresh || (outage.over && now - outage.told_at >= kReminder)) {
-    outage = {.message = message, .subject = subject, .since = now, .told_at = now, .failures = 1, .told = true};
+  if (fresh || (outage.over && now - outage.reported_at >= kReminder)) {
+    outage = {
+        .message = message, .subject = subject, .since = now, .reported_at = now, .failures = 1, .reported = true};
     log_->warning(message, {{"subject", subject}, {"error", error.message}});
     return;
   }
   outage.over = false;
   ++outage.failures;
-  if (now - outage.told_at < kReminder) return;
-  outage.told_at = now;
-  outage.told = true;
+  if (now - outage.reported_at < kReminder) return;
+  outage.reported_at = now;
+  outage.reported = true;
   log_->warning(message + ", still", {{"subject", subject},
                                       {"error", error.message},
                                       {"failures", outage.failures},
@@ -72,10 +73,10 @@ void OutageLog::end(const std::string& key) {
   if (place == outages_.end() || place->second.over) return;
   Outage& outage = place->second;
   outage.over = true;
-  if (!std::exchange(outage.told, false)) return;
-  log_->info("Over: " + outage.message, {{"subject", outage.subject},
-                                         {"failures", outage.failures},
-                                         {"after", k8s::format_go_duration(clock_->monotonic() - outage.since)}});
+  if (!std::exchange(outage.reported, false)) return;
+  log_->info("Recovered: " + outage.message, {{"subject", outage.subject},
+                                              {"failures", outage.failures},
+                                              {"after", k8s::format_go_duration(clock_->monotonic() - outage.since)}});
 }
 
 }  // namespace gso

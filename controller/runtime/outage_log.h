@@ -1,5 +1,5 @@
 // What fails again and again is logged once: a line at first, a reminder a minute with the number of failures, and a
-// line when it is over. What concerns the whole server (no answer, credentials refused) is one outage, whoever met it.
+// line on recovery. A failure of the whole server (no answer, rejected credentials) is one outage for all callers.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ class OutageLog {
     std::string message;
     std::string subject;
     k8s::MonoTime since;
-    k8s::MonoTime told_at;
+    k8s::MonoTime reported_at;
     std::uint64_t failures = 0;
     bool over = false;
-    bool told = false;  // Since it was over last.
+    bool reported = false;  // Since it was over last.
   };
   void note(const std::string& key, const std::string& message, const std::string& subject, const k8s::Error& error);
   void end(const std::string& key);

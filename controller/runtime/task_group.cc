@@ -24,7 +24,7 @@ struct TaskGroup::State {
   // Shared, because a task may end inside the emit() that cancels it.
   std::list<std::shared_ptr<Task>> running;
   std::unique_ptr<k8s::Signal> ended;
-  std::function<void(const std::string&)> told;
+  std::function<void(const std::string&)> report;
   std::string failure;
 
   void note(const std::exception_ptr& error) {
@@ -37,7 +37,7 @@ struct TaskGroup::State {
     } catch (const std::exception& e) {
       if (failure.empty()) failure = e.what();
     }
-    if (told && !failure.empty()) told(failure);
+    if (report && !failure.empty()) report(failure);
   }
 };
 
@@ -83,8 +83,8 @@ std::size_t TaskGroup::size() const {
 const std::string& TaskGroup::failure() const {
   return state_->failure;
 }
-void TaskGroup::on_failure(std::function<void(const std::string& what)> told) {
-  state_->told = std::move(told);
+void TaskGroup::on_failure(std::function<void(const std::string& what)> report) {
+  state_->report = std::move(report);
 }
 
 }  // namespace gso

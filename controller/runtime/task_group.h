@@ -41,7 +41,7 @@ class TaskGroup {
   [[nodiscard]] std::size_t size() const;
   // What a task threw, other than its cancellation: a bug. Empty when none did. on_failure() is called then.
   [[nodiscard]] const std::string& failure() const;
-  void on_failure(std::function<void(const std::string& what)> told);
+  void on_failure(std::function<void(const std::string& what)> report);
 
  private:
   struct State;

@@ -80,7 +80,7 @@ class Workqueue {
   void forget(const std::string& key) { limiter_.forget(key); }
   [[nodiscard]] int num_requeues(const std::string& key) const { return limiter_.num_requeues(key); }
 
-  // The next key; nullopt once shut down and empty. Every key taken must be given back with done().
+  // The next key; nullopt once shut down and empty. Every key taken must be passed to done().
   boost::asio::awaitable<std::optional<std::string>> get();
   // The same without waiting: nullopt when no key is due now.
   [[nodiscard]] std::optional<std::string> try_get();

@@ -95,7 +95,7 @@ Answer route(const HealthRoutes& routes, const http::request<http::empty_body>& 
   if (routes.metrics != nullptr) known += (known.empty() ? "" : ", ") + std::string("/metrics");
   if (routes.debug)
     known += (known.empty() ? "" : ", ") + std::string("/debug/cache, …/queue, …/nodes/NAME, …/log-level");
-  return text_answer(http::status::not_found, "not here: there is " + known + "\n");
+  return text_answer(http::status::not_found, "not found; available: " + known + "\n");
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ k8s::Result<void> HealthServer::listen() {
   const std::optional<Tcp::endpoint> endpoint = parse_address(options_.address);
   if (!endpoint) {
     return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("'{}' is no address to listen on, such as :8080 or 127.0.0.1:0", options_.address));
+                     fmt::format("'{}' is not a listen address; write it like :8080 or 127.0.0.1:0", options_.address));
   }
   boost::system::error_code ec;
   acceptor_.open(endpoint->protocol(), ec);
@@ -200,7 +200,7 @@ asio::awaitable<void> HealthServer::serve(std::shared_ptr<Connection> connection
     parser.header_limit(kHeaderLimit);
     parser.body_limit(0);
     auto [read_error, bytes] = co_await http::async_read(connection->socket, buffer, parser, kAsTuple);
-    // Anything but a malformed request means that nobody is there to be told.
+    // Except for a malformed request, the client has disconnected and no answer can be sent.
     const bool gone = read_error == http::error::end_of_stream || read_error == asio::error::eof ||
                       (read_error && read_error.category() == asio::error::get_system_category());
     if (gone) break;

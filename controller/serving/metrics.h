@@ -1,5 +1,6 @@
 // Metrics: counters, gauges and histograms, rendered as Prometheus text or OpenMetrics. Names and labels follow
-// controller-runtime and client-go where they have one; ours start with gpusharing_. The list is in metrics_catalog.cc.
+// controller-runtime and client-go where they have one; the operator's own start with gpusharing_. The list is in
+// metrics_catalog.cc.
 //
 //   Metrics metrics;                                   // knows every family of the catalog
 //   metrics.add("workqueue_adds_total", {{"name", "fleet"}});

@@ -91,10 +91,10 @@ std::vector<ClusterWatches::Status> ClusterWatches::status() const {
   std::vector<Status> out;
   for (const auto& watch : watches_) {
     Status status = watch->status();
-    // Nodes, DaemonSets and our own kinds are what everything rests on. ClusterPolicies only announce; KAI's kinds are
-    // for its own reconcilers, which wait for them.
+    // Nodes, DaemonSets and the operator's kinds are required. ClusterPolicies only announce; KAI's kinds are for KAI's
+    // reconcilers, which wait for them.
     const bool needed = status.gvr.group.empty() || status.gvr.group == "apps" || status.gvr.group == "gpusharing.dev";
-    status.forgone = !needed && forbidden(status.gvr).has_value();
+    status.optional_missing = !needed && forbidden(status.gvr).has_value();
     out.push_back(std::move(status));
   }
   return out;

@@ -1,6 +1,6 @@
 // The watches that are always there: Nodes, DaemonSets, ClusterPolicies, GPUClusters, DeviceClasses and ResourceSlices
-// of the GPUs' DRA driver, KAI's Config and BindRequests, and our own two kinds. An API that discovery says is absent
-// counts as synced and empty, and is looked for again; one that is refused or fails does not.
+// of the GPUs' DRA driver, KAI's Config and BindRequests, and the operator's two kinds. An API that discovery says is
+// absent counts as synced and empty, and is looked for again; one that is refused or fails does not.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -49,7 +49,7 @@ class ClusterWatches {
     bool absent = false;  // Not served here.
     std::size_t objects = 0;
     std::optional<k8s::Error> error;  // The last failure since the last complete view.
-    bool forgone = false;             // Forbidden, and the operator goes on without it.
+    bool optional_missing = false;    // Forbidden, and the operator works without it.
   };
   [[nodiscard]] std::vector<Status> status() const;
   // Whether the store behind a resource has synced; true for resources that are not watched here.

@@ -61,7 +61,7 @@ KaiWatches::KaiWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions
   world_->kai.deployments.mark_synced();
   world_->kai.schemas.mark_synced();
   world_->kai.use_known = false;
-  world_->kai.incomplete = "KAI has not been looked for yet";
+  world_->kai.incomplete = "KAI's APIs have not been checked yet";
 }
 
 std::shared_ptr<ScopedWatch> KaiWatches::start(const KaiScope& scope) {
@@ -132,12 +132,12 @@ std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
   for (const auto& [scope, watch] : watches_.all()) {
     if (scope.kind == KaiScope::Kind::runtime_classes) continue;  // Nothing is deleted on their account.
     if (watch->refusal() && !watch->synced()) {
-      return fmt::format("{} may not be watched: {}", to_string(scope), watch->refusal()->message);
+      return fmt::format("{} cannot be watched: {}", to_string(scope), watch->refusal()->message);
     }
     if (!watch->synced()) return to_string(scope) + " have not synced";
     if (watch->failing()) return fmt::format("the watch of {} has failed and is being opened again", to_string(scope));
   }
-  return watches_.has_retired() ? "what KAI watches has just changed" : std::string();
+  return watches_.has_retired() ? "the set of KAI watches has just changed" : std::string();
 }
 
 void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settings) {

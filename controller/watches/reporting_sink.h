@@ -1,4 +1,4 @@
-// ReportingSink: passes a watch on to another sink, and tells when its view became complete or something failed.
+// ReportingSink: passes a watch on to another sink, and reports when its view became complete or something failed.
 #pragma once
 
 #include <functional>

@@ -61,7 +61,7 @@ class ScopeSink final : public k8s::WatchSink {
   // What an abandoned list brought stays until the next one is complete.
   void init() override {
     given_up_.merge(fresh_);
-    release(std::exchange(fresh_, {}));  // What was given up before already.
+    release(std::exchange(fresh_, {}));  // Includes objects of lists that broke off earlier.
   }
   k8s::Result<void> init_apply(std::string_view json) override { return take(json, &fresh_); }
   void init_done() override {

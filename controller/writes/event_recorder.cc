@@ -181,7 +181,7 @@ boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(std::s
     const k8s::ObjectKey key{ns, known.name};
     k8s::Result<std::string> patched = co_await client_->merge_patch(kEvents, key, body, options);
     if (patched || patched.error().reason != k8s::Reason::not_found) co_return patched;
-    // The Event's hour is over and it was collected: the occurrence is told by a new one of the same name.
+    // The Event expired and was deleted: a new Event of the same name reports the occurrence.
   }
   const std::string body = event_json(known);
   k8s::Result<std::string> created = co_await client_->create(kEvents, ns, body, options);

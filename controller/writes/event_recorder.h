@@ -1,5 +1,5 @@
-// Events (events.k8s.io/v1): what we did or refused, on the object it concerns. Never blocks planning: record() only
-// queues; run() sends.
+// Events (events.k8s.io/v1): what the operator did or refused, on the object it concerns. Never blocks planning:
+// record() only queues; run() sends.
 //
 // Planners are level-based, so they repeat an Event in every pass for as long as its cause holds. The recorder makes
 // that into one Event per change: an Event that was in the previous pass too is the same occurrence, and silent. One

@@ -130,7 +130,7 @@ boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>
   const std::size_t workers = std::min(static_cast<std::size_t>(options_.max_in_flight), chains->size());
   for (std::size_t i = 0; i < workers; ++i) workers_.spawn(executor, work(run));
   co_await workers_.join();
-  if (!workers_.failure().empty()) throw std::runtime_error(workers_.failure());  // A bug: not to be passed over.
+  if (!workers_.failure().empty()) throw std::runtime_error(workers_.failure());  // A bug: do not ignore it.
 }
 
 boost::asio::awaitable<void> Executor::work(RunPtr run) {
@@ -259,7 +259,7 @@ void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, st
   parts_.metrics->add("gpusharing_writes_deferred_total", {{"cause", cause}}, static_cast<double>(count));
 }
 
-// Names of pods do not come back: what is over and not wanted any more would be remembered for ever.
+// Pod names do not repeat: entries that are neither pending nor wanted would be kept forever.
 void Executor::forget_what_is_over(const Plan& plan) {
   if (remembered() == 0) return;
   const MonoTime now = parts_.clock->monotonic();
@@ -286,7 +286,7 @@ void Executor::forget(const std::string& subject) {
 // Findings and Events of refusals that still stand, so that they do not vanish while nothing is sent.
 void Executor::report_remembered(const RunPtr& run) {
   for (const auto& [subject, refused] : terminal_) {
-    if (parts_.clock->monotonic() < refused.retry_at) tell(run, refused.action, refused.error);
+    if (parts_.clock->monotonic() < refused.retry_at) report(run, refused.action, refused.error);
   }
 }
 

@@ -1,4 +1,4 @@
-// Executor: sends a plan's actions to the API server, each with its precondition, and says what became of them.
+// Executor: sends a plan's actions to the API server, each with its precondition, and returns their results.
 //
 // Guarantees
 //  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (at
@@ -68,7 +68,7 @@ struct Execution {
   // What was answered to an eviction, by node and pod uid.
   struct EvictionAnswer {
     std::string text;        // Empty: the pod was let go.
-    bool forbidden = false;  // The account may not ask for it; else a PodDisruptionBudget keeps the pod.
+    bool forbidden = false;  // The account is not allowed to evict; else a PodDisruptionBudget forbids the eviction.
   };
   std::map<std::string, std::map<std::string, EvictionAnswer>> evictions;
   std::vector<Finding> findings;    // Terminal errors, refused evictions, clashes.
@@ -85,7 +85,8 @@ class Executor {
     std::shared_ptr<Logger> log;
     std::shared_ptr<Metrics> metrics;
     WriteGate gate;
-    // The last look before reservations of KAI are deleted: which of them still may be. None is deleted without it.
+    // The final check before KAI reservations are deleted: which deletions are still justified. None is deleted without
+    // it.
     std::function<boost::asio::awaitable<std::set<ObjectKey>>(std::vector<PlannedAction> deletions)> still_due;
     RuntimeHooks hooks;
     std::shared_ptr<RuntimeView> view;
@@ -146,7 +147,7 @@ class Executor {
   Outcome fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   void back_off(const RunPtr& run, const PlannedAction& planned, std::optional<Duration> wait);
   void give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
-  void tell(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
+  void report(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   void report_remembered(const RunPtr& run);
   void forget_what_is_over(const Plan& plan);
   void forget(const std::string& subject);

@@ -86,7 +86,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send(PlannedAction pl
   int attempts = 0;
   options.before_send = [this, &planned, once, attempts]() mutable -> k8s::Result<void> {
     if (once && attempts++ > 0)
-      return k8s::fail(k8s::Reason::unavailable, "not deleted yet: before another attempt it is looked at again");
+      return k8s::fail(k8s::Reason::unavailable, "not deleted yet; it is checked again before the next attempt");
     if (crashed_) return k8s::fail(k8s::Reason::cancelled, "stopped");
     k8s::Result<void> allowed = parts_.gate.check();
     if (allowed && parts_.hooks.before_write) parts_.hooks.before_write(planned);
@@ -132,7 +132,8 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action ac
     answer = co_await client->merge_patch(resource, key, body, options);
   } else if (const auto* write = std::get_if<WriteConfigMap>(&action)) {
     const std::string body = apply_body(*write);
-    // Every key that is sent is ours: in the state ConfigMap all of them, in the plugin's those that we named.
+    // The operator owns every key that is sent: all keys of the state ConfigMap, and in the plugin's ConfigMap the keys
+    // named here.
     options.force = true;
     answer = co_await client->apply(resource, key, body, options);
   } else if (const auto* create = std::get_if<CreateObject>(&action)) {
@@ -161,8 +162,9 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action ac
 }
 
 std::string Executor::apply_body(const WriteConfigMap& write) const {
-  // What an apply leaves out, it removes: keys of ours that are to stay are part of every apply. Ours are all keys of
-  // the state ConfigMap, and in the plugin's ConfigMap those that our field manager owns ("gso-…").
+  // Server-side apply removes keys that are left out, so every apply contains all keys that the operator owns and
+  // keeps: those are all keys of the state ConfigMap, and in the plugin's ConfigMap those that our field manager owns
+  // ("gso-…").
   Json data = Json::object();
   if (const ConfigMap* now = parts_.world->configmaps.find(write.config_map)) {
     const bool state = is_state(write.config_map);
@@ -210,7 +212,7 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   forget(subject);
   if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
     run->result.evictions[planned.node][evicted->uid] = {};
-    // Its owner looks at the pod, and not into our log.
+    // The pod's owner reads the pod's Events, not the operator's log.
     run->result.events.push_back({.regarding = target,
                                   .warning = false,
                                   .reason = std::string(kEvicted),
@@ -233,7 +235,7 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   }
   const bool status = std::holds_alternative<PatchStatus>(planned.action) || planned.reason == kStatusChanged;
   const LogLevel level = status ? LogLevel::debug : LogLevel::info;
-  parts_.log->log(level, "Wrote",
+  parts_.log->log(level, "Applied change",
                   {{"action", subject},
                    {"reconciler", planned.reconciler},
                    {"reason", planned.reason},
@@ -309,7 +311,7 @@ void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8
   parts_.metrics->add("controller_runtime_terminal_reconcile_errors_total", {{"controller", planned.reconciler}});
   parts_.log->error("Write was refused",
                     {{"action", subject}, {"error", error.message}, {"remedy", remedy(planned, error)}});
-  tell(run, planned, error);
+  report(run, planned, error);
 }
 
 std::map<std::string, std::string> Executor::refused_writes() const {
@@ -323,7 +325,7 @@ std::map<std::string, std::string> Executor::refused_writes() const {
   return out;
 }
 
-void Executor::tell(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
+void Executor::report(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
   const ObjectRef target = target_of(planned.action);
   const bool forbidden = error.reason == k8s::Reason::forbidden;
   const std::string text = fmt::format("{}; {}", error.message, remedy(planned, error));

@@ -2,7 +2,7 @@
 //
 //   records   creations and ConfigMap writes: they precede every disruption (a rollout is written before it acts)
 //   subjects  one chain per node (or per object where no node is concerned), each in the plan's order
-//   statuses  status patches and deletions of our own objects: last
+//   statuses  status patches and deletions of SharingPolicies and SharingRollouts: last
 //
 // All PatchNode parts of one node become one merge patch, at the place of the first: one writer per Node.
 #pragma once

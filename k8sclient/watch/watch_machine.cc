@@ -191,14 +191,14 @@ WatchStep on(Watching state, const Failed& input) {
 
 }  // namespace
 
-WatchAsk next_ask(const WatchState& state, const WatchRules& rules) {
+WatchAction next_action(const WatchState& state, const WatchRules& rules) {
   return std::visit(
       Overloaded{
-          [&](const Empty&) { return rules.watch_list ? WatchAsk::open_watch_list : WatchAsk::start_list; },
-          [](const Listing&) { return WatchAsk::list_page; },
-          [](const InitialWatch&) { return WatchAsk::read; },
-          [](const InitListed&) { return WatchAsk::open_watch; },
-          [](const Watching&) { return WatchAsk::read; },
+          [&](const Empty&) { return rules.watch_list ? WatchAction::open_watch_list : WatchAction::start_list; },
+          [](const Listing&) { return WatchAction::list_page; },
+          [](const InitialWatch&) { return WatchAction::read; },
+          [](const InitListed&) { return WatchAction::open_watch; },
+          [](const Watching&) { return WatchAction::read; },
       },
       state);
 }

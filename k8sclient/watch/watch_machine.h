@@ -48,7 +48,7 @@ struct Watching {
 using WatchState = std::variant<Empty, Listing, InitialWatch, InitListed, Watching>;
 
 // What the driver does next in a state.
-enum class WatchAsk { open_watch_list, start_list, list_page, open_watch, read };
+enum class WatchAction { open_watch_list, start_list, list_page, open_watch, read };
 
 struct Started {};  // Answers start_list.
 struct PageRead {
@@ -110,7 +110,7 @@ inline constexpr int kMaxStrikes = 4;
 // A watch shorter than this that brought nothing backs off.
 inline constexpr Duration kShortWatch = std::chrono::seconds(1);
 
-[[nodiscard]] WatchAsk next_ask(const WatchState& state, const WatchRules& rules);
+[[nodiscard]] WatchAction next_action(const WatchState& state, const WatchRules& rules);
 // An input that does not belong to the state leaves it unchanged.
 [[nodiscard]] WatchStep step(WatchState state, const WatchInput& input);
 // "InitialWatch", …, for logs.

@@ -75,7 +75,7 @@ asio::awaitable<void> Watcher::loop() {
   co_await asio::post(asio::use_awaitable);
   while (!stopping_) {
     std::optional<WatchInput> input = buffered_event();
-    if (!input) input = co_await perform(next_ask(state_, rules_));
+    if (!input) input = co_await perform(next_action(state_, rules_));
     if (stopping_) co_return;
     count(*input);
     WatchStep outcome = step(std::move(state_), *input);
@@ -134,10 +134,10 @@ void Watcher::deliver(const Result<void>& result) {
   if (stopping_) return;
   Error error = result.error();
   error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
-  tell(error);
+  report(error);
 }
 
-void Watcher::tell(const Error& error) {
+void Watcher::report(const Error& error) {
   failed_at_ = opened();
   sink_->on_error(error);
 }
@@ -154,24 +154,24 @@ asio::awaitable<void> Watcher::report(WatchStep outcome) {
       co_return;
     }
   }
-  tell(*outcome.report);
+  report(*outcome.report);
 }
 
-asio::awaitable<WatchInput> Watcher::perform(WatchAsk ask) {
+asio::awaitable<WatchInput> Watcher::perform(WatchAction ask) {
   WatchInput input = Started{};
   switch (ask) {
-    case WatchAsk::start_list:
+    case WatchAction::start_list:
       break;
-    case WatchAsk::list_page:
+    case WatchAction::list_page:
       input = co_await list_page();
       break;
-    case WatchAsk::open_watch_list:
+    case WatchAction::open_watch_list:
       input = co_await open(true);
       break;
-    case WatchAsk::open_watch:
+    case WatchAction::open_watch:
       input = co_await open(false);
       break;
-    case WatchAsk::read:
+    case WatchAction::read:
       input = co_await read();
       break;
   }

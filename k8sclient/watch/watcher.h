@@ -99,13 +99,13 @@ class Watcher {
   [[nodiscard]] const WatcherOptions& options() const { return options_; }
   [[nodiscard]] const WatcherStats& stats() const { return stats_; }
   [[nodiscard]] const WatchState& state() const { return state_; }
-  // The last thing seen was an error, told through on_error: no list has come whole and no stream was opened since.
+  // The last thing seen was an error, reported through on_error: no list has come whole and no stream was opened since.
   [[nodiscard]] bool failing() const { return failed_at_ == opened(); }
 
  private:
   class PageSink;
   boost::asio::awaitable<void> loop();
-  boost::asio::awaitable<WatchInput> perform(WatchAsk ask);
+  boost::asio::awaitable<WatchInput> perform(WatchAction ask);
   boost::asio::awaitable<WatchInput> list_page();
   boost::asio::awaitable<WatchInput> open(bool initial_events);
   boost::asio::awaitable<WatchInput> read();
@@ -115,7 +115,7 @@ class Watcher {
   void take(const WatchStep& outcome);
   void emit(WatchEmit what);
   void deliver(const Result<void>& result);
-  void tell(const Error& error);
+  void report(const Error& error);
   [[nodiscard]] std::uint64_t opened() const { return stats_.watches + stats_.lists; }
   void count(const WatchInput& input);
   Duration next_backoff();

@@ -1,4 +1,4 @@
-// The rows. Codes of the chain have theirs in chain.cc.
+// The rows. The rows of the checks' codes are in chain.cc and object_checks.cc.
 #include "reconcilers/checks/catalogue.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/inference_memory.h"
+#include "reconcilers/checks/object_checks.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -15,6 +16,7 @@ namespace {
 using enum Severity;
 
 constexpr std::string_view kOfTheChain = "The setup of a node";
+constexpr std::string_view kOfObjects = "ConfigMaps, ClusterPolicies and DaemonSets";
 
 CodeEntry of_check(std::string_view code) {
   const Check* check = find_check(code);
@@ -31,6 +33,12 @@ constexpr BlockedReason kBlockedReasons[] = {
      "wait, end the pods, or choose `workloads: Evict` or `Interrupt`; for pods without a controller "
      "`rollout.evictBarePods: true`",
      "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
+    {kDeferred,
+     "the change of the node was deferred, because its pods did not end within `idleTimeout` or a person uncordoned "
+     "it; "
+     "the message says until when",
+     "nothing: it is retried then, when no other node of its group waits; or retry it now",
+     "gpu-sharing-operator rollout start {policy}"},
     {kPdbRefuses, "a PodDisruptionBudget refuses an eviction; the message has the pod and the budget's answer",
      "scale the workload up, or change its budget", "kubectl get poddisruptionbudgets --all-namespaces"},
     {kForbidden,
@@ -46,6 +54,14 @@ constexpr BlockedReason kBlockedReasons[] = {
      "kubectl get node {node} -L nvidia.com/gpu-driver-upgrade-state"},
     {kMigChange, "the MIG manager has paused the node's operands", "wait until it is finished",
      "kubectl get node {node} -L nvidia.com/mig.config.state"},
+    {kQuarantined,
+     "a remediation system has taken the node out of service, by the label or taint that the message names "
+     "(NVSentinel, "
+     "SageMaker HyperPod, GKE, AKS, medik8s, Karpenter, `node.kubernetes.io/out-of-service`): it is not changed and "
+     "not "
+     "repaired",
+     "wait until that system gives the node back; a mark that it has left behind is yours to remove",
+     "kubectl describe node {node}"},
     {kRenameStrandsPods, "running pods ask for the resource name that would go away", "end or change those pods first",
      "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
     {kKaiReservations,
@@ -196,33 +212,20 @@ std::vector<CodeSection> sections() {
            {{"MoreNotShown"}, info, "more than 100 of a kind", "correct those that are shown"},
            {{"NotChecked"}, info, "a kind that lint does not check", "nothing"},
        }},
-      {"The setup of a node",
+      {kOfTheChain,
        "About the Node (or, for many, once about the DaemonSet), by `lint` of manifests, by `plan`, and by the "
        "operator before it touches the node. Where a code blocks a node, `explain` shows the reason of the block "
        "beside it.",
        {}},
-      {"ConfigMaps, ClusterPolicies and DaemonSets",
+      {kOfObjects,
        "`plan` and the operator add `NodesWouldBreak` about a Node that what the ClusterPolicy announces, and the "
        "DaemonSets do not have yet, would leave without GPUs: correct it before the GPU Operator gets there.",
        {
-           of_check("SettingInvalid"),
-           of_check("ConfigMapMissing"),
-           {{"ConfigMapInWrongNamespace"},
-            error,
-            "one of that name is in another namespace, where pods cannot mount it",
-            "create it beside the DaemonSets"},
-           {{"ConfigMapNameNoVolume"},
-            error,
-            "the GPU Operator names a volume after it: no `.`, at most 63 characters",
-            "rename it"},
-           {{"ConfigMapNameCollides"}, error, "a volume of the DaemonSets is called so already", "rename it"},
-           {{"NoProfiles"}, error, "no key, neither in `data` nor in `binaryData`: config-manager exits", "add a key"},
            {{"BinaryDataInvalid"},
             error,
             "a value of `binaryData` that the API server refuses",
             "encode it, or write the profile below `data`"},
            {{"KeyTwice"}, error, "a key of `data` and of `binaryData`, which the API server refuses", "keep one"},
-           {{"KeyNoLabelValue"}, warning, "a key that no node label can name", "rename it"},
            {{"NameNoVolumeName"},
             info,
             "the same as `ConfigMapNameNoVolume`, where no ClusterPolicy is known",
@@ -315,6 +318,16 @@ std::vector<CodeSection> complete() {
   for (const CodeSection& section : out) {
     for (const CodeEntry& entry : section.entries) listed.insert(entry.codes.begin(), entry.codes.end());
   }
+  const auto objects = std::ranges::find(out, kOfObjects, &CodeSection::title);
+  std::vector<CodeEntry> rows;
+  for (const ObjectCheck& check : object_checks()) {
+    const Check* of_nodes = find_check(check.code);
+    if (of_nodes != nullptr && of_nodes->listed) continue;  // The section of the chain has it.
+    rows.push_back(of_nodes != nullptr ? of_check(check.code)
+                                       : CodeEntry{{check.code}, check.severity, check.meaning, check.remedy});
+    listed.insert(check.code);
+  }
+  objects->entries.insert(objects->entries.begin(), rows.begin(), rows.end());
   const auto chain = std::ranges::find(out, kOfTheChain, &CodeSection::title);
   for (const Check& check : checks()) {
     if (!listed.contains(check.code)) chain->entries.push_back(of_check(check.code));

@@ -1,5 +1,5 @@
-// Every code that `lint` and preflight print, with what it means and what to do; and every reason of a Blocked node.
-// The documentation is generated from it (`./dev docs`), and `lint --codes` prints it.
+// Every code that `lint` and preflight print, and every reason of a Blocked node, each with its meaning and remedy. The
+// documentation is generated from it (`./dev docs`), and `lint --codes` prints it.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace gso {
 
 struct CodeEntry {
-  std::vector<std::string_view> codes;  // Several that mean the same.
+  std::vector<std::string_view> codes;  // Several codes with the same meaning.
   Severity severity = Severity::error;
   std::string_view meaning;
   std::string_view remedy;
@@ -21,27 +21,27 @@ struct CodeEntry {
 
 struct CodeSection {
   std::string_view title;
-  std::string_view intro;  // May be empty.
+  std::string_view intro;  // Can be empty.
   std::vector<CodeEntry> entries;
 };
 
-// Each code once; those of the chain of checks are taken from it.
+// Each code once; the rows of the chain's codes come from the chain.
 [[nodiscard]] const std::vector<CodeSection>& code_catalogue();
-// nullptr: nothing has that code.
+// nullptr: the code does not exist.
 [[nodiscard]] const CodeEntry* find_code(std::string_view code);
 
-// Why a node is Blocked: the closed list of labels.h, each with what it means and what to do.
+// Why a node is Blocked: the closed list of labels.h, each with its meaning and remedy.
 struct BlockedReason {
   std::string_view reason;
   std::string_view meaning;
   std::string_view remedy;
-  // The command to go on with, by next_step(): {node}, {namespace} and {configmap} (the plugin's), {label} (the
-  // plugin's node label), {policy}. Empty: the command depends on more.
+  // The next command, completed by next_step(): {node}, {namespace} and {configmap} (the plugin's), {label} (the
+  // plugin's node label), {policy}. Empty: the command depends on other facts.
   std::string_view command = {};
 };
 [[nodiscard]] std::span<const BlockedReason> blocked_reasons();
 
-// What to do about a finding of that code, or about a node that is Blocked for that reason; empty: neither is known.
+// The remedy for a finding with that code, or for a node that is Blocked for that reason; empty: the code is unknown.
 [[nodiscard]] std::string_view remedy_of(std::string_view code_or_reason);
 
 }  // namespace gso

@@ -24,7 +24,7 @@ constexpr Check kChecks[] = {
      .remedy = "set up sharing in the claims' DeviceClass or ResourceClaim",
      .of_setup = check::gpu_cluster_serves},
 
-    // --- What the node's policy wants of the ConfigMap.
+    // --- Whether the ConfigMap has what the node's policy needs.
     {.code = "PolicyKeyNotFound",
      .blocks = kConfigInvalid,
      .stage = Stage::policy,
@@ -41,7 +41,7 @@ constexpr Check kChecks[] = {
      .remedy = "name the key as the default",
      .of_node = check::single_key_in_use},
 
-    // --- Whether a pod can start with what the node resolves to.
+    // --- Whether a pod can start with the key and profile that the node resolves to.
     {.code = "ConfigMapMissing",
      .blocks = kConfigInvalid,
      .stage = Stage::profile,
@@ -214,7 +214,7 @@ constexpr Check kChecks[] = {
      .remedy = "what the message says",
      .of_node = check::gpus_cannot_be_served},
 
-    // --- What blocks no node.
+    // --- Checks that block no node.
     {.code = "DefaultInvalid",
      .severity = warning,
      .meaning =

@@ -1,6 +1,6 @@
-// The chain of checks: what can be wrong with a node's setup, each decided once, in one order. Preflight lists all that
-// fail; the node's assessment takes the first that blocks; documentation, `lint --codes` and remedies are made from the
-// table. A check is a pure function of what it is given.
+// The chain of checks: each possible problem of a node's setup is decided once, in one order. Preflight lists all
+// checks that fail; the node's assessment uses the first one that blocks; documentation, `lint --codes` and remedies
+// are generated from the table. A check is a pure function of its arguments.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@
 
 namespace gso {
 
-// One thing that a check has found.
+// One problem that a check has found.
 struct Complaint {
-  std::string path;  // The profile's field that is to blame; may be empty.
+  std::string path;  // The profile's field that causes it; can be empty.
   std::string message;
-  std::optional<Severity> severity = std::nullopt;  // Another one than the check's.
-  bool blocks = true;                               // False: not here, although the check can block.
+  std::optional<Severity> severity = std::nullopt;  // Overrides the severity of the check.
+  bool blocks = true;                               // False: this problem does not block, although the check can block.
 };
 using Complaints = std::vector<Complaint>;
 
-// What a check is a condition of, from the first to be asked to the last.
+// The stages of the checks, in the order in which they run.
 enum class CheckStage : std::uint8_t {
   provider,  // Whether profiles apply to the node at all.
-  policy,    // What the node's policy wants of the ConfigMap.
-  profile,   // Whether a pod can start with what the node resolves to.
-  change,    // Whether the node can be changed to it. Not asked of nodes that run it already.
+  policy,    // Whether the ConfigMap has what the node's policy needs.
+  profile,   // Whether a pod can start with the key and profile that the node resolves to.
+  change,    // Whether the node can be changed to it. Not checked for nodes that already run it.
 };
 
 struct Check {
@@ -40,18 +40,18 @@ struct Check {
   std::string_view blocks = {};
   bool writes_to_node = false;  // The reason concerns the node alone: state and message are written to it.
   CheckStage stage = CheckStage::change;
-  // Preflight lists it about the node; else the node's phase, or a finding about another object, says it.
+  // Preflight lists it for the node; otherwise the node's phase, or a finding about another object, reports it.
   bool listed = true;
-  std::string_view meaning = {};  // For the documentation: what it means,
-  std::string_view remedy = {};   // and what to do.
-  // One of the two. Answers of the first kind are kept for all nodes that are alike.
+  std::string_view meaning = {};  // For the documentation: its meaning,
+  std::string_view remedy = {};   // and its remedy.
+  // Exactly one of the two is set. Answers of the first kind are cached for all nodes with an equal setup.
   Complaints (*of_setup)(const Setup& setup) = nullptr;
   Complaints (*of_node)(const NodeSetup& setup) = nullptr;
 };
 
-// In the order in which they are asked.
+// In the order in which they run.
 [[nodiscard]] std::span<const Check> checks();
-// Null: no check has that code.
+// Null: no check with that code exists.
 [[nodiscard]] const Check* find_check(std::string_view code);
 
 // Why a node is blocked.
@@ -59,7 +59,7 @@ struct Block {
   const Check* check = nullptr;
   std::string message;
 };
-// The first check of these stages, and of those between, that blocks the node.
+// The first check from the first to the second of these stages that blocks the node.
 [[nodiscard]] std::optional<Block> first_block(const NodeSetup& setup, CheckStage from, CheckStage to);
 
 // The link into docs/runbooks.md for a reason of a Blocked node or a code of a check:

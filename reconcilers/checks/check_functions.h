@@ -1,11 +1,11 @@
-// The functions behind the chain's table. Called by chain.cc alone.
+// The functions behind the chain's table. Only chain.cc calls them.
 #pragma once
 
 #include "reconcilers/checks/check.h"
 
 namespace gso::check {
 
-// --- Which key a node gets, and what is in it (key_checks.cc).
+// --- Which key a node gets, and the key's content (key_checks.cc).
 [[nodiscard]] Complaints config_map_missing(const Setup& setup);
 [[nodiscard]] Complaints key_not_found(const Setup& setup);
 [[nodiscard]] Complaints default_key_not_found(const Setup& setup);

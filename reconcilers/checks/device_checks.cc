@@ -25,7 +25,7 @@ Complaints mps_complaints(const Setup& setup, MpsFault::Kind kind) {
   return out;
 }
 
-// What the node would show; nullopt where the profile is invalid.
+// The node's expectation under the profile; nullopt if the profile is invalid.
 std::optional<Expectation> expectation_of(const Setup& setup) {
   if (setup.valid_profile() == nullptr) return std::nullopt;
   return expected_state(setup.effective_profile(), setup.hardware.devices());
@@ -90,7 +90,7 @@ Complaints mig_not_uniform(const Setup& setup) {
            "exits, and GFD labels the product -MIG-INVALID"}};
 }
 
-// What is left of the reasons why the node would be left without GPUs.
+// The remaining reasons for which the node would have no GPUs.
 Complaints gpus_cannot_be_served(const NodeSetup& setup) {
   if (setup.expectation == nullptr || !setup.expectation->error) return {};
   return {{"", *setup.expectation->error}};

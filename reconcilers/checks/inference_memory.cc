@@ -16,7 +16,7 @@ namespace {
 struct Server {
   std::string_view name;
   std::array<std::string_view, 3> signs;  // In the image's name; the command or module begins with one.
-  std::string_view flag;                  // As its documentation has it.
+  std::string_view flag;                  // As in its documentation.
   std::array<std::string_view, 3> spellings;
   std::optional<double> by_default;
 };
@@ -40,7 +40,7 @@ constexpr std::array<Server, 3> kServers{
       {"--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction", "kv_cache_free_gpu_mem_fraction"},
       kUsualFraction}}};
 
-// Words of a shell's line, too: `sh -c "vllm serve … --gpu-memory-utilization 0.9"` is one argument.
+// Also splits the words of a shell's line: `sh -c "vllm serve … --gpu-memory-utilization 0.9"` is one argument.
 std::vector<std::string> split(const std::vector<std::string>& words) {
   std::vector<std::string> out;
   for (const std::string& word : words) {
@@ -68,7 +68,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// The value of the last of the flags: it counts.
+// The value of the last of the flags, because the last one counts.
 std::optional<double> value_of(const Server& server, const std::vector<std::string>& words) {
   std::optional<double> out;
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
@@ -91,7 +91,7 @@ bool runs_it(const Server& server, const std::string& word) {
 
 bool is_server(const Server& server, const ServerContainer& container, const std::vector<std::string>& words) {
   if (std::ranges::any_of(words, [&](const std::string& word) { return runs_it(server, word); })) return true;
-  if (!container.command.empty()) return false;  // Whatever the image would run.
+  if (!container.command.empty()) return false;  // The command overrides the image's.
   const std::string image = lower(container.image);
   return std::ranges::any_of(
       server.signs, [&](std::string_view sign) { return !sign.empty() && image.find(sign) != std::string::npos; });

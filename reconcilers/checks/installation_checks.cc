@@ -1,4 +1,4 @@
-// The DaemonSets beside the plugin, what they are given, and who else goes by what the node serves.
+// The DaemonSets beside the plugin, their settings, and other components that depend on what the node serves.
 #include <string>
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ bool runs_mps(const Setup& setup) {
   return setup.wants_mps() && knows_mps(setup.plugin.version);
 }
 
-// How an operand that must load what the plugin loads differs from it; empty where it does not.
+// How an operand that must load the same profile as the plugin differs from it; empty if it does not.
 std::string difference(const Operand* operand, const Setup& setup) {
   return operand == nullptr ? std::string() : config_difference(*operand, setup.plugin);
 }
@@ -26,7 +26,7 @@ std::string other_config(const Operand& operand, const std::string& difference, 
   return fmt::format("DaemonSet {} {}: {}; give both the same", k8s::to_string(operand.key), difference, effect);
 }
 
-// The label that the MPS daemon's pods need and the node lacks, as "key=value"; empty where they have what they need.
+// The label that the MPS daemon's pods need and the node lacks, as "key=value"; empty if no label is missing.
 std::string lacking_label(const Setup& setup) {
   if (!runs_mps(setup) || setup.mps == nullptr) return {};
   const auto wanted = setup.mps->node_selector.find(std::string(kMpsCapable));
@@ -39,7 +39,8 @@ std::string pods_need(const Setup& setup, const std::string& label) {
                      label);
 }
 
-// A GFD that loads something else writes mps.capable by that, and nobody else may.
+// A GFD that loads another profile writes mps.capable according to it, and no other component is allowed to write the
+// label.
 std::string gfd_writes_otherwise(const Setup& setup) {
   return setup.gfd == nullptr ? difference(setup.other_gfd, setup) : std::string();
 }
@@ -47,9 +48,9 @@ std::string gfd_writes_otherwise(const Setup& setup) {
 }  // namespace
 
 Complaints gpu_cluster_serves(const Setup& setup) {
-  if (setup.set.gpu_cluster.empty()) return {};
+  if (setup.installation.gpu_cluster.empty()) return {};
   return {{"", fmt::format("GPUCluster {} shares GPUs by DRA claims: no profile of ConfigMap {} applies",
-                           setup.set.gpu_cluster, setup.set.id())}};
+                           setup.installation.gpu_cluster, setup.installation.id())}};
 }
 
 Complaints setting_invalid(const Setup& setup) {
@@ -69,7 +70,7 @@ Complaints gfd_other_config(const Setup& setup) {
 Complaints mps_other_config(const Setup& setup) {
   const std::string differs = setup.wants_mps() ? difference(setup.any_mps(), setup) : std::string();
   if (differs.empty()) return {};
-  // The daemon of the node's own set does come, with what it loads.
+  // The daemon of the node's own installation is created, with the profile that it loads.
   return {{"", other_config(*setup.any_mps(), differs, "the plugin will wait for an MPS daemon that never starts"),
            std::nullopt, setup.mps == nullptr}};
 }
@@ -123,7 +124,7 @@ Complaints nfd_missing(const Setup& setup) {
                                       pods_need(setup, label))}};
 }
 
-// Autoscalers count nvidia.com/gpu, by that name.
+// Autoscalers count only the resource name nvidia.com/gpu.
 Complaints rename_hides_gpu_from_autoscaler(const Setup& setup) {
   const Profile* profile = setup.valid_profile();
   const SharingSection* active = profile == nullptr ? nullptr : profile->active();

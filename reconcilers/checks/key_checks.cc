@@ -1,4 +1,4 @@
-// Which key a node gets, and what is in it.
+// Which key a node gets, and the key's content.
 #include <string>
 
 #include <fmt/format.h>
@@ -19,16 +19,17 @@ bool has_key_error(const Setup& setup) {
 }
 
 // Why no default resolves: for a node without a label, and for one whose pods load the default before the label's key.
-// Empty where one does.
+// Empty if one resolves.
 std::string default_error(const Setup& setup) {
-  if (has_key_error(setup) && !setup.labelled) return fmt::format("ConfigMap {}: {}", setup.set.id(), setup.key.error);
+  if (has_key_error(setup) && !setup.labelled)
+    return fmt::format("ConfigMap {}: {}", setup.installation.id(), setup.key.error);
   const bool starts_without =
       setup.valid_profile() != nullptr && setup.start != nullptr && setup.start->source == Source::error;
   if (!starts_without) return {};
   return fmt::format(
       "ConfigMap {}: {}. Plugin {} needs one on a labelled node too: its init container does not see the label, and "
       "the next restart of a pod leaves the node without GPUs",
-      setup.set.id(), setup.start->error, setup.plugin.version.to_string());
+      setup.installation.id(), setup.start->error, setup.plugin.version.to_string());
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ Complaints config_map_missing(const Setup& setup) {
 
 Complaints key_not_found(const Setup& setup) {
   if (!has_key_error(setup) || !setup.labelled) return {};
-  const std::string where = fmt::format("ConfigMap {}: {}", setup.set.id(), setup.key.error);
+  const std::string where = fmt::format("ConfigMap {}: {}", setup.installation.id(), setup.key.error);
   return {{"", fmt::format("{} The pods of the node crash-loop. Correct the label {}, or add the key", sentence(where),
                            setup.plugin.node_label)}};
 }
@@ -67,24 +68,24 @@ Complaints default_invalid(const Setup& setup) {
   if (!wrong) return {};
   return {{"", fmt::format("key \"{}\" of ConfigMap {}, the default, has an error, and plugin {} loads it first at "
                            "every start, on a labelled node too: {}",
-                           setup.start->key, setup.set.id(), setup.plugin.version.to_string(),
+                           setup.start->key, setup.installation.id(), setup.plugin.version.to_string(),
                            setup.start_profile->error)}};
 }
 
 Complaints config_invalid(const Setup& setup) {
   if (setup.profile == nullptr || setup.profile->valid) return {};
-  return {{"", fmt::format("{} key {}: {}", setup.set.id(), setup.key.key, setup.profile->error)}};
+  return {{"", fmt::format("{} key {}: {}", setup.installation.id(), setup.key.key, setup.profile->error)}};
 }
 
-// Errors of the document that nothing on this node reads.
+// Errors in parts of the document that no component on this node reads.
 Complaints setting_overridden(const Setup& setup) {
   Complaints out;
   if (setup.valid_profile() == nullptr) return out;
   for (const Diagnostic& d : setup.profile->parsed.diagnostics) {
-    if (d.severity != Severity::error || !setup.profile->beaten.contains(d.code)) continue;
+    if (d.severity != Severity::error || !setup.profile->overridden.contains(d.code)) continue;
     out.push_back({d.path, fmt::format("wrong in key \"{}\" of ConfigMap {}, and without effect here: the DaemonSet's "
                                        "own setting beats it; correct it all the same",
-                                       setup.key.key, setup.set.id())});
+                                       setup.key.key, setup.installation.id())});
   }
   return out;
 }

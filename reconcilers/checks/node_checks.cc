@@ -1,11 +1,11 @@
 // One node: its policy, who owns its label, and who else uses its GPUs.
-#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
 #include "reconcilers/cluster/dra_offers.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/model/labels.h"
@@ -13,7 +13,7 @@
 namespace gso::check {
 namespace {
 
-// The policy's own key is still to be written into the ConfigMap.
+// The policy's own key is not written into the ConfigMap yet.
 bool adds_key(const NodeSetup& setup) {
   return !setup.managed_key.empty() && setup.config_map != nullptr &&
          !setup.config_map->data.contains(std::string(setup.managed_key));
@@ -30,18 +30,18 @@ Complaints policy_key_not_found(const NodeSetup& setup) {
   return {{"", std::string(setup.policy_key_problem)}};
 }
 
-// The policy's key would be a second one where nodes have the only one.
+// The policy's key would be a second key, and nodes resolve to the only key.
 Complaints single_key_in_use(const NodeSetup& setup) {
-  if (!adds_key(setup) || !relies_on_single_key(setup.setup.set, *setup.config_map)) return {};
+  if (!adds_key(setup) || !relies_on_single_key(setup.setup.installation, *setup.config_map)) return {};
   return {{"", fmt::format("ConfigMap {} has one key, {}, which nodes get by the fallback \"single\": with a second "
                            "one, of policy {}, they would be left without it. Name it as the default "
                            "(devicePlugin.config.default or, in the device plugin's chart, config.default)",
-                           setup.setup.set.id(), setup.config_map->data.begin()->first, policy_name(setup))}};
+                           setup.setup.installation.id(), setup.config_map->data.begin()->first, policy_name(setup))}};
 }
 
 Complaints taint_not_tolerated(const NodeSetup& setup) {
   if (setup.taint.empty()) return {};
-  const bool of_operator = setup.setup.set.provider == Provider::gpu_operator;
+  const bool of_operator = setup.setup.installation.provider == Provider::gpu_operator;
   return {{"", fmt::format("the node has the taint {}: a pod that is deleted there would not come back. Remove the "
                            "taint, or add a toleration to the DaemonSet{}",
                            setup.taint, of_operator ? " (spec.daemonsets.tolerations of the ClusterPolicy)" : "")}};
@@ -57,11 +57,11 @@ Complaints label_owned_by_other(const NodeSetup& setup) {
 
 Complaints config_map_immutable(const NodeSetup& setup) {
   if (!adds_key(setup) || !setup.config_map->immutable) return {};
-  return {{"", fmt::format("ConfigMap {} is immutable: key {} of policy {} cannot be added to it", setup.setup.set.id(),
-                           setup.managed_key, policy_name(setup))}};
+  return {{"", fmt::format("ConfigMap {} is immutable: key {} of policy {} cannot be added to it",
+                           setup.setup.installation.id(), setup.managed_key, policy_name(setup))}};
 }
 
-// Replicas multiply nvidia.com/gpu, and KAI's reservations rest on one unit being one device.
+// Replicas multiply nvidia.com/gpu, but KAI's reservations require that one nvidia.com/gpu is one device.
 Complaints kai_reservations(const NodeSetup& setup) {
   const Profile* profile = setup.setup.valid_profile();
   const bool shares = profile != nullptr && profile->strategy() != Strategy::none;
@@ -71,22 +71,21 @@ Complaints kai_reservations(const NodeSetup& setup) {
                            setup.use->kai, setup.setup.key.key)}};
 }
 
-// With nothing allocatable, which every restart of the plugin brings, the scheduler hands the GPUs out by claims.
+// While nothing is allocatable, as in every restart of the plugin, the scheduler allocates the GPUs by claims.
 Complaints dra_double_offer(const NodeSetup& setup) {
   if (setup.use == nullptr || setup.use->device_class.empty()) return {};
   return {{"", double_offer(setup.use->device_class)}};
 }
 
-// Its group, and with it its budget, canary and perhaps its policy, is not known for the moment (NFD restarts, GFD's
-// file mode). A node that serves nothing is repaired without them.
+// Its group, and with it its budget, canary and perhaps its policy, is temporarily unknown (NFD restarts, GFD's file
+// mode). A node that serves nothing is repaired without them.
 Complaints labels_missing(const NodeSetup& setup) {
-  if (!setup.starts || setup.setup.gfd == nullptr || setup.node.meta.labels.contains(kGpuProduct)) return {};
-  const bool serves =
-      std::ranges::any_of(setup.node.allocatable, [](const auto& resource) { return resource.second > 0; });
-  if (!serves || !setup.node.ready || setup.node.unschedulable) return {};
+  const Operand* gfd = setup.setup.gfd != nullptr ? setup.setup.gfd : setup.setup.other_gfd;
+  if (!setup.starts || gfd == nullptr || setup.node.meta.labels.contains(kGpuProduct)) return {};
+  if (!serves_gpus(setup.node) || !setup.node.ready || setup.node.unschedulable) return {};
   return {{"", fmt::format("DaemonSet {} selects the node, and the label {} is not there: which group the node belongs "
                            "to is not known. Look at the pods of GPU Feature Discovery and Node Feature Discovery",
-                           k8s::to_string(setup.setup.gfd->key), kGpuProduct)}};
+                           k8s::to_string(gfd->key), kGpuProduct)}};
 }
 
 }  // namespace gso::check

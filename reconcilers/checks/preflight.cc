@@ -9,7 +9,7 @@
 namespace gso {
 namespace {
 
-// Answers that nobody holds are swept out when there are twice as many as after the last sweep, and at least this many.
+// Unused answers are removed when the cache has twice as many as after the last sweep, and at least this many.
 constexpr std::size_t kLeastToSweep = 64;
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace gso::check {
 namespace {
 
-// Fields of the profile that a minor release brought. Source: api/config/v1 of the device plugin's tags.
+// Fields of the profile that a minor release introduced. Source: api/config/v1 of the device plugin's tags.
 struct KnownSince {
   std::string_view path;
   int minor;
@@ -38,7 +38,7 @@ bool panics(const PluginVersion& version) {
 
 Complaints sidecar(const Setup& setup, bool of_panicking_release, std::string_view what) {
   const PluginVersion& version = setup.plugin.version;
-  // Where MPS is refused, no replaced pod helps.
+  // If MPS is refused, replacing pods does not help.
   const bool concerned = setup.wants_mps() && knows_mps(version) && !refused_by_label(setup);
   if (!concerned || panics(version) != of_panicking_release) return {};
   return {{"sharing.mps",

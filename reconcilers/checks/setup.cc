@@ -13,9 +13,9 @@
 namespace gso {
 namespace {
 
-constexpr std::int64_t kEnoughDevices = 2;  // They are all alike.
+constexpr std::int64_t kEnoughDevices = 2;  // All devices are identical.
 
-// The autoscaler that made the node, by the labels that it knows GPU nodes by. Sources: Karpenter's well-known labels;
+// The autoscaler that made the node, detected by its label for GPU nodes. Sources: Karpenter's well-known labels;
 // GPULabel() of cluster-autoscaler's cloud providers.
 std::string_view autoscaler_of(const Node& node) {
   constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
@@ -43,12 +43,13 @@ bool nfd_serves(const Node& node) {
          std::any_of(meta.labels.begin(), meta.labels.end(), from_nfd);
 }
 
-// An invalid profile has no revision of its own. Two keys of one text have one revision, and messages name the key.
+// An invalid profile has no revision of its own. Two keys with the same text have the same revision, but messages name
+// the key.
 std::string profile_identity(const Setup& setup) {
   if (setup.profile == nullptr) return setup.key.error;
   if (!setup.profile->valid) return fmt::format("{}|{}", setup.key.key, setup.profile->error);
   std::string out = fmt::format("{}|{}", setup.key.key, setup.profile->revision);
-  if (setup.profile->beaten.empty()) return out;
+  if (setup.profile->overridden.empty()) return out;
   for (const Diagnostic& d : setup.profile->parsed.diagnostics) out += fmt::format("|{}", d.path);
   return out;
 }
@@ -96,8 +97,9 @@ std::string Setup::identity() const {
   if (hardware.written_down != nullptr) return {};
   const auto address = [](const Operand* operand) { return fmt::ptr(static_cast<const void*>(operand)); };
   const bool by_label = key.source == EffectiveKey::Source::label;
-  std::string out = fmt::format("{}|{}|{}|{}|{}|{}|{}", fmt::ptr(static_cast<const void*>(&set)), address(&plugin),
-                                address(gfd), address(mps), address(other_gfd), address(other_mps), config_map_exists);
+  std::string out =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}", fmt::ptr(static_cast<const void*>(&installation)), address(&plugin),
+                  address(gfd), address(mps), address(other_gfd), address(other_mps), config_map_exists);
   out += fmt::format("|{}|{}|{}|{}|{}|{}", profile_identity(*this), start_identity(*this),
                      std::to_underlying(label_mode), labelled, by_label, by_label && key.key == plugin.default_key);
   out += fmt::format("|{}|{}|{}.{}|{}|{}", hardware.product, hardware.count, hardware.compute_major,
@@ -109,7 +111,7 @@ std::string Setup::identity() const {
 void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Operand>& strays, Setup& setup) {
   setup.other_gfd = find_stray(strays, Component::gfd, node);
   setup.other_mps = find_stray(strays, Component::mps, node);
-  if (setup.other_mps != nullptr && setup.other_mps->key.ns != setup.set.ns) setup.other_mps = nullptr;
+  if (setup.other_mps != nullptr && setup.other_mps->key.ns != setup.installation.ns) setup.other_mps = nullptr;
   setup.labelled = !node.meta.labels.get(setup.plugin.node_label).value_or("").empty();
   setup.hardware.product = facts.product;
   setup.hardware.count = std::clamp<std::int64_t>(facts.count, 1, kEnoughDevices);

@@ -1,5 +1,5 @@
-// What checks look at: the setup that nodes have in common, and one node with it. Values and references only; whoever
-// builds one keeps what it refers to.
+// The input of checks: the setup that nodes have in common, and one node with it. Values and references only; the
+// caller keeps the referenced objects alive.
 #pragma once
 
 #include <cstdint>
@@ -16,82 +16,84 @@
 
 namespace gso {
 
-// The GPUs of a node, as far as nodes are alike in them.
+// The properties of a node's GPUs that several nodes can have in common.
 struct Hardware {
   std::string_view product;
-  std::int64_t count = 0;  // 1 or 2: more than one is all that counts.
+  std::int64_t count = 0;  // 1 or 2: checks only distinguish one from several.
   int compute_major = 0;
   int compute_minor = 0;
   bool mig_enabled = false;
   std::vector<std::string_view> mig_names;  // nvidia.com/mig-1g.5gb, as GFD's labels show them.
-  // As the annotation gpusharing.dev/devices has them; null: nobody wrote them down. Of this node alone.
+  // From the annotation gpusharing.dev/devices of this node; null: the node has no such annotation.
   const std::vector<Device>* written_down = nullptr;
 
-  // What checks are made with: written_down, else alike ones by what labels tell.
+  // The devices that checks use: the written ones, else identical devices derived from the labels.
   [[nodiscard]] std::vector<Device> devices() const;
 };
 
-// A profile, the installation that shall run it, and what nodes have in common. Nothing of it names a node, so that one
-// answer serves all nodes that are alike (PreflightCache): a check that needs the node itself takes a NodeSetup.
+// A profile, the installation that must run it, and what nodes have in common. It names no node, so one answer applies
+// to all nodes with an equal setup (PreflightCache); a check that needs the node itself takes a NodeSetup.
 struct Setup {
-  const PluginInstallation& set;
+  const PluginInstallation& installation;
   const Operand& plugin;
-  const Operand* gfd = nullptr;  // Of the set; null: none selects the node.
+  const Operand* gfd = nullptr;  // Of the installation; null: none selects the node.
   const Operand* mps = nullptr;
   const Operand* other_gfd = nullptr;  // One of Discovery::strays that selects the node.
-  const Operand* other_mps = nullptr;  // The same, from the set's own namespace.
+  const Operand* other_mps =
+      nullptr;  // One of Discovery::strays that selects the node, in the installation's namespace.
   bool config_map_exists = false;
   const EffectiveKey& key;
-  ProfilePtr profile = nullptr;  // Null where no key resolves.
-  // What the pods load first, where that is not `key`: the default of a node that a label chooses for, from v0.18.2 on.
+  ProfilePtr profile = nullptr;  // Null if no key resolves.
+  // The key that the pods load first, if it differs from `key`: from v0.18.2 on the default key of a labelled node.
   const EffectiveKey* start = nullptr;
-  ProfilePtr start_profile = nullptr;  // Null where no default resolves.
+  ProfilePtr start_profile = nullptr;  // Null if no default resolves.
   PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
   bool labelled = false;  // The node has a value for the plugin's node label.
   Hardware hardware = {};
-  std::string_view autoscaler = {};                            // The one that made the node; empty: none is known.
-  std::optional<std::string_view> mps_capable = std::nullopt;  // The node's label of that name.
+  std::string_view autoscaler = {};  // The autoscaler that created the node; empty: none is known.
+  std::optional<std::string_view> mps_capable = std::nullopt;  // The node's label nvidia.com/mps.capable.
   bool nfd_serves = false;                                     // Node Feature Discovery has left traces on the node.
   bool nfd_owns_mps_capable = false;
 
-  // The profile, where it is valid; else null.
+  // The profile if it is valid; else null.
   [[nodiscard]] const Profile* valid_profile() const;
-  // It is valid and shares by MPS.
+  // The profile is valid and shares by MPS.
   [[nodiscard]] bool wants_mps() const;
-  // The strategy in force: the plugin's own beats the profile's.
+  // The strategy in force: the plugin's own setting overrides the profile's.
   [[nodiscard]] std::string_view mig_strategy() const;
   // The valid profile with that strategy.
   [[nodiscard]] Profile effective_profile() const;
-  // Of the set, else the other one.
+  // The installation's, else `other_gfd`.
   [[nodiscard]] const Operand* any_gfd() const { return gfd != nullptr ? gfd : other_gfd; }
   [[nodiscard]] const Operand* any_mps() const { return mps != nullptr ? mps : other_mps; }
-  // Equal for setups that every check answers alike. Empty: of one node alone. Valid as long as the operands are.
+  // Equal for setups for which every check has the same answer. Empty: the setup depends on one node. Valid as long as
+  // the operands.
   [[nodiscard]] std::string identity() const;
 };
 
-// What others do with the GPUs of one node.
+// Other users of the GPUs of one node.
 struct ForeignUse {
   std::string kai;           // "2 reservations, 1 fraction pod"; empty: KAI does not share them.
-  std::string device_class;  // The DeviceClass by which the scheduler would hand them out as well; empty: none.
+  std::string device_class;  // The DeviceClass by which the scheduler would also allocate them; empty: none.
 };
 
 // One node in its setup.
 struct NodeSetup {
   Setup setup;
   const Node& node;
-  const ConfigMap* config_map = nullptr;     // The plugin's; null where it does not exist.
-  const SharingPolicy* policy = nullptr;     // The one that governs the node.
-  std::string_view policy_key_problem = {};  // Why the policy's configMapKey leads nowhere; empty: it does not.
+  const ConfigMap* config_map = nullptr;     // The plugin's; null if it does not exist.
+  const SharingPolicy* policy = nullptr;     // The policy that governs the node.
+  std::string_view policy_key_problem = {};  // Why the policy's configMapKey cannot be used; empty: no problem.
   std::string_view managed_key = {};         // Of the policy's inline profile; empty: it has none.
-  // The taint that keeps a replaced pod from coming back; empty: none does, or nothing is to be replaced.
+  // The taint that prevents a new pod after a deletion; empty: no such taint, or no pod must be replaced.
   std::string_view taint = {};
-  const std::string* label = nullptr;  // The value that the plugin's node label is to get; null: it stays.
+  const std::string* label = nullptr;  // The new value of the plugin's node label; null: it stays.
   const NodeExpectation* expectation = nullptr;
-  const ForeignUse* use = nullptr;  // Null: nothing is known, which counts as none.
-  bool starts = false;              // It waits for a change, and is in none.
+  const ForeignUse* use = nullptr;  // Null: unknown, which counts as no other use.
+  bool starts = false;              // The node waits for a change, and is not in one.
 };
 
-// Fills what follows from the node's labels, annotations and GPUs. `strays`: Discovery::strays.
+// Fills the fields that follow from the node's labels, annotations and GPUs. `strays`: Discovery::strays.
 void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Operand>& strays, Setup& setup);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// The pods by what they are: operands, consumers, reservations, and pods that wait.
+// Sorts the pods into operands, consumers, reservations, and waiting pods.
 #include "reconcilers/cluster/cluster_pods.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace gso {
 
 namespace {
 
-// Fraction pods without a node, and the scaling pods that keep them waiting.
+// Fraction pods and scaling pods (of KAI's node-scale-adjuster) that have no node yet.
 bool is_waiting(const Pod& pod, const KaiView& view) {
   const bool fraction = pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory);
   return pod.node_name.empty() && (pod.phase.empty() || pod.phase == "Pending") &&
@@ -87,8 +87,8 @@ void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& cons
   const Discovery found = discover(world);
   const auto is_operand = [&](const Pod& pod) {
     const auto* owner = pod.meta.controller();
-    return owner && std::ranges::any_of(found.sets, [&](const PluginInstallation& set) {
-             return set.ns == pod.meta.ns.view() && set.by_uid(owner->uid.view()) != nullptr;
+    return owner && std::ranges::any_of(found.installations, [&](const PluginInstallation& installation) {
+             return installation.ns == pod.meta.ns.view() && installation.by_uid(owner->uid.view()) != nullptr;
            });
   };
   for (const auto& [key, node] : world.nodes.all()) consumers[key.name].listed_at = now;

@@ -1,4 +1,4 @@
-// Every pod of a cluster, put where planners look for it: for commands that see the whole cluster at one moment
+// Puts every pod of a cluster where planners expect it: for commands that see the whole cluster at one moment
 // (manifests, or one list). The operator itself watches pods by selector instead.
 #pragma once
 
@@ -19,16 +19,16 @@ class ClusterPods {
   // Forgets what was added.
   void clear();
 
-  // Operands and KAI's pods into their stores (which then hold nothing else, and are synced), GPU consumers by node,
-  // and the answer to every look-up of pods that a KAI planner may want. `world` has its other objects already. Once
-  // only.
+  // Fills the stores of operands and of KAI's pods (which then hold only these, and are synced), the GPU consumers by
+  // node, and the answer to every look-up of pods that a KAI planner might request. `world` must already hold its other
+  // objects. Call it once.
   void place(World& world, std::map<std::string, NodeConsumers>& consumers, WallTime now);
 
  private:
   void place_for_kai(World& world, WallTime now);
 
   std::vector<Pod> pods_;
-  std::vector<KaiPod> kai_pods_;  // The same, in the same order.
+  std::vector<KaiPod> kai_pods_;  // The same pods as KAI sees them, in the same order.
 };
 
 }  // namespace gso

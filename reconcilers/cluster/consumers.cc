@@ -10,7 +10,7 @@ namespace gso {
 namespace {
 
 // KAI's fractions are annotations and groups: the GPU itself is requested by their reservation pod. A consumer of
-// several devices has nothing but labels of groups.
+// several devices has only group labels.
 bool shares_by_kai(const Pod& pod) {
   const auto& annotations = pod.meta.annotations;
   if (annotations.contains(kai::kFraction) || annotations.contains(kai::kMemory)) return true;
@@ -27,7 +27,7 @@ bool is_operand(const DaemonSet& daemonset) {
   });
 }
 
-// Mounts the directory of an MPS daemon of this cluster, or something below it, from the host.
+// Mounts from the host the directory of an MPS daemon of this cluster, or a path below it.
 bool mounts_mps_root(const Pod& pod, const World& world) {
   if (pod.host_paths.empty()) return false;
   const auto below = [](std::string_view path, std::string_view root) {
@@ -50,9 +50,9 @@ bool is_gpu_consumer(const Pod& pod, const World& world) {
   const bool requests = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
   if (requests || pod.uses_mps_pipe || pod.dra_gpu_claim || shares_by_kai(pod) || mounts_mps_root(pod, world))
     return true;
-  // The NVIDIA stack's other DaemonSets (DCGM, validator, driver) see all devices and are none of their clients.
+  // The NVIDIA stack's other DaemonSets (DCGM, validator, driver) see all devices and are not GPU clients.
   const auto* owner = pod.meta.controller();
-  // The container toolkit makes `nvidia`, `nvidia-cdi` and `nvidia-legacy`.
+  // The container toolkit creates `nvidia`, `nvidia-cdi` and `nvidia-legacy`.
   const bool sees_devices = pod.nvidia_visible_devices || pod.runtime_class.view().starts_with("nvidia");
   return sees_devices && !(owner != nullptr && owner->kind == "DaemonSet");
 }

@@ -1,4 +1,4 @@
-// Operands -> operand sets, and the watches that follow from them.
+// Operands -> installations, and the watches that follow from them.
 #include "reconcilers/cluster/discovery.h"
 
 #include <fmt/format.h>
@@ -82,29 +82,29 @@ std::map<std::string_view, const ControllerRevision*> newest_revisions(const Wor
   return newest;
 }
 
-bool is_of_nos(const PluginInstallation& set) {
-  return std::ranges::all_of(set.operands, [](const Operand& operand) {
+bool is_of_nos(const PluginInstallation& installation) {
+  return std::ranges::all_of(installation.operands, [](const Operand& operand) {
     return operand.component != Component::plugin || is_plugin_of_nos(operand);
   });
 }
 
-// What the ClusterPolicy says that its DaemonSets do not say yet.
-void read_announcement(const World& world, PluginInstallation& set) {
-  if (set.provider != Provider::gpu_operator) return;
-  // There can be one only; the two kinds exclude each other, so that these DaemonSets are about to go.
-  if (!world.gpu_clusters.all().empty()) set.gpu_cluster = world.gpu_clusters.all().begin()->first.name;
-  set.announcement_unknown = world.clusterpolicies_forbidden;
-  if (set.announcement_unknown) return;
-  const ClusterPolicy* policy = world.clusterpolicies.find(set.owner);
+// What the ClusterPolicy announces and its DaemonSets do not have yet.
+void read_announcement(const World& world, PluginInstallation& installation) {
+  if (installation.provider != Provider::gpu_operator) return;
+  // A cluster has at most one; the two kinds exclude each other, so these DaemonSets are about to be deleted.
+  if (!world.gpu_clusters.all().empty()) installation.gpu_cluster = world.gpu_clusters.all().begin()->first.name;
+  installation.announcement_unknown = world.clusterpolicies_forbidden;
+  if (installation.announcement_unknown) return;
+  const ClusterPolicy* policy = world.clusterpolicies.find(installation.owner);
   if (policy == nullptr) return;
-  set.clusterpolicy_generation = policy->meta.generation;
+  installation.clusterpolicy_generation = policy->meta.generation;
   auto differs = [&](const Operand& operand) {
     return operand.config_map != policy->config_name || operand.default_key != policy->config_default;
   };
-  set.announced = policy->device_plugin_enabled && std::ranges::any_of(set.operands, differs);
-  if (!set.announced) return;
-  set.announced_config_map = policy->config_name;
-  set.announced_default = policy->config_default;
+  installation.announced = policy->device_plugin_enabled && std::ranges::any_of(installation.operands, differs);
+  if (!installation.announced) return;
+  installation.announced_config_map = policy->config_name;
+  installation.announced_default = policy->config_default;
 }
 
 }  // namespace
@@ -141,27 +141,29 @@ Discovery discover(const World& world) {
       }
     }
     for (const std::string& config_map : config_maps) {
-      PluginInstallation set;
-      set.ns = ns;
-      set.provider = owner.provider;
-      set.owner = owner.name;
-      set.config_map = config_map;
+      PluginInstallation installation;
+      installation.ns = ns;
+      installation.provider = owner.provider;
+      installation.owner = owner.name;
+      installation.config_map = config_map;
       for (const Operand& operand : operands) {
-        // GFD or MPS without profiles of their own still serve the same nodes; what they get wrong shows in the labels.
+        // GFD or MPS without profiles of their own still serve the same nodes; their mistakes are visible in the
+        // labels.
         const bool bare = operand.component != Component::plugin && operand.config_map.empty();
-        if (operand.config_map == config_map || bare) set.operands.push_back(operand);
+        if (operand.config_map == config_map || bare) installation.operands.push_back(operand);
       }
-      if (is_of_nos(set)) {
-        set.provider = Provider::nos;
-        out.of_nos.push_back(std::move(set));
+      if (is_of_nos(installation)) {
+        installation.provider = Provider::nos;
+        out.of_nos.push_back(std::move(installation));
         continue;
       }
-      read_announcement(world, set);
-      out.sets.push_back(std::move(set));
+      read_announcement(world, installation);
+      out.installations.push_back(std::move(installation));
     }
   }
-  std::ranges::stable_sort(out.sets, {}, [](const PluginInstallation& set) {
-    return std::tuple(set.provider != Provider::gpu_operator, set.config_map.empty(), set.ns);
+  std::ranges::stable_sort(out.installations, {}, [](const PluginInstallation& installation) {
+    return std::tuple(installation.provider != Provider::gpu_operator, installation.config_map.empty(),
+                      installation.ns);
   });
   return out;
 }
@@ -181,13 +183,14 @@ std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings&
               settings.operator_namespace,
               {{std::string(kRecordLabel), std::string(kRecordShardValue)}},
               {}});
-  for (const PluginInstallation& set : discover(world).sets) {
-    for (const Operand& operand : set.operands) {
-      out.insert({Kind::pods, set.ns, operand.match_labels, {}});
-      out.insert({Kind::controllerrevisions, set.ns, operand.match_labels, {}});
-      if (!operand.config_map.empty()) out.insert({Kind::configmaps, set.ns, {}, operand.config_map});
+  for (const PluginInstallation& installation : discover(world).installations) {
+    for (const Operand& operand : installation.operands) {
+      out.insert({Kind::pods, installation.ns, operand.match_labels, {}});
+      out.insert({Kind::controllerrevisions, installation.ns, operand.match_labels, {}});
+      if (!operand.config_map.empty()) out.insert({Kind::configmaps, installation.ns, {}, operand.config_map});
     }
-    if (!set.announced_config_map.empty()) out.insert({Kind::configmaps, set.ns, {}, set.announced_config_map});
+    if (!installation.announced_config_map.empty())
+      out.insert({Kind::configmaps, installation.ns, {}, installation.announced_config_map});
   }
   return {out.begin(), out.end()};
 }

@@ -1,6 +1,7 @@
-// GPUs that a DRA driver offers beside the device plugin. The scheduler takes the DRA path for an extended resource
-// that a DeviceClass names on every node where allocatable of it is 0: a node that publishes ResourceSlices, too, then
-// hands the same GPU out twice. Source: filterExtendedResources of Kubernetes 1.36, extendeddynamicresources.go.
+// GPUs that a DRA driver offers in addition to the device plugin. The scheduler takes the DRA path for an extended
+// resource that a DeviceClass names on every node where allocatable of it is 0: if such a node also publishes
+// ResourceSlices, the same GPU is allocated twice. Source: filterExtendedResources of Kubernetes 1.36,
+// extendeddynamicresources.go.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace gso {
 
-// What that means for a node, for people.
+// The consequence for a node, for people.
 [[nodiscard]] std::string double_offer(std::string_view device_class);
 
 class DraOffers {
@@ -26,10 +27,9 @@ class DraOffers {
   // Nodes whose answer may have changed since the last call.
   [[nodiscard]] std::vector<std::string> take_changed_nodes();
 
-  // --- After refresh().
-  // The DeviceClass by which the scheduler would hand out the GPUs of this node; empty: none.
+  // --- After refresh(). The DeviceClass by which the scheduler would allocate the GPUs of this node; empty: none.
   [[nodiscard]] const std::string& class_of(std::string_view node) const;
-  // All nodes of which there is one, by name.
+  // All nodes with such a DeviceClass, by name.
   [[nodiscard]] std::vector<std::string> nodes() const;
 
  private:

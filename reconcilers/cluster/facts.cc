@@ -30,7 +30,7 @@ std::string without_suffix(std::string_view text, std::string_view suffix) {
 bool mig_configured(const Node& node) {
   const auto config = node.meta.labels.get(kMigConfig);
   if (!config || config->empty() || *config == "all-disabled") return false;
-  // The MIG manager is done with it, or nobody says.
+  // The MIG manager has finished, or the node has no state label.
   return node.meta.labels.get(kMigConfigState).value_or("success") == "success";
 }
 
@@ -53,7 +53,7 @@ void add_mig_facts(const Node& node, GpuFacts& facts) {
 
 namespace {
 
-// The least compute capability of a family, where only that label is there. Source: GFD's families (expected.h).
+// The lowest compute capability of a family, if only the family label exists. Source: GFD's families (expected.h).
 void add_family(const Node& node, GpuFacts& facts) {
   struct Family {
     std::string_view name;
@@ -102,18 +102,22 @@ GpuFacts facts_of(const Node& node, std::int64_t recorded) {
 }
 
 std::vector<Device> devices_of(const GpuFacts& facts) {
-  constexpr std::int64_t kEnough = 2;  // They are all alike.
+  constexpr std::int64_t kEnough = 2;  // All devices are identical.
   if (facts.devices) return *facts.devices;
   if (facts.mig_enabled) return {};
   Device device;
   device.name = facts.product.empty() ? "GPU" : facts.product;
   device.compute_major = facts.compute_major;
   device.compute_minor = facts.compute_minor;
-  if (facts.compute_major == 0) {  // Not known: no complaint but for what no GPU can do.
+  if (facts.compute_major == 0) {  // Unknown: report only what no GPU supports.
     device.compute_major = 7;
     device.compute_minor = 5;
   }
   return std::vector<Device>(static_cast<std::size_t>(std::clamp<std::int64_t>(facts.count, 1, kEnough)), device);
+}
+
+bool serves_gpus(const Node& node) {
+  return std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
 }
 
 bool has_gpus(const Node& node) {
@@ -184,7 +188,7 @@ NodeExpectation from_devices(const Profile& profile, const std::vector<Device>& 
   out.strategy = profile.strategy();
   out.error = std::move(expected.error);
   for (auto& [key, value] : expected.labels) {
-    // With two models GFD's product is a matter of chance from loop to loop.
+    // With two models GFD picks the product at random in each loop.
     if (is_sharing_label(key) && !(expected.labels_unreliable && key.ends_with(".product"))) out.labels[key] = value;
   }
   for (auto& [key, value] : expected.dropped_labels) {
@@ -222,9 +226,9 @@ NodeExpectation expect_on_node(const Profile& original, const GpuFacts& facts, s
     return out;
   }
   // MIG-enabled GPUs under migStrategy none are served whole, and GFD's labels for them say 0 replicas.
-  const bool labels_tell = !facts.mig_enabled || profile.mig_strategy == "single";
+  const bool count_from_labels = !facts.mig_enabled || profile.mig_strategy == "single";
   add_resource(profile, kGpuResource, facts.count, facts.product, out);
-  if (!labels_tell) std::erase_if(out.labels, [](const auto& entry) { return entry.first != kMpsCapable; });
+  if (!count_from_labels) std::erase_if(out.labels, [](const auto& entry) { return entry.first != kMpsCapable; });
   return out;
 }
 
@@ -238,7 +242,7 @@ std::int64_t amount(const ResourceCounts& resources, std::string_view name) {
   return 0;
 }
 
-void verify_capacity(const NodeExpectation& expectation, const Node& node, Verification& out) {
+void verify_capacity(const NodeExpectation& expectation, const Node& node, bool has_read, Verification& out) {
   auto wrong = [&](std::string text) {
     if (out.mismatch.empty()) out.mismatch = std::move(text);
   };
@@ -248,7 +252,8 @@ void verify_capacity(const NodeExpectation& expectation, const Node& node, Verif
     const std::int64_t capacity = amount(node.capacity, resource);
     const std::int64_t allocatable = amount(node.allocatable, resource);
     if (expected == 0) {
-      // Kubelet keeps the capacity of a name that was left behind for five minutes; allocatable drops at once.
+      // For five minutes the kubelet keeps the capacity of a resource that is no longer registered; allocatable drops
+      // at once.
       if (allocatable != 0) {
         only_short = only_more = false;
         wrong(fmt::format("{}: allocatable {}, expected 0", resource, allocatable));
@@ -260,7 +265,8 @@ void verify_capacity(const NodeExpectation& expectation, const Node& node, Verif
       const auto per_device = expectation.replicas.find(resource);
       const bool whole = per_device != expectation.replicas.end() && capacity % per_device->second == 0;
       only_more = only_more && whole && allocatable > 0 && capacity > expected;
-      only_short = only_short && whole && allocatable > 0 && capacity < expected && capacity > expected / 2;
+      const bool of_this_profile = has_read || capacity > expected / 2;
+      only_short = only_short && whole && allocatable > 0 && capacity < expected && of_this_profile;
       wrong(fmt::format("{}: capacity {}, expected {}", resource, capacity, expected));
     } else if (allocatable <= 0 || allocatable > capacity) {
       only_short = only_more = false;
@@ -284,13 +290,13 @@ void verify_capacity(const NodeExpectation& expectation, const Node& node, Verif
 
 }  // namespace
 
-Verification verify(const NodeExpectation& expectation, const Node& node, bool labels) {
+Verification verify(const NodeExpectation& expectation, const Node& node, bool labels, bool has_read) {
   Verification out;
   if (expectation.error) {
     out.mismatch = *expectation.error;
     return out;
   }
-  verify_capacity(expectation, node, out);
+  verify_capacity(expectation, node, has_read, out);
   if (labels) {
     for (const auto& [key, value] : expectation.labels) {
       const auto actual = node.meta.labels.get(key);

@@ -15,7 +15,7 @@ using namespace kai;
 constexpr std::string_view kSharingField = "spec.admission.gpuSharing";
 constexpr std::string_view kModeField = "spec.global.gpuSharingMode";
 
-// Mode -> the default of gpuSharing. An explicit gpuSharing wins over the mode (newer KAI).
+// Mode -> the default of gpuSharing. An explicit gpuSharing overrides the mode (newer KAI).
 bool sharing_by_mode(std::string_view mode) {
   return mode == "NonMemoryEnforced" || mode == "HamiCore";
 }
@@ -41,12 +41,12 @@ std::string text_or(const std::string& text, std::string_view otherwise) {
 }
 
 Duration seconds_or(const std::optional<std::int64_t>& seconds, std::int64_t otherwise) {
-  // Bounded, so that a slip of the pen (hours given in milliseconds) cannot overflow; a longer wait is still safe.
+  // Bounded, so that a typing error (hours given in milliseconds) cannot overflow; a longer wait is still safe.
   constexpr std::int64_t kMost = 7 * 24 * 3600;
   return std::chrono::seconds(seconds && *seconds > 0 ? std::min(*seconds, kMost) : otherwise);
 }
 
-// A schema that was read counts; that one is missing says something only where the CRDs were looked for.
+// A schema that was read counts; a missing schema proves something only if the CRDs were looked for.
 std::string missing_schema(const KaiWorld& kai) {
   const KaiSchema* config = kai.schemas.find(kConfigCrd);
   const KaiSchema* request = kai.schemas.find(kBindRequestCrd);
@@ -81,7 +81,7 @@ KaiView view_kai(const KaiWorld& kai, const KaiSettings& settings) {
   const KaiConfig* found = kai.configs.find(kConfigName);
   const KaiConfig& config = found ? *found : kNone;
   const KaiSchema* schema = kai.schemas.find(kConfigCrd);
-  // Without the CRD (manifests), a field that is used is known.
+  // Without the CRD (manifests), a field that is set counts as supported.
   const auto knows = [&](std::string_view field, bool used) { return schema ? schema->has(field) : used; };
   KaiView out;
   out.served = kai.configs_served || kai.bind_requests_served;

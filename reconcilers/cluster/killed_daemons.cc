@@ -1,5 +1,5 @@
-// A daemon that is killed does not take its GPUs back to compute mode DEFAULT (reference: the device plugin's
-// mps-control-daemon, which does so when it is asked to stop).
+// A killed daemon does not reset its GPUs to compute mode DEFAULT (reference: the device plugin's mps-control-daemon,
+// which resets them when it is asked to stop).
 #include "reconcilers/cluster/killed_daemons.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void follow_killed_daemons(World& world) {
     if (daemon == nullptr) return;
     const std::string node(pod->node_name.view());
     if (daemon->running && daemon->ready && !pod->meta.deletion_timestamp) {
-      world.killed_daemons.erase(node);  // It sets the compute mode itself.
+      world.killed_daemons.erase(node);  // A running daemon sets the compute mode itself.
     } else if (pod->meta.deletion_timestamp && daemon->terminated && daemon->terminated->exit_code == kKilled) {
       world.killed_daemons[node] = {pod->meta.name, *pod->meta.deletion_timestamp};
     }

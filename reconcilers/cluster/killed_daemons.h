@@ -5,11 +5,11 @@
 
 namespace gso {
 
-// How long such an end is told; by then somebody has looked, or the node works.
-inline constexpr Duration kUncleanExitTold = std::chrono::hours(1);
+// How long an unclean exit is reported.
+inline constexpr Duration kUncleanExitReported = std::chrono::hours(1);
 
-// Keeps World::killed_daemons up to date from now on: a pod's last state comes as it goes (the watch's DELETED), and is
-// gone from the store in the same moment. `world` outlives its stores' listeners. Call it once, before the stores fill.
+// Keeps World::killed_daemons up to date from now on: a pod's last state arrives with the watch event DELETED, which
+// also removes the pod from the store. `world` outlives its stores' listeners. Call it once, before the stores fill.
 void follow_killed_daemons(World& world);
 
 }  // namespace gso

@@ -23,7 +23,7 @@ std::set<std::string> nfd_owned(const Node& node) {
   return out;
 }
 
-bool labels_are_ours(bool labeller, const PlannerSettings& settings) {
+bool operator_owns_labels(bool labeller, const PlannerSettings& settings) {
   using LabelMode = PlannerSettings::LabelMode;
   return settings.label_mode == LabelMode::enforce || (settings.label_mode == LabelMode::automatic && !labeller);
 }

@@ -1,5 +1,5 @@
-// Who owns a label of a Node: the operator, by its annotation gpusharing.dev/owned; Node Feature Discovery, by its own;
-// or anybody else.
+// Who owns a label of a Node: the operator (annotation gpusharing.dev/owned), Node Feature Discovery (its own
+// annotation), or a person or another tool.
 #pragma once
 
 #include <map>
@@ -14,28 +14,29 @@ namespace gso {
 
 // Labels that NFD owns on the node, by its annotation (the default-namespace prefix it strips is put back).
 [[nodiscard]] std::set<std::string> nfd_owned(const Node& node);
-// Whether the operator writes the sharing labels of a node: nobody else does, or the mode says so. `labeller`: a GPU
-// Feature Discovery runs there.
-[[nodiscard]] bool labels_are_ours(bool labeller, const PlannerSettings& settings);
-// A label that is the operator's.
+// Whether the operator writes the sharing labels of a node: no other component does, or the mode requires it.
+// `labeller`: a GPU Feature Discovery runs there.
+[[nodiscard]] bool operator_owns_labels(bool labeller, const PlannerSettings& settings);
+// A label that the operator owns.
 struct OwnedLabel {
-  std::optional<std::string> before;  // What stood there before; nullopt: nothing.
-  // Of the label that selects the profile: the policy that wrote it, and what it wrote. Another value is a person's.
+  std::optional<std::string> before;  // The value before the operator's; nullopt: the label was absent.
+  // Only for the label that selects the profile: the policy that wrote it, and the written value. Any other value
+  // belongs to a person.
   std::string policy;
   std::string value;
   friend bool operator==(const OwnedLabel&, const OwnedLabel&) = default;
 };
 using OwnedLabels = std::map<std::string, OwnedLabel>;  // By label.
 
-// The annotation gpusharing.dev/owned: {"label": what stood before, or null}; of the label that selects the profile
-// {"label": {"before": …, "policy": …, "value": …}}. What cannot be read owns nothing: such labels are left as they
-// are.
+// The annotation gpusharing.dev/owned: {"label": previous value or null}; for the label that selects the profile
+// {"label": {"before": …, "policy": …, "value": …}}. An annotation that cannot be read owns no label: the labels stay
+// as they are.
 [[nodiscard]] OwnedLabels owned_labels(const Node& node);
-// Empty where there are none.
+// Empty if the operator owns none.
 [[nodiscard]] std::string print_owned(const OwnedLabels& labels);
-// The policy that wrote this label of the node; nullopt when somebody else did, or has changed it since.
+// The policy that wrote this label of the node; nullopt if no policy wrote it, or another client has changed it since.
 [[nodiscard]] std::optional<std::string> label_writer(const Node& node, std::string_view label);
-// The label is there, and was not written by the operator.
+// The label exists, and the operator did not write it.
 [[nodiscard]] bool is_label_of_others(const Node& node, std::string_view label);
 
 }  // namespace gso

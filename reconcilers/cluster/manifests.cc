@@ -70,7 +70,7 @@ class Loader {
   explicit Loader(WallTime now) : now_(now) {}
 
   k8s::Result<void> add_file(const ManifestFile& file) {
-    // JSON is JSON: quicker, and YAML reads some escapes and characters otherwise.
+    // JSON is parsed as JSON: that is faster, and YAML reads some escapes and characters differently.
     constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
     std::string_view text = file.text;
     text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
@@ -110,7 +110,7 @@ class Loader {
     world.kai.configs.init_done();
     world.kai.bind_requests.init_done();
     world.kai.deployments.init_done();
-    // Manifests without any may just not be all of the cluster.
+    // Manifests without any might be only a part of the cluster.
     if (has_runtime_classes_) world.kai.runtime_classes.init_done();
     world.kai.schemas.init_done();
     KaiLookups& lookups = world.kai.lookups;
@@ -140,7 +140,7 @@ class Loader {
     return {};
   }
 
-  // What a server would have filled in.
+  // Fields that a server would have set.
   static void fill_meta(const std::string& kind, bool namespaced, Json& object) {
     Json& meta = object["metadata"];
     if (!meta.is_object()) return;
@@ -174,7 +174,7 @@ class Loader {
                                 kind == "CustomResourceDefinition" || kind == "GPUCluster" || kind == "DeviceClass" ||
                                 kind == "ResourceSlice";
     fill_meta(kind, !cluster_scoped, object);
-    // Also without any object of it, the kind is served.
+    // The kind is served even if no object of it exists.
     const bool our_crd =
         kind == "CustomResourceDefinition" && string_at(object["metadata"], "name") == "sharingpolicies.gpusharing.dev";
     world.policies_served = world.policies_served || our_crd;
@@ -229,7 +229,7 @@ class Loader {
     return put(where, project_bind_request(text), kai.bind_requests);
   }
 
-  // The manifests are the whole cluster: what consumers' ConfigMaps say is known, too.
+  // The manifests are the whole cluster: so the consumers' ConfigMaps are also known.
   void place_config_maps() {
     KaiWorld& kai = out_.world.kai;
     for (const auto& [key, config_map] : out_.world.configmaps.all()) {

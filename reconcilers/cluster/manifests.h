@@ -13,7 +13,7 @@
 namespace gso {
 
 struct LoadedManifests {
-  World world;                                     // Every store synced; our CRDs served when one of ours is there.
+  World world;  // Every store synced; the CRDs count as installed if an object of them is among the manifests.
   std::map<std::string, NodeConsumers> consumers;  // By node: pods that use GPUs, listed at `now`.
   std::vector<std::string> ignored;                // "file.yaml#3: kind Deployment is not read"
 };
@@ -24,10 +24,10 @@ struct ManifestFile {
 };
 
 // Objects without a uid, resourceVersion or creationTimestamp get stable ones (kind/namespace/name, "1", the epoch), so
-// that hand-written manifests work. Errors (reason `decode`) name file, document, line and what would be right.
+// that hand-written manifests work. Errors (reason `decode`) name the file, document and line, and what is valid there.
 [[nodiscard]] k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now);
 
-// The same, but objects that cannot be read are left out; `problems` gets why, one for each such file.
+// Leaves out objects that cannot be read; `problems` gets one reason for each such file.
 [[nodiscard]] LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
                                                       std::vector<std::string>& problems);
 

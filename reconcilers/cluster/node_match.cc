@@ -52,7 +52,7 @@ bool affinity_matches(const Operand& operand, const Node& node) {
   });
 }
 
-// Tolerated by every DaemonSet pod.
+// Taints that every DaemonSet pod tolerates.
 constexpr std::string_view kDaemonTaints[] = {
     "node.kubernetes.io/not-ready",           "node.kubernetes.io/unreachable",  "node.kubernetes.io/disk-pressure",
     "node.kubernetes.io/memory-pressure",     "node.kubernetes.io/pid-pressure", "node.kubernetes.io/unschedulable",

@@ -11,7 +11,7 @@
 namespace gso {
 namespace {
 
-// nos has `mig`, too: there it sets up MIG devices, and any plugin serves them.
+// nos also has `mig`: it then creates MIG devices, which any plugin serves.
 constexpr std::string_view kMps = "mps";
 
 std::optional<std::string_view> partitioning_label(const Node& node) {

@@ -1,4 +1,4 @@
-// A DaemonSet's template -> the operand that it is.
+// A DaemonSet's template -> the operand that it describes.
 #include "reconcilers/cluster/operand.h"
 
 #include <fmt/format.h>
@@ -82,7 +82,7 @@ std::vector<std::string> split_list(std::string_view text) {
   return out;
 }
 
-// The config-manager's settings, where the template has such a sidecar.
+// The config-manager's settings, if the template has such a sidecar.
 void read_config_manager(const DaemonSet& daemonset, Operand& out) {
   const std::vector<ContainerSpec>* const lists[] = {&daemonset.containers, &daemonset.init_containers};
   for (const auto* list : lists) {
@@ -102,7 +102,7 @@ void read_config_manager(const DaemonSet& daemonset, Operand& out) {
   }
 }
 
-// "--flag=x", or "--flag", "x"; one dash does as well as two.
+// "--flag=x", or "--flag", "x"; one dash works like two.
 std::optional<std::string> flag_value(const ContainerSpec& container, std::string_view name) {
   for (std::size_t i = 0; i < container.command.size(); ++i) {
     std::string_view word = container.command[i];
@@ -116,7 +116,7 @@ std::optional<std::string> flag_value(const ContainerSpec& container, std::strin
   return std::nullopt;
 }
 
-// A configuration file that lies in a mounted ConfigMap, where no config-manager links it.
+// A configuration file in a mounted ConfigMap, if no config-manager links it.
 void read_config_file(const DaemonSet& daemonset, const ContainerSpec& main, Operand& out) {
   if (!out.config_map.empty()) return;
   const std::string file = flag_value(main, "config-file").value_or(value_of(main.env, "CONFIG_FILE"));

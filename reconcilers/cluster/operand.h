@@ -1,5 +1,5 @@
-// One NVIDIA operand as its DaemonSet's template describes it: which component it is, where its profiles come from, and
-// what its flags and environment say.
+// One NVIDIA operand as its DaemonSet's template describes it: its component, the source of its profiles, and the
+// settings from its flags and environment.
 #pragma once
 
 #include <map>
@@ -28,25 +28,25 @@ struct Operand {
   std::vector<std::vector<NodeSelectorRequirement>> affinity_terms;
   std::vector<Toleration> tolerations;
   bool on_delete = false;
-  std::string newest_hash;         // controller-revision-hash of the newest ControllerRevision; empty: not known.
-  WallTime newest_since{};         // When that came to be: its first day, where it has come back.
-  std::int64_t newest_number = 0;  // Its place in the DaemonSet's history: one that comes back gets a new one.
+  std::string newest_hash;         // controller-revision-hash of the newest ControllerRevision; empty: unknown.
+  WallTime newest_since{};         // When that revision was first created, also if the template returned to it later.
+  std::int64_t newest_number = 0;  // Its number in the DaemonSet's history: a revision that returns gets a new number.
   std::int64_t generation = 0;
-  // From the config-manager sidecar; config_map is empty where there is none.
+  // From the config-manager sidecar; config_map is empty without such a sidecar.
   std::string config_map;
   std::string default_key;
   std::vector<std::string> fallbacks;
   std::string node_label;
-  // Without a config-manager: the ConfigMap that the main container reads by itself (--config-file, CONFIG_FILE), and
+  // Without a config-manager: the ConfigMap that the main container reads directly (--config-file, CONFIG_FILE), and
   // that path. Empty: none.
   std::string file_config_map;
   std::string config_file;
-  // A host path for MPS is set, by MPS_ROOT or --mps-root; true too where that cannot be told from the template.
+  // A host path for MPS is set, by MPS_ROOT or --mps-root; true also if the template does not show it.
   bool mps_root = false;
   // Environment that overrides the profile (flags.migStrategy), empty when not set.
   std::string mig_strategy;
-  // What flags and environment say for settings of a profile, by the variable's name; an empty value counts, one that
-  // the template does not tell (valueFrom, $(OTHER)) is not in here.
+  // Values of flags and environment variables for settings of a profile, by the variable's name; an empty value counts,
+  // a value that the template does not contain (valueFrom, $(OTHER)) is omitted.
   struct Override {
     std::string value;
     std::string said_by;  // "MIG_STRATEGY", "GFD_MIG_STRATEGY", "--mig-strategy"
@@ -57,16 +57,16 @@ struct Operand {
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-// Which component a main container of that name is: as the GPU Operator's assets, the device plugin's chart and its
-// static manifests call it.
+// The component of a main container of that name: the names that the GPU Operator's assets, the device plugin's chart
+// and its static manifests use.
 [[nodiscard]] std::optional<Component> component_of_container(std::string_view name);
 
-// The operand that the DaemonSet is; nullopt where none of its containers is a component. What ControllerRevisions say
-// is not in it.
+// The operand that the DaemonSet describes; nullopt if none of its containers is a component. Without the fields that
+// come from ControllerRevisions.
 [[nodiscard]] std::optional<Operand> operand_of(const DaemonSet& daemonset);
 
 // How an operand's choice of profiles differs from the plugin's ("mounts the ConfigMap a, the plugin mounts b"); empty
-// where both load the same.
+// if both load the same.
 [[nodiscard]] std::string config_difference(const Operand& operand, const Operand& plugin);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// Flags and environment of a main container, read as the component reads them.
+// Reads flags and environment of a main container in the same way as the component.
 #include "reconcilers/cluster/operand_overrides.h"
 
 #include <fmt/format.h>
@@ -10,12 +10,12 @@
 namespace gso {
 namespace {
 
-// Variables that beat a field of the profile, or that the component exits on when they make no sense; the flag of that
-// name beats the variable. Source: the flags of the device plugin and of GFD (v0.20.0).
+// Variables that override a field of the profile, or on whose invalid values the component exits; the flag of that name
+// overrides the variable. Source: the flags of the device plugin and of GFD (v0.20.0).
 struct Overriding {
   std::string_view variable;
   bool boolean = false;  // The flag needs no value.
-  bool list = false;     // Repeated flags add up.
+  bool list = false;     // Repeated flags are combined.
 };
 constexpr Overriding kOverriding[] = {{"MIG_STRATEGY"},
                                       {"MPS_ROOT"},
@@ -37,7 +37,7 @@ std::string flag_name(std::string_view variable) {
   return flag;
 }
 
-// "--mig-strategy=x", or "--mig-strategy", "x"; one dash does as well as two.
+// "--mig-strategy=x", or "--mig-strategy", "x"; one dash works like two.
 std::optional<std::string> flag_of(const ContainerSpec& container, const Overriding& setting,
                                    std::string_view two_dashes) {
   std::optional<std::string> out;
@@ -56,7 +56,7 @@ std::optional<std::string> flag_of(const ContainerSpec& container, const Overrid
   return out;
 }
 
-// The kubelet puts another variable's value there.
+// The kubelet inserts another variable's value.
 bool refers(std::string_view value) {
   return value.find("$(") != std::string_view::npos;
 }
@@ -70,8 +70,8 @@ std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& conta
     const std::string flag = flag_name(setting.variable);
     std::optional<Operand::Override> found;
     const auto from_environment = [&](const std::string& variable) {
-      const auto set = container.env.find(variable);
-      if (!found && set != container.env.end()) found = {set->second, variable};
+      const auto installation = container.env.find(variable);
+      if (!found && installation != container.env.end()) found = {installation->second, variable};
     };
     if (auto value = flag_of(container, setting, flag)) found = {std::move(*value), flag};
     if (component == Component::gfd) from_environment("GFD_" + name);

@@ -1,4 +1,4 @@
-// What a component's flags and environment variables say for settings of a profile.
+// Settings of a profile in a component's flags and environment variables.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace gso {
 
-// By the variable's name; the flag of that name beats the variable. See Operand::overrides.
+// By the variable's name; the flag of that name overrides the variable. See Operand::overrides.
 [[nodiscard]] std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& container,
                                                                     Component component);
 

@@ -20,7 +20,7 @@ struct Setting {
   std::string_view variable;
   std::string_view field;
   std::string_view code;
-  bool gfd;  // GFD reads it too.
+  bool gfd;  // GFD also reads it.
 };
 
 constexpr std::string_view kChannels = "IMEX_CHANNEL_IDS";
@@ -40,14 +40,14 @@ constexpr std::array<Setting, 7> kSettings{
 constexpr std::array<std::string_view, 6> kBooleans{"FAIL_ON_INIT_ERROR", "PASS_DEVICE_SPECS", "GDRCOPY_ENABLED",
                                                     "GDS_ENABLED",        "MOFED_ENABLED",     "IMEX_REQUIRED"};
 
-// strconv.ParseBool, which an empty variable is spared.
+// Like strconv.ParseBool, which is not called for an empty variable.
 bool is_go_bool(std::string_view text) {
   static constexpr std::array<std::string_view, 13> kWords{"",  "1", "t", "T",     "TRUE",  "true", "True",
                                                            "0", "f", "F", "FALSE", "false", "False"};
   return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
 }
 
-// The plugin takes channel 0 or none. An empty variable is none of its words: the profile's stand.
+// The plugin accepts channel 0 or none. An empty variable is not a list: the profile's value is used.
 bool is_channel_zero(std::string_view text) {
   return parse_go_int(trim_space(text), 0) == 0;
 }
@@ -68,7 +68,7 @@ bool overrides(const Operand& operand, const Setting& setting) {
          !(setting.code == "MPSWithMixedMIG" && found->second.value == "mixed");
 }
 
-// A variable that the release does not know yet has no effect.
+// A variable that the release does not support yet has no effect.
 bool is_read(const Operand& operand, std::string_view variable) {
   static constexpr std::array<std::pair<std::string_view, int>, 5> kSince{{{kDiscovery, 16},
                                                                            {kChannels, 17},
@@ -109,8 +109,8 @@ std::vector<std::string> wrong_settings(const Operand& operand) {
   return out;
 }
 
-BeatenErrors beaten_errors(const Operand& plugin, const Operand* gfd) {
-  BeatenErrors out;
+OverriddenErrors overridden_errors(const Operand& plugin, const Operand* gfd) {
+  OverriddenErrors out;
   for (const Setting& setting : kSettings) {
     if (overrides(plugin, setting) && (!setting.gfd || gfd == nullptr || overrides(*gfd, setting))) {
       out.insert(setting.code);

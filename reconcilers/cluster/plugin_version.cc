@@ -1,4 +1,4 @@
-// The device plugin's version out of an image's tag.
+// The device plugin's version from an image's tag.
 #include "reconcilers/cluster/plugin_version.h"
 
 #include <fmt/format.h>

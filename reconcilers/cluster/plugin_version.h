@@ -1,4 +1,4 @@
-// Which release of the device plugin an image is.
+// The release of the device plugin in an image.
 #pragma once
 
 #include <compare>
@@ -7,8 +7,8 @@
 
 namespace gso {
 
-// The device plugin's version, from an image tag ("v0.17.1", "v0.17.1-ubi9"). Unknown (digest, "latest") compares as
-// the worst case wherever a rule depends on it.
+// The device plugin's version, from an image tag ("v0.17.1", "v0.17.1-ubi9"). Unknown (digest, "latest") counts as the
+// worst case in every rule that depends on it.
 struct PluginVersion {
   int major = 0;
   int minor = 0;

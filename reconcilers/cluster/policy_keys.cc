@@ -19,10 +19,10 @@ std::string missing_key(const SharingPolicy& policy, std::string_view id, const 
       policy.meta.name, *policy.config_map_key, id, first_names(keys));
 }
 
-bool relies_on_single_key(const PluginInstallation& set, const ConfigMap& config_map) {
+bool relies_on_single_key(const PluginInstallation& installation, const ConfigMap& config_map) {
   std::vector<std::string> keys;
   for (const auto& [key, text] : config_map.data) keys.push_back(key);
-  return std::ranges::any_of(set.operands, [&](const Operand& operand) {
+  return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
     return !operand.config_map.empty() &&
            resolve_effective_key("", operand.default_key, operand.fallbacks, keys).source ==
                EffectiveKey::Source::fallback_single;

@@ -8,9 +8,9 @@
 
 namespace gso {
 
-// Why a policy's configMapKey leads nowhere; `id` names the ConfigMap ("namespace/name") that does not have it.
+// Why a policy's configMapKey cannot be used; `id` names the ConfigMap ("namespace/name") that does not have it.
 [[nodiscard]] std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map);
-// Nodes get the ConfigMap's only key by the fallback "single": a second one would take it away from them.
-[[nodiscard]] bool relies_on_single_key(const PluginInstallation& set, const ConfigMap& config_map);
+// Nodes get the ConfigMap's only key by the fallback "single": a second key would end that fallback.
+[[nodiscard]] bool relies_on_single_key(const PluginInstallation& installation, const ConfigMap& config_map);
 
 }  // namespace gso

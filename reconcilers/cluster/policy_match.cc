@@ -2,6 +2,7 @@
 #include "reconcilers/cluster/policy_match.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ bool matches(const LabelRequirement& requirement, const Node& node) {
   return false;
 }
 
-// The key that the policy makes its nodes' label.
+// The key that the policy writes as its nodes' label.
 std::string own_key(const SharingPolicy& policy) {
   if (policy.config_map_key) return *policy.config_map_key;
   return policy.inline_profile ? inline_profile_key(policy.meta.name, *policy.inline_profile) : std::string();
@@ -67,7 +68,7 @@ std::string sharing_label_problem(std::string_view label, const std::vector<std:
   const bool of_sharing = label.starts_with(kVendor) && (label.ends_with(".replicas") ||
                                                          label.ends_with(".sharing-strategy") || label == kMpsCapable);
   const bool of_operator = label == kStateLabel || label == kMpsEnabled;
-  // The policy writes it: harmless only where it asks for just what it writes.
+  // The policy writes this label: its selector can use it only with exactly the value that the policy writes.
   const bool chooses = label == kConfigLabel && !own_key.empty() && !(values.size() == 1 && values.front() == own_key);
   if (!of_sharing && !of_operator && !chooses) return {};
   return fmt::format(
@@ -117,6 +118,15 @@ const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& p
     return policy_selects(*policy, node) && !(policy->gone && is_lifted(*policy));
   });
   return it == policies.end() ? nullptr : *it;
+}
+
+std::vector<const SharingPolicy*> losing_policies(const std::vector<const SharingPolicy*>& policies, const Node& node,
+                                                  const SharingPolicy* governing) {
+  std::vector<const SharingPolicy*> out;
+  std::ranges::copy_if(policies, std::back_inserter(out), [&](const SharingPolicy* policy) {
+    return policy != governing && policy->meta.name != kDefaultPolicy && policy_selects(*policy, node);
+  });
+  return out;
 }
 
 }  // namespace gso

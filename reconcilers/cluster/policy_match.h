@@ -1,4 +1,4 @@
-// Which SharingPolicy governs a node. Policies are matched here and nowhere else.
+// Which SharingPolicy governs a node. Policies are matched only here.
 #pragma once
 
 #include <string>
@@ -10,25 +10,28 @@
 
 namespace gso {
 
-// Whether the policy's selector takes the node. Products (nvidia.com/gpu.product and its like) are compared without the
-// suffix -SHARED, which sharing adds, on the node and in the selector: a node does not leave its policy because it got
-// what the policy wants. A selector with a problem takes none.
+// Whether the policy's selector selects the node. Products (nvidia.com/gpu.product and similar labels) are compared
+// without the suffix -SHARED, which sharing adds, on the node and in the selector: otherwise a node would leave its
+// policy by being shared. A selector with a problem selects no node.
 [[nodiscard]] bool policy_selects(const SharingPolicy& policy, const Node& node);
-// The first that selects the node; null where none does. One that is gone (SharingPolicy::gone) is passed over where a
-// policy that was created after it went selects the node with at least its priority.
+// The first policy that selects the node; null if none does. A deleted one (SharingPolicy::gone) is skipped if a policy
+// that was created after the deletion selects the node with at least its priority.
 [[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies,
                                                     const Node& node);
+// The other policies that select the node and do not govern it, except `default`, which selects every node.
+[[nodiscard]] std::vector<const SharingPolicy*> losing_policies(const std::vector<const SharingPolicy*>& policies,
+                                                                const Node& node, const SharingPolicy* governing);
 
-// Why a selector must not go by this label: sharing itself, or the operator, changes it, so that the policy would lose
-// its nodes by changing them, and get them back by losing them. For people; empty where it may. `own_key`: the profile
-// key that the policy itself puts into nvidia.com/device-plugin.config (empty: it chooses none), and `values`: those
-// that the selector asks for.
+// Why a selector must not use this label: sharing itself, or the operator, changes it, so the policy would lose its
+// nodes by changing them, and select them again after it lost them. For people; empty if the selector can use it.
+// `own_key`: the profile key that the policy itself puts into nvidia.com/device-plugin.config (empty: it chooses none),
+// and `values`: those that the selector asks for.
 [[nodiscard]] std::string sharing_label_problem(std::string_view label, const std::vector<std::string>& values,
                                                 std::string_view own_key);
 // The first such label of the policy's selector; empty: none.
 [[nodiscard]] std::string selector_problem(const SharingPolicy& policy);
 
-// A product as it is without sharing.
+// The name of a product without the sharing suffix.
 [[nodiscard]] std::string_view unshared_product(std::string_view product);
 // nvidia.com/gpu.product, nvidia.com/mig-1g.5gb.product, …
 [[nodiscard]] bool is_product_label(std::string_view label);

@@ -10,11 +10,11 @@
 namespace gso {
 
 namespace {
-// Contents kept although nothing may use them any more: enough for any fleet's history of one day.
+// The number of contents that are kept even if unused: enough for any fleet's history of one day.
 constexpr std::size_t kMaxContents = 512;
 // Hex digits of a content's hash in a key's name.
 constexpr std::size_t kHash = 10;
-// Between a text and the errors that do not count: no text with it in it parses.
+// Separates a text from the errors that do not count: no text that contains this character parses.
 constexpr char kEndOfText = '\0';
 }  // namespace
 
@@ -29,22 +29,22 @@ ProfilePtr ProfileCache::compile(std::string_view text) {
   return add(std::move(key), std::move(compiled));
 }
 
-ProfilePtr ProfileCache::compile(std::string_view text, const BeatenErrors& beaten) {
+ProfilePtr ProfileCache::compile(std::string_view text, const OverriddenErrors& overridden) {
   ProfilePtr plain = compile(text);
-  if (plain->valid || beaten.empty() || !plain->parsed.accepted) return plain;
-  std::string key = fmt::format("{}{}{}", text, kEndOfText, fmt::join(beaten, ","));
+  if (plain->valid || overridden.empty() || !plain->parsed.accepted) return plain;
+  std::string key = fmt::format("{}{}{}", text, kEndOfText, fmt::join(overridden, ","));
   if (auto it = by_text_.find(key); it != by_text_.end()) {
     it->second.last_used = ++tick_;
     return it->second.profile;
   }
   auto compiled = std::make_shared<CompiledProfile>();
   compiled->parsed = plain->parsed;
-  compiled->beaten = beaten;
+  compiled->overridden = overridden;
   return add(std::move(key), std::move(compiled));
 }
 
 ProfilePtr ProfileCache::add(std::string key, std::shared_ptr<CompiledProfile> compiled) {
-  compiled->error = compiled->parsed.first_error(compiled->beaten);
+  compiled->error = compiled->parsed.first_error(compiled->overridden);
   compiled->valid = compiled->error.empty();
   compiled->revision = compiled->valid ? revision_of(compiled->parsed.profile) : std::string(kInvalidRevision);
   ProfilePtr out = std::move(compiled);

@@ -14,15 +14,15 @@
 
 namespace gso {
 
-// Codes of errors that do not count on a node, because its DaemonSets have settings of their own (overrides.h).
-using BeatenErrors = std::set<std::string_view>;  // Of static text.
+// Codes of errors that are overridden on a node, because its DaemonSets have settings of their own (overrides.h).
+using OverriddenErrors = std::set<std::string_view>;  // Of static text.
 
 struct CompiledProfile {
   ParsedProfile parsed;
   bool valid = false;
-  std::string error;     // The first that counts, as "line 7: …"; empty when valid.
-  BeatenErrors beaten;   // Errors of these codes do not count.
-  std::string revision;  // kInvalidRevision when not valid.
+  std::string error;            // The first error that counts, as "line 7: …"; empty if valid.
+  OverriddenErrors overridden;  // Errors of these codes do not count.
+  std::string revision;         // kInvalidRevision when not valid.
   [[nodiscard]] const Profile& profile() const { return parsed.profile; }
 };
 using ProfilePtr = std::shared_ptr<const CompiledProfile>;
@@ -32,10 +32,10 @@ inline constexpr std::string_view kInvalidRevision = "v1-0000000000000000";
 
 class ProfileCache {
  public:
-  // Compiles, or returns what was compiled for this text before. The empty text is "no sharing".
+  // Compiles the text, or returns the earlier result for the same text. The empty text is "no sharing".
   ProfilePtr compile(std::string_view text);
-  // The same where errors of some codes do not count.
-  ProfilePtr compile(std::string_view text, const BeatenErrors& beaten);
+  // With the codes of errors that do not count.
+  ProfilePtr compile(std::string_view text, const OverriddenErrors& overridden);
   // Any content seen with that revision, or nullptr.
   [[nodiscard]] ProfilePtr by_revision(std::string_view revision) const;
   // A text of that revision, or empty.
@@ -57,14 +57,13 @@ class ProfileCache {
 // Whether a value of some ConfigMap looks like a profile.
 [[nodiscard]] bool reads_like_profile(std::string_view text);
 
-// The document that an inline profile stands for, and the key that it is kept under ("gso-<policy>-<hash>", at most 63
-// characters, a valid label value).
+// The document of an inline profile, and its key ("gso-<policy>-<hash>", at most 63 characters, a valid label value).
 [[nodiscard]] std::string inline_profile_text(const InlineProfile& profile);
 [[nodiscard]] std::string inline_profile_key(std::string_view policy, const InlineProfile& profile);
 // True for keys of that form.
 [[nodiscard]] bool is_managed_key(std::string_view key);
 
-// True when the hash in the key's name is that of this text.
+// True if the hash in the key's name is the hash of this text.
 [[nodiscard]] bool is_text_of_key(std::string_view text, std::string_view key);
 
 // 16 hex digits (FNV-1a, 64 bits) for names and condition names; no cryptographic promise.

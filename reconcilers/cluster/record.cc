@@ -1,7 +1,9 @@
-// What is asked of a record, and how it changes.
+// Queries and changes of a record.
 #include "reconcilers/cluster/record.h"
 
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace gso {
 
@@ -34,7 +36,7 @@ void MachineRecords::set(MachineId machine, const MachineRecord& entry) {
   const MachineRecord* present = find(machine);
   if (present == nullptr ? entry.empty() : *present == entry) return;
   std::shared_ptr<const Shard>& slot = shards_[shard_of(machine)];
-  // Its own copy once, then changed in place: only this object holds it.
+  // Copied once, then changed in place, because only this object holds it.
   if (!slot || slot.use_count() > 1) slot = slot ? std::make_shared<Shard>(*slot) : std::make_shared<Shard>();
   auto& mine = const_cast<Shard&>(*slot);  // NOLINT(cppcoreguidelines-pro-type-const-cast): made non-const above.
   if (entry.empty()) {
@@ -64,7 +66,7 @@ bool operator==(const MachineRecords& a, const MachineRecords& b) {
   return true;
 }
 
-SharingPolicy policy_to_record(const SharingPolicy& policy) {
+SharingPolicy recorded_spec(const SharingPolicy& policy) {
   SharingPolicy out = policy;
   out.status_json.clear();
   out.finalizers.clear();
@@ -78,30 +80,57 @@ SharingPolicy policy_to_record(const SharingPolicy& policy) {
   return out;
 }
 
-const FleetRecord::Failure* FleetRecord::failure(std::string_view policy, std::string_view set, std::string_view key,
-                                                 std::string_view revision, std::string_view retry) const {
+const FleetRecord::Failure* FleetRecord::failure(std::string_view policy, std::string_view config_map,
+                                                 std::string_view key, std::string_view revision,
+                                                 std::string_view retry) const {
   const auto it = std::ranges::find_if(failures, [&](const Failure& f) {
-    return f.policy == policy && f.set == set && f.key == key && f.revision == revision && f.retry == retry;
+    return f.policy == policy && f.config_map == config_map && f.key == key && f.revision == revision &&
+           f.retry == retry;
   });
   return it == failures.end() ? nullptr : &*it;
 }
 
-const RecordedSwitches* FleetRecord::rollout(std::string_view policy, std::string_view set, std::string_view key,
+const RecordedSwitches* FleetRecord::rollout(std::string_view policy, std::string_view config_map, std::string_view key,
                                              std::string_view revision) const {
   const auto it = std::ranges::find_if(rollouts, [&](const RecordedSwitches& r) {
-    return r.policy == policy && r.set == set && r.key == key && r.revision == revision;
+    return r.policy == policy && r.config_map == config_map && r.key == key && r.revision == revision;
   });
   return it == rollouts.end() ? nullptr : &*it;
 }
 
-std::optional<RecordedSwitches> FleetRecord::switches(std::string_view policy, std::string_view set,
+std::optional<RecordedSwitches> FleetRecord::switches(std::string_view policy, std::string_view config_map,
                                                       std::string_view key, std::string_view revision,
                                                       std::string_view retry) const {
-  const RecordedSwitches* entry = rollout(policy, set, key, revision);
+  const RecordedSwitches* entry = rollout(policy, config_map, key, revision);
   if (entry == nullptr || entry->left) return std::nullopt;
   RecordedSwitches out = *entry;
   if (out.retry != retry) out.aborted = out.undone = false;
   return out.any() ? std::optional(std::move(out)) : std::nullopt;
+}
+
+std::string_view FleetRecord::last_verified(std::string_view config_map, std::string_view key) const {
+  const auto at = verified.find(fmt::format("{}/{}", config_map, key));
+  return at == verified.end() ? std::string_view() : std::string_view(at->second);
+}
+
+bool FleetRecord::note_remediation(const RecordedRemediation& attempt) {
+  const auto goes = [&](const RecordedRemediation& known) {
+    const bool replaced = known.machine == attempt.machine && known.component == attempt.component;
+    return replaced || attempt.at - known.at >= kRemediationsKept;
+  };
+  const auto leaving = static_cast<std::size_t>(std::ranges::count_if(remediations, goes));
+  if (remediations.size() - leaving >= kMostRemediations) return false;
+  std::erase_if(remediations, goes);
+  remediations.insert(std::ranges::lower_bound(remediations, attempt), attempt);
+  return true;
+}
+
+const RecordedRemediation* FleetRecord::remediation(MachineId machine, std::string_view component,
+                                                    k8s::WallTime now) const {
+  const auto at = std::ranges::find_if(remediations, [&](const RecordedRemediation& known) {
+    return known.machine == machine && known.component == component && now - known.at < kRemediationsKept;
+  });
+  return at == remediations.end() ? nullptr : &*at;
 }
 
 void FleetRecord::note_verified(const std::string& id, const std::string& to, std::string_view text) {

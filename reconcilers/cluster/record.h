@@ -1,6 +1,6 @@
-// The record: what the operator must remember of a fleet and cannot read from it. What nodes had loaded at first sight
-// (the baseline), the last verified revision of each key, failures, and every stop that a person has set, so that it
-// holds although an object goes away (S10). Kept in ConfigMaps (record_store.h).
+// The record: what the operator must remember of a fleet and cannot read from its objects: what nodes had loaded when
+// they were first seen (the baseline), the last verified revision of each key, failures, and every stop that a person
+// has set, so that the stop applies even after an object is deleted (S10). Kept in ConfigMaps (record_store.h).
 #pragma once
 
 #include <array>
@@ -23,18 +23,18 @@
 
 namespace gso {
 
-// A machine: a hash of the uid of its Node. A new machine of an old name has another uid, and so no entry.
+// A machine: a hash of the uid of its Node. A new machine with an old name has another uid, and therefore no entry.
 enum class MachineId : std::uint64_t {};
 [[nodiscard]] MachineId machine_id(std::string_view node_uid);
 
-// What the record says of one machine.
+// The record's entry of one machine.
 struct MachineRecord {
-  // What it had loaded when it was first seen; empty where the Node says so itself (its annotation).
-  k8s::Interned set;  // "namespace/configmap"
-  k8s::Interned key;  // Empty: no sharing by the fallback `empty`.
+  // What it had loaded when it was first seen; empty if the Node's annotation shows it.
+  k8s::Interned config_map;  // "namespace/configmap"
+  k8s::Interned key;         // Empty: no sharing by the fallback `empty`.
   k8s::Interned revision;
-  std::int64_t devices = 0;  // The most GPUs that it has shown; 0: not known.
-  bool measured = false;     // GFD's label does not tell `devices`: what the plugin served does.
+  std::int64_t devices = 0;  // The most GPUs that it has shown; 0: unknown.
+  bool measured = false;     // `devices` comes from the served capacity, because GFD's label does not show it.
   bool drift = false;        // Did not match its profile when first seen.
   bool unproven = false;     // Its pods were older than the content's last change when first seen.
   [[nodiscard]] bool empty() const { return revision.empty() && devices == 0; }
@@ -48,7 +48,7 @@ class MachineRecords {
   using Shard = std::map<MachineId, MachineRecord>;
   [[nodiscard]] static std::size_t shard_of(MachineId machine);
 
-  // nullptr: there is no entry.
+  // nullptr: no entry.
   [[nodiscard]] const MachineRecord* find(MachineId machine) const;
   // An empty entry is removed.
   void set(MachineId machine, const MachineRecord& entry);
@@ -56,7 +56,7 @@ class MachineRecords {
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] const Shard& shard(std::size_t index) const;
   void replace_shard(std::size_t index, std::shared_ptr<const Shard> shard) { shards_[index] = std::move(shard); }
-  // In order of the shards, and of machines in each.
+  // Ordered by shard, then by machine.
   void for_each(const std::function<void(MachineId, const MachineRecord&)>& visit) const;
   friend bool operator==(const MachineRecords& a, const MachineRecords& b);
 
@@ -64,73 +64,90 @@ class MachineRecords {
   std::array<std::shared_ptr<const Shard>, kShards> shards_;  // Null: empty.
 };
 
-// The last spec of a SharingPolicy, with what else governs: name, uid, creation time and our annotations.
+// The last spec of a SharingPolicy, and its other data that has an effect: name, uid, creation time and the operator's
+// annotations.
 struct RecordedPolicy {
   SharingPolicy policy;
-  // Since when its object has been gone, or being deleted, with a stop that holds on.
+  // Since when its object has been deleted, or being deleted, with a stop that still applies.
   std::optional<k8s::WallTime> gone_since;
   std::vector<std::string> beside;  // SharingPolicy::Gone::beside
   friend bool operator==(const RecordedPolicy&, const RecordedPolicy&) = default;
 };
-// Without what does not govern (status, labels, versions, finalizers).
-[[nodiscard]] SharingPolicy policy_to_record(const SharingPolicy& policy);
+// Without data that has no effect (status, labels, versions, finalizers).
+[[nodiscard]] SharingPolicy recorded_spec(const SharingPolicy& policy);
 
-// The switches of one rollout, as its SharingRollout had them last.
+// The switches of one rollout, as last seen in its SharingRollout.
 struct RecordedSwitches {
   std::string policy;
-  std::string set;  // "namespace/configmap"
+  std::string config_map;  // "namespace/configmap"
   std::string key;
   std::string revision;
   bool paused = false;
   bool approved = false;
   bool aborted = false;
   bool undone = false;
-  bool left = false;  // Another revision has taken its place since: they do not count should this one come back.
-  std::string retry;  // The policy's gpusharing.dev/retry when abort or undo was first seen: another one lifts them.
+  bool left = false;  // Another revision has replaced it since: its switches have no effect if this revision returns.
+  std::string retry;  // The policy's gpusharing.dev/retry when abort or undo was first seen: another value lifts them.
   [[nodiscard]] bool any() const { return paused || approved || aborted || undone; }
   friend auto operator<=>(const RecordedSwitches&, const RecordedSwitches&) = default;
 };
 
-// The canary of one group: the nodes that go to a revision first, and how far they are.
+// The canary of one group: the nodes that get a revision first, and their progress.
 struct RecordedCanary {
   std::string policy;
-  std::string set;  // "namespace/configmap"
+  std::string config_map;  // "namespace/configmap"
   std::string key;
   std::string revision;
   std::string product;
-  std::string templates;  // Which templates the nodes' pods are made from, where that is ours to roll (OnDelete).
-  std::map<std::string, MachineId> nodes;      // Name -> machine; they served when their change began (S12).
-  std::optional<k8s::WallTime> soaking_since;  // Since when all that were asked for have shown the revision.
-  bool passed = false;                         // They have soaked: the others may follow.
+  std::string templates;                   // The templates of the nodes' pods, if the operator rolls them (OnDelete).
+  std::map<std::string, MachineId> nodes;  // Name -> machine; they served when their change began (S12).
+  std::optional<k8s::WallTime> soaking_since;  // Since when all required canaries have shown the revision.
+  bool passed = false;                         // The canaries have soaked: the other nodes can start.
   friend bool operator==(const RecordedCanary&, const RecordedCanary&) = default;
+};
+
+// The last attempt to fix a stuck pod of a machine by deleting it (rollout/remediation.h). It is recorded before the
+// pod is deleted, so that no restart of the operator forgets an attempt and no refused deletion counts twice.
+struct RecordedRemediation {
+  MachineId machine{};
+  std::string component;  // to_string(Component)
+  std::string pod;        // Uid of the pod.
+  std::int64_t attempts = 0;
+  k8s::WallTime at{};  // When it was recorded.
+  friend auto operator<=>(const RecordedRemediation&, const RecordedRemediation&) = default;
 };
 
 struct FleetRecord {
   k8s::WallTime recorded_at{};
   MachineRecords machines;
-  // Namespaces that the operator was not allowed to read (403) when the baseline was taken: their nodes have none yet.
+  // Namespaces that the operator was not allowed to read (403) when the baseline was recorded: their nodes have no
+  // baseline yet.
   std::set<std::string> without_baseline;
-  // Uid of a DaemonSet -> number of its newest ControllerRevision when the baseline was taken. Pods of older templates
-  // stay as they are until there is a newer one, be it one that comes back.
+  // Uid of a DaemonSet -> number of its newest ControllerRevision when the baseline was recorded. Pods of older
+  // templates stay as they are until a newer number exists, even if that template is an earlier one that returns.
   std::map<std::string, std::int64_t> templates;
   std::map<std::string, std::string> verified;  // "namespace/configmap/key" -> revision last verified on a fleet.
-  std::map<std::string, std::string> previous;  // The same, before that one.
-  // Revision -> a text of it, for those two: what an undo puts back. A text that is too long is not kept.
+  std::map<std::string, std::string>
+      previous;  // "namespace/configmap/key" -> the revision that was verified before that one.
+  // Revision -> its text, for those two maps: an undo restores it. A text that is too long is not kept.
   std::map<std::string, std::string> texts;
   static constexpr std::size_t kMaxText = 16U << 10U;    // Bytes of one text,
-  static constexpr std::size_t kMaxTexts = 128U << 10U;  // and of all: a part of the record has 512 KiB at most.
-  // Revision `to` of `id` is verified; its text is kept, and those that nothing names any more go.
+  static constexpr std::size_t kMaxTexts = 128U << 10U;  // and of all texts: a part of the record has at most 512 KiB.
+  // For that ConfigMap ("namespace/configmap") and key; empty: none was verified yet.
+  [[nodiscard]] std::string_view last_verified(std::string_view config_map, std::string_view key) const;
+  // Revision `to` of `id` is verified; its text is kept, and texts that no entry refers to are removed.
   void note_verified(const std::string& id, const std::string& to, std::string_view text);
   // A revision that failed too often or was undone: not tried again until the profile, or the policy's annotation
-  // gpusharing.dev/retry, is another one.
+  // gpusharing.dev/retry, changes.
   struct Failure {
     std::string policy;
-    std::string set;
+    std::string config_map;
     std::string key;
     std::string revision;
-    std::string retry;            // That annotation when it failed.
-    std::set<std::string> nodes;  // On which it failed; they may be gone by now. None: undone by a person.
-    bool rolled_back = false;     // The policy's nodes go back to `good`.
+    std::string retry;  // That annotation when it failed.
+    std::set<std::string>
+        nodes;                 // The nodes on which it failed, some possibly deleted since. None: undone by a person.
+    bool rolled_back = false;  // The policy's nodes are rolled back to `good`.
     friend auto operator<=>(const Failure&, const Failure&) = default;
   };
   std::vector<Failure> failures;  // Oldest first; at most kMostFailures.
@@ -139,43 +156,51 @@ struct FleetRecord {
   struct Good {
     std::string key;
     std::string revision;
-    std::string before;  // The key that was good before this one; empty: none.
+    std::string before;  // The last good key before this one; empty: none.
     friend bool operator==(const Good&, const Good&) = default;
   };
   std::map<std::pair<std::string, std::string>, Good> good;
-  // The failure that holds for this revision, or nullptr.
-  [[nodiscard]] const Failure* failure(std::string_view policy, std::string_view set, std::string_view key,
+  // The failure that applies to this revision, or nullptr.
+  [[nodiscard]] const Failure* failure(std::string_view policy, std::string_view config_map, std::string_view key,
                                        std::string_view revision, std::string_view retry) const;
-  std::vector<RecordedCanary> canaries;  // Of rollouts under way.
+  std::vector<RecordedCanary> canaries;           // Of rollouts in progress.
+  std::vector<RecordedRemediation> remediations;  // Sorted by machine and component, one entry for each.
+  static constexpr std::size_t kMostRemediations = 1000;
+  static constexpr k8s::Duration kRemediationsKept = std::chrono::hours(2);
+  // Adds an attempt in place of the one before it, and forgets attempts that are too old. False: the record has too
+  // many attempts, so this one is not added, and the pod stays until the number falls.
+  [[nodiscard]] bool note_remediation(const RecordedRemediation& attempt);
+  // nullptr: no attempt is known, or it is too old to count.
+  [[nodiscard]] const RecordedRemediation* remediation(MachineId machine, std::string_view component,
+                                                       k8s::WallTime now) const;
   // --- Stops.
   std::map<std::string, RecordedPolicy> policies;           // By name.
   static constexpr std::size_t kMaxPolicies = 192U << 10U;  // Bytes of their specs; one with a stop is always kept.
-  std::optional<k8s::WallTime> crds_gone_since;             // Our kinds were served once, and are not any more.
+  std::optional<k8s::WallTime> crds_gone_since;             // The CRDs were installed once, and are not any more.
   std::vector<RecordedSwitches> rollouts;                   // Sorted; those with a switch that is on.
   // The entry of that rollout, or nullptr.
-  [[nodiscard]] const RecordedSwitches* rollout(std::string_view policy, std::string_view set, std::string_view key,
-                                                std::string_view revision) const;
-  // The switches that hold for that rollout: none where it was left; an abort or undo that `retry` lifts does not
-  // count.
-  [[nodiscard]] std::optional<RecordedSwitches> switches(std::string_view policy, std::string_view set,
+  [[nodiscard]] const RecordedSwitches* rollout(std::string_view policy, std::string_view config_map,
+                                                std::string_view key, std::string_view revision) const;
+  // The switches that apply to that rollout: none if `left`; an abort or undo that `retry` lifts does not count.
+  [[nodiscard]] std::optional<RecordedSwitches> switches(std::string_view policy, std::string_view config_map,
                                                          std::string_view key, std::string_view revision,
                                                          std::string_view retry) const;
   friend bool operator==(const FleetRecord&, const FleetRecord&) = default;
 };
 
 // --- As text (record_text.cc): JSON, sorted and without blanks, so that equal records give equal text.
-// The head of the record. `inlined`: with the machines in it. `begun`: the baseline of a large fleet has been begun,
-// its shards are not complete yet.
+// The head of the record. `inlined`: with the machines in it. `begun`: the baseline of a large fleet has begun, and its
+// shards are not complete yet.
 struct RecordHead {
-  FleetRecord record;  // Without machines where they are in shards.
+  FleetRecord record;  // Without machines if they are in shards.
   bool sharded = false;
   bool begun = false;
 };
 [[nodiscard]] std::string print_head(const RecordHead& head);
 // One shard; `recorded_at` ties it to its head.
 [[nodiscard]] std::string print_shard(const MachineRecords::Shard& shard, std::size_t index, k8s::WallTime recorded_at);
-// Errors (reason `decode`) say what is wrong. A record of another version than this release knows is an error too: it
-// is left alone, and nothing is rolled by it.
+// Errors (reason `decode`) say what is wrong. A record with a version that this release does not support is also an
+// error: it is not changed, and the operator rolls out nothing.
 [[nodiscard]] k8s::Result<RecordHead> parse_head(std::string_view text);
 [[nodiscard]] k8s::Result<std::shared_ptr<const MachineRecords::Shard>> parse_shard(std::string_view text,
                                                                                     std::size_t index,

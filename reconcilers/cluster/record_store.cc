@@ -30,7 +30,7 @@ WriteConfigMap write_of(const k8s::ObjectKey& config_map, std::string_view key, 
   return {config_map, {{std::string(key), std::move(text)}}, {}};
 }
 
-// The shards that do not say what they should.
+// The shards whose content differs from the wanted one.
 std::vector<WriteConfigMap> shard_writes(const FleetRecord& next, const World& world, const k8s::ObjectKey& state) {
   std::vector<WriteConfigMap> out;
   for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
@@ -42,8 +42,7 @@ std::vector<WriteConfigMap> shard_writes(const FleetRecord& next, const World& w
   return out;
 }
 
-// The same while the baseline is being taken: a shard of it that is there stays, or a fleet that goes on changing would
-// never be done.
+// Shards already written for this baseline are kept; otherwise the baseline of a changing fleet would never complete.
 std::vector<WriteConfigMap> first_shard_writes(const FleetRecord& next, const World& world,
                                                const k8s::ObjectKey& state) {
   std::vector<WriteConfigMap> out;
@@ -167,7 +166,7 @@ std::vector<WriteConfigMap> record_writes(const FleetRecord& next, const World& 
   if (none) return write_head(false, true);
   const bool taking = present && present->begun;
   std::vector<WriteConfigMap> out = taking ? first_shard_writes(next, world, state) : shard_writes(next, world, state);
-  // Where the head says that the machines are in shards already, one pass writes both: each entry stands for itself.
+  // If the head already says that the machines are in shards, one pass writes both, because each entry is independent.
   if (!out.empty() && !(present && present->sharded)) return out;
   std::vector<WriteConfigMap> head = write_head(true, false);
   out.insert(out.end(), std::make_move_iterator(head.begin()), std::make_move_iterator(head.end()));

@@ -1,5 +1,5 @@
 // The record in its ConfigMaps: a head, the state ConfigMap itself, and for a fleet of more than kMostInlined machines
-// shards beside it ("<state>-0" …). Every part stays below 512 KiB, whatever names nodes have.
+// shards beside it ("<state>-0" …). Every part stays below 512 KiB, also with the longest node names.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace gso {
 
-// So many machines stay in the head: 50 KiB.
+// Up to this many machines stay in the head: 50 KiB.
 inline constexpr std::size_t kMostInlined = 1000;
 
 [[nodiscard]] k8s::ObjectKey state_key(const PlannerSettings& settings);
@@ -23,24 +23,24 @@ inline constexpr std::size_t kMostInlined = 1000;
 // The state ConfigMap and every shard: what `cleanup` deletes, and what the operator's role names.
 [[nodiscard]] std::vector<k8s::ObjectKey> state_keys(const k8s::ObjectKey& state);
 [[nodiscard]] bool is_shard(const k8s::ObjectKey& state, const k8s::ObjectKey& config_map);
-// Writes these keys of the state ConfigMap; its others stay.
+// Writes these keys of the state ConfigMap; the other keys stay.
 [[nodiscard]] WriteConfigMap write_state(const PlannerSettings& settings, std::map<std::string, std::string> keys);
 
-// What the ConfigMaps hold, read again where they have changed.
+// The content of the ConfigMaps, read again if they have changed.
 class RecordStore {
  public:
-  // True: what follows may have changed.
+  // True: the values below might have changed.
   bool read(const World& world, const PlannerSettings& settings);
 
-  // The record; nullopt where there is none yet, or where it cannot be read.
+  // The record; nullopt if none exists yet, or if it cannot be read.
   [[nodiscard]] const std::optional<FleetRecord>& record() const { return record_; }
-  // The head of a baseline whose shards are being written: nothing is planned by it yet.
+  // The head of a baseline whose shards are being written: nothing is planned from it yet.
   [[nodiscard]] const std::optional<FleetRecord>& begun() const { return begun_; }
-  // What cannot be read, and how it is repaired; empty: nothing. Then nothing is rolled.
+  // Which part cannot be read, and how to repair it; then the operator rolls out nothing. Empty: no problem.
   [[nodiscard]] const std::string& problem() const { return problem_; }
-  // The ConfigMap that `problem` is about.
+  // The ConfigMap of `problem`.
   [[nodiscard]] const k8s::ObjectKey& problem_in() const { return problem_in_; }
-  // Stops of policies that were gone by then are forgotten (annotation gpusharing.dev/forget-policies).
+  // Stops of policies that had been deleted by then are dropped (annotation gpusharing.dev/forget-policies).
   [[nodiscard]] const std::optional<k8s::WallTime>& forget_until() const { return forget_until_; }
 
  private:
@@ -59,9 +59,9 @@ class RecordStore {
   bool first_ = true;
 };
 
-// The writes after which the ConfigMaps say `next`; none where they do already. Only parts that differ are written. A
-// large fleet takes several passes: a head that says the baseline has begun, the shards, then the head that says it is
-// complete; an operator that ends in between goes on with what is left.
+// The writes after which the ConfigMaps contain `next`; none if they already do. Only parts that differ are written. A
+// large fleet needs several passes: a head that marks the baseline as begun, the shards, then the head that marks it as
+// complete; an operator that is restarted in between continues with the remaining writes.
 [[nodiscard]] std::vector<WriteConfigMap> record_writes(const FleetRecord& next, const World& world,
                                                         const PlannerSettings& settings);
 

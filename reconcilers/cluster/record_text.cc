@@ -44,8 +44,8 @@ class MachinePrinter {
   void add(MachineId machine, const MachineRecord& entry) {
     std::int64_t profile = -1;
     if (!entry.revision.empty()) {
-      const auto [it, added] = profiles_.try_emplace({entry.set, entry.key, entry.revision}, std::ssize(list_));
-      if (added) list_.push_back({entry.set.view(), entry.key.view(), entry.revision.view()});
+      const auto [it, added] = profiles_.try_emplace({entry.config_map, entry.key, entry.revision}, std::ssize(list_));
+      if (added) list_.push_back({entry.config_map.view(), entry.key.view(), entry.revision.view()});
       profile = it->second;
     }
     const std::int64_t flags =
@@ -76,7 +76,7 @@ bool read_profiles(const Json& root, std::vector<MachineRecord>& out) {
       if (!part.is_string()) return false;
     }
     MachineRecord& read = out.emplace_back();
-    read.set = k8s::Interned(entry[0].get_ref<const std::string&>());
+    read.config_map = k8s::Interned(entry[0].get_ref<const std::string&>());
     read.key = k8s::Interned(entry[1].get_ref<const std::string&>());
     read.revision = k8s::Interned(entry[2].get_ref<const std::string&>());
   }
@@ -101,7 +101,7 @@ bool read_machine(const std::string& id, const Json& entry, const std::vector<Ma
   return true;
 }
 
-// False: `wrong` says what.
+// False: `wrong` has the error.
 template <class Take>
 bool read_machines(const Json& root, std::string& wrong, Take take) {
   std::vector<MachineRecord> profiles;
@@ -119,7 +119,7 @@ bool read_machines(const Json& root, std::string& wrong, Take take) {
   return true;
 }
 
-// --- Reading fields of the head. Each returns false where the field has another type than it must have.
+// --- Reading fields of the head. Each returns false if the field has a wrong type.
 
 bool read_time(const Json& root, const char* field, std::optional<k8s::WallTime>& out) {
   const Json* member = member_at(root, field);
@@ -194,13 +194,13 @@ bool read_list(const Json& root, const char* field, Read read) {
 // Policy, ConfigMap, key and revision, which several lists have in common.
 template <class Entry>
 bool read_subject(const Json& json, Entry& out) {
-  return read_text(json, "policy", out.policy) && read_text(json, "configMap", out.set) &&
+  return read_text(json, "policy", out.policy) && read_text(json, "configMap", out.config_map) &&
          read_text(json, "key", out.key) && read_text(json, "revision", out.revision);
 }
 
 template <class Entry>
 Json print_subject(const Entry& entry) {
-  return {{"policy", entry.policy}, {"configMap", entry.set}, {"key", entry.key}, {"revision", entry.revision}};
+  return {{"policy", entry.policy}, {"configMap", entry.config_map}, {"key", entry.key}, {"revision", entry.revision}};
 }
 
 // --- Failures, good profiles, switches.
@@ -229,7 +229,7 @@ bool read_good(const Json& json, FleetRecord& out) {
   if (!read_subject(json, subject) || !read_text(json, "before", read.before)) return false;
   read.key = subject.key;
   read.revision = subject.revision;
-  out.good[{subject.policy, subject.set}] = std::move(read);
+  out.good[{subject.policy, subject.config_map}] = std::move(read);
   return true;
 }
 
@@ -283,6 +283,32 @@ bool read_canary(const Json& json, FleetRecord& out) {
   return true;
 }
 
+// --- Remediation.
+
+Json print_remediation(const RecordedRemediation& remediation) {
+  return {{"machine", print_machine(remediation.machine)},
+          {"component", remediation.component},
+          {"pod", remediation.pod},
+          {"attempts", remediation.attempts},
+          {"at", k8s::format_time(remediation.at)}};
+}
+
+bool read_remediation(const Json& json, FleetRecord& out) {
+  RecordedRemediation read;
+  std::string machine;
+  std::optional<k8s::WallTime> at;
+  const Json* attempts = member_at(json, "attempts");
+  if (!read_text(json, "machine", machine) || !read_machine_id(machine, read.machine) ||
+      !read_text(json, "component", read.component) || !read_text(json, "pod", read.pod) || attempts == nullptr ||
+      !is_number(*attempts) || !read_time(json, "at", at) || !at) {
+    return false;
+  }
+  read.attempts = std::max<std::int64_t>(0, attempts->get<std::int64_t>());
+  read.at = *at;
+  out.remediations.push_back(std::move(read));
+  return true;
+}
+
 // --- Policies.
 
 Json print_policy(const RecordedPolicy& recorded) {
@@ -301,7 +327,7 @@ Json print_policy(const RecordedPolicy& recorded) {
   return out;
 }
 
-// Through the projection of the live objects: what it refuses cannot be what governed.
+// Reads the spec with the projection of live objects: a spec that it rejects was never in effect.
 k8s::Result<RecordedPolicy> read_policy(const std::string& name, const Json& json) {
   RecordedPolicy out;
   const Json* spec = member_at(json, "spec");
@@ -318,11 +344,11 @@ k8s::Result<RecordedPolicy> read_policy(const std::string& name, const Json& jso
       {"spec", *spec}};
   auto policy = project_sharing_policy(dump(object));
   if (!policy) return k8s::fail(k8s::Reason::decode, fmt::format("policy {}: {}", name, policy.error().message));
-  out.policy = policy_to_record(*policy);
+  out.policy = recorded_spec(*policy);
   return out;
 }
 
-// The first thing that is wrong with the head's fields; empty: nothing.
+// The first error in the head's fields; empty: none.
 std::string read_fields(const Json& root, RecordHead& head) {
   FleetRecord& out = head.record;
   std::optional<k8s::WallTime> recorded_at;
@@ -351,6 +377,8 @@ std::string read_fields(const Json& root, RecordHead& head) {
     return fmt::format("good {} and before", kSubject);
   if (!read_list(root, "canaries", [&](const Json& entry) { return read_canary(entry, out); }))
     return fmt::format("canaries {}, product, templates, nodes, soakingSince and passed", kSubject);
+  if (!read_list(root, "remediations", [&](const Json& entry) { return read_remediation(entry, out); }))
+    return "remediations must be a list of entries with machine, component, pod, attempts and at";
   if (!read_list(root, "rollouts", [&](const Json& entry) { return read_switches(entry, out); }))
     return fmt::format("rollouts {}, retry and their switches", kSubject);
   if (!read_time(root, "crdsGoneSince", out.crds_gone_since)) return "crdsGoneSince must be a time";
@@ -364,7 +392,7 @@ std::string read_fields(const Json& root, RecordHead& head) {
   return {};
 }
 
-// "baseline.json: …" where the version is not this one's; empty: it is.
+// "baseline.json: …" if this release does not support the version; empty: it does.
 std::string wrong_version(const Json& root, std::string_view file) {
   if (!root.is_object()) return fmt::format("{}: must be a JSON object", file);
   const Json* version = member_at(root, "v");
@@ -402,6 +430,8 @@ std::string print_head(const RecordHead& head) {
                             {"before", good.before}});
   }
   for (const RecordedCanary& canary : record.canaries) root["canaries"].push_back(print_canary(canary));
+  for (const RecordedRemediation& remediation : record.remediations)
+    root["remediations"].push_back(print_remediation(remediation));
   for (const auto& [name, policy] : record.policies) root["policies"][name] = print_policy(policy);
   if (record.crds_gone_since) root["crdsGoneSince"] = k8s::format_time(*record.crds_gone_since);
   for (const RecordedSwitches& rollout : record.rollouts) root["rollouts"].push_back(print_switches(rollout));

@@ -14,7 +14,7 @@ bool is_forgotten(const std::optional<WallTime>& gone_since, const std::optional
   return gone_since && forget_until && *gone_since <= *forget_until;
 }
 
-// A rollout of the policy was paused, aborted or undone: without the policy another one would start the same text.
+// A rollout of the policy was paused, aborted or undone: without the policy another policy would start the same text.
 bool has_stopped_rollout(const FleetRecord& record, const std::string& policy) {
   return std::ranges::any_of(record.rollouts, [&](const RecordedSwitches& rollout) {
     return rollout.policy == policy && !rollout.left && (rollout.paused || rollout.aborted || rollout.undone);
@@ -25,7 +25,7 @@ bool stops(const FleetRecord& record, const SharingPolicy& policy) {
   return has_stop(policy) || has_stopped_rollout(record, policy.meta.name);
 }
 
-// Policies that the record knows and that are still there: those that a person created before `name` went.
+// Policies in the record that still exist: they were created before policy `name` was deleted.
 std::vector<std::string> uids_beside(const FleetRecord& record, const World& world, const std::string& name) {
   std::vector<std::string> out;
   for (const auto& [other, recorded] : record.policies) {
@@ -39,7 +39,7 @@ std::vector<std::string> uids_beside(const FleetRecord& record, const World& wor
 
 SharingPolicy holding(const FleetRecord& record, const World& world, const RecordedPolicy& recorded,
                       const SharingPolicy& spec) {
-  SharingPolicy out = policy_to_record(spec);
+  SharingPolicy out = recorded_spec(spec);
   out.gone = SharingPolicy::Gone{recorded.gone_since ? recorded.beside : uids_beside(record, world, spec.meta.name)};
   return out;
 }
@@ -68,7 +68,7 @@ std::map<std::string, SharingPolicy> policies_that_hold(const FleetRecord& recor
 
 namespace {
 
-// A policy that a person created after this one went, and that may govern its nodes instead.
+// A policy that was created after this one was deleted, and that can govern its nodes instead.
 bool has_successor(const RecordedPolicy& gone, const World& world) {
   return std::ranges::any_of(world.policies.all(), [&](const auto& entry) {
     const SharingPolicy& other = *entry.second;
@@ -77,7 +77,7 @@ bool has_successor(const RecordedPolicy& gone, const World& world) {
   });
 }
 
-// Specs beyond the bound are left out, but for those with a stop.
+// Specs beyond the size limit are left out, except those with a stop.
 void keep_bounded(const FleetRecord& record, std::map<std::string, RecordedPolicy>& policies) {
   std::size_t size = 0;
   for (const auto& [name, recorded] : policies) size += recorded.policy.spec_json.size();
@@ -100,7 +100,7 @@ PolicyUpdate update_policies(const FleetRecord& record, const World& world, Wall
     return out;
   }
   const auto keep_gone = [&](const std::string& name, const RecordedPolicy& recorded, const SharingPolicy& spec) {
-    RecordedPolicy kept{policy_to_record(spec), recorded.gone_since, recorded.beside};
+    RecordedPolicy kept{recorded_spec(spec), recorded.gone_since, recorded.beside};
     if (!kept.gone_since) {
       kept.gone_since = second;
       kept.beside = uids_beside(record, world, name);
@@ -113,14 +113,14 @@ PolicyUpdate update_policies(const FleetRecord& record, const World& world, Wall
     const auto known = record.policies.find(name);
     const bool ends = policy->meta.deletion_timestamp && known != record.policies.end();
     if (!ends) {
-      out.policies.emplace(name, RecordedPolicy{policy_to_record(*policy), std::nullopt, {}});
+      out.policies.emplace(name, RecordedPolicy{recorded_spec(*policy), std::nullopt, {}});
     } else if (is_forgotten(known->second.gone_since, forget_until)) {
       out.forgotten = true;
       out.policies.emplace(name, known->second);
     } else if (stops(record, *policy)) {
       keep_gone(name, known->second, *policy);
     } else {
-      out.policies.emplace(name, RecordedPolicy{policy_to_record(*policy), std::nullopt, {}});
+      out.policies.emplace(name, RecordedPolicy{recorded_spec(*policy), std::nullopt, {}});
     }
   }
   for (const auto& [name, recorded] : record.policies) {

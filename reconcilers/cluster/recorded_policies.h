@@ -1,5 +1,5 @@
-// Policies that govern although their objects are not there: a stop that a person has set does not end because an
-// object, or the CRD of its kind, goes away (S10).
+// Policies that govern although their objects are not there: a stop that a person has set does not end because its
+// object, or the CRD of its kind, is deleted (S10).
 #pragma once
 
 #include <map>
@@ -12,23 +12,22 @@
 namespace gso {
 
 // By name, from the record's last specs:
-//  - where our CRDs are not served: all that are not in the view, so that modes, pauses, windows and budgets hold;
-//  - `default`, until it is made again with that spec;
+//  - without the CRDs: all policies that are not in the view, so that modes, pauses, windows and budgets apply;
+//  - `default`, until it is created again with that spec;
 //  - one that was deleted, or is being deleted, with a stop in its spec or on one of its rollouts (SharingPolicy::gone
 //    is set), until its stop is lifted: by creating it again, by a policy created later (governing_policy()), or by the
-//    annotation gpusharing.dev/forget-policies.
-// Pointers into the result stay valid as long as it.
+// annotation gpusharing.dev/forget-policies. Pointers into the result stay valid as long as the result.
 [[nodiscard]] std::map<std::string, SharingPolicy> policies_that_hold(const FleetRecord& record, const World& world,
                                                                       const std::optional<WallTime>& forget_until);
 
-// What the record must say of policies now: `record.policies` brought up to date with the view. `now`: when those that
-// are seen to be gone for the first time went. `governs`: the policy governs a node.
+// The policies that the record must contain now: `record.policies` updated from the view. `now`: counts as the deletion
+// time of policies that are first found deleted in this pass. `governs`: the policy governs a node.
 struct PolicyUpdate {
   std::map<std::string, RecordedPolicy> policies;
   std::optional<WallTime> crds_gone_since;
-  std::vector<std::string> gone;  // Newly seen to be gone, with a stop.
-  bool crds_gone = false;         // Newly seen.
-  bool forgotten = false;         // The stops of policies, and of rollouts whose objects are gone, are forgotten.
+  std::vector<std::string> gone;  // First found deleted in this pass, with a stop.
+  bool crds_gone = false;         // First found in this pass.
+  bool forgotten = false;         // The stops of policies, and of rollouts whose objects are deleted, are dropped.
 };
 [[nodiscard]] PolicyUpdate update_policies(const FleetRecord& record, const World& world, WallTime now,
                                            const std::optional<WallTime>& forget_until,

@@ -12,8 +12,8 @@
 
 namespace gso {
 
-// The profile as it works on a node whose operands have these environment variables: MIG_STRATEGY on the DaemonSet
-// beats flags.migStrategy, even where the variable is empty.
+// The profile in effect on a node whose operands have these environment variables: MIG_STRATEGY on the DaemonSet
+// overrides flags.migStrategy, even if the variable is empty.
 [[nodiscard]] Profile with_environment(Profile profile, const std::map<std::string, std::string>& environment);
 
 // MPS came with v0.15.0; an unknown release counts as newer.
@@ -24,7 +24,7 @@ namespace gso {
 [[nodiscard]] bool refuses_requests_above_one(const Profile& profile, const PluginVersion& version);
 
 // Why a pod that requests `count` of `resource` (its original name) would be refused by the plugin, and end as Failed
-// with UnexpectedAdmissionError; nullopt when it would not.
+// with UnexpectedAdmissionError; nullopt if the plugin would accept it.
 [[nodiscard]] std::optional<std::string> request_refusal(const Profile& profile, const PluginVersion& version,
                                                          std::string_view resource, std::int64_t count);
 

@@ -1,4 +1,4 @@
-// The pod that is asked about: read once, and what its owner is called.
+// The pod to explain: read once, with the name of its owner.
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
   out.object = Json::parse(json, nullptr, false);
   if (!out.object.is_object()) return k8s::fail(k8s::Reason::decode, "a pod is no JSON object");
   const Json spec = object_at<Json>(out.object, "spec");
-  // A DaemonSet's template says where its pods go in the same words.
+  // A DaemonSet's template has the same fields for the placement of its pods.
   const Json template_of{{"metadata", {{"name", out.pod.meta.name}}}, {"spec", {{"template", {{"spec", spec}}}}}};
   const k8s::Result<DaemonSet> like =
       project_daemonset(template_of.dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -73,7 +73,7 @@ std::string AskedPod::owner() const {
     if (kind == "StatefulSet") return "statefulset " + name;
     return kind == "DaemonSet" ? "daemonset " + name : std::string();
   }
-  // A Deployment's ReplicaSet is called after it and the template's hash.
+  // The name of a Deployment's ReplicaSet is the Deployment's name and the template's hash.
   const Json labels = object_at(object_at<Json>(object, "metadata"), "labels");
   const std::string hash = "-" + text_at(labels, "pod-template-hash");
   if (hash.size() > 1 && name.ends_with(hash)) return "deployment " + name.substr(0, name.size() - hash.size());

@@ -1,4 +1,4 @@
-// The planners' findings, and what they leave to others.
+// The planners' findings, and problems that no planner reports.
 #include "reconcilers/explain/audit.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 namespace gso {
 namespace {
 
-// A profile that no node should run says nothing to a planner; whoever labels a node with it will be sorry.
+// No planner reports an invalid profile that no node uses, although a node could be labelled with it later.
 void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out) {
   std::set<std::pair<std::string, std::string>> used;
   for (const std::string& name : index.node_names()) {
@@ -29,15 +29,15 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
   }
   const std::set<std::string> of_nos = keys_of_nos(world);
   std::set<ObjectKey> seen;
-  for (const PluginInstallation& set : index.installations()) {
-    const ConfigMap* config_map = world.configmaps.find(set.config_map_key());
-    if (config_map == nullptr || !seen.insert(set.config_map_key()).second) continue;
+  for (const PluginInstallation& installation : index.installations()) {
+    const ConfigMap* config_map = world.configmaps.find(installation.config_map_key());
+    if (config_map == nullptr || !seen.insert(installation.config_map_key()).second) continue;
     for (const auto& [key, text] : config_map->data) {
-      if (text == nullptr || used.contains({set.id(), key}) || of_nos.contains(key)) continue;
+      if (text == nullptr || used.contains({installation.id(), key}) || of_nos.contains(key)) continue;
       const ParsedProfile parsed = parse_profile(*text);
       if (parsed.valid()) continue;
       out.findings.push_back({Severity::warning,
-                              {"v1", "ConfigMap", set.ns, set.config_map, ""},
+                              {"v1", "ConfigMap", installation.ns, installation.config_map, ""},
                               std::string(kConfigInvalid),
                               fmt::format("key {}, which no node runs now: {}", key, parsed.first_error())});
     }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Component kComponents[] = {Component::mps, Component::gfd, Component::plugin};
 
-// Of the pods that the change replaces, those that `fits`.
+// Of the pods that the change replaces, those for which `fits` is true.
 template <class Fits>
 std::vector<std::string> listed_pods(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
                                      Fits fits) {
@@ -37,8 +37,7 @@ std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& n
 
 std::string change_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   if (a.is_held()) return "held: nothing more is done on it";
-  if (const std::string_view holder = foreign_holder(node, index.installation_of(a)); !holder.empty())
-    return fmt::format("{}: nothing more is done on it until that is over", holder);
+  if (!a.holder.empty()) return fmt::format("{}: nothing more is done on it until that is over", a.holder);
   std::size_t listed = 0;
   for (const auto& [component, uids] : a.change->pods) listed += uids.size();
   const std::vector<std::string> left = pods_to_go(index, node, a);

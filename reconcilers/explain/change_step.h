@@ -1,4 +1,4 @@
-// What a node whose change is under way waits for at present, in words.
+// What a node in a change waits for at present, as text.
 #pragma once
 
 #include <string>
@@ -10,12 +10,11 @@
 namespace gso {
 
 // "the node is not Ready", "waits for pod plugin-x to end", "pod mps-x container mps: CrashLoopBackOff …", "verifying:
-// …". Never empty for a node in a change (`assessment.change`); what its workloads are is not known here
-// (blocking_pods_of()).
+// …". Never empty for a node in a change (`assessment.change`); blocking_pods_of() adds the workloads.
 [[nodiscard]] std::string change_step(const FleetIndex::Impl& index, const Node& node,
                                       const NodeAssessment& assessment);
 
-// Its pods that are still to go, by name: "gfd gfd-x", "plugin plugin-x".
+// Its pods that must still be replaced, by name: "gfd gfd-x", "plugin plugin-x".
 [[nodiscard]] std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& node,
                                                   const NodeAssessment& assessment);
 
@@ -25,7 +24,8 @@ struct NodeStep {
   std::string step;
   bool ready = true;
 };
-// Of the nodes on their way to a revision of a key, by name; at most `most` of them. `id`: "namespace/configmap/key".
+// The steps of the nodes in a change to a revision of a key, by name; at most `most` of them. `id`:
+// "namespace/configmap/key".
 [[nodiscard]] std::vector<NodeStep> steps_to(const World& world, const FleetIndex& index, std::string_view policy,
                                              std::string_view id, std::size_t most);
 

@@ -1,4 +1,4 @@
-// From the assessment to sentences.
+// Turns an assessment into sentences.
 #include "reconcilers/explain/node.h"
 
 #include <fmt/format.h>
@@ -38,17 +38,17 @@ std::string_view words(Proof proof) {
   return {};
 }
 
-std::string provider_of(const PluginInstallation& set) {
+std::string provider_of(const PluginInstallation& installation) {
   std::string_view kind = "DaemonSets without an owner";
-  if (set.provider == Provider::gpu_operator) kind = "GPU Operator";
-  if (set.provider == Provider::device_plugin_chart) kind = "device plugin's chart";
-  return set.owner.empty() ? std::string(kind) : fmt::format("{} ({})", kind, set.owner);
+  if (installation.provider == Provider::gpu_operator) kind = "GPU Operator";
+  if (installation.provider == Provider::device_plugin_chart) kind = "device plugin's chart";
+  return installation.owner.empty() ? std::string(kind) : fmt::format("{} ({})", kind, installation.owner);
 }
 
-// nos, with its device plugin where that is found.
+// nos, with its device plugin if that is found.
 std::string provider_of_nos(const Discovery& discovery, const Node& node) {
-  for (const PluginInstallation& set : discovery.of_nos) {
-    const Operand* plugin = set.find(Component::plugin, node);
+  for (const PluginInstallation& installation : discovery.of_nos) {
+    const Operand* plugin = installation.find(Component::plugin, node);
     if (plugin != nullptr) return fmt::format("nos (DaemonSet {})", k8s::to_string(plugin->key));
   }
   return "nos";
@@ -134,7 +134,7 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
     out.notes.push_back(fmt::format("it is not Ready: it {}, and counts as unavailable",
                                     in_flight ? "is waited for, as long as verifyTimeout" : "is skipped"));
   if (node.unschedulable) {
-    const bool ours = is_cordoned_by_us(node);
+    const bool ours = is_cordoned_by_operator(node);
     const bool managed = a != nullptr && a->phase != Phase::unmanaged;
     out.notes.emplace_back(!ours     ? "it is cordoned by somebody else, who has to uncordon it"
                            : managed ? "it is cordoned by the operator, which uncordons it when it is done"
@@ -142,9 +142,9 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
   }
   if (a == nullptr) return;
   if (is_partitioned_by_nos(node)) {
-    out.notes.push_back(fmt::format("{} gives it to nos: the operator {}, and leaves it alone then", nos_label(node),
-                                    a->reason == kChangeUnreadable ? "waits until its change is removed"
-                                                                   : "finishes the change that it has begun there"));
+    out.notes.push_back(fmt::format(
+        "{} gives it to nos: the operator {}, and leaves it alone then", nos_label(node),
+        a->is_unreadable() ? "waits until its change is removed" : "finishes the change that it has begun there"));
   }
   if (a->is_held()) out.notes.push_back(fmt::format("{}=true keeps the operator off it", hold_of(node)));
   if (a->change) {
@@ -170,8 +170,8 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
 }
 
 void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeExplanation& out) {
-  const PluginInstallation& set = index.installation_of(a);
-  const NodePods pods = sort_pods(set, index.pods_of(out.node));
+  const PluginInstallation& installation = index.installation_of(a);
+  const NodePods pods = sort_pods(installation, index.pods_of(out.node));
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {
       std::string state = std::string(pod->phase.view()) + (is_serving(*pod) ? ", ready" : ", not ready");
@@ -201,11 +201,15 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
   }
 }
 
+std::string_view drift_name(const NodeAssessment& a) {
+  return a.at_install != AtInstall::shown ? kPreexistingDrift : kDrift;
+}
+
 }  // namespace
 
 std::string_view state_name(const NodeAssessment& a) {
   if (a.phase != Phase::up_to_date || is_settled(a)) return to_string(phase_of(a));
-  return a.at_install != AtInstall::shown ? kPreexistingDrift : kDrift;
+  return drift_name(a);
 }
 
 std::string shown_revision(std::string_view revision) {
@@ -224,6 +228,27 @@ std::string blocking_pods_of(const World& world, std::string_view node) {
   return {};
 }
 
+namespace {
+
+// What a node that needs a change waits for, with the text of the rollout's status, or of the policy's status if the
+// rollout's status has none.
+std::string waits_for(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a) {
+  const auto progressing = [](const std::string& status_json) {
+    const auto said = condition_in(nlohmann::json::parse(status_json, nullptr, false), "Progressing");
+    const std::string reason = text_at(said, "reason");
+    if (reason.empty() || reason == kNothingToDo) return std::string();  // It has not been planned yet.
+    return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
+  };
+  const SharingRollout* rollout = world.rollouts.find(rollout_name(index.rollout_key_of(a), a.target.view()));
+  std::string out;
+  if (rollout != nullptr && !has_ended(rollout->phase)) out = progressing(rollout->status_json);
+  const SharingPolicy* policy = world.policies.find(a.policy.view());
+  if (out.empty() && policy != nullptr) out = progressing(policy->status_json);
+  return out;
+}
+
+}  // namespace
+
 ShownState shown_state(const World& world, const FleetIndex& index, const Node& node) {
   const NodeAssessment* assessment = index.assessment(node.meta.name);
   if (assessment == nullptr && is_partitioned_by_nos(node)) {
@@ -240,11 +265,13 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   }
   ShownState shown{std::string(state_name(a)), a.message};
   const Phase phase = phase_of(a);
-  const std::string_view why = phase == Phase::held && !a.is_unreadable() ? a.holder : a.reason;
+  const bool by_holder = phase == Phase::held && !a.holder.empty() && !a.is_unreadable();
+  const std::string_view why = by_holder ? a.holder : a.reason;
   if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
     shown.state = fmt::format("{}({})", to_string(phase), why);
+    if (by_holder) shown.message = describe_foreign_holder(a.holder, node);
   } else if (a.phase == Phase::up_to_date && !a.matches()) {
-    shown = {std::string(a.at_install != AtInstall::shown ? kPreexistingDrift : kDrift), shown_difference(a)};
+    shown = {std::string(drift_name(a)), shown_difference(a)};
   } else if (a.phase == Phase::up_to_date && a.at_install != AtInstall::shown) {
     shown = {std::string(kUnproven),
              "its pods are older than the last change of the profile: what they loaded is not known"};
@@ -259,9 +286,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
     if (shown.message.empty() && a.change) shown.message = change_step(index.impl(), node, a);
   }
   if (shown.message.empty() && a.phase == Phase::pending) {
-    const SharingPolicy* policy = world.policies.find(a.policy.view());
-    if (policy != nullptr) shown.message = false_condition(policy->status_json, "Progressing");
-    if (shown.message.starts_with(kNothingToDo)) shown.message.clear();  // It has not been planned yet.
+    shown.message = waits_for(world, index.impl(), a);
     if (shown.message.empty() && a.cause == ChangeCause::on_delete)
       shown.message =
           "its pods are of an older template of their DaemonSets (updateStrategy OnDelete): replaced in turn";
@@ -291,9 +316,9 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   const bool unknown = out.shown.state == kUnknown;
   if (a == nullptr && is_partitioned_by_nos(*node)) out.provider = provider_of_nos(index.impl().discovery, *node);
   if (a != nullptr) {
-    const PluginInstallation& set = index.impl().installation_of(*a);
-    const Operand* plugin = set.find(Component::plugin, *node);
-    out.provider = provider_of(set);
+    const PluginInstallation& installation = index.impl().installation_of(*a);
+    const Operand* plugin = installation.find(Component::plugin, *node);
+    out.provider = provider_of(installation);
     if (plugin != nullptr) out.plugin = fmt::format("{} {}", k8s::to_string(plugin->key), plugin->version.to_string());
     out.policy = a->policy.view();
     out.profile = a->profile_ref.view();

@@ -7,7 +7,7 @@
 
 namespace gso {
 
-// {"node":…,"state":…,…}: stable names.
+// {"node":…,"state":…,…}: the names are stable.
 [[nodiscard]] nlohmann::ordered_json explanation_json(const NodeExplanation& explanation);
 
 }  // namespace gso

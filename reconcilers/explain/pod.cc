@@ -1,5 +1,5 @@
-// What the pod asks for, and the first cause that holds: KAI's, the scheduler's, the kubelet's, or the company it
-// keeps.
+// What the pod requests, and the first cause that applies: KAI's, the scheduler's, the kubelet's, or the pods that
+// share its GPU.
 #include "reconcilers/explain/pod.h"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ std::string state_of(const Pod& pod) {
   return fmt::format("{} on {}", out, pod.node_name.view());
 }
 
-// In a sentence that names several: "team/job-1" is not in "waits for team/job-10".
+// True if a sentence names `name` as a whole: "team/job-1" is not in "waits for team/job-10".
 bool is_named(std::string_view text, std::string_view name) {
   const auto goes_on = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '/'; };
   for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
@@ -60,7 +60,7 @@ class PodQuestions {
   PodQuestions(const Snapshot& snapshot, FleetIndex& index, const AskedPod& asked, PodExplanation& out)
       : s_(snapshot), index_(index), asked_(asked), out_(out) {}
 
-  // Without nodes and plugins.
+  // Without access to nodes and plugins.
   void run_alone() {
     written_wrong();
     const Pod& pod = asked_.pod;
@@ -108,7 +108,7 @@ class PodQuestions {
     out_.causes.push_back({severity, std::string(code), std::move(text), std::move(command)});
   }
 
-  // What KAI's admission refuses, or never acts on.
+  // What KAI's admission refuses, or never handles.
   void written_wrong() {
     KaiPodRules rules;
     const KaiView view = view_kai(s_.world.kai, s_.settings.kai);
@@ -177,7 +177,7 @@ class PodQuestions {
     return fmt::format("kubectl describe pod {} {}", name, asked_.in_namespace());
   }
 
-  // The kubelet has given it back.
+  // The kubelet has rejected the pod.
   void rejected() {
     const Pod& pod = asked_.pod;
     const Node* node = s_.world.nodes.find(pod.node_name.view());
@@ -220,7 +220,7 @@ class PodQuestions {
     for (const ContainerStatus& container : asked_.pod.containers) look(container);
   }
 
-  // What its node is in the middle of.
+  // A change or a problem of the pod's node.
   void node_state() {
     const NodeAssessment* a = index_.assessment(asked_.pod.node_name.view());
     if (a == nullptr || a->profile == nullptr) return;
@@ -252,8 +252,8 @@ class PodQuestions {
     }
   }
 
-  // How many clients share a GPU by MPS where the pod is; where it has no node yet, the most on any node that serves
-  // what it asks for. 0: none.
+  // How many clients share a GPU by MPS on the pod's node. If the pod has no node yet, the largest number on a node
+  // that serves the requested resource. 0: none.
   std::pair<std::int64_t, std::string> mps_clients() {
     std::pair<std::int64_t, std::string> most{0, ""};
     for (const std::string& name : index_.node_names()) {
@@ -285,7 +285,7 @@ class PodQuestions {
     }
   }
 
-  // It runs: who runs beside it.
+  // The pod runs: which pods run beside it.
   void slow() {
     const NodeAssessment* a = index_.assessment(asked_.pod.node_name.view());
     const auto listed = s_.consumers.find(std::string(asked_.pod.node_name.view()));
@@ -342,7 +342,7 @@ bool PodExplanation::hindered() const {
 }
 
 namespace {
-// What is said of a pod before anything is asked about it.
+// What the explanation has before any cause is checked.
 PodExplanation about(const AskedPod& asked) {
   PodExplanation out;
   out.pod = k8s::to_string(asked.pod.meta.key());

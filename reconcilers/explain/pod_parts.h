@@ -22,40 +22,41 @@ struct AskedPod {
   // Its node selector and affinity, as if a DaemonSet had them.
   Operand placement;
   std::vector<ServerContainer> containers;
-  bool fraction = false;  // Asks KAI for a share.
-  // "deployment NAME" for `kubectl set resources`; empty: nobody owns the pod that could be changed.
+  bool fraction = false;  // It requests a share from KAI.
+  // "deployment NAME" for `kubectl set resources`; empty: the pod has no owner that can be changed.
   [[nodiscard]] std::string owner() const;
   [[nodiscard]] std::string in_namespace() const { return "--namespace " + std::string(pod.meta.ns.view()); }
 };
 
-// The pod as the API server has it. Errors (reason `decode`): the text is no pod.
+// The pod as the API server has it. Errors (reason `decode`): the text is not a pod.
 [[nodiscard]] k8s::Result<AskedPod> read_pod(std::string_view json);
 
-// `kubectl` that makes the pod ask for `count` of `resource`; `instead_of` is dropped where it is another one.
+// The `kubectl` command that makes the pod request `count` of `resource`; `instead_of` is removed if it is another
+// resource.
 [[nodiscard]] std::string ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,
                                   const std::string& instead_of);
 
-// Why no node has it, by what the GPU nodes offer.
+// Why the pod has no node, according to what the GPU nodes offer.
 void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked, PodExplanation& out);
 
-// The scheduler's message about a pod that it has not placed; empty: none.
+// The scheduler's message about a pod that it has not placed; empty: no message.
 [[nodiscard]] std::string scheduler_says(const AskedPod& asked);
 
-// A pod that waits for a scheduler of a name that nobody seems to run: the API server's own and KAI's are known, any
-// other is judged by its silence.
+// A pod that waits for a scheduler that does not seem to run: the names of the API server's default scheduler and of
+// KAI are known; any other scheduler is judged by whether it reports anything.
 [[nodiscard]] std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const AskedPod& asked);
 
-// Why a pod is not placed although GPUs are free for it on `nodes` (for people; `node` is one of them): what else the
-// scheduler finds too little of, or `otherwise`.
+// Why a pod is not placed although GPUs are free for it on `nodes` (for people; `node` is one of them): the other
+// resources of which the scheduler finds too little, or `otherwise`.
 [[nodiscard]] PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
                                   const std::string& node);
 
-// `kubectl` that has another scheduler place the pod, or those that its owner makes.
+// The `kubectl` command that makes another scheduler place the pod, or the pods that its owner creates.
 [[nodiscard]] std::string schedule_by(const AskedPod& asked, std::string_view scheduler);
-// `kubectl` that makes the pod, or those that its owner makes, tolerate the taint.
+// The `kubectl` command that makes the pod, or the pods that its owner creates, tolerate the taint.
 [[nodiscard]] std::string tolerate(const AskedPod& asked, const Taint& taint);
 
-// True where the node's plugin refuses more than one replica of that resource to one container.
+// True if the node's plugin refuses more than one replica of that resource for one container.
 [[nodiscard]] bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource);
 
 }  // namespace gso

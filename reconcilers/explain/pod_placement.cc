@@ -1,4 +1,4 @@
-// The scheduler's questions, asked of every GPU node; the node that comes closest tells the cause.
+// The scheduler's checks for every GPU node; the node that satisfies most of them determines the reported cause.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +21,7 @@ constexpr std::string_view kShared = ".shared";
 constexpr std::size_t kMostNodes = 20;
 constexpr std::size_t kNamed = 5;
 
-// How far the pod gets on a node, in the order of the questions: a later stage is closer to running there.
+// How many checks the pod passes on a node, in the order of the checks: a later stage is closer to running there.
 enum class Stage {
   not_served,
   renamed,
@@ -38,10 +38,11 @@ enum class Stage {
 
 struct Verdict {
   Stage stage = Stage::fits;
-  std::string text;       // After the node's name.
-  std::string resource;   // That the stage is about.
-  std::int64_t most = 0;  // What the node offers of it.
-  bool singly = false;    // Its plugin gives one container one of it at most.
+  std::string text;       // Follows the node's name.
+  std::string resource;   // The resource that the stage concerns.
+  std::int64_t most = 0;  // How much of it the node offers.
+  // Its plugin allows one container one of it at most.
+  bool singly = false;
   std::string what = {};  // The same as `text`, without its verb.
   const Taint* taint = nullptr;
 };
@@ -51,7 +52,7 @@ std::int64_t amount(const ResourceCounts& counts, const Interned& resource) {
   return at == counts.end() ? 0 : at->second;
 }
 
-// The name that a profile with renameByDefault gives the resource, or takes from it.
+// The other name of the resource: a profile with renameByDefault adds or removes the suffix.
 std::string other_name(std::string_view resource) {
   if (resource.ends_with(kShared)) return std::string(resource.substr(0, resource.size() - kShared.size()));
   return std::string(resource) + std::string(kShared);
@@ -117,7 +118,7 @@ class NodeQuestions {
     }
     if (!node.ready) return Verdict{Stage::not_ready, "is not Ready", "", 0};
     if (node.unschedulable) {
-      const bool ours = is_cordoned_by_us(node);
+      const bool ours = is_cordoned_by_operator(node);
       return Verdict{Stage::cordoned, ours ? "is cordoned by the operator while it is changed" : "is cordoned",
                      ours ? "ours" : "", 0};
     }
@@ -161,7 +162,7 @@ std::string_view code_of(Stage stage) {
 
 struct Closest {
   Verdict best;
-  std::vector<std::string> nodes;  // That get as far.
+  std::vector<std::string> nodes;  // The nodes that reach this stage.
 };
 
 std::string where_of(const Closest& c) {
@@ -209,7 +210,7 @@ std::string text_of(const Closest& c) {
   return fmt::format("{} {} room for it: its scheduler has not placed it (yet)", where, one ? "has" : "have");
 }
 
-// What makes the node's labels those that the pod wants.
+// The command that gives the node the labels that the pod requires.
 std::string label_command(const AskedPod& asked, const std::string& node, const std::string& label) {
   for (const auto& [key, value] : asked.placement.node_selector) {
     if (key == label) return fmt::format("kubectl label node {} {}={} --overwrite", node, key, value);

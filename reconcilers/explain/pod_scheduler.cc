@@ -1,4 +1,4 @@
-// A pod that its scheduler has not placed, by what that says of it, or that it says nothing.
+// A pod that its scheduler has not placed: explained by the scheduler's message, or by its absence.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +21,7 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// "64Gi", "64Gi + 2Gi": what its containers ask for, as it is written.
+// "64Gi", "64Gi + 2Gi": the requests of its containers, as written.
 std::string requests_of(const AskedPod& asked, const std::string& resource) {
   std::vector<std::string> out;
   const Json spec = object_at<Json>(asked.object, "spec");
@@ -33,7 +33,7 @@ std::string requests_of(const AskedPod& asked, const std::string& resource) {
       const auto amount = amounts.is_object() ? amounts.find(resource) : amounts.end();
       if (amount == amounts.end()) continue;
       out.push_back(amount->is_string() ? amount->get<std::string>() : dump(*amount));
-      break;  // A limit counts where there is no request.
+      break;  // A limit counts if the container has no request.
     }
   }
   return fmt::format("{}", fmt::join(out, " + "));
@@ -49,7 +49,7 @@ constexpr std::array<Shortage, 3> kShortages{
      {"Insufficient memory", "NotEnoughMemory", "memory"},
      {"Insufficient ephemeral-storage", "NotEnoughStorage", "ephemeral-storage"}}};
 
-// `patch`: of a pod's spec. One that nobody owns is patched itself.
+// `patch`: for a pod's spec. A pod without an owner is patched itself.
 std::string patch_spec(const AskedPod& asked, const std::string& patch) {
   return fmt::format("kubectl patch {} {} --type merge -p '{{\"spec\":{{\"template\":{{\"spec\":{}}}}}}}'",
                      asked.owner(), asked.in_namespace(), patch);
@@ -78,7 +78,8 @@ std::string schedule_by(const AskedPod& asked, std::string_view scheduler) {
 }
 
 std::string tolerate(const AskedPod& asked, const Taint& taint) {
-  // The list is replaced as a whole: what it holds now is kept, but for what the API server adds to every pod.
+  // A patch replaces the list as a whole: its present entries are kept, except those that the API server adds to every
+  // pod.
   Json list = Json::array();
   const bool owned = !asked.owner().empty();
   const Json spec = object_at<Json>(asked.object, "spec");

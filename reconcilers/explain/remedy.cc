@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/node_phase.h"
 
 namespace gso {
 namespace {
@@ -17,41 +18,42 @@ class Chooser {
  public:
   Chooser(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a)
       : world_(world),
-        set_(index.installation_of(a)),
-        plugin_(set_.find(Component::plugin, node)),
+        installation_(index.installation_of(a)),
+        plugin_(installation_.find(Component::plugin, node)),
         node_(node),
         a_(a) {}
 
-  // {node}, {namespace} and {configmap} of the plugin, {label}: the one by which its nodes choose a key, {policy}.
+  // {node}, {namespace} and {configmap} of the plugin, {label}: the label by which its nodes choose a key, {policy}.
   [[nodiscard]] std::string fill(std::string_view command) const {
     const bool has_label = plugin_ != nullptr && !plugin_->node_label.empty();
-    return fmt::format(fmt::runtime(command), fmt::arg("node", node_.meta.name), fmt::arg("namespace", set_.ns),
-                       fmt::arg("configmap", set_.config_map), fmt::arg("policy", a_.policy.view()),
+    return fmt::format(fmt::runtime(command), fmt::arg("node", node_.meta.name),
+                       fmt::arg("namespace", installation_.ns), fmt::arg("configmap", installation_.config_map),
+                       fmt::arg("policy", a_.policy.view()),
                        fmt::arg("label", has_label ? std::string_view(plugin_->node_label) : kConfigLabel));
   }
 
-  // A plugin without profiles: where its installation says which ConfigMap it mounts.
+  // For a plugin without profiles: the command that sets which ConfigMap its installation mounts.
   [[nodiscard]] std::string give_profiles() const {
-    switch (set_.provider) {
+    switch (installation_.provider) {
       case Provider::gpu_operator:
         return fmt::format(
             "kubectl patch clusterpolicies.nvidia.com/{} --type merge -p "
             "'{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"name\":\"CONFIGMAP\",\"default\":\"KEY\"}}}}}}}}'",
-            set_.owner);
+            installation_.owner);
       case Provider::device_plugin_chart:
         return fmt::format(
             "helm upgrade {} nvdp/nvidia-device-plugin --namespace {} --reuse-values --set "
             "config.name=CONFIGMAP,config.default=KEY",
-            set_.owner, set_.ns);
+            installation_.owner, installation_.ns);
       case Provider::manifest:
       case Provider::nos:
         break;
     }
     return fmt::format("kubectl edit daemonset {} --namespace {}", plugin_ != nullptr ? plugin_->key.name : "DAEMONSET",
-                       set_.ns);
+                       installation_.ns);
   }
 
-  // MPS that cannot be on this node: whoever chose it chooses something else. Never MIG itself, which has users.
+  // MPS cannot work on this node: change the choice of the profile, never MIG, which other pods use.
   [[nodiscard]] std::string choose_another() const {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
     if (policy != nullptr && (policy->inline_profile || policy->config_map_key))
@@ -67,31 +69,31 @@ class Chooser {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
     if (policy != nullptr && (policy->inline_profile || a_.wrong_key))
       return fill("kubectl edit sharingpolicies.gpusharing.dev {policy}");
-    const ConfigMap* config_map = world_.configmaps.find(set_.config_map_key());
+    const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
     if (config_map == nullptr) return fill("kubectl get configmap {configmap} --namespace {namespace}");
     const bool there = config_map->data.contains(std::string(a_.key.view()));
-    // Lint looks at texts: of a key that is missing it knows nothing.
+    // Lint checks texts, so it cannot report anything about a missing key.
     return fill(there
                     ? "kubectl get configmap {configmap} --namespace {namespace} -o yaml | gpu-sharing-operator lint -"
                     : "kubectl edit configmap {configmap} --namespace {namespace}");
   }
 
  private:
-  // A profile that every plugin takes by label.
+  // A profile that every plugin accepts by label.
   [[nodiscard]] std::string time_slicing_key() const {
-    const ConfigMap* config_map = world_.configmaps.find(set_.config_map_key());
+    const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
     if (config_map == nullptr) return {};
-    ProfileCache book;
+    ProfileCache profiles;
     for (const auto& [key, text] : config_map->data) {
       if (!text || is_managed_key(key) || !reads_like_profile(*text)) continue;
-      const ProfilePtr profile = book.compile(*text);
+      const ProfilePtr profile = profiles.compile(*text);
       if (profile->valid && profile->profile().strategy() == Strategy::time_slicing) return key;
     }
     return {};
   }
 
   const World& world_;
-  const PluginInstallation& set_;
+  const PluginInstallation& installation_;
   const Operand* plugin_;
   const Node& node_;
   const NodeAssessment& a_;
@@ -110,7 +112,8 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   const Chooser chooser(world, index, node, *a);
   if (a->phase == Phase::unmanaged) return chooser.give_profiles();
   if (a->has_unknown_label()) return chooser.fill("kubectl label node {node} {label}-");
-  const std::string_view reason = a->is_held() ? kHeld : a->is_blocked() ? a->reason : std::string_view();
+  const bool has_holder = a->is_held() || (!a->holder.empty() && phase_of(*a) == Phase::held && !a->is_unreadable());
+  const std::string_view reason = has_holder ? a->holder : a->is_blocked() ? a->reason : std::string_view();
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.mend_invalid();
   if (reason == kTaintNotTolerated) {
@@ -123,9 +126,12 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
     const bool labelled = hold_of(node).starts_with("label");
     return fmt::format("kubectl {} node {} {}-", labelled ? "label" : "annotate", node.meta.name, kHoldAnnotation);
   }
+  if (reason == kDeferralUnreadable)
+    return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
   const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
   if (known != blocked_reasons().end() && !known->command.empty()) return chooser.fill(known->command);
-  if (a->phase == Phase::failed) return chooser.fill("gpu-sharing-operator rollout start {policy}");
+  const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);
+  if (a->phase == Phase::failed || deferred) return chooser.fill("gpu-sharing-operator rollout start {policy}");
   if (a->phase == Phase::pending || a->in_change()) return "gpu-sharing-operator rollout status";
   if (state == kPreexistingDrift || state == kUnproven)
     return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");

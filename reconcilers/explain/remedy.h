@@ -1,4 +1,4 @@
-// The one command to go on with, for a node in its state.
+// The one command to continue with, for a node in its state.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace gso {
 
-// Of the node, as explain_node() shows it (`state`); `assessment` is null where no plugin serves the node. Empty:
-// nothing is to be done. What decides the node's profile is changed where it is decided: in the policy that chooses it,
-// by the label of somebody else, or in the ConfigMap.
+// For the node, as explain_node() shows it (`state`); `assessment` is null if no plugin serves the node. Empty: no
+// action is needed. The command changes the node's profile where it is chosen: in the policy, by another owner's label,
+// or in the ConfigMap.
 [[nodiscard]] std::string next_step(const World& world, const FleetIndex::Impl& index, const Node& node,
                                     const NodeAssessment* assessment, std::string_view state);
 

@@ -1,4 +1,4 @@
-// Annotations compared with what planners read of them.
+// Compares annotations with the values that planners recognize.
 #include "reconcilers/explain/switches.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace gso {
 namespace {
 
-// `where`: "annotation" or "label", whichever `values` are.
+// `where`: "annotation" or "label", according to `values`.
 std::optional<Finding> ignored(const ObjectRef& object, std::string_view where, const k8s::StringMap& values,
                                std::string_view key, std::string_view reason, std::string_view effect) {
   const auto value = values.get(key);

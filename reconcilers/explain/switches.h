@@ -1,4 +1,4 @@
-// Switches that people have set, by annotation or label, to a value that means nothing. Pure functions.
+// Switches that people have set, by annotation or label, to a value without a meaning. Pure functions.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,12 @@
 
 namespace gso {
 
-// `gpusharing.dev/hold` and `gpusharing.dev/paused` count when they are "true"; absent and "false" mean no. Any other
-// value ("yes", "True", "1") does nothing, which its author does not expect: a warning, HoldIgnored or PausedIgnored.
+// `gpusharing.dev/hold` and `gpusharing.dev/paused` are set if their value is "true"; absent and "false" mean no. Any
+// other value ("yes", "True", "1") has no effect, which its author does not expect: a warning, HoldIgnored or
+// PausedIgnored.
 [[nodiscard]] std::optional<Finding> ignored_hold(const Node& node);
 
-// Of all Nodes, and of the ConfigMaps that plugins mount; by kind and name.
+// For all Nodes, and for the ConfigMaps that plugins mount; sorted by kind and name.
 [[nodiscard]] std::vector<Finding> ignored_switches(const World& world);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// Assessments of a world that is not there yet.
+// Assessments of a cluster state that does not exist yet.
 #include "reconcilers/explain/what_if.h"
 
 #include <fmt/format.h>
@@ -65,7 +65,8 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
   index.refresh(world, settings);
   bool assumed = false;
-  constexpr int kMostPasses = 4;  // That of a large fleet is written in several steps.
+  // The baseline of a large fleet is written in several steps.
+  constexpr int kMostPasses = 4;
   for (int i = 0; i < kMostPasses && !index.impl().record && index.impl().record_problem.empty(); ++i) {
     const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
     Pass pass(snapshot, index.impl(), "sharing.rollout", nullptr);
@@ -121,13 +122,15 @@ k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, con
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(world, settings);
-  const auto& sets = index.installations();
-  const bool mounted = std::ranges::any_of(
-      sets, [&](const PluginInstallation& set) { return set.config_map_key() == given.config_map; });
+  const auto& installations = index.installations();
+  const bool mounted = std::ranges::any_of(installations, [&](const PluginInstallation& installation) {
+    return installation.config_map_key() == given.config_map;
+  });
   const ConfigMap* present = world.configmaps.find(given.config_map);
   if (!mounted || present == nullptr) {
     std::string known;
-    for (const PluginInstallation& set : sets) known += (known.empty() ? "" : ", ") + set.id();
+    for (const PluginInstallation& installation : installations)
+      known += (known.empty() ? "" : ", ") + installation.id();
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("no device plugin mounts ConfigMap {}; they mount {}",
                                  k8s::to_string(given.config_map), known.empty() ? "none" : known));

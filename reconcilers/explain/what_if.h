@@ -1,4 +1,4 @@
-// What a change of the configuration would do to each node, before anybody makes it: for `rollout diff`.
+// What a configuration change would do to each node: for `rollout diff`.
 #pragma once
 
 #include <cstdint>
@@ -17,50 +17,51 @@ namespace gso {
 struct NodeDifference {
   std::string node;
   std::string policy;
-  std::string profile;  // "<configmap>/<key>" that it goes to.
-  std::string from;     // Revisions; `from` is empty where it is not known.
+  std::string profile;  // Its target, "<configmap>/<key>".
+  std::string from;     // Revisions; `from` is empty if it is not known.
   std::string to;
   ChangeCause cause = ChangeCause::none;
   Transition transition = Transition::none;
-  std::vector<Component>
-      restarts;  // Whose pods are deleted; none where a label is moved and they reload by themselves.
+  // The components whose pods are deleted; none if only a label changes and the pods reload by themselves.
+  std::vector<Component> restarts;
   bool cordons = false;
-  Drain drain = Drain::nothing;                // What must be true of its consumers first.
-  std::map<std::string, std::int64_t> serves;  // Of each resource, afterwards.
+  Drain drain = Drain::nothing;                // The condition on its consumers before the change.
+  std::map<std::string, std::int64_t> serves;  // Amount of each resource afterwards.
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
   std::string_view blocked;  // Why it would not be changed; with `message`.
   std::string message;
-  bool in_flight =
-      false;  // It is being changed now: `restarts` are the pods that are still to go; `message`: who keeps it.
-  // Consumers that would break, or that ask for more than is left ("namespace/name"): filled by find_obstacles().
+  // It is in a change now: `restarts` are the pods that are still to be replaced; `message`: the blocking pods.
+  bool in_flight = false;
+  // Consumers that would break, or that request more than is left ("namespace/name"): filled by find_obstacles().
   std::vector<std::string> blocked_by_pods;
 };
 
-// Where the fleet has no record: the one that the operator would write at first sight, so that drift and doubts show as
-// they would once it is installed. True where one was assumed. `index` is refreshed.
+// If the fleet has no record, adds the one that the operator would write when it first reads the fleet, so that drift
+// and unproven nodes are shown as after an installation. True if a record was assumed. `index` is refreshed.
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now);
 
-// Nodes that would change in that world, by name, and those that could not (`blocked`). A fleet without a record counts
-// as running what its pods have loaded by the present texts: `world` then gets the record that the operator would
-// write.
+// Nodes that would change in that world, by name, and those that could not (`blocked`). For a fleet without a record,
+// each node is assumed to run what its pods have loaded from the present texts: `world` then gets the record that the
+// operator would write.
 [[nodiscard]] std::vector<NodeDifference> differences(World& world, const PlannerSettings& settings, WallTime now);
 
-// Nodes that do not show their profile since they were seen first, and are left alone: `rollout start --adopt` rolls
-// them. After differences().
+// Nodes that have not shown their profile since the operator first read them, and are skipped: `rollout start --adopt`
+// rolls them out. After differences().
 [[nodiscard]] std::vector<std::string> drift_left_alone(const World& world, const PlannerSettings& settings);
 
-// The keys of a ConfigMap as somebody is about to write them. `whole`: the others go (but those of ours).
+// The keys of a ConfigMap as a person is about to write them. `whole`: all other keys are removed, except the
+// operator's.
 struct GivenText {
   ObjectKey config_map;
   std::map<std::string, std::string> keys;
   bool whole = false;
 };
-// Takes the record of the fleet as it is, then puts the text into the world. Errors (`invalid`): no device plugin
+// Records the present state of the fleet, then puts the text into the world. Errors (`invalid`): no device plugin
 // mounts that ConfigMap, or it is immutable.
 [[nodiscard]] k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, const GivenText& given,
                                             WallTime now);
 
-// Which of a node's pods, as just listed, are in the way of its difference.
+// Which of a node's pods, as just listed, block its change.
 void find_obstacles(NodeDifference& difference, const World& world, const PlannerSettings& settings,
                     const NodeConsumers& consumers);
 

@@ -4,8 +4,8 @@
 //   index.attach(world);                    // follows every store by listeners (or call note_* yourself)
 //   Plan plan = plan_all(snapshot, index);  // registry.h: after events, or when plan.requeue_after has passed
 //
-// Costs: an event re-assesses the nodes it concerns (a ConfigMap's: the nodes that use it); a plan walks the nodes that
-// are pending, in flight, failed or being followed, never the whole fleet.
+// Costs: an event re-assesses the nodes it concerns (a ConfigMap's: the nodes that use it); a plan visits the nodes
+// that are Pending, in a change, Failed or FollowingDaemonSet, never the whole fleet.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ namespace gso {
 struct NodeAssessment;      // reconcilers/node/assess.h
 struct PluginInstallation;  // reconcilers/cluster/discovery.h
 
-// What is known about the fleet, derived from the World and nothing else: dropping it loses nothing.
+// Knowledge about the fleet, derived only from the World: dropping it loses nothing.
 class FleetIndex {
  public:
   FleetIndex();
@@ -32,7 +32,7 @@ class FleetIndex {
 
   // Registers listeners on every store of `world`, which must outlive this index.
   void attach(World& world);
-  // What the listeners call. Objects that were there before count as changed after note_everything_changed().
+  // The listeners call these. Objects that existed before count as changed after note_everything_changed().
   void note_node_changed(const std::string& name);
   void note_pod_changed(const std::shared_ptr<const Pod>& before, const std::shared_ptr<const Pod>& after);
   void note_configmap_changed(const ObjectKey& config_map);
@@ -43,10 +43,10 @@ class FleetIndex {
   // Brings the index up to date with the world. plan_all() does this itself.
   void refresh(const World& world, const PlannerSettings& settings);
 
-  // After refresh(): one node's assessment, or nullptr when the node has no GPU operands.
+  // After refresh(): one node's assessment, or nullptr if the node has no GPU operands.
   [[nodiscard]] const NodeAssessment* assessment(std::string_view node) const;
   [[nodiscard]] std::vector<std::string> node_names() const;  // Sorted.
-  // Nodes that no plugin with profiles serves and that carry what a change has left there. Sorted.
+  // Nodes that no plugin with profiles serves and that still have marks of a change. Sorted.
   [[nodiscard]] std::vector<std::string> abandoned_nodes() const;
   [[nodiscard]] const std::vector<PluginInstallation>& installations() const;
 

@@ -29,7 +29,7 @@ void FleetIndex::attach(World& world) {
   note_everything_changed();
 }
 
-// While everything is to be looked at, nothing needs to be remembered: that keeps the first list of a fleet small.
+// If every node is dirty, single nodes need not be remembered; this keeps the first list of a fleet small.
 void FleetIndex::note_node_changed(const std::string& name) {
   if (!impl_->everything) impl_->dirty_nodes.insert(name);
 }
@@ -74,7 +74,7 @@ std::vector<std::string> FleetIndex::abandoned_nodes() const {
 }
 
 const std::vector<PluginInstallation>& FleetIndex::installations() const {
-  return impl_->discovery.sets;
+  return impl_->discovery.installations;
 }
 
 const NodeAssessment* FleetIndex::Impl::find(std::string_view node) const {
@@ -100,7 +100,7 @@ std::vector<const Pod*> FleetIndex::Impl::pods_of(std::string_view node) const {
 
 void FleetIndex::Impl::reset() {
   nodes.clear();
-  units.clear();
+  profile_rollouts.clear();
   policies.clear();
   cluster = {};
   loaded.clear();
@@ -139,7 +139,7 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
   if (!stored.read(world, settings) && !everything) return;
   record_problem = stored.problem();
   const std::optional<FleetRecord>& next = stored.record();
-  // What was verified, and switches, change no node's assessment.
+  // Verified revisions and switches change no node's assessment.
   const bool same =
       record.has_value() == next.has_value() &&
       (!next || (record->machines == next->machines && record->failures == next->failures &&
@@ -157,29 +157,30 @@ void FleetIndex::Impl::rediscover(const World& world) {
   everything = true;
 }
 
-// Everything that a restarted pod would load or do differently: the ConfigMap's data, the templates, what is announced.
-// Sets that mount one ConfigMap have one signature: a unit is of all of them.
+// Everything that a restarted pod would load or do differently: the ConfigMap's data, the templates, the announcement.
+// Installations that mount the same ConfigMap have one signature, because one rollout covers all of them.
 void FleetIndex::Impl::sign_sets(const World& world) {
   std::map<std::string, std::string> texts;
-  for (const PluginInstallation& set : discovery.sets) {
-    std::string& text = texts[set.id()];
-    text += fmt::format("{}|{}|{}|{}", set.clusterpolicy_generation, set.announced, set.announced_config_map,
-                        set.announced_default);
-    for (const Operand& operand : set.operands) text += fmt::format("|{}:{}", operand.uid, operand.generation);
-    if (const ConfigMap* config_map = world.configmaps.find(set.config_map_key())) {
+  for (const PluginInstallation& installation : discovery.installations) {
+    std::string& text = texts[installation.id()];
+    text += fmt::format("{}|{}|{}|{}", installation.clusterpolicy_generation, installation.announced,
+                        installation.announced_config_map, installation.announced_default);
+    for (const Operand& operand : installation.operands) text += fmt::format("|{}:{}", operand.uid, operand.generation);
+    if (const ConfigMap* config_map = world.configmaps.find(installation.config_map_key())) {
       for (const auto& [key, value] : config_map->data) text += fmt::format("|{}={}", key, value ? *value : "");
     }
   }
   signatures.clear();
-  for (const PluginInstallation& set : discovery.sets) signatures.push_back(short_hash(texts.at(set.id())));
+  for (const PluginInstallation& installation : discovery.installations)
+    signatures.push_back(short_hash(texts.at(installation.id())));
 }
 
-// Of sets that mount one ConfigMap: the GPU Operator's, which something may be announced to, else the first. Never by
-// turns: what has held of one would begin anew with the other.
-bool FleetIndex::Impl::speaks_for(std::size_t set, std::size_t other) const {
-  const bool operators = discovery.sets[set].provider == Provider::gpu_operator;
-  const bool others = discovery.sets[other].provider == Provider::gpu_operator;
-  return operators != others ? operators : set < other;
+// Of the installations that mount one ConfigMap: the GPU Operator's, because only it can have an announcement, else the
+// first. The choice must not alternate, or its timers would restart.
+bool FleetIndex::Impl::speaks_for(std::size_t installation, std::size_t other) const {
+  const bool operators = discovery.installations[installation].provider == Provider::gpu_operator;
+  const bool others = discovery.installations[other].provider == Provider::gpu_operator;
+  return operators != others ? operators : installation < other;
 }
 
 void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settings) {
@@ -218,16 +219,22 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
   } else {
     for (const ObjectKey& config_map : dirty_config_maps) {
       for (const auto& [name, assessment] : nodes) {
-        const PluginInstallation& set = installation_of(assessment);
-        const bool uses = set.ns == config_map.ns &&
-                          (set.config_map == config_map.name || set.announced_config_map == config_map.name);
+        const PluginInstallation& installation = installation_of(assessment);
+        const bool uses = installation.ns == config_map.ns && (installation.config_map == config_map.name ||
+                                                               installation.announced_config_map == config_map.name);
         if (uses) dirty_nodes.insert(name);
       }
     }
   }
-  const AssessContext context{
-      world,         settings,         discovery.sets, ordered_policies_, record ? &*record : nullptr, book,
-      expectations_, discovery.strays, setups_};
+  const AssessContext context{world,
+                              settings,
+                              discovery.installations,
+                              ordered_policies_,
+                              record ? &*record : nullptr,
+                              profiles,
+                              expectations_,
+                              discovery.strays,
+                              setups_};
   for (const std::string& name : dirty_nodes) assess(context, name);
   dirty_nodes.clear();
   dirty_config_maps.clear();
@@ -258,7 +265,7 @@ void FleetIndex::Impl::remove(const std::string& name) {
 
 namespace {
 
-// Counts are kept for as long as they are not zero, sets for as long as they are not empty.
+// Counts are removed when they become zero, sets when they become empty.
 template <class Map, class Key>
 void add_count(Map& counts, const Key& key, std::int64_t sign) {
   const auto at = counts.try_emplace(key, 0).first;
@@ -275,10 +282,10 @@ void put(Set& names, const Value& name, std::int64_t sign) {
 }
 
 template <class Map, class Key>
-void put_under(Map& sets, const Key& key, const std::string& name, std::int64_t sign) {
-  const auto at = sets.try_emplace(key).first;
+void put_under(Map& installations, const Key& key, const std::string& name, std::int64_t sign) {
+  const auto at = installations.try_emplace(key).first;
   put(at->second, name, sign);
-  if (at->second.empty()) sets.erase(at);
+  if (at->second.empty()) installations.erase(at);
 }
 
 void add(Tally& into, const Tally& share, std::int64_t sign) {
@@ -301,32 +308,34 @@ void FleetIndex::Impl::count(const std::string& name, const NodeShare& share, st
   if (share.abandoned && sign > 0) abandoned.insert_or_assign(name, *share.abandoned);
   if (share.abandoned && sign < 0) abandoned.erase(name);
   for (const Interned& policy : share.left_to_nos_by) put_under(left_to_nos, std::string(policy.view()), name, sign);
-  if (share.set.empty()) return;
+  if (share.config_map.empty()) return;
   if (!share.loaded.empty()) add_count(loaded, std::string(share.loaded.view()), sign);
   if (!share.label_by.empty()) add_count(labelled, std::string(share.label_by.view()), sign);
   for (const Interned& loser : share.losers) {
     add_count(overlaps, std::pair(std::string(loser.view()), std::string(share.policy.view())), sign);
   }
   if (share.setup) put_under(setups, share.setup_key(), name, sign);
-  count_in_unit(name, share, sign);
+  count_in_rollout(name, share, sign);
 }
 
-void FleetIndex::Impl::count_in_unit(const std::string& name, const NodeShare& share, std::int64_t sign) {
-  const auto unit_at = units.try_emplace(share.unit()).first;
-  Unit& unit = unit_at->second;
-  const auto group_at = unit.groups.try_emplace(std::string(share.product.view())).first;
+void FleetIndex::Impl::count_in_rollout(const std::string& name, const NodeShare& share, std::int64_t sign) {
+  const auto found_rollout = profile_rollouts.try_emplace(share.rollout_key()).first;
+  ProfileRollout& profile_rollout = found_rollout->second;
+  const auto group_at = profile_rollout.groups.try_emplace(std::string(share.product.view())).first;
   Group& group = group_at->second;
   const auto policy_at = policies.try_emplace(std::string(share.policy.view())).first;
-  if (sign > 0 && (unit.tally.total == 0 || speaks_for(share.set_index, unit.set))) unit.set = share.set_index;
-  for (Tally* tally : {&unit.tally, &group.tally, &policy_at->second}) add(*tally, share.tally, sign);
+  if (sign > 0 &&
+      (profile_rollout.tally.total == 0 || speaks_for(share.installation_index, profile_rollout.installation)))
+    profile_rollout.installation = share.installation_index;
+  for (Tally* tally : {&profile_rollout.tally, &group.tally, &policy_at->second}) add(*tally, share.tally, sign);
   for (std::size_t i = 0; i < kRolloutBuckets; ++i) {
-    if (share.rollout_buckets.test(i)) put(unit.buckets[i], name, sign);
+    if (share.rollout_buckets.test(i)) put(profile_rollout.buckets[i], name, sign);
   }
   if (share.pending) put(group.pending, std::pair(*share.pending, name), sign);
-  if (!share.blocked.empty()) put_under(unit.blocked, std::string(share.blocked), name, sign);
-  add_count(unit.targets, std::string(share.target.view()), sign);
-  if (group.tally.total == 0) unit.groups.erase(group_at);
-  if (unit.tally.total == 0) units.erase(unit_at);
+  if (!share.blocked.empty()) put_under(profile_rollout.blocked, std::string(share.blocked), name, sign);
+  add_count(profile_rollout.targets, std::string(share.target.view()), sign);
+  if (group.tally.total == 0) profile_rollout.groups.erase(group_at);
+  if (profile_rollout.tally.total == 0) profile_rollouts.erase(found_rollout);
   if (policy_at->second.total == 0) policies.erase(policy_at);
 }
 

@@ -1,4 +1,4 @@
-// The inside of FleetIndex: assessments, and the sums and sets over them that planners walk. Used by planners only.
+// The inside of FleetIndex: assessments, and the sums and sets over them that planners visit. Only planners use it.
 #pragma once
 
 #include <array>
@@ -22,35 +22,36 @@
 
 namespace gso {
 
-// Nodes that are alike for a rollout: one product and one profile.
+// Nodes that a rollout treats alike: one product and one profile.
 struct Group {
   Tally tally;
-  // Waiting for a change: those that are busy anyway (and need no slot) first, then by name.
+  // Nodes that wait for a change: first those that are already busy (and need no slot), then by name.
   std::set<std::pair<bool, std::string>> pending;
 };
 
-struct Unit {
-  std::size_t set = 0;
+struct ProfileRollout {
+  std::size_t installation = 0;
   std::map<std::string, Group> groups;  // By product.
   Tally tally;
   std::array<std::set<std::string>, kRolloutBuckets> buckets;
   std::map<std::string, std::set<std::string>> blocked;  // Reason -> nodes.
-  std::map<std::string, std::int64_t> targets;           // Revision -> nodes; one, but in the moment of a change.
+  std::map<std::string, std::int64_t> targets;  // Revision -> nodes; one revision, except at the moment of a change.
   [[nodiscard]] const std::set<std::string>& nodes(RolloutBucket bucket) const {
     return buckets[static_cast<std::size_t>(bucket)];
   }
 };
 
-// A node in a change that only waits: what its last look saw holds until then, or until something of the node changes.
+// A node in a change that only waits: the result of its last look is valid until `due`, or until an object of the node
+// changes.
 struct QuietChange {
   std::vector<TimerKey> timers;
   WallTime until{};
-  std::optional<WallTime> due;  // When a timer will have run for long enough.
+  std::optional<WallTime> due;  // When the first timer will have run for long enough.
 };
 
 class FleetIndex::Impl {
  public:
-  // --- Dirt: what refresh() must look at.
+  // --- Dirty objects: what refresh() must look at.
   bool everything = true;
   bool discovery_dirty = true;
   bool policies_dirty = true;
@@ -58,54 +59,56 @@ class FleetIndex::Impl {
   std::set<ObjectKey> dirty_config_maps;
 
   void refresh(const World& world, const PlannerSettings& settings);
-  // Files the pod under its node, before it is looked at. Either may be null.
+  // Indexes the pod by its node before it is looked at. Either can be null.
   void index_pod(const Pod* before, const k8s::Store<Pod>::Ptr& after);
 
-  // --- What planners read.
+  // --- Read by planners.
   Discovery discovery;
-  std::vector<std::string> signatures;  // Of each set: changes when what pods would load changes. For `settled`.
+  std::vector<std::string>
+      signatures;  // Per plugin installation: changes when what its pods would load changes. For `settled`.
   RecordStore stored;
   std::optional<FleetRecord> record;  // Of `stored`.
-  std::string record_problem;         // Not empty: the record cannot be read; nothing is rolled by it.
-  // Policies that govern without an object of theirs, by name (cluster/recorded_policies.h).
+  std::string record_problem;         // Not empty: the record cannot be read, and the operator rolls out nothing.
+  // Policies that govern although they have no object, by name (cluster/recorded_policies.h).
   std::map<std::string, SharingPolicy> held_policies;
-  ProfileCache book;
+  ProfileCache profiles;
   KaiIndex kai;
   DraOffers dra;
   std::unordered_map<std::string, NodeAssessment> nodes;
-  std::map<RolloutKey, Unit> units;
+  std::map<RolloutKey, ProfileRollout> profile_rollouts;
   std::map<std::string, Tally> policies;  // By policy name.
   Tally cluster;
   std::map<SetupKey, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   [[nodiscard]] const std::set<std::string>& nodes_in(Bucket bucket) const {
     return buckets_[static_cast<std::size_t>(bucket)];
   }
-  // Nodes that no plugin with profiles serves (any more) and that carry what a change has left there -> whether they
-  // count as busy in `cluster`.
+  // Nodes that no plugin with profiles serves (any more) and that still have marks of a change -> whether they count as
+  // busy in `cluster`.
   std::map<std::string, bool> abandoned;
   std::unordered_map<std::string, QuietChange> quiet_changes;  // Kept by plan_nodes_in_flight().
-  std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI is not as their MPS daemon is.
+  std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI differs from the state of their MPS daemon.
   // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
   // nodes that both select.
   std::map<std::string, std::int64_t> loaded, labelled;
   std::map<std::pair<std::string, std::string>, std::int64_t> overlaps;
-  std::map<std::string, std::set<std::string>> left_to_nos;  // Policy -> nodes that it selects and nos partitions.
+  std::map<std::string, std::set<std::string>>
+      left_to_nos;  // Policy -> nodes that the policy selects and nos partitions.
   SharingPolicy built_in_policy;
 
   [[nodiscard]] const NodeAssessment* find(std::string_view node) const;
   [[nodiscard]] const PluginInstallation& installation_of(const NodeAssessment& assessment) const {
-    return discovery.sets[assessment.set];
+    return discovery.installations[assessment.installation];
   }
   // The rollout that a node belongs to.
   [[nodiscard]] RolloutKey rollout_key_of(const NodeAssessment& assessment) const {
     return {std::string(assessment.policy.view()), installation_of(assessment).id(),
             std::string(assessment.key.view())};
   }
-  [[nodiscard]] bool is_of(const NodeAssessment& assessment, const RolloutKey& unit) const {
-    return assessment.policy == unit.policy && assessment.key == unit.key &&
-           installation_of(assessment).id() == unit.set;
+  [[nodiscard]] bool is_of(const NodeAssessment& assessment, const RolloutKey& rollout) const {
+    return assessment.policy == rollout.policy && assessment.key == rollout.key &&
+           installation_of(assessment).id() == rollout.config_map;
   }
-  // The policy behind a name: its object, else its last spec where that holds on, else the built-in one.
+  // The policy of that name: its object, else its last spec if that still applies, else the built-in policy.
   [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;
   [[nodiscard]] std::vector<const Pod*> pods_of(std::string_view node) const;
 
@@ -114,11 +117,11 @@ class FleetIndex::Impl {
   void read_record(const World& world, const PlannerSettings& settings);
   void rediscover(const World& world);
   void sign_sets(const World& world);
-  [[nodiscard]] bool speaks_for(std::size_t set, std::size_t other) const;
+  [[nodiscard]] bool speaks_for(std::size_t installation, std::size_t other) const;
   void assess(const AssessContext& context, const std::string& name);
-  // Adds the share of a node (sign 1), or takes it out again (sign -1).
+  // Adds the share of a node (sign 1), or subtracts it (sign -1).
   void count(const std::string& name, const NodeShare& share, std::int64_t sign);
-  void count_in_unit(const std::string& name, const NodeShare& share, std::int64_t sign);
+  void count_in_rollout(const std::string& name, const NodeShare& share, std::int64_t sign);
   void remove(const std::string& name);
 
   std::array<std::set<std::string>, kBuckets> buckets_;
@@ -128,8 +131,9 @@ class FleetIndex::Impl {
   PreflightCache setups_;
   using PodPtr = k8s::Store<Pod>::Ptr;
   std::unordered_map<std::string, std::vector<PodPtr>> pods_by_node_;
-  std::vector<const SharingPolicy*> ordered_policies_;  // Filled anew by each refresh: stores replace their objects.
-  std::vector<SharingPolicy> policies_seen_;            // Without what moves no node.
+  std::vector<const SharingPolicy*>
+      ordered_policies_;                      // Rebuilt by each refresh, because stores replace their objects.
+  std::vector<SharingPolicy> policies_seen_;  // Without the fields that change no node's policy or target.
 };
 
 }  // namespace gso

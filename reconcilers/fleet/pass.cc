@@ -29,8 +29,8 @@ std::vector<SeenNode> seen_nodes(const Pass& pass, Timer timer) {
 }
 
 NodeView view_of(const Pass& pass, const Node& node, const NodeAssessment& assessment) {
-  const PluginInstallation& set = pass.index.installation_of(assessment);
-  return {pass.s, node, assessment, set, sort_pods(set, pass.index.pods_of(node.meta.name))};
+  const PluginInstallation& installation = pass.index.installation_of(assessment);
+  return {pass.s, node, assessment, installation, sort_pods(installation, pass.index.pods_of(node.meta.name))};
 }
 
 std::string rollout_name(const RolloutKey& key, std::string_view revision) {
@@ -43,8 +43,9 @@ std::string rollout_name(const RolloutKey& key, std::string_view revision) {
     }
     return out;
   };
-  // The set is part of the identity (two ConfigMaps may have equal keys), so it goes into the hash.
-  const std::string hash = short_hash(fmt::format("{}|{}|{}|{}", key.policy, key.set, key.key, revision)).substr(0, 10);
+  // The ConfigMap is part of the identity (two ConfigMaps can have equal keys), so the hash includes it.
+  const std::string hash =
+      short_hash(fmt::format("{}|{}|{}|{}", key.policy, key.config_map, key.key, revision)).substr(0, 10);
   std::string head = fmt::format("{}-{}", sanitised(key.policy), sanitised(key.key.empty() ? "unshared" : key.key));
   head = head.substr(0, kMaxName - hash.size() - 1);
   while (head.ends_with('-')) head.pop_back();

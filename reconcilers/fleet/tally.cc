@@ -1,4 +1,4 @@
-// The one rule by which a node is counted.
+// The only rule for counting a node.
 #include "reconcilers/fleet/tally.h"
 
 #include <fmt/format.h>
@@ -28,16 +28,16 @@ Tally& Tally::add(const Tally& other, std::int64_t sign) {
   return *this;
 }
 
-RolloutKey NodeShare::unit() const {
-  return {std::string(policy.view()), std::string(set.view()), std::string(key.view())};
+RolloutKey NodeShare::rollout_key() const {
+  return {std::string(policy.view()), std::string(config_map.view()), std::string(key.view())};
 }
 
 SetupKey NodeShare::setup_key() const {
-  return {setup, std::string(set.view()), std::string(blocked)};
+  return {setup, std::string(config_map.view()), std::string(blocked)};
 }
 
 bool NodeShare::empty() const {
-  return set.empty() && buckets.none() && left_to_nos_by.empty() && !mark && !abandoned;
+  return config_map.empty() && buckets.none() && left_to_nos_by.empty() && !mark && !abandoned;
 }
 
 namespace {
@@ -51,7 +51,7 @@ class Counter {
   NodeShare run() {
     if (a_.phase == Phase::unrecorded) put(Bucket::unrecorded);
     if (a_.phase != Phase::unmanaged) {
-      name_unit();
+      name_rollout();
       count();
       put_by_phase();
       put_by_marks();
@@ -66,17 +66,18 @@ class Counter {
   void put(Bucket bucket, bool belongs = true) { out_.buckets.set(static_cast<std::size_t>(bucket), belongs); }
   void put(RolloutBucket bucket, bool belongs) { out_.rollout_buckets.set(static_cast<std::size_t>(bucket), belongs); }
 
-  void name_unit() {
-    const PluginInstallation& set = context_.sets[a_.set];
+  void name_rollout() {
+    const PluginInstallation& installation = context_.installations[a_.installation];
     out_.policy = a_.policy;
-    out_.set = Interned(set.id());
-    out_.set_index = a_.set;
+    out_.config_map = Interned(installation.id());
+    out_.installation_index = a_.installation;
     out_.key = a_.key;
     out_.product = a_.product;
     out_.target = a_.target;
     out_.label_by = a_.label_by;
     out_.losers = a_.losers;
-    if (!a_.loaded.profile.empty()) out_.loaded = Interned(fmt::format("{}/{}", set.ns, a_.loaded.profile.view()));
+    if (!a_.loaded.profile.empty())
+      out_.loaded = Interned(fmt::format("{}/{}", installation.ns, a_.loaded.profile.view()));
     if (a_.is_blocked()) out_.blocked = a_.reason;
     if (a_.setup && !a_.setup->empty()) out_.setup = a_.setup;
   }
@@ -110,13 +111,21 @@ class Counter {
     if (a_.phase == Phase::pending) {
       out_.pending = out_.tally.busy == 0;
       const auto deferral = deferral_of(node_);
-      put(Bucket::deferred, deferral && deferral->to == a_.target.view());
+      put(Bucket::deferred, deferral && deferral->to == a_.target.view() && deferral->retry == retry());
     }
-    // Nobody waits for a node that is set aside, nor judges a revision by it.
+    // A node that is set aside neither delays a rollout nor counts for or against a revision.
     const bool counted = out_.tally.settled > 0 || a_.change != nullptr || a_.is_blocked();
     put(RolloutBucket::set_aside, !counted && (!a_.holder.empty() || !a_.ready));
     put(RolloutBucket::stuck, a_.in_change() && !a_.holder.empty());
     put(RolloutBucket::failed, a_.change != nullptr && a_.change->failed);
+  }
+
+  // The policy's gpusharing.dev/retry: another value ends a deferral.
+  [[nodiscard]] std::string_view retry() const {
+    const auto policy = std::ranges::find_if(
+        context_.policies, [&](const SharingPolicy* other) { return other->meta.name == a_.policy.view(); });
+    return policy == context_.policies.end() ? std::string_view()
+                                             : (*policy)->meta.annotations.get(kRetryAnnotation).value_or("");
   }
 
   void put_by_marks() {
@@ -128,7 +137,7 @@ class Counter {
     put(Bucket::releases, a_.left_policy == LeftPolicy::release && !a_.change && !a_.is_held());
   }
 
-  // A Blocked state or a place at the back of the queue that has no reason any more.
+  // A Blocked state or a deferral that no longer has a reason.
   [[nodiscard]] bool has_stale_marks() const {
     if (a_.change || a_.is_unreadable()) return false;
     const bool says_blocked = node_.meta.labels.get(kStateLabel) == kStateBlocked;
@@ -139,7 +148,7 @@ class Counter {
   void put_by_labels() {
     put(Bucket::label_work, !label_change(node_, a_, context_.settings).empty());
     put(Bucket::unwritable, a_.expectation && !a_.expectation->dropped_labels.empty() &&
-                                labels_are_ours(a_.has_labeller(), context_.settings));
+                                operator_owns_labels(a_.has_labeller(), context_.settings));
   }
 
   const AssessContext& context_;
@@ -149,8 +158,8 @@ class Counter {
   NodeShare out_;
 };
 
-// A node that nobody manages any more keeps its slot in the cluster's budget until the marks of its change are off,
-// where it is out of service or mid-change.
+// A node that no plugin installation serves any more, and that is out of service or mid-change, keeps its slot in the
+// cluster's budget until the marks of its change are removed.
 void count_abandoned(const Node& node, NodeShare& out) {
   if (!carries_change(node)) return;
   const bool busy = node.meta.annotations.contains(kChangeAnnotation);
@@ -160,15 +169,14 @@ void count_abandoned(const Node& node, NodeShare& out) {
   out.buckets.set(static_cast<std::size_t>(Bucket::unavailable));
 }
 
-// A node that nos partitions counts nowhere; the policies that select it say so. `default` selects every node, and says
-// it of those that no other policy selects.
+// A node that nos partitions is not counted; the policies that select it report it. `default` selects every node, and
+// reports those that no other policy selects.
 std::vector<Interned> policies_that_select(const AssessContext& context, const Node& node) {
   std::vector<Interned> out;
   const SharingPolicy* governs = governing_policy(context.policies, node);
   if (governs != nullptr) out.emplace_back(governs->meta.name);
-  for (const SharingPolicy* policy : context.policies) {
-    const bool other = policy != governs && policy->meta.name != kDefaultPolicy;
-    if (other && policy_selects(*policy, node)) out.emplace_back(policy->meta.name);
+  for (const SharingPolicy* loser : losing_policies(context.policies, node, governs)) {
+    out.emplace_back(loser->meta.name);
   }
   return out;
 }
@@ -177,11 +185,11 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
                                       const std::vector<const Pod*>& pods, bool marks) {
   if (is_partitioned_by_nos(node)) return std::nullopt;
   if (marks) {
-    const PluginInstallation* set = assessment ? &context.sets[assessment->set] : nullptr;
-    const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, set, pods));
+    const PluginInstallation* installation = assessment ? &context.installations[assessment->installation] : nullptr;
+    const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, installation, pods));
     return mark == MpsMark::right ? std::nullopt : std::optional(mark);
   }
-  // Switched off: what is ours goes. (Where KAI is away for a moment, it stays.)
+  // Switched off: remove the operator's marks. (If KAI is only temporarily absent, they stay.)
   const bool takes_back = context.settings.kai.mps_ready == MpsReadyMode::off &&
                           context.settings.label_mode != PlannerSettings::LabelMode::verify;
   if (takes_back && mps_mark(node, MpsDaemon::down) == MpsMark::to_remove) return MpsMark::to_remove;

@@ -1,5 +1,5 @@
-// kai.config: says which sharing mode is in force, what of kai-config cannot work, and when an upgrade put back what
-// somebody had set by hand. What was seen last stands in the state ConfigMap.
+// kai.config: reports the sharing mode in force, what in kai-config cannot work, and when an upgrade reverted a manual
+// setting. The last seen values are in the state ConfigMap.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -104,7 +104,7 @@ class ConfigPlanner {
     const KaiSharing& sharing = view_.sharing;
     std::string text = fmt::format("GPU sharing is {} (decided by {}{}{})", sharing.enabled ? "on" : "off",
                                    sharing.decided_by, sharing.mode.empty() ? "" : "; mode ", sharing.mode);
-    if (!sharing.enabled) text += "; stale reservations are collected all the same";
+    if (!sharing.enabled) text += "; stale reservations are still deleted";
     pass_.finding(Severity::info, config_ref(config_), "KAISharingMode", text);
     if (!view_.unrecognised.empty()) {
       report(Severity::warning, "KAISchemaUnrecognised",
@@ -178,7 +178,7 @@ class ConfigPlanner {
                  field, text_at(entry, "was"), text_at(entry, "by"), value_or_unset(values, field)));
     }
     if (!wiped.empty()) now["wiped"] = std::move(wiped);
-    // Where nothing is rolled out, no ConfigMap is ours to write: a wiped patch is then told only while it is seen.
+    // If rollouts are only observed, no ConfigMap is written: a reverted patch is then reported only while it is seen.
     if (now == before_ || pass_.s.settings.rollouts == PolicyMode::observe) return;
     pass_.add(write_state(pass_.s.settings, {{std::string(kStateKey), now.dump()}}), "KAIConfigSeen",
               "what kai-config says changed");

@@ -1,4 +1,4 @@
-// The rules. When anything is unclear the answer is: keep, and say why.
+// The rules. If any condition is in doubt, the reservation is kept and a finding says why.
 #include "reconcilers/kai/judgement.h"
 
 #include <fmt/format.h>
@@ -64,15 +64,17 @@ class Judge {
                          request.phase.empty() ? "not set yet" : request.phase.view());
     }
     const ObjectKey pod{std::string(request.meta.ns.view()), request.pod_name};
-    if (live_consumer(pod) != nullptr) return {};  // The consumer itself speaks for the group.
+    if (live_consumer(pod) != nullptr) return {};  // The live consumer already protects the group.
     const bool finished =
         std::ranges::any_of(facts_.consumers, [&](const KaiPod* seen) { return seen->meta.key() == pod; });
     if (finished) return {};
     const std::optional<bool> alive = facts_.pod_alive(pod);
     if (!alive) out_.wants.pods.insert(pod);
     if (alive && !*alive) return {};
-    return fmt::format("{} has succeeded, and whether its pod {} {}", name, k8s::to_string(pod),
-                       alive ? "carries the group's label matters not: it lives" : "lives is not known yet");
+    if (!alive)
+      return fmt::format("{} has succeeded; whether its pod {} is alive is not known yet", name, k8s::to_string(pod));
+    return fmt::format("{} has succeeded, and its pod {} is alive, with or without the group label", name,
+                       k8s::to_string(pod));
   }
 
   // --- One reservation.
@@ -88,8 +90,8 @@ class Judge {
     }
     if (is_proven_duplicate(reservation)) {
       return say(reservation, Fate::duplicate, Severity::warning, "DuplicateReservation",
-                 fmt::format("group {} lives on another reservation; no consumer ({}) uses GPU {} on node {}",
-                             facts_.group, names_of(live_), device_of(reservation), reservation.node_name.view()));
+                 fmt::format("group {} uses another reservation; no consumer ({}) uses GPU {} on node {}", facts_.group,
+                             names_of(live_), device_of(reservation), reservation.node_name.view()));
     }
     if (Judgement alarm = find_alarm(reservation); !alarm.reason.empty()) return alarm;
     if (facts_.reservations.size() > 1) {
@@ -107,9 +109,9 @@ class Judge {
     return out + (facts_.requests.empty() ? ", no BindRequest names it" : ", no BindRequest in flight names it");
   }
 
-  // Its GPU is free at the kubelet, or soon will be, and a consumer may use it: the worst, unless another reservation
-  // of the group provably holds all of them. The binder deletes consumers only where no reservation of their group is
-  // left.
+  // The kubelet has freed its GPU, or is about to, and a consumer might use it. This is the most serious case, unless
+  // another reservation of the group provably holds all consumers. The binder deletes consumers only if their group has
+  // no reservation left.
   [[nodiscard]] Judgement find_loss(const KaiPod& reservation) {
     const bool failed = !is_alive(reservation);
     if (!failed && !reservation.meta.deletion_timestamp) return {};
@@ -118,18 +120,19 @@ class Judge {
                                                   reservation.reason.empty() ? "" : ", ", reservation.reason.view())
                                     : std::string("being deleted");
     const std::string lives =
-        fmt::format("{} live{} on its group {}", names_of(live_), live_.size() == 1 ? "s" : "", facts_.group);
+        fmt::format("{} use{} its group {}", names_of(live_), live_.size() == 1 ? "s" : "", facts_.group);
     const bool used =
         std::ranges::any_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::yes; });
     const auto other = std::ranges::find_if(facts_.reservations,
                                             [&](const KaiPod* pod) { return pod != &reservation && stands(*pod); });
     if (other == facts_.reservations.end()) {
       const std::string danger =
-          failed ? fmt::format(
-                       "the kubelet has freed GPU {}, KAI has not. Deleting it would make the binder delete "
-                       "them; end these pods in an orderly way",
-                       device_of(reservation))
-                 : std::string("the binder will delete them");
+          failed
+              ? fmt::format(
+                    "the kubelet has freed GPU {}, but KAI has not. If the reservation is deleted, the binder deletes "
+                    "these pods. End them in an orderly way",
+                    device_of(reservation))
+              : std::string("the binder will delete them");
       return say(reservation, Fate::keep, Severity::error, reason,
                  fmt::format("the reservation is {} while {}: {}", what, lives, danger));
     }
@@ -137,8 +140,8 @@ class Judge {
       return {};
     }
     return say(reservation, Fate::keep, used ? Severity::error : Severity::warning, reason,
-               fmt::format("the reservation is {} while {}: {} GPU {}, which the kubelet gives away again. The binder "
-                           "leaves them alone, since reservation {} stands",
+               fmt::format("the reservation is {} while {}: {} GPU {}, which the kubelet can assign again. The binder "
+                           "keeps these pods because reservation {} is running",
                            what, lives, used ? "they use its" : "they may use its", device_of(reservation),
                            name_of((*other)->meta)));
   }
@@ -157,9 +160,10 @@ class Judge {
     if (unbound && intent_.empty() && !binding) {
       return alarm(
           Severity::warning, "KAISuspectConsumer",
-          fmt::format("only {} carries group {}, and is not bound, without a BindRequest: a rollback may have left "
-                      "the label behind. Delete that pod, or its label {}, to release the GPU",
-                      names_of(live_), facts_.group, kGroupLabel));
+          fmt::format(
+              "the only live pods of group {} are not bound and have no BindRequest: {}. A rollback might have left "
+              "the label. To release the GPU, delete these pods, or their label {}",
+              facts_.group, names_of(live_), kGroupLabel));
     }
     const bool elsewhere = std::ranges::none_of(
         live_, [&](const KaiPod* pod) { return pod->node_name.empty() || pod->node_name == reservation.node_name; });
@@ -232,8 +236,9 @@ class Judge {
     if (!intent_.empty()) return intent_;
     const bool used =
         std::ranges::any_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::yes; });
-    if (used) return "this one holds the GPU that they use";
-    if (!uuid_of(reservation)) return fmt::format("this one does not tell its GPU (annotation {})", kDeviceAnnotation);
+    if (used) return "this reservation holds the GPU that they use";
+    if (!uuid_of(reservation))
+      return fmt::format("this reservation does not name its GPU (annotation {})", kDeviceAnnotation);
     if (std::string other = claims_(reservation); !other.empty()) {
       return fmt::format("its GPU {} is claimed by reservation {} too", device_of(reservation), other);
     }

@@ -29,8 +29,8 @@ using DeviceClaims = std::function<std::string(const KaiPod& reservation)>;
 
 enum class Fate {
   keep,
-  orphan,     // Nothing lives on the group, and nothing is about to.
-  duplicate,  // The group lives, and provably not on this reservation's GPU.
+  orphan,     // No live pod uses the group, and no bind is in progress.
+  duplicate,  // Live pods use the group, but provably not this reservation's GPU.
 };
 
 struct Judgement {

@@ -24,7 +24,7 @@ class KaiPass : public PlanDraft {
 
 // kai.config: which sharing mode is in force, and what is wrong with it.
 void plan_kai_config(KaiPass& pass);
-// pod.reservation-gc: collects reservations that hold a GPU for nobody.
+// pod.reservation-gc: deletes reservations without consumers.
 void plan_reservation_gc(KaiPass& pass);
 // Part of pod.reservation-gc: reservations against what consumers use, and KAI on nodes that serve replicas.
 void plan_reservation_audit(KaiPass& pass);

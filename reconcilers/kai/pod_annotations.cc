@@ -72,9 +72,9 @@ class PodCheck {
     for (const std::string_view name : {kFraction, kMemory, kDevices, kContainer, kMps}) {
       const DocumentValue* value = annotation(name);
       if (value != nullptr && !value->is_string()) {
-        error(
-            "AnnotationNoString", path_of(name), value->at,
-            fmt::format("an annotation's value is a string, {} stands here; put it in quotes", kind_name(value->kind)));
+        error("AnnotationNoString", path_of(name), value->at,
+              fmt::format("an annotation's value must be a string, but this is {}; put it in quotes",
+                          kind_name(value->kind)));
         fine = false;
       }
     }
@@ -162,9 +162,8 @@ class PodCheck {
                           fraction->text));
       } else if (std::isnan(*value)) {
         error("GPUFractionInvalid", path_of(kFraction), fraction->at,
-              "gpu-fraction is no number: KAI's admission lets it through, but the pod can never be scheduled; write a "
-              "number "
-              "above 0 and below 1");
+              "gpu-fraction is not a number: KAI's admission accepts it, but the pod can never be scheduled; write a "
+              "number above 0 and below 1");
       }
     }
     if (const DocumentValue* devices = annotation(kDevices)) {
@@ -179,9 +178,8 @@ class PodCheck {
             fmt::format("{} is \"{}\"; it must be {}", name, value.text, wanted));
     } else if (!parse_go_int(value.text, 10)) {
       error(std::move(code), path_of(name), value.at,
-            fmt::format("{} is {}: KAI's admission lets it through, but the binder cannot read it, and the pod can "
-                        "never start; it "
-                        "must be {}",
+            fmt::format("{} is {}: KAI's admission accepts it, but the binder cannot read it, and the pod can "
+                        "never start; it must be {}",
                         name, value.text, wanted));
     }
   }
@@ -205,7 +203,7 @@ class PodCheck {
     });
     if (!found && !names.empty()) {
       error("ContainerNotFound", path_of(kContainer), wanted->at,
-            fmt::format("no container is called \"{}\", and KAI refuses the pod; there is {}", wanted->text, names));
+            fmt::format("container \"{}\" not found, and KAI refuses the pod. Containers: {}", wanted->text, names));
     }
   }
 

@@ -1,5 +1,5 @@
 // What the kubelet counts (reservation pods, one GPU each) against what KAI counts (groups with live consumers), per
-// node; and KAI on nodes whose plugin serves replicas, where one unit of nvidia.com/gpu is no device.
+// node; and KAI on nodes whose plugin serves replicas, where one nvidia.com/gpu is not a whole device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::string describe(const Mismatch& found) {
   add(found.idle,
       "GPUs are held without a consumer, so KAI counts them as free (pods then fail with UnexpectedAdmissionError):");
   add(found.extra, "more than one reservation for one group:");
-  add(found.unreserved, "consumers without a reservation, whose GPU the kubelet may give away:");
+  add(found.unreserved, "consumers without a reservation, whose GPU the kubelet can assign to another pod:");
   return out;
 }
 
@@ -54,7 +54,7 @@ void compare(const GroupFacts& facts, const KaiView& view, std::map<std::string,
     if (!is_alive(*pod) || pod->meta.deletion_timestamp || pod->node_name.empty()) continue;
     const auto device = pod->meta.annotations.get(kDeviceAnnotation);
     reserved[std::string(pod->node_name.view())].insert(
-        fmt::format("{} ({})", k8s::to_string(pod->meta.key()), device.value_or("GPU not told")));
+        fmt::format("{} ({})", k8s::to_string(pod->meta.key()), device.value_or("GPU unknown")));
   }
   // To the binder every pod of that namespace is a reservation, under a former app label too.
   const auto is_former = [&](const KaiPod& pod) { return pod.meta.ns.view() == view.reservations; };
@@ -84,9 +84,9 @@ void compare(const GroupFacts& facts, const KaiView& view, std::map<std::string,
 
 void report_on_shared_node(KaiPass& pass, const std::string& name, const std::string& use) {
   const std::string note = fmt::format(
-      "KAI shares GPUs here ({}) while the device plugin serves replicas of them: one unit of nvidia.com/gpu is no "
-      "device, so a reservation holds no GPU of its own. Keep KAI's fractions off this node, or take it to an unshared "
-      "profile",
+      "KAI shares GPUs here ({}) while the device plugin serves replicas of them: one nvidia.com/gpu is not a whole "
+      "device, so a reservation does not hold a GPU exclusively. Keep KAI's fractions off this node, or select a "
+      "profile without sharing",
       use);
   pass.finding(Severity::error, node_ref(name), kKaiOnSharedNode, note);
   pass.event(node_ref(name), true, kKaiOnSharedNode, "CheckSharing", note);
@@ -98,7 +98,7 @@ void report_sharing_twice(KaiPass& pass) {
   }
 }
 
-// How many pods are looked up for the truth's sake in one sweep: a person reads of the others later.
+// How many pods the reservation audit looks up in one sweep; the others follow in later ones.
 constexpr std::int64_t kAsksPerSweep = 64;
 
 std::int64_t asks_left(const KaiPass& pass) {
@@ -131,7 +131,7 @@ void find_unreserved(KaiPass& pass, std::map<std::string, Mismatch>& nodes) {
   pass.look_again_in(pass.s.settings.kai.sweep);
 }
 
-// Two groups that share one GPU, each believing that it is alone there: KAI then hands it out twice.
+// Two groups that use one GPU, each as if exclusively: KAI then allocates it twice.
 void report_claims(KaiPass& pass) {
   for (const auto& [device, claimants] : pass.kai.claimed_twice()) {
     std::set<std::string> names;
@@ -141,7 +141,7 @@ void report_claims(KaiPass& pass) {
       names.insert(fmt::format("{} (group {})", k8s::to_string(key), pod->meta.labels.get(kGroupLabel).value_or("")));
     }
     const std::string note = fmt::format(
-        "reservations of several groups say that they hold GPU {}: {}. KAI counts it once for each, so their pods get "
+        "reservations of several groups claim GPU {}: {}. KAI counts it once for each group, so their pods get "
         "more than the GPU has. End the pods of one group in an orderly way",
         device.second, listed(names));
     pass.finding(Severity::error, node_ref(device.first), kKaiClaimedTwice, note);
@@ -169,7 +169,7 @@ void plan_reservation_audit(KaiPass& pass) {
   find_unreserved(pass, nodes);
   for (const auto& [node, found] : nodes) {
     const std::string text = describe(found);
-    // Longer than any bind in flight may take.
+    // Longer than any bind in flight can take.
     if (text.empty() || !pass.held_for({Timer::kai_mismatch, node, ""}, index.view().bind_timeout)) continue;
     pass.finding(Severity::warning, node_ref(node), kKaiMismatch, text);
     pass.event(node_ref(node), true, kKaiMismatch, "CompareReservations", text);

@@ -1,5 +1,6 @@
 // pod.reservation-gc. A stale reservation holds a GPU at the kubelet while KAI counts it as free; deleting a live one
-// makes KAI delete its consumers. So time enters only by conditions, and each doubt keeps the pod and says so.
+// makes KAI delete its consumers. Deletions therefore depend on timers, and if any condition is in doubt the pod is
+// kept and a finding says why.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ std::string kai_hold(const World& world) {
     return "not every store has synced yet";
   }
   if (kai.configs_served == kai.bind_requests_served) return {};
-  return fmt::format("KAI serves {} but not {}: an upgrade or a removal is under way",
+  return fmt::format("KAI serves {} but not {}: an upgrade or a removal is in progress",
                      kai.configs_served ? "configs.kai.scheduler" : "bindrequests.scheduling.run.ai",
                      kai.configs_served ? "bindrequests.scheduling.run.ai" : "configs.kai.scheduler");
 }
@@ -104,7 +105,7 @@ class Collector {
 
   void run() {
     if (settings_.gc_mode == KaiGcMode::off) return;
-    report_odd_ones();
+    report_foreign_pods();
     for (const std::string& group : index_.attention()) look_at(group);
     if (settings_.explain_all) explain_healthy();
     if (!by_node_.empty()) act();
@@ -119,39 +120,40 @@ class Collector {
     bool node_gone = false;
   };
 
-  void tell(const KaiPod& pod, Severity severity, std::string_view reason, std::string message) {
+  void report(const KaiPod& pod, Severity severity, std::string_view reason, std::string message) {
     pass_.finding(severity, pod_ref(pod.meta), reason, std::move(message));
   }
 
-  // --- Pods that are none of ours to delete, and yet look like reservations.
-  void report_odd_ones() {
+  // --- Pods that look like reservations but that the operator must not delete.
+  void report_foreign_pods() {
     for (const ObjectKey& key : index_.unlabelled()) {
       const KaiPod* pod = kai_.pods.find(key);
       if (pod == nullptr || !is_alive(*pod)) continue;
-      tell(*pod, Severity::warning, "KAILostGroupLabel",
-           fmt::format("a reservation without the label {}: KAI does not see it, and it {}. Kept: which "
-                       "group it belongs to is not known. Delete it by hand once no pod uses that GPU",
-                       kGroupLabel,
-                       pod->node_name.empty() ? std::string("is on no node yet")
-                                              : fmt::format("holds a GPU of node {}", pod->node_name.view())));
+      report(*pod, Severity::warning, "KAILostGroupLabel",
+             fmt::format("a reservation without the label {}: KAI does not see it, and it {}. Kept: which "
+                         "group it belongs to is not known. Delete it by hand once no pod uses that GPU",
+                         kGroupLabel,
+                         pod->node_name.empty() ? std::string("is on no node yet")
+                                                : fmt::format("holds a GPU of node {}", pod->node_name.view())));
     }
     for (const ObjectKey& key : index_.leftovers()) {
       const KaiPod* pod = kai_.pods.find(key);
       if (pod == nullptr || !is_alive(*pod)) continue;
       if (pod->meta.ns.view() == view_.reservations) {
-        tell(
+        report(
             *pod, Severity::warning, "KAILeftover",
-            fmt::format("a pod of group {} in the namespace of the reservations without their label {}={}, as one from "
-                        "before that was changed: KAI's binder uses it as a reservation, its scheduler does not. Kept: "
-                        "only pods with that label are ours to collect",
+            fmt::format("a pod of group {} in the reservation namespace without the label {}={}, as one created before "
+                        "that label changed: KAI's binder uses it as a reservation, its scheduler does not. Kept: the "
+                        "operator deletes only pods with that label",
                         pod->meta.labels.get(kGroupLabel).value_or(""), kAppLabel, view_.app_label));
         continue;
       }
-      tell(*pod, Severity::warning, "KAILeftover",
-           fmt::format(
-               "looks like a reservation, but kai-config names the namespace {}: kept, since only pods there are "
-               "ours to collect. KAI counts it as a consumer of group {}",
-               view_.reservations, pod->meta.labels.get(kGroupLabel).value_or("")));
+      report(
+          *pod, Severity::warning, "KAILeftover",
+          fmt::format(
+              "looks like a reservation, but kai-config names the namespace {}. Kept: the operator deletes only pods "
+              "there. KAI counts it as a consumer of group {}",
+              view_.reservations, pod->meta.labels.get(kGroupLabel).value_or("")));
     }
   }
 
@@ -160,7 +162,7 @@ class Collector {
       if (index_.attention().contains(name)) continue;
       const GroupFacts facts = group_facts(kai_, index_, name);
       for (const Judgement& j : judge(facts, claims_).reservations)
-        tell(*j.reservation, j.severity, j.reason, j.message);
+        report(*j.reservation, j.severity, j.reason, j.message);
     }
   }
 
@@ -178,20 +180,20 @@ class Collector {
 
   void look_at(const std::string& group) {
     const GroupFacts facts = group_facts(kai_, index_, group);
-    if (facts.reservations.empty()) return;  // plan_reservation_audit tells.
+    if (facts.reservations.empty()) return;  // plan_reservation_audit reports these.
     GroupJudgement judged = judge(facts, claims_);
     const bool decides =
         std::ranges::any_of(judged.reservations, [](const Judgement& j) { return j.fate != Fate::keep; });
-    const bool listed = (decides || tells_more(facts) || rests_on_answer(facts)) && is_listed(group);
+    const bool listed = (decides || explains_more(facts) || rests_on_answer(facts)) && is_listed(group);
     const bool renewed = renew_lookups(facts, judged.wants);
     // Multi-device consumers are in no watch: nothing is concluded before they have been listed.
     const bool known = !decides || (listed && renewed);
     for (Judgement& j : judged.reservations) {
       if (j.fate == Fate::keep) {
-        tell_kept(j);
+        report_kept(j);
       } else if (!known) {
-        tell(*j.reservation, Severity::info, "KAILooking",
-             fmt::format("kept: pods labelled {}{} are being listed", kGroupPrefix, group));
+        report(*j.reservation, Severity::info, "KAILooking",
+               fmt::format("kept: pods labelled {}{} are being listed", kGroupPrefix, group));
       } else {
         consider(group, std::move(j));
       }
@@ -200,8 +202,9 @@ class Collector {
     if (decides || !pass_.plan.kai_wanted.empty()) pass_.look_again_in(settings_.sweep);
   }
 
-  // Where a BindRequest keeps a sound reservation, its consumers would change nothing, and cost a list of all pods.
-  [[nodiscard]] static bool tells_more(const GroupFacts& facts) {
+  // If a BindRequest protects a healthy reservation, its consumers would not change the result, and would cost a list
+  // of all pods.
+  [[nodiscard]] static bool explains_more(const GroupFacts& facts) {
     if (facts.reservations.size() != 1) return true;
     const KaiPod& pod = *facts.reservations.front();
     const bool sound = pod.phase == "Running" && !pod.meta.deletion_timestamp &&
@@ -211,8 +214,8 @@ class Collector {
     });
   }
 
-  // An earlier answer alone keeps it; or says that nothing lives there, and is not to be left standing beside what came
-  // since.
+  // Only an earlier answer keeps the reservation; or that answer found no live pod, and must be renewed because a
+  // BindRequest has come since.
   [[nodiscard]] bool rests_on_answer(const GroupFacts& facts) const {
     auto it = kai_.lookups.groups.find(facts.group);
     return it != kai_.lookups.groups.end() &&
@@ -237,7 +240,7 @@ class Collector {
       if (ask_again(it->second.at)) wants.pods.insert(pod);
       fresh = fresh && usable(it->second.at);
     }
-    // A proof that is not renewed would be forgotten, and have to be held for the whole grace anew.
+    // Evidence that is not renewed would be dropped, and the grace period would start again.
     std::erase_if(wants.config_maps, [&](const ObjectKey& key) {
       auto it = kai_.lookups.config_maps.find(key);
       if (it == kai_.lookups.config_maps.end()) return false;
@@ -247,11 +250,11 @@ class Collector {
     return fresh;
   }
 
-  void tell_kept(const Judgement& j) {
+  void report_kept(const Judgement& j) {
     const KaiPod& pod = *j.reservation;
     const bool unannotated = j.reason == "KAIConsumersAlive" && !pod.meta.annotations.contains(kDeviceAnnotation);
     if (unannotated && pass_.s.now - pod.meta.creation_timestamp > view_.bind_timeout) {
-      tell(
+      report(
           pod, Severity::error, "KAIReservationUnannotated",
           fmt::format(
               "{}; yet the reservation has no annotation {}{}: new pods of this group fail with \"failed to find "
@@ -263,10 +266,10 @@ class Collector {
     const bool suspicious = j.reason == "KAIDuplicateUnproven" || j.reason == "KAISuspectConsumer";
     // A bind in flight may look like this for a moment.
     const bool young = pass_.s.now - pod.meta.creation_timestamp < view_.bind_timeout;
-    tell(pod, suspicious && young ? Severity::info : j.severity, j.reason, "kept: " + j.message);
+    report(pod, suspicious && young ? Severity::info : j.severity, j.reason, "kept: " + j.message);
   }
 
-  // --- One reservation that holds a GPU for nobody.
+  // --- One reservation without consumers.
   void consider(const std::string& group, Judgement j) {
     const KaiPod& pod = *j.reservation;
     Candidate candidate;
@@ -279,10 +282,10 @@ class Collector {
     const std::string why = j.message;
     candidate.judgement = std::move(j);
     if (pod.meta.deletion_timestamp && !candidate.node_gone) {
-      return tell(pod, Severity::info, "KAIDeletionUnderWay", why + "; its deletion is under way");
+      return report(pod, Severity::info, "KAIDeletionUnderWay", why + "; it is being deleted");
     }
     if (std::string excuse = excused(pod); !excuse.empty())
-      return tell(pod, Severity::info, "KAIHeld", "kept: " + excuse + "; " + why);
+      return report(pod, Severity::info, "KAIHeld", "kept: " + excuse + "; " + why);
     const Duration age = pass_.s.now - pod.meta.creation_timestamp;
     if (age < view_.grace) pass_.look_again_in(view_.grace - age);
     candidate.ready = held && age >= view_.grace;
@@ -309,8 +312,8 @@ class Collector {
     return lease_trouble(*lease, pass_.s.now, view_.grace);
   }
 
-  // Why no reservation at all is deleted now; empty: they may be. What has to last as long as the grace runs at once:
-  // after a crash of the binder (the usual origin of orphans) one grace is waited, not one after the other.
+  // Why no reservation at all is deleted now; empty: they can be. The conditions that have to last for the grace period
+  // run at the same time: after a crash of the binder (the usual origin of orphans) one grace period is waited.
   std::string hold() {
     if (std::string trouble = binder_trouble(kai_, view_, pass_.s.now, Duration::zero()); !trouble.empty())
       return trouble;
@@ -324,7 +327,7 @@ class Collector {
         view_.grace);
     if (std::string young = binder_trouble(kai_, view_, pass_.s.now, view_.grace); !young.empty()) return young;
     if (!leader.empty()) return leader;
-    return stable ? std::string() : "kai-config and the binder have not been seen unchanged for long enough";
+    return stable ? std::string() : "kai-config and the binder have been seen unchanged for less than the grace period";
   }
 
   void act() {
@@ -339,10 +342,10 @@ class Collector {
       for (const Candidate& candidate : candidates) {
         const bool first = &candidate == &candidates.front();
         if (std::string wait = why_wait(candidate, held, first && turn); !wait.empty()) {
-          tell(*candidate.pod, Severity::info, "KAIOrphan",
-               fmt::format("kept for now: {}; {}", wait, candidate.judgement.message));
+          report(*candidate.pod, Severity::info, "KAIOrphan",
+                 fmt::format("kept for now: {}; {}", wait, candidate.judgement.message));
         } else if (observing()) {
-          tell(*candidate.pod, Severity::warning, "KAIWouldDelete", would_delete(candidate));
+          report(*candidate.pod, Severity::warning, "KAIWouldDelete", would_delete(candidate));
         } else if (left-- > 0) {
           remove(candidate);
         } else {
@@ -362,7 +365,8 @@ class Collector {
 
   [[nodiscard]] std::string why_wait(const Candidate& candidate, const std::string& held, bool turn) const {
     if (!candidate.ready)
-      return fmt::format("deleted once it is {} old and was seen so for as long", k8s::format_go_duration(view_.grace));
+      return fmt::format("deleted once it is {} old and has been unused for as long",
+                         k8s::format_go_duration(view_.grace));
     if (!held.empty()) return held;
     return turn ? std::string()
                 : fmt::format("one deletion per node in {}", k8s::format_go_duration(settings_.node_interval));
@@ -418,7 +422,7 @@ void plan_reservation_gc(KaiPass& pass) {
   if (std::string why = kai_hold(world); !why.empty()) {
     if (pass.s.settings.kai.gc_mode == KaiGcMode::off) return;
     pass.finding(Severity::warning, {"v1", "Namespace", "", pass.kai.view().reservations, ""}, "KAIHold",
-                 fmt::format("no reservation is collected: {}", why));
+                 fmt::format("no reservation is deleted: {}", why));
     pass.look_again_in(pass.s.settings.kai.sweep);
     return;
   }

@@ -1,4 +1,4 @@
-// Fraction pods that wait, each with the cause that can be seen; and reservations that a taint may take away.
+// Fraction pods that wait, each with the cause that can be seen; and reservations that a taint can evict.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void report_waiting_pods(KaiPass& pass) {
   }
 }
 
-// A NoExecute taint takes the reservation away and leaves its consumer, which tolerates it.
+// A NoExecute taint evicts the reservation and leaves its consumer, which tolerates it.
 void report_toleration(KaiPass& pass, const Node& node, const Taint& taint, const KaiPod& reservation) {
   if (tolerates(reservation.tolerations, taint)) return;
   const std::string group(reservation.meta.labels.get(kGroupLabel).value_or(""));

@@ -1,5 +1,5 @@
-// Consumers that no watch shows: multi-device pods carry no label to select by. While a reservation of each of their
-// groups is there, that one tells; where one is missing, only their BindRequests do.
+// Consumers that no watch shows: multi-device pods carry no label to select by. If each of their groups has a
+// reservation, the reservations show the use; otherwise only their BindRequests do.
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
 

@@ -127,7 +127,7 @@ std::optional<WaitingCause> WaitingCauses::impossible(const WaitingPod& waiting)
   return std::nullopt;
 }
 
-// A bind that has been ordered and does not come about.
+// A bind that was requested and does not happen.
 std::optional<WaitingCause> WaitingCauses::bind_trouble(const WaitingPod& waiting) const {
   const BindRequest* request = world_.kai.bind_requests.find(waiting.pod.meta.key());
   if (request == nullptr) return std::nullopt;
@@ -144,7 +144,7 @@ std::optional<WaitingCause> WaitingCauses::bind_trouble(const WaitingPod& waitin
   return WaitingCause{
       "BindFails",
       fmt::format("its BindRequest for node {} is {} after {} failed attempts: look at the binder's log",
-                  request->selected_node.view(), request->phase.empty() ? "not taken up" : request->phase.view(),
+                  request->selected_node.view(), request->phase.empty() ? "not processed" : request->phase.view(),
                   request->failed_attempts)};
 }
 

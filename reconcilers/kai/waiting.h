@@ -29,7 +29,7 @@ class WaitingCauses {
   [[nodiscard]] bool is_ours(const WaitingPod& waiting) const;
   // What keeps it from ever being placed as nodes and kai-config are now. Without nodes nothing is said about sizes.
   [[nodiscard]] std::optional<WaitingCause> impossible(const WaitingPod& waiting) const;
-  // The same, else what holds the binder up, else where to look.
+  // The same, else what blocks the binder, else where to look.
   [[nodiscard]] WaitingCause cause(const WaitingPod& waiting) const;
 
  private:

@@ -39,12 +39,13 @@ LintedDocument& document_of(const ClusterObject& object, std::vector<LintedDocum
 }  // namespace
 
 void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents) {
-  const bool whole = std::any_of(objects.begin(), objects.end(), [](const ClusterObject& object) {
-    return object.kind == "DaemonSet" || object.kind == "ClusterPolicy";
-  });
-  const bool policies = std::any_of(objects.begin(), objects.end(),
-                                    [](const ClusterObject& object) { return object.kind == "SharingPolicy"; });
-  if (!whole && !policies) {
+  const auto has = [&](std::string_view kind) {
+    return std::any_of(objects.begin(), objects.end(),
+                       [&](const ClusterObject& object) { return object.kind == kind; });
+  };
+  const bool offers = has("Node") && has("DeviceClass") && has("ResourceSlice");
+  const bool whole = has("DaemonSet") || has("ClusterPolicy");
+  if (!whole && !offers && !has("SharingPolicy")) {
     return;
   }
   std::vector<ManifestFile> files;
@@ -57,7 +58,10 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
     by_name.emplace(Name{object.kind, object.ns, object.name}, &object);
   }
   for (LintedDocument& document : documents) {
-    if (whole && (document.kind == "Node" || document.kind == "DaemonSet" || document.kind == "ClusterPolicy")) {
+    const bool of_offers =
+        document.kind == "Node" || document.kind == "DeviceClass" || document.kind == "ResourceSlice";
+    const bool of_whole = document.kind == "Node" || document.kind == "DaemonSet" || document.kind == "ClusterPolicy";
+    if ((offers && of_offers) || (whole && of_whole)) {
       std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.code == kNotChecked; });
     }
   }

@@ -51,7 +51,7 @@ void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& 
     if (data != nullptr && !data->is_object() && !data->is_null()) {
       mappings = false;
       add(Diagnostic::Severity::error, "WrongType", std::string(field), data->at,
-          fmt::format("{} stands where a mapping from keys to profiles must stand", kind_name(data->kind)));
+          fmt::format("expected a mapping from keys to profiles, found {}", kind_name(data->kind)));
     }
   }
   const std::vector<ConfigMapEntry> entries = entries_of(config_map);

@@ -53,7 +53,7 @@ class Linter {
       LintedDocument& nothing = add("Profile");
       nothing.profile = Profile{};
       nothing.diagnostics.push_back({Diagnostic::Severity::info, "NothingWritten", "", 0, 0,
-                                     "nothing is written here, which is a profile without sharing"});
+                                     "the file has no content; the plugin treats that as a profile without sharing"});
     }
     return std::move(documents_);
   }
@@ -94,7 +94,7 @@ class Linter {
     const bool ignored = follows_the_profile(text, error.at.line);
     if (!documents_.empty() && (ignored || !again)) {
       first_counts("FurtherTextIgnored", error.at,
-                   fmt::format("what follows it is ignored, and does not parse: {}", error.message));
+                   fmt::format("the text that follows it is ignored, and does not parse: {}", error.message));
     }
     if (!ignored && !again) {
       add_diagnostics(error, add("Profile").diagnostics);
@@ -148,12 +148,12 @@ class Linter {
       nothing.profile = Profile{};
       nothing.diagnostics.push_back(
           {Diagnostic::Severity::warning, "FurtherDocumentIgnored", "", root.at.line, root.at.column,
-           "the first YAML document is empty, which is a profile without sharing; what begins "
+           "the first YAML document is empty, which is a profile without sharing; the text that begins "
            "here is ignored: remove the \"---\" before it"});
     } else if (documents_.empty()) {
       profile_line_ = root.at.line;
     } else {
-      first_counts("FurtherDocumentIgnored", root.at, "what begins here is ignored");
+      first_counts("FurtherDocumentIgnored", root.at, "the text that begins here is ignored");
     }
     LintedDocument& linted = add("Profile");
     profile(parse_profile_node(root), linted);
@@ -167,7 +167,7 @@ class Linter {
     std::vector<Diagnostic>& found = documents_.front().diagnostics;
     if (profile_line_ != 0 && std::none_of(found.begin(), found.end(), further)) {
       found.push_back({Diagnostic::Severity::warning, std::move(code), "", at.line, at.column,
-                       fmt::format("only the first YAML document counts for the plugin; {}", rest)});
+                       fmt::format("the plugin uses only the first YAML document; {}", rest)});
     }
   }
 
@@ -209,9 +209,9 @@ class Linter {
   }
 
   void collect(const DocumentValue& value, std::string_view kind) {
-    static constexpr std::array<std::string_view, 9> kKinds{
-        "Node",          "DaemonSet", "ConfigMap", "ClusterPolicy", "ControllerRevision",
-        "SharingPolicy", "Pod",       "Config",    "RuntimeClass"};
+    static constexpr std::array<std::string_view, 11> kKinds{
+        "Node", "DaemonSet", "ConfigMap",    "ClusterPolicy", "ControllerRevision", "SharingPolicy",
+        "Pod",  "Config",    "RuntimeClass", "DeviceClass",   "ResourceSlice"};
     const DocumentValue* metadata = value.find("metadata");
     const DocumentValue* name = metadata != nullptr ? metadata->find("name") : nullptr;
     if (objects_ == nullptr || name == nullptr || std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
@@ -264,7 +264,7 @@ class Linter {
       linted.diagnostics.push_back(
           {Diagnostic::Severity::error, "WrongType", (entry.binary ? "binaryData." : "data.") + member.key,
            member.value.at.line, member.value.at.column,
-           fmt::format("a value of a ConfigMap is a string, {} stands here; begin it with \"|\"",
+           fmt::format("a ConfigMap value must be a string, but this is {}; begin it with \"|\"",
                        kind_name(member.value.kind))});
       return;
     }

@@ -74,7 +74,7 @@ std::string_view pinned_key(const DocumentValue& spec) {
   return selector == nullptr ? std::string_view() : selector->string_at(kConfigLabel);
 }
 
-// Of the profiles that the pod can meet, the one with the smallest slice.
+// Of the profiles that can be active on the pod's node, the one with the smallest slice.
 const Slices* smallest(const std::vector<Slices>& all, const DocumentValue& spec, const DocumentValue& container) {
   const std::string_view pinned = pinned_key(spec);
   const Slices* out = nullptr;

@@ -1,4 +1,4 @@
-// What nos has written is not held against the rules of the official device plugin.
+// Profiles written by nos are not checked against the rules of the official device plugin.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -20,12 +20,12 @@ bool is_mounted_by_nos_alone(const Discovery& discovery, const ClusterObject& co
   const auto mounts = [&](const PluginInstallation& set) {
     return set.ns == config_map.ns && set.config_map == config_map.name;
   };
-  return std::ranges::any_of(discovery.of_nos, mounts) && std::ranges::none_of(discovery.sets, mounts);
+  return std::ranges::any_of(discovery.of_nos, mounts) && std::ranges::none_of(discovery.installations, mounts);
 }
 
 // A key that a plugin loads without any label is not of nos alone.
 bool is_a_default(const Discovery& discovery, const std::string& key) {
-  return std::ranges::any_of(discovery.sets, [&](const PluginInstallation& set) {
+  return std::ranges::any_of(discovery.installations, [&](const PluginInstallation& set) {
     return std::ranges::any_of(set.operands, [&](const Operand& operand) { return operand.default_key == key; });
   });
 }

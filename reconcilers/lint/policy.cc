@@ -147,9 +147,8 @@ class PolicyCheck {
     const auto near = nearest_word(member.key, fields);
     diagnostics_.push_back(
         {Diagnostic::Severity::warning, "UnknownField", path_, member.key_at.line, member.key_at.column,
-         near.empty()
-             ? fmt::format("there is no such field and the API server drops it; there is {}", fmt::join(fields, ", "))
-             : fmt::format("there is no such field and the API server drops it; did you mean \"{}\"?", near)});
+         near.empty() ? fmt::format("unknown field; the API server drops it. Known fields: {}", fmt::join(fields, ", "))
+                      : fmt::format("unknown field; the API server drops it. Did you mean \"{}\"?", near)});
   }
 
   template <class Visit>
@@ -166,7 +165,7 @@ class PolicyCheck {
       if (value.is_object()) {
         visit(value);
       } else {
-        error("WrongType", value.at, fmt::format("{} stands where a mapping must stand", kind_name(value.kind)));
+        error("WrongType", value.at, fmt::format("expected a mapping, found {}", kind_name(value.kind)));
       }
     });
   }
@@ -186,7 +185,7 @@ class PolicyCheck {
   void boolean(const DocumentValue& parent, std::string_view name) {
     member(parent, name, [&](const DocumentValue& value) {
       if (value.kind != DocumentValue::Kind::boolean) {
-        error("WrongType", value.at, fmt::format("{} stands where true or false must stand", kind_name(value.kind)));
+        error("WrongType", value.at, fmt::format("expected true or false, found {}", kind_name(value.kind)));
       }
     });
   }
@@ -195,7 +194,7 @@ class PolicyCheck {
     member(parent, name, [&](const DocumentValue& value) {
       const auto number = value.kind == DocumentValue::Kind::number ? parse_go_int(value.text, 10) : std::nullopt;
       if (!number || *number < least || *number > most) {
-        error("OutOfRange", value.at, fmt::format("a whole number from {} to {} must stand here", least, most));
+        error("OutOfRange", value.at, fmt::format("expected a whole number from {} to {}", least, most));
       }
     });
   }
@@ -204,9 +203,9 @@ class PolicyCheck {
     member(parent, name, [&](const DocumentValue& value) {
       const auto parsed = value.is_string() ? parse_go_duration(value.text) : std::nullopt;
       if (!parsed || *parsed < 0 || value.text.front() == '+' || value.text.front() == '-' || value.text == "0") {
-        error("InvalidDuration", value.at, "a duration like \"90s\" or \"1h30m\" must stand here");
+        error("InvalidDuration", value.at, "expected a duration like \"90s\" or \"1h30m\"");
       } else if (*parsed < bounds.least.count() || *parsed > bounds.most.count()) {
-        error("OutOfRange", value.at, fmt::format("a duration {} must stand here", bounds.text));
+        error("OutOfRange", value.at, fmt::format("expected a duration {}", bounds.text));
       }
     });
   }
@@ -216,7 +215,7 @@ class PolicyCheck {
       const bool number = value.kind == DocumentValue::Kind::number;
       const auto parsed = number || value.is_string() ? IntOrPercent::parse(value.text) : std::nullopt;
       if (!parsed || parsed->value < 1 || parsed->percent == number) {
-        error("OutOfRange", value.at, "a count of at least 1, or a percentage from \"1%\" to \"100%\" must stand here");
+        error("OutOfRange", value.at, "expected a count of at least 1, or a percentage from \"1%\" to \"100%\"");
       }
     });
   }
@@ -278,13 +277,12 @@ class PolicyCheck {
     const bool text = value.find("inline") != nullptr;
     if (key == text) {
       error("ProfileNotUnique", value.at,
-            "exactly one of configMapKey and inline must stand here; to follow the plugin's own "
-            "resolution, leave \"profile\" out");
+            "set exactly one of configMapKey and inline; to follow the plugin's own choice, leave \"profile\" out");
     }
     member(value, "configMapKey", [this](const DocumentValue& v) {
       if (!v.is_string() || v.text.empty() || !is_label_value(v.text)) {
         error("KeyNoLabelValue", v.at,
-              "a key that a node label can name must stand here: at most 63 letters, digits, '-', '_' and '.'");
+              "expected a key that a node label can name: at most 63 letters, digits, '-', '_' and '.'");
       }
     });
     object(value, "inline", [this](const DocumentValue& v) { inline_profile(v); });
@@ -296,7 +294,7 @@ class PolicyCheck {
     boolean(value, "failRequestsGreaterThanOne");
     const std::string_view strategy = value.string_at("strategy");
     if (const DocumentValue* replicas = value.find("replicas"); replicas != nullptr && strategy == "none") {
-      error("NothingShared", replicas->at, "strategy none shares nothing: replicas has no meaning with it");
+      error("NothingShared", replicas->at, "strategy none does not share: leave replicas out");
     }
     if (const DocumentValue* resource = value.find("resource");
         resource != nullptr && strategy == "mps" && resource->text != "nvidia.com/gpu") {
@@ -341,13 +339,13 @@ class PolicyCheck {
 
   void windows(const DocumentValue& value) {
     if (value.kind != DocumentValue::Kind::array) {
-      return error("WrongType", value.at, fmt::format("{} stands where a list must stand", kind_name(value.kind)));
+      return error("WrongType", value.at, fmt::format("expected a list, found {}", kind_name(value.kind)));
     }
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       const PathStep step(path_, i);
       const DocumentValue& item = value.items[i];
       if (!item.is_object()) {
-        error("WrongType", item.at, fmt::format("{} stands where a mapping must stand", kind_name(item.kind)));
+        error("WrongType", item.at, fmt::format("expected a mapping, found {}", kind_name(item.kind)));
         continue;
       }
       duration(item, "duration");

@@ -8,12 +8,46 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/checks/preflight.h"
+#include "reconcilers/checks/check.h"
+#include "reconcilers/checks/object_checks.h"
+#include "reconcilers/cluster/dra_offers.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 namespace {
+
+// ConfigMaps with profiles, by "namespace/name": those that a plugin mounts or a ClusterPolicy names; where neither is
+// known, all that hold a profile. Empty ones are left out.
+std::map<std::string, const ConfigMap*> profile_maps(const World& world, const Discovery& discovery) {
+  std::map<std::string, const ConfigMap*> out;
+  bool named = false;
+  for (const PluginInstallation& installation : discovery.installations) {
+    for (const std::string& name : {installation.config_map, installation.announced_config_map}) {
+      named = named || !name.empty();
+      const ConfigMap* found = name.empty() ? nullptr : world.configmaps.find({installation.ns, name});
+      if (found != nullptr && !found->data.empty()) out.emplace(installation.ns + "/" + name, found);
+    }
+  }
+  for (const auto& [key, policy] : world.clusterpolicies.all()) {
+    named = named || !policy->config_name.empty();
+    for (const auto& [id, config_map] : world.configmaps.all()) {
+      if (id.name == policy->config_name && !config_map->data.empty())
+        out.emplace(k8s::to_string(id), config_map.get());
+    }
+  }
+  if (named) return out;
+  for (const auto& [id, config_map] : world.configmaps.all()) {
+    const bool holds = std::any_of(config_map->data.begin(), config_map->data.end(), [](const auto& entry) {
+      return entry.second != nullptr && reads_like_profile(*entry.second);
+    });
+    if (holds) out.emplace(k8s::to_string(id), config_map.get());
+  }
+  return out;
+}
 
 // SharingPolicies that name a key which the ConfigMap of one of their nodes, or every ConfigMap, lacks.
 void check_policy_keys(const World& world, const FleetIndex& fleet, std::vector<Finding>& found) {
@@ -39,6 +73,24 @@ void check_policy_keys(const World& world, const FleetIndex& fleet, std::vector<
   }
 }
 
+// Checked of a node, and so in none of the answers that nodes which are alike share. Where no DaemonSet is among the
+// manifests, what the Node offers tells that a device plugin serves it.
+void check_double_offers(const World& world, const FleetIndex& fleet, std::vector<Finding>& found) {
+  const FleetIndex::Impl& index = fleet.impl();
+  for (const std::string& name : index.dra.nodes()) {
+    const Node* node = world.nodes.find(name);
+    const NodeAssessment* assessment = index.find(name);
+    if (node == nullptr || is_partitioned_by_nos(*node)) continue;
+    const bool served = assessment != nullptr ? assessment->phase != Phase::unmanaged
+                                              : index.discovery.installations.empty() && serves_gpus(*node);
+    if (!served) continue;
+    found.push_back({find_check(kDraDoubleOffer)->severity,
+                     {"v1", "Node", "", name, ""},
+                     std::string(kDraDoubleOffer),
+                     double_offer(index.dra.class_of(name))});
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> check_cluster(const World& world, const PlannerSettings& settings) {
@@ -57,6 +109,7 @@ std::vector<Finding> check_cluster(const World& world, const PlannerSettings& se
       found.push_back({d.severity, {"v1", "Node", "", name, ""}, d.code, where});
     }
   }
+  check_double_offers(world, fleet, found);
   check_policy_keys(world, fleet, found);
   return found;
 }

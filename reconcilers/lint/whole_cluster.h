@@ -8,8 +8,8 @@
 
 namespace gso {
 
-// What preflight finds about DaemonSets, ConfigMaps and ClusterPolicies, about each Node (by name), and what is wrong
-// with SharingPolicies beside them.
+// What preflight finds about DaemonSets, ConfigMaps and ClusterPolicies, about each Node (by name), what DRA offers
+// on it beside the plugin, and what is wrong with SharingPolicies beside them.
 [[nodiscard]] std::vector<Finding> check_cluster(const World& world, const PlannerSettings& settings);
 
 }  // namespace gso

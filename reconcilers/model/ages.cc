@@ -25,6 +25,13 @@ bool Ages::held_for(const TimerKey& timer, Duration wanted, std::optional<WallTi
   return false;
 }
 
+void Ages::renew(const TimerKey& timer, Duration lifetime) {
+  const Duration age_now = snapshot_->now - since(timer);
+  if (age_now >= lifetime) return look_again_in(lifetime);
+  plan_->timers.push_back(timer);
+  look_again_in(lifetime - age_now);
+}
+
 void Ages::look_again_in(Duration wait) {
   wait = std::max(wait, Duration::zero());
   plan_->requeue_after = plan_->requeue_after ? std::min(*plan_->requeue_after, wait) : wait;

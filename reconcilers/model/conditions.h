@@ -1,4 +1,4 @@
-// Reading conditions in the status texts of our objects. status/ writes them.
+// Reads conditions in the statuses of SharingPolicies and SharingRollouts. status/ writes them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,16 +7,16 @@
 
 namespace gso {
 
-// Of a SharingRollout; False from when another revision takes its place, and absent before.
+// Of a SharingRollout; False once another revision has replaced it, and absent before.
 inline constexpr std::string_view kCurrentCondition = "Current";
-// The same; True from when spec.aborted has ended it, and absent before.
+// Of a SharingRollout; True once spec.aborted has ended it, absent before.
 inline constexpr std::string_view kAbortedCondition = "Aborted";
 
-// The condition of that type in a status; null where there is none.
+// The condition of that type in a status; null if absent.
 [[nodiscard]] nlohmann::json condition_in(const nlohmann::json& status, std::string_view type);
-// The lastTransitionTime of the condition of that type in a status; empty when there is none.
+// The lastTransitionTime of the condition of that type in a status; empty if the status has no such condition.
 [[nodiscard]] std::string since_when(const nlohmann::json& status, std::string_view type);
-// The condition of that type in a status text as "reason: message", or empty when there is none or it is True.
+// The condition of that type in a status text as "reason: message", or empty if it is absent or True.
 [[nodiscard]] std::string false_condition(std::string_view status, std::string_view type);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// The marks of the job controllers and gang schedulers that people run on GPUs.
+// Labels and annotations of the job controllers and gang schedulers that are used with GPUs.
 #include "reconcilers/model/jobs.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // Reading JSON that comes from the cluster: a member that is missing, or of another type than expected, reads as empty.
-// nlohmann's value() and at() throw on a wrong type, and what a person or another release has written may have any; a
-// test (tests/reconcilers/model/json_access_test.cc) keeps them out of the code that reads such JSON.
+// nlohmann's value() and at() throw on a wrong type, and JSON from a person or another release can have any type; a
+// test (tests/reconcilers/model/json_access_test.cc) fails if code that reads such JSON uses them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace gso {
 
-// The member of that name, or nullptr: `object` is no object, or has none.
+// The member of that name, or nullptr if `object` is no object or has no such member.
 template <class Json>
 [[nodiscard]] const Json* member_at(const Json& object, std::string_view field) {
   if (!object.is_object()) return nullptr;
@@ -33,21 +33,21 @@ template <class Json>
   return member != nullptr && member->is_number_integer() ? member->template get<std::int64_t>() : 0;
 }
 
-// True only where the member is true.
+// True only if the member is true.
 template <class Json>
 [[nodiscard]] bool flag_at(const Json& object, std::string_view field) {
   const Json* member = member_at(object, field);
   return member != nullptr && member->is_boolean() && member->template get<bool>();
 }
 
-// The member where it is an object, else an empty object.
+// The member if it is an object, else an empty object.
 template <class Json>
 [[nodiscard]] Json object_at(const Json& object, std::string_view field) {
   const Json* member = member_at(object, field);
   return member != nullptr && member->is_object() ? *member : Json::object();
 }
 
-// The member where it is a list, else an empty list.
+// The member if it is a list, else an empty list.
 template <class Json>
 [[nodiscard]] Json list_at(const Json& object, std::string_view field) {
   const Json* member = member_at(object, field);

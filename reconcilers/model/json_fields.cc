@@ -235,7 +235,7 @@ Scratch& scratch() {
   static thread_local Scratch instance;
   return instance;
 }
-// An object larger than this gives its buffer back afterwards, so that one outlier does not cost memory for ever.
+// An object larger than this releases its buffer afterwards, so that one outlier does not use memory forever.
 constexpr std::size_t kKeepBytes = std::size_t{256} << 10;
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Reads fields of one JSON text in order with simdjson on demand: no DOM, no exceptions, errors that name the field.
-// Used by the project_*.cc files only.
+// Only the project_*.cc files use it.
 #pragma once
 
 #include <simdjson.h>
@@ -17,7 +17,7 @@ namespace gso::json {
 
 using Value = simdjson::ondemand::value;
 
-// The state of one decode: the first failure wins, and every reader below returns false after it.
+// The state of one decode: the first failure is kept, and every reader below returns false after it.
 class Fields {
  public:
   // "spec.priority must be a number" becomes the error's text.
@@ -86,12 +86,12 @@ struct MetaFilter {
   bool (*annotation)(std::string_view key) = nullptr;  // nullptr keeps none.
 };
 
-// One of status.conditions: sets `ready` where it is the condition Ready.
+// One of status.conditions: sets `ready` if it is the condition Ready.
 bool read_ready(Fields& fields, Value condition, bool& ready);
 
 // metadata -> ObjectMeta. `on_other` sees the metadata fields that ObjectMeta does not keep (managedFields).
 bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta);
-// One metadata field; returns false when the key is none that ObjectMeta keeps (and nothing was consumed).
+// One metadata field; returns false if ObjectMeta does not keep that key (then nothing was consumed).
 enum class MetaField { read, other, failed };
 MetaField read_meta_field(Fields& fields, std::string_view key, Value value, const MetaFilter& filter,
                           k8s::ObjectMeta& meta);
@@ -128,7 +128,7 @@ class Document {
     } else {
       fields_.object(root, "the document",
                      [&](std::string_view key, Value value) { return on_field(fields_, key, value); });
-      // Out of bounds is how on demand says that the text is used up.
+      // With out-of-bounds simdjson reports that the text is used up.
       if (fields_.ok() && document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
         fields_.fail("the document", "one object and nothing after it");
       }

@@ -1,5 +1,5 @@
-// Names that KAI-Scheduler and our KAI reconcilers give to things. Facts of KAI's sources; what a cluster may configure
-// (namespace, app label, scheduler name) stands in KaiConfig and has its default here.
+// Names that KAI-Scheduler and the operator's KAI reconcilers use. Facts of KAI's sources; values that a cluster can
+// configure (namespace, app label, scheduler name) are in KaiConfig and have their defaults here.
 #pragma once
 
 #include <chrono>
@@ -40,7 +40,8 @@ inline constexpr std::string_view kConfigName = "kai-config";
 inline constexpr std::string_view kConfigCrd = "configs.kai.scheduler";
 inline constexpr std::string_view kBindRequestCrd = "bindrequests.scheduling.run.ai";
 inline constexpr std::string_view kBinder = "binder";  // Deployment, in the Config's spec.namespace.
-inline constexpr std::string_view kBinderLease = "2ad35f9c.kai.scheduler";  // Where the binder has several replicas.
+inline constexpr std::string_view kBinderLease =
+    "2ad35f9c.kai.scheduler";  // Exists if the binder has several replicas.
 
 // --- Defaults of the Config.
 inline constexpr std::string_view kDefaultNamespace = "kai-scheduler";
@@ -52,7 +53,7 @@ inline constexpr std::string_view kDefaultQueueLabel = "kai.scheduler/queue";
 inline constexpr std::int64_t kDefaultAllocationTimeout = 40;      // Seconds.
 inline constexpr std::int64_t kDefaultVolumeBindingTimeout = 120;  // Seconds.
 
-// Key of the state ConfigMap: what kai-config said when we last looked.
+// Key of the state ConfigMap: the last values seen in kai-config.
 inline constexpr std::string_view kStateKey = "kai.json";
 
 }  // namespace gso::kai

@@ -1,4 +1,4 @@
-// KAI-Scheduler's objects, projected: what the KAI reconcilers read and nothing else.
+// KAI-Scheduler's objects, projected: only the fields that the KAI reconcilers read.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace gso {
 // (cluster/kai_view.h).
 struct KaiConfig {
   ObjectMeta meta;
-  std::string ns;  // spec.namespace: where KAI's Deployments live.
+  std::string ns;  // spec.namespace: the namespace of KAI's Deployments.
   std::string scheduler_name;
   std::string queue_label_key;                        // spec.global.queueLabelKey
   std::optional<bool> gpu_sharing;                    // spec.admission.gpuSharing
@@ -32,7 +32,7 @@ struct KaiConfig {
   std::optional<std::int64_t> allocation_timeout;      // Seconds.
   std::optional<std::int64_t> volume_binding_timeout;  // Seconds; spec.binder.volumeBindingTimeoutSeconds
   std::int64_t pull_secrets = 0;                       // Entries of spec.global.additionalImagePullSecrets.
-  bool misspelt_pull_secret = false;                   // Carries spec.global.imagesPullSecret, which KAI does not read.
+  bool misspelt_pull_secret = false;                   // Has spec.global.imagesPullSecret, which KAI does not read.
   std::int64_t degraded = 0;                           // Conditions Available or Ready that are False.
   // Who last wrote each field ("spec.admission.gpuSharing" -> "kubectl-patch"), from managedFields.
   std::map<std::string, std::string> managers;
@@ -62,20 +62,20 @@ struct BindRequest {
 
 // A pod as KAI sees it: a reservation, or a consumer of a shared GPU.
 struct KaiPod {
-  ObjectMeta meta;  // Labels: app and the group labels only. Annotations: KAI's, and ours.
+  ObjectMeta meta;  // Labels: app and the group labels only. Annotations: KAI's and the operator's.
   Interned node_name;
   Interned phase;
   Interned reason;  // status.reason, e.g. UnexpectedAdmissionError, Evicted
   Interned scheduler_name;
   Interned waiting_reason;              // Of the first container that waits: ImagePullBackOff, …
   bool scheduled = false;               // Condition PodScheduled is True, or a node is set.
-  std::vector<Toleration> tolerations;  // Without those that end by themselves (tolerationSeconds).
+  std::vector<Toleration> tolerations;  // Without temporary ones (tolerationSeconds).
   // "<index>" or "i<index>" of the container that gets the GPU: the suffix of the consumer's ConfigMap.
   Interned container_index;
   friend bool operator==(const KaiPod&, const KaiPod&) = default;
 };
 
-// A Deployment, as far as its availability goes.
+// The availability of a Deployment.
 struct Deployment {
   ObjectMeta meta;
   std::int64_t replicas = 1;

@@ -1,4 +1,4 @@
-// What KAI planners want looked up before they decide.
+// Look-ups that KAI planners request before they decide.
 #pragma once
 
 #include <set>
@@ -12,10 +12,10 @@ namespace gso {
 // Answered in KaiWorld::lookups within the same or the next pass.
 struct KaiWants {
   std::set<std::string> groups;          // Pods labelled runai-gpu-group/<group>, in all namespaces.
-  std::set<k8s::ObjectKey> pods;         // Whether it is alive.
-  std::set<k8s::ObjectKey> config_maps;  // Consumers' ConfigMaps: which GPU they see.
-  bool waiting_pods = false;             // Fraction pods that no node has yet, and scaling pods.
-  bool binder_lease = false;             // Since when the binder's replicas have had their leader.
+  std::set<k8s::ObjectKey> pods;         // Pods, to learn whether they are alive.
+  std::set<k8s::ObjectKey> config_maps;  // Consumers' ConfigMaps: to learn which GPU they see.
+  bool waiting_pods = false;             // Fraction pods without a node, and scaling pods.
+  bool binder_lease = false;             // To learn since when the binder's replicas have had their leader.
   [[nodiscard]] bool empty() const {
     return groups.empty() && pods.empty() && config_maps.empty() && !waiting_pods && !binder_lease;
   }

@@ -16,10 +16,10 @@
 
 namespace gso {
 
-// A pod that no node has yet: one that asks KAI for a share of a GPU, or one of the namespace kai-scale-adjust.
+// A pod without a node: a pod that requests a share of a GPU from KAI, or a pod of the namespace kai-scale-adjust.
 struct WaitingPod {
   Pod pod;
-  std::vector<Toleration> tolerations;  // Without those that end by themselves (tolerationSeconds).
+  std::vector<Toleration> tolerations;  // Without temporary ones (tolerationSeconds).
 };
 
 struct KaiLookups {
@@ -29,14 +29,14 @@ struct KaiLookups {
   };
   struct Pod {
     WallTime at{};
-    bool alive = false;  // There, and neither Succeeded nor Failed.
+    bool alive = false;  // It exists and is neither Succeeded nor Failed.
   };
   struct Devices {
     WallTime at{};
-    bool known = false;   // The ConfigMap was read (it may be forbidden, or gone).
-    std::string devices;  // NVIDIA_VISIBLE_DEVICES as it stands there.
-    // Uids of its owners. KAI makes the pod that it wrote the ConfigMap for the owner; a pod whose manifest was copied
-    // with its annotation names the ConfigMap of another.
+    bool known = false;   // The ConfigMap was read; false if it is forbidden or deleted.
+    std::string devices;  // The value of NVIDIA_VISIBLE_DEVICES in the ConfigMap.
+    // Uids of its owners. KAI sets the pod for which it wrote the ConfigMap as the owner; a pod whose manifest was
+    // copied with its annotation names another pod's ConfigMap.
     std::vector<Interned> owners;
     [[nodiscard]] std::optional<std::string> of(const k8s::Uid& consumer) const;
   };
@@ -50,7 +50,7 @@ struct KaiLookups {
     std::string holder;
     std::optional<WallTime> acquired;
   };
-  // A deletion that did not come about: the last look did not confirm it, or the server refused it.
+  // A deletion that did not happen: the final check did not confirm it, or the server refused it.
   struct Refusal {
     WallTime at{};  // The last time.
     int count = 0;
@@ -71,15 +71,15 @@ struct KaiWorld {
   k8s::Store<KaiPod> pods;
   k8s::Store<Deployment> deployments;  // The binder.
   k8s::Store<RuntimeClass> runtime_classes;
-  k8s::Store<KaiSchema> schemas;  // CRDs of Config and BindRequest; may lack either (see schemas_known).
+  k8s::Store<KaiSchema> schemas;  // CRDs of Config and BindRequest; either can be missing (see schemas_known).
   KaiLookups lookups;
   bool configs_served = false;
   bool bind_requests_served = false;
   bool schemas_known = false;  // The CRDs were looked for (in a cluster), so that an absent one is really absent.
-  // The watches of pods, BindRequests and kai-config are complete and in step: what is not in them is not on a node
-  // (S8).
+  // The watches of pods, BindRequests and kai-config are complete and up to date: a pod that they do not have is on no
+  // node (S8).
   bool use_known = true;
-  // Why the view is incomplete or may be behind, in words; empty: every store above is in step.
+  // Why the view is incomplete or might be outdated, for people; empty: every store above is up to date.
   std::string incomplete;
 };
 
@@ -88,15 +88,15 @@ enum class KaiGcMode { enforce, observe, off };
 enum class MpsReadyMode { automatic, on, off };
 struct KaiSettings {
   KaiGcMode gc_mode = KaiGcMode::enforce;
-  // A reservation must be this old and have been seen orphaned for this long; longer where KAI's own timeouts are.
+  // A reservation must be this old and have been seen orphaned for this long; longer if KAI's own timeouts are longer.
   k8s::Duration grace = std::chrono::seconds(300);
-  k8s::Duration sweep = std::chrono::seconds(60);          // Orphans are looked at again after this.
-  k8s::Duration waiting_sweep = std::chrono::minutes(5);   // Pods that wait are listed again after this.
+  k8s::Duration sweep = std::chrono::seconds(60);          // Orphans are checked again after this time.
+  k8s::Duration waiting_sweep = std::chrono::minutes(5);   // Waiting pods are listed again after this time.
   k8s::Duration node_interval = std::chrono::seconds(60);  // Between two deletions on one node.
   std::int64_t deletions_per_pass = 16;                    // Over all nodes.
-  // Look for what a KAI left that was removed with its CRDs: costs one watch of the default reservation namespace.
+  // Look for leftovers of a KAI that was removed with its CRDs: costs one watch of the default reservation namespace.
   bool look_for_leftovers = false;
-  // Whether nodes with an MPS daemon are marked for KAI's pods; automatic: where KAI is served.
+  // Whether nodes with an MPS daemon are marked for KAI's pods; automatic: if KAI's APIs are served.
   MpsReadyMode mps_ready = MpsReadyMode::automatic;
   bool explain_all = false;  // `plan`: a finding for healthy reservations too.
 };

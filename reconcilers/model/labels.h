@@ -1,5 +1,5 @@
-// Every label, annotation, finalizer, condition and reason that the operator reads or writes: public names, kept for
-// good. Nothing else in the project spells one of these out.
+// Every label, annotation, finalizer, condition and reason that the operator reads or writes: public names that never
+// change. No other file of the project contains them as literals.
 #pragma once
 
 #include <string_view>
@@ -11,40 +11,41 @@ inline constexpr std::string_view kApiVersion = "gpusharing.dev/v1alpha1";
 inline constexpr std::string_view kFieldManager = "gpu-sharing-operator";
 inline constexpr std::string_view kDefaultPolicy = "default";
 
-// --- Labels and annotations of ours on Nodes.
+// --- The operator's labels and annotations on Nodes.
 // Label, only while a node is Updating, Blocked or Failed.
 inline constexpr std::string_view kStateLabel = "gpusharing.dev/state";
 inline constexpr std::string_view kStateUpdating = "Updating";
 inline constexpr std::string_view kStateBlocked = "Blocked";
 inline constexpr std::string_view kStateFailed = "Failed";
-// Revision that the node has loaded and shown by effect, and the "<configmap>/<key>" that it came from.
+// Revision that the node has loaded and shown by its labels and capacity, and the "<configmap>/<key>" of that revision.
 inline constexpr std::string_view kRevisionAnnotation = "gpusharing.dev/revision";
 inline constexpr std::string_view kProfileAnnotation = "gpusharing.dev/profile";
 // Why the node is Blocked or Failed, for people.
 inline constexpr std::string_view kMessageAnnotation = "gpusharing.dev/message";
-// The change in progress, and one that was put off (reconcilers/node/node_change.h): JSON with a version.
+// The change in progress, and the deferred change (reconcilers/node/node_change.h): JSON with a version.
 inline constexpr std::string_view kChangeAnnotation = "gpusharing.dev/change";
 inline constexpr std::string_view kDeferredAnnotation = "gpusharing.dev/deferred";
-// Devices of the node, where GFD's label does not tell them (two models, or no GFD).
+// Devices of the node, if GFD's label does not show them (two models, or no GFD).
 inline constexpr std::string_view kGpuCountAnnotation = "gpusharing.dev/gpu-count";
-// Labels that are ours to write and to take back, as JSON (reconcilers/cluster/label_owners.h).
+// Labels that the operator owns and restores, as JSON (reconcilers/cluster/label_owners.h).
 inline constexpr std::string_view kOwnedAnnotation = "gpusharing.dev/owned";
 // On a DaemonSet's pod template: the rollout that restarted it (mechanism DaemonSetRestart).
 inline constexpr std::string_view kRestartedForAnnotation = "gpusharing.dev/restarted-for";
-// On a SharingPolicy with deletionPolicy Revert: its nodes go back before it goes.
+// On a SharingPolicy with deletionPolicy Revert: its nodes are reverted before it is deleted.
 inline constexpr std::string_view kRevertFinalizer = "gpusharing.dev/revert";
-// On a SharingPolicy: another value than when a revision failed allows that revision another try (`rollout start`).
+// On a SharingPolicy: a value that differs from the one at a revision's failure allows a retry (`rollout start`).
 inline constexpr std::string_view kRetryAnnotation = "gpusharing.dev/retry";
-// On a SharingPolicy, "true": its nodes that had drifted before the operator came are rolled too (`rollout start
-// --adopt`).
+// On a SharingPolicy, "true": its nodes that had drifted before the operator was installed are also rolled out
+// (`rollout start --adopt`).
 inline constexpr std::string_view kAdoptAnnotation = "gpusharing.dev/adopt-drift";
-// On a SharingRollout of an inline profile, "true": its nodes go back to what was verified before (`rollout undo`).
+// On a SharingRollout of an inline profile, "true": its nodes are rolled back to the revision that was verified before
+// (`rollout undo`).
 inline constexpr std::string_view kUndoAnnotation = "gpusharing.dev/undo";
-// Inputs by people: "true" on a Node keeps us off it; "true" on a ConfigMap starts no node; the GPUs of a node as JSON.
-inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";  // On a Node as a label, too: is_held().
+// Inputs by people: "true" on a Node makes the operator skip it, on a ConfigMap start no node; a node's GPUs as JSON.
+inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";  // On a Node also as a label: is_held().
 inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";
-// On the state ConfigMap, a time as in 2026-01-02T03:04:05Z: the stops of policies that were gone by then are
-// forgotten.
+// On the state ConfigMap, a time as in 2026-01-02T03:04:05Z: the stops of policies that had been deleted by then are
+// dropped.
 inline constexpr std::string_view kForgetPoliciesAnnotation = "gpusharing.dev/forget-policies";
 // On the ConfigMaps that hold parts of the record beside the state ConfigMap: "shard".
 inline constexpr std::string_view kRecordLabel = "gpusharing.dev/record";
@@ -52,7 +53,7 @@ inline constexpr std::string_view kRecordShardValue = "shard";
 inline constexpr std::string_view kDevicesAnnotation = "gpusharing.dev/devices";
 inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-not-disrupt";
 inline constexpr std::string_view kMpsHostAnnotation = "gpusharing.dev/mps-host";  // An MPS daemon without a pod.
-// "true": the node's label nvidia.mps/enabled is ours.
+// "true": the operator wrote the node's label nvidia.mps/enabled.
 inline constexpr std::string_view kMpsMarkAnnotation = "gpusharing.dev/mps-enabled";
 
 // --- The ecosystem's.
@@ -66,8 +67,8 @@ inline constexpr std::string_view kComputeMinor = "nvidia.com/gpu.compute.minor"
 inline constexpr std::string_view kSharingStrategy = "nvidia.com/gpu.sharing-strategy";
 inline constexpr std::string_view kMpsCapable = "nvidia.com/mps.capable";
 inline constexpr std::string_view kMpsEnabled = "nvidia.mps/enabled";  // KAI's mark: pods find an MPS daemon there.
-inline constexpr std::string_view kGpuDraDriver = "gpu.nvidia.com";    // As ResourceSlices name it.
-// On a Node, "mps": nos partitions its GPUs. The second is the name that nos had for it before.
+inline constexpr std::string_view kGpuDraDriver = "gpu.nvidia.com";    // The driver name in ResourceSlices.
+// On a Node, "mps": nos partitions its GPUs. The second is the former name of that label.
 inline constexpr std::string_view kNosPartitioning = "nos.nebuly.com/gpu-partitioning";
 inline constexpr std::string_view kNosPartitioningBefore = "nos.nebuly.ai/gpu-partitioning";
 inline constexpr std::string_view kMigConfig = "nvidia.com/mig.config";
@@ -75,9 +76,9 @@ inline constexpr std::string_view kMigConfigState = "nvidia.com/mig.config.state
 inline constexpr std::string_view kMigStrategy = "nvidia.com/mig.strategy";
 inline constexpr std::string_view kDriverUpgradeState = "nvidia.com/gpu-driver-upgrade-state";
 inline constexpr std::string_view kDeployPrefix = "nvidia.com/gpu.deploy.";
-// "true" on a Node: the autoscaler does not take it away.
+// "true" on a Node: the autoscaler does not remove it.
 inline constexpr std::string_view kScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
-inline constexpr std::string_view kKarpenterDoNotDisrupt = "karpenter.sh/do-not-disrupt";  // On a Pod, too.
+inline constexpr std::string_view kKarpenterDoNotDisrupt = "karpenter.sh/do-not-disrupt";  // Also on a Pod.
 inline constexpr std::string_view kSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 inline constexpr std::string_view kFeatureLabels = "nfd.node.kubernetes.io/feature-labels";
 inline constexpr std::string_view kRevisionHashLabel = "controller-revision-hash";
@@ -90,14 +91,17 @@ inline constexpr std::string_view kShardKey = "nodes.json";
 
 // --- Why a node is Blocked: the closed list. Each has a runbook.
 inline constexpr std::string_view kBudgetExhausted = "BudgetExhausted";
+inline constexpr std::string_view kDeferred = "Deferred";
 inline constexpr std::string_view kWaitingForWorkloads = "WaitingForWorkloads";
 inline constexpr std::string_view kPdbRefuses = "PDBRefuses";
-inline constexpr std::string_view kForbidden = "Forbidden";  // Also of findings and Events about any missing right.
+inline constexpr std::string_view kForbidden =
+    "Forbidden";  // Also the reason of findings and Events about any missing permission.
 inline constexpr std::string_view kLabelOwnedByOther = "LabelOwnedByOther";
 inline constexpr std::string_view kMigEnabled = "MIGEnabled";
 inline constexpr std::string_view kMpsByLabelUnsupported = "MPSByLabelUnsupported";
 inline constexpr std::string_view kDriverUpgrade = "DriverUpgrade";
 inline constexpr std::string_view kMigChange = "MIGChange";
+inline constexpr std::string_view kQuarantined = "Quarantined";
 inline constexpr std::string_view kKaiReservations = "KAIReservations";
 inline constexpr std::string_view kRenameStrandsPods = "RenameStrandsPods";
 inline constexpr std::string_view kOutsideWindow = "OutsideWindow";
@@ -109,17 +113,18 @@ inline constexpr std::string_view kDraDoubleOffer = "DRADoubleOffer";
 inline constexpr std::string_view kLabelsMissing = "LabelsMissing";
 
 // --- Reasons of actions, Events, findings and conditions.
-// Why a policy's changes wait where it only looks, and the Event that says which ones.
+
+// Why the changes of a policy with mode Observe wait, and the Event that names them.
 inline constexpr std::string_view kObserve = "Observe";
 inline constexpr std::string_view kWouldRoll = "WouldRoll";
-// Events of a SharingRollout: how far it is.
+// Events of a SharingRollout: its progress.
 inline constexpr std::string_view kCanaryPassed = "CanaryPassed";
 inline constexpr std::string_view kWaveStarted = "WaveStarted";
 inline constexpr std::string_view kRecordUnreadable = "RecordUnreadable";
-// A SharingPolicy was deleted and its stop holds on; the CRDs of our kinds are gone and the record's policies govern.
+// A SharingPolicy was deleted and its stop still applies; the CRDs were removed and the record's policies govern.
 inline constexpr std::string_view kPolicyGone = "PolicyGone";
 inline constexpr std::string_view kCrdsGone = "CRDsGone";
-// A ConfigMap without managedFields: when its data changed is not known.
+// A ConfigMap without managedFields: it is unknown when its data changed.
 inline constexpr std::string_view kChangeTimeUnknown = "ChangeTimeUnknown";
 inline constexpr std::string_view kPreexistingDrift = "PreexistingDrift";
 inline constexpr std::string_view kUnproven = "Unproven";
@@ -128,6 +133,7 @@ inline constexpr std::string_view kLoadedUngated = "LoadedUngated";
 inline constexpr std::string_view kUnhealthyDevices = "UnhealthyDevices";
 inline constexpr std::string_view kDeviceUnhealthy = "DeviceUnhealthy";
 inline constexpr std::string_view kJobSpansNodes = "JobSpansNodes";
+inline constexpr std::string_view kNodesLeftBehind = "NodesLeftBehind";
 inline constexpr std::string_view kReplicasBelowUse = "ReplicasBelowUse";
 inline constexpr std::string_view kLabelsUnreliable = "LabelsUnreliable";
 inline constexpr std::string_view kUnstagedClusterPolicy = "UnstagedClusterPolicy";
@@ -135,8 +141,9 @@ inline constexpr std::string_view kClusterPolicyForbidden = "ClusterPolicyForbid
 inline constexpr std::string_view kNodesWouldBreak = "NodesWouldBreak";
 inline constexpr std::string_view kGpuOperatorUpdating = "GPUOperatorUpdating";
 inline constexpr std::string_view kChangeUnreadable = "ChangeUnreadable";
+inline constexpr std::string_view kDeferralUnreadable = "DeferralUnreadable";
 inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
-// A node that nobody manages any more, in the middle of a change: its marks are taken off.
+// A node that no plugin installation serves any more, mid-change: its marks are removed.
 inline constexpr std::string_view kAbandoned = "Abandoned";
 // nos partitions the node's GPUs, so the operator leaves the node alone.
 inline constexpr std::string_view kPartitionedByNos = "PartitionedByNos";
@@ -144,7 +151,7 @@ inline constexpr std::string_view kCanaryUnwell = "CanaryUnwell";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
 inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";
-// A policy's selector goes by a label that sharing itself changes.
+// A policy's selector uses a label that sharing itself changes.
 inline constexpr std::string_view kSelectorOnSharingLabel = "SelectorOnSharingLabel";
 inline constexpr std::string_view kKaiMismatch = "KAIAccountingMismatch";
 inline constexpr std::string_view kKaiOnSharedNode = "KAIOnReplicaSharedNode";
@@ -152,7 +159,7 @@ inline constexpr std::string_view kKaiClaimedTwice = "KAIGPUClaimedTwice";
 inline constexpr std::string_view kKaiPodStuck = "KAIPodStuck";
 inline constexpr std::string_view kKaiNoToleration = "KAIReservationWithoutToleration";
 inline constexpr std::string_view kConfigMapReplacedByGitOps = "ConfigMapReplacedByGitOps";
-// Under RollingUpdate the DaemonSet controller replaces no pod any more.
+// Under RollingUpdate the DaemonSet controller has stopped replacing pods.
 inline constexpr std::string_view kRollingUpdateStalled = "RollingUpdateStalled";
 inline constexpr std::string_view kRolledBack = "RolledBack";
 inline constexpr std::string_view kUndone = "Undone";

@@ -48,7 +48,7 @@ std::optional<int> parse_value(std::string_view text, const Field& field) {
   return value >= field.least && value <= field.most ? std::optional(value) : std::nullopt;
 }
 
-// One of the items between commas, as the values that it names. False when it is none.
+// The values that one item between commas names. False if the item is invalid.
 template <class Set>
 bool add_item(std::string_view item, const Field& field, Set set) {
   const auto slash = item.find('/');
@@ -108,7 +108,7 @@ const date::time_zone* find_zone(const std::string& name) {
   try {
     return date::locate_zone(name);
   } catch (const std::runtime_error&) {
-    return nullptr;  // The library's way to say that there is no such zone.
+    return nullptr;  // The library throws if the zone does not exist.
   }
 }
 
@@ -150,7 +150,7 @@ struct Opening {
     return date::floor<date::days>(zone->to_local(std::chrono::floor<seconds>(time)));
   }
 
-  // When the newest start at or before `now` ends, where that is later than now.
+  // When the newest start at or before `now` ends, if that is later than now.
   [[nodiscard]] std::optional<k8s::WallTime> closes(k8s::WallTime now) const {
     std::optional<k8s::WallTime> newest;
     const date::local_days today = day_of(now);

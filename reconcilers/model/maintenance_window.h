@@ -1,8 +1,8 @@
 // Maintenance windows: five-field cron expressions in time zones of the tz database.
 //
 // Fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or JAN-DEC, day of week 0-7 or SUN-SAT (0 and 7 are
-// Sunday); `*`, `a-b`, `a,b`, `*/n`, `a-b/n`, `a/n` (from a to the end). As in POSIX: where day of month and day of
-// week are both restricted, a day that matches either one counts.
+// Sunday); `*`, `a-b`, `a,b`, `*/n`, `a-b/n`, `a/n` (from a to the end). As in POSIX: if day of month and day of week
+// are both restricted, a day that matches either one counts.
 #pragma once
 
 #include <bitset>
@@ -27,20 +27,21 @@ struct CronExpression {
   bool any_weekday = true;
   friend bool operator==(const CronExpression&, const CronExpression&) = default;
 };
-// Errors (reason `invalid`) name the field and what it may be.
+// Errors (reason `invalid`) name the field and its valid values.
 [[nodiscard]] k8s::Result<CronExpression> parse_cron(std::string_view text);
 
-// What is wrong with a window: its cron expression, duration or time zone. Empty: nothing.
+// The error in a window's cron expression, duration or time zone. Empty: none.
 [[nodiscard]] std::string window_problem(const MaintenanceWindow& window);
 
 struct WindowState {
   bool open = false;
-  // Open: when the last of the open ones closes. Closed: when the next one opens; absent: none in the next five years.
+  // Open: when the last of the open ones closes. Closed: when the next one opens; absent: no window opens in the next
+  // five years.
   std::optional<k8s::WallTime> until;
-  std::string problem;  // The first window that cannot be read; such a one never opens.
+  std::string problem;  // The first window that cannot be read; such a window never opens.
 };
-// No windows: open, for ever. A start that a change to summer time skips opens at that change; one that comes twice
-// opens once, the first time.
+// Without windows: always open. A start that a change to summer time skips opens at that change; a start time that
+// occurs twice opens once, the first time.
 [[nodiscard]] WindowState windows_at(const std::vector<MaintenanceWindow>& windows, k8s::WallTime now);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// How long messages in statuses and annotations may become: what people can read, and the API server takes.
+// Length limits for messages in statuses and annotations: readable for people, and accepted by the API server.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@ namespace gso {
 
 // Of a condition, an entry of a status, or the annotation gpusharing.dev/message.
 inline constexpr std::size_t kMostMessageBytes = 1024;
-// Names in one message.
+// The number of names in one message.
 inline constexpr std::size_t kMostNames = 5;
 
-// At most kMostMessageBytes of it; what is cut ends with "...". Never in the middle of a character.
+// At most kMostMessageBytes of the text; a cut text ends with "...". Never cut in the middle of a character.
 [[nodiscard]] std::string cut_message(std::string_view message);
 
-// "a, b, c, d, e and 7 more": the first five. `total`: how many there are where `names` has not all of them.
+// "a, b, c, d, e and 7 more": the first five. `total`: the number of all names, if `names` has only some of them.
 [[nodiscard]] std::string first_names(const std::vector<std::string>& names, std::size_t total = 0);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// What the projected objects do beyond holding values.
+// Member functions of the projected objects.
 #include "reconcilers/model/objects.h"
 
 #include "reconcilers/model/labels.h"

@@ -1,4 +1,4 @@
-// The Kubernetes objects that planners read, projected: what a planner needs and nothing else. One `project_*` function
+// The Kubernetes objects that planners read, projected: only the fields that a planner needs. One `project_*` function
 // per kind (project.h) fills them from one object's JSON. operator== decides whether an event wakes a planner.
 #pragma once
 
@@ -23,7 +23,7 @@ using k8s::ObjectMeta;
 using k8s::StringMap;
 using k8s::WallTime;
 
-// A few extended resources and their counts, sorted by name: a map's interface in a vector's size.
+// A few extended resources and their counts, sorted by name: with the interface of a map and the size of a vector.
 class ResourceCounts {
  public:
   using Entry = std::pair<Interned, std::int64_t>;
@@ -36,7 +36,7 @@ class ResourceCounts {
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] Entries::const_iterator begin() const { return entries_.begin(); }
   [[nodiscard]] Entries::const_iterator end() const { return entries_.end(); }
-  // Names are not to be changed.
+  // The caller must not change names.
   [[nodiscard]] Entries::iterator begin() { return entries_.begin(); }
   [[nodiscard]] Entries::iterator end() { return entries_.end(); }
   friend bool operator==(const ResourceCounts&, const ResourceCounts&) = default;
@@ -45,7 +45,7 @@ class ResourceCounts {
   Entries entries_;
 };
 
-// A value that few objects have: it takes a pointer's room where there is none. Compared by value.
+// A value that few objects have: an absent one uses the space of a pointer. Compared by value.
 template <class T>
 class Rare {
  public:
@@ -59,7 +59,7 @@ class Rare {
   }
   ~Rare() = default;
   [[nodiscard]] explicit operator bool() const { return value_ != nullptr; }
-  // Only where there is one.
+  // Call it only if the value is present.
   [[nodiscard]] const T* operator->() const { return value_.get(); }
   [[nodiscard]] const T& operator*() const { return *value_; }
   friend bool operator==(const Rare& a, const Rare& b) {
@@ -78,36 +78,36 @@ struct Taint {
 };
 
 struct Node {
-  ObjectMeta
-      meta;  // All labels (selectors may name any); annotations: ours, NFD's feature-labels, and nvidia/nos/kai ones.
+  ObjectMeta meta;  // All labels (selectors may name any); annotations: the operator's, NFD's feature-labels, and
+                    // nvidia/nos/kai ones.
   bool unschedulable = false;
   bool ready = false;  // Condition Ready is True.
   std::vector<Taint> taints;
-  // Extended resources `nvidia.com/*` only, as counts. A resource that was removed stays with 0 (kubelet never drops
-  // keys).
+  // Extended resources `nvidia.com/*` only, as counts. A removed resource stays with 0, because the kubelet never
+  // removes keys.
   ResourceCounts capacity;
   ResourceCounts allocatable;
   friend bool operator==(const Node&, const Node&) = default;
 };
-// A person keeps the operator off the node: gpusharing.dev/hold=true, as an annotation or as a label.
+// A person makes the operator skip the node: gpusharing.dev/hold=true, as an annotation or as a label.
 [[nodiscard]] bool is_held(const Node& node);
-// "label gpusharing.dev/hold" or "annotation gpusharing.dev/hold", whichever holds the node (the annotation where both
-// do); empty where none does.
+// "label gpusharing.dev/hold" or "annotation gpusharing.dev/hold", whichever holds the node (the annotation if both
+// do); empty if none does.
 [[nodiscard]] std::string hold_of(const Node& node);
 
 struct ConfigMap {
   ObjectMeta meta;
   bool immutable = false;
-  // Shared text: profiles are parsed once per content, however many nodes use them.
+  // Shared text: profiles are parsed once per content, for any number of nodes.
   std::map<std::string, std::shared_ptr<const std::string>> data;
   // When data last changed, from managedFields (the newest entry that owns f:data), else the creation time. Second
-  // precision. Our own writes do not count: the keys we keep there are named by their content and never edited.
+  // precision. The operator's writes do not count: its keys are named by their content and never edited.
   WallTime data_changed{};
   // False where the object has no managedFields for its data: `data_changed` then proves nothing.
   bool data_time_known = true;
-  // Managers of f:data, newest last: tells GitOps and Helm ownership.
+  // Managers of f:data, newest last: shows GitOps and Helm ownership.
   std::vector<Interned> data_managers;
-  std::set<std::string> our_keys;                                  // Keys of data that our field manager owns.
+  std::set<std::string> our_keys;  // Keys of data that the operator's field manager owns.
   friend bool operator==(const ConfigMap& a, const ConfigMap& b);  // Compares texts, not pointers.
 };
 
@@ -150,7 +150,7 @@ struct DaemonSet {
   std::set<std::string> mps_roots;
   std::string restarted_for;  // Annotation gpusharing.dev/restarted-for of the template.
   bool on_delete = false;     // updateStrategy OnDelete.
-  // Nothing of status: each pod that becomes Ready changes its counters, and would wake every planner.
+  // The status is not read: each pod that becomes Ready changes its counters, which would wake every planner.
   friend bool operator==(const DaemonSet&, const DaemonSet&) = default;
 };
 
@@ -173,12 +173,13 @@ struct ContainerStatus {
   bool ready = false;
   bool running = false;
   std::int64_t restarts = 0;
-  std::optional<WallTime> started_at;  // state.running.startedAt
-  Interned waiting_reason;             // CrashLoopBackOff, ContainerCreating, …
-  Rare<Termination> terminated;        // state.terminated: it has ended, and nothing has taken its place.
-  Rare<Termination> last_terminated;   // lastState.terminated: how the run before this state ended.
-  // Of the newest end that there was: its exit code (0 where there was none), and its message, or that of the one
-  // before where it left none.
+  // state.running.startedAt, minus the most by which the kubelet's clock can be ahead of the API server's.
+  std::optional<WallTime> started_at;
+  Interned waiting_reason;            // CrashLoopBackOff, ContainerCreating, …
+  Rare<Termination> terminated;       // state.terminated: it has ended, and no new run has started.
+  Rare<Termination> last_terminated;  // lastState.terminated: how the run before this state ended.
+  // Of the newest end: its exit code (0 if the container never ended), and its message, or the message of the end
+  // before it if it has none.
   [[nodiscard]] std::int64_t last_exit_code() const;
   [[nodiscard]] std::string_view last_message() const;
   friend bool operator==(const ContainerStatus&, const ContainerStatus&) = default;
@@ -194,7 +195,7 @@ struct Pod {
   Interned runtime_class;
   std::int64_t priority = 0;  // spec.priority, which the API server fills from the PriorityClass.
   bool ready = false;
-  std::vector<ContainerStatus> init_containers;  // Those that have not succeeded (or, as sidecars, are not ready).
+  std::vector<ContainerStatus> init_containers;  // Only those that have not succeeded (or, as sidecars, are not ready).
   std::vector<ContainerStatus> containers;
   // nvidia.com/* as the scheduler counts them: containers and sidecars summed, or the largest need of an init step.
   ResourceCounts gpu_requests;
@@ -217,7 +218,7 @@ struct ClusterPolicy {
   friend bool operator==(const ClusterPolicy&, const ClusterPolicy&) = default;
 };
 
-// The GPU Operator's DRA stack: where one is, no device plugin serves the GPUs.
+// The GPU Operator's DRA stack: if it exists, no device plugin serves the GPUs.
 struct GpuCluster {
   ObjectMeta meta;
   friend bool operator==(const GpuCluster&, const GpuCluster&) = default;

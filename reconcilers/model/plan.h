@@ -1,4 +1,4 @@
-// What a planner returns: actions as values, findings, timers that run, and when to look again. Tests, dry run,
+// What a planner returns: actions as values, findings, running timers, and the time of the next look. Tests, dry run,
 // logs and the executor share this one form.
 #pragma once
 
@@ -26,7 +26,7 @@ struct ObjectRef {
   std::string kind;
   std::string ns;
   std::string name;
-  std::string uid;  // May be empty.
+  std::string uid;  // Can be empty.
   friend auto operator<=>(const ObjectRef&, const ObjectRef&) = default;
 };
 
@@ -58,8 +58,8 @@ struct EvictPod {
   friend bool operator==(const EvictPod&, const EvictPod&) = default;
 };
 
-// Data keys of a ConfigMap, by server-side apply with our field manager. Keys of ours that are not named stay as they
-// are.
+// Data keys of a ConfigMap, by server-side apply with the operator's field manager. The operator's other keys stay as
+// they are.
 struct WriteConfigMap {
   k8s::ObjectKey config_map;
   std::map<std::string, std::string> set;
@@ -67,27 +67,27 @@ struct WriteConfigMap {
   friend bool operator==(const WriteConfigMap&, const WriteConfigMap&) = default;
 };
 
-// Creates one of our objects; an object of that name that exists is success (names are derived from content).
+// Creates a SharingPolicy or SharingRollout; an existing object of that name is success (content determines the name).
 struct CreateObject {
   ObjectRef object;
   std::string json;  // The whole object.
   friend bool operator==(const CreateObject&, const CreateObject&) = default;
 };
 
-// Replaces the status of one of our objects (merge patch of the status subresource).
+// Replaces the status of a SharingPolicy or SharingRollout (merge patch of the status subresource).
 struct PatchStatus {
   ObjectRef object;
   std::string status_json;
   friend bool operator==(const PatchStatus&, const PatchStatus&) = default;
 };
 
-// Deletes one of our own objects (old rollouts beyond revisionHistoryLimit).
+// Deletes a SharingRollout (old rollouts beyond revisionHistoryLimit).
 struct DeleteObject {
   ObjectRef object;  // uid required.
   friend bool operator==(const DeleteObject&, const DeleteObject&) = default;
 };
 
-// Replaces metadata.finalizers of one of our objects.
+// Replaces metadata.finalizers of a SharingPolicy.
 struct PatchFinalizers {
   ObjectRef object;
   std::vector<std::string> finalizers;
@@ -99,7 +99,7 @@ struct PatchFinalizers {
 struct RestartDaemonSet {
   k8s::ObjectKey daemonset;
   std::string resource_version;  // Required.
-  std::string restarted_for;     // The rollout; written once for each.
+  std::string restarted_for;     // The rollout; written once for each rollout.
   friend bool operator==(const RestartDaemonSet&, const RestartDaemonSet&) = default;
 };
 
@@ -108,7 +108,7 @@ struct RecordEvent {
   ObjectRef regarding;
   bool warning = false;
   std::string reason;  // CamelCase, stable: a public name.
-  std::string action;  // CamelCase verb: what we did or refused.
+  std::string action;  // CamelCase verb: what the operator did or refused.
   std::string note;    // At most 1 KiB; cut by the recorder.
   friend bool operator==(const RecordEvent&, const RecordEvent&) = default;
 };
@@ -121,9 +121,9 @@ struct PlannedAction {
   Action action;
   std::string reason;   // CamelCase.
   std::string message;  // For people.
-  // Takes a node out of service or ends a pod: the executor checks the lease, the view's freshness and the gates
-  // (hold, pause) once more just before sending, and executes it only after every earlier action of this plan that
-  // concerns the same node has succeeded.
+  // Takes a node out of service or ends a pod: the executor checks the lease, the view's freshness and the gates (hold,
+  // pause) once more just before sending, and executes it only after every earlier action of this plan for the same
+  // node has succeeded.
   bool disruptive = false;
   std::string node;  // The node this action concerns, or empty.
   friend bool operator==(const PlannedAction&, const PlannedAction&) = default;
@@ -140,15 +140,15 @@ struct Finding {
 struct Plan {
   std::vector<PlannedAction> actions;
   std::vector<Finding> findings;
-  std::vector<TimerKey> timers;  // Those that run now (timer.h).
-  Timers timer_starts;           // Since when, for those that an operator's first look found running (ages.h).
+  std::vector<TimerKey> timers;  // Timers that run now (timer.h).
+  Timers timer_starts;           // Start times of timers that an operator's first look found running (ages.h).
   std::optional<k8s::Duration> requeue_after;
   // Nodes whose GPU consumers must be listed (spec.nodeName) before the next decision about them.
   std::set<std::string> consumers_wanted;
-  // Looked up by the runtime, for the next pass.
+  // The runtime looks these up for the next pass.
   KaiWants kai_wanted;
 
-  // Joins two plans; writes of one ConfigMap become one.
+  // Joins two plans; writes to one ConfigMap become one write.
   void append(Plan other);
 };
 

@@ -1,4 +1,4 @@
-// What a reconciler adds to its plan.
+// How a reconciler adds to its plan.
 #include "reconcilers/model/plan_draft.h"
 
 #include <utility>
@@ -14,7 +14,7 @@ bool PlanDraft::takes_more() {
 
 namespace {
 
-// Writes that nobody has the rights for where rollouts are only observed. Sharing labels have a switch of their own.
+// Writes for which the operator has no permission if rollouts are only observed. Sharing labels have their own switch.
 bool only_observed(const Action& action, std::string_view reconciler) {
   return (std::holds_alternative<PatchNode>(action) && reconciler != "node.labels") ||
          std::holds_alternative<DeletePod>(action) || std::holds_alternative<EvictPod>(action) ||

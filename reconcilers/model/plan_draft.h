@@ -1,4 +1,4 @@
-// One reconciler's plan while it grows. Time enters only here, as timers.
+// One reconciler's plan under construction. Only this class reads the time, as timers.
 #pragma once
 
 #include <cstddef>
@@ -22,24 +22,25 @@ class PlanDraft {
   Plan plan;
   Ages ages{s, plan};
 
-  // As Ages does.
+  // See Ages.
   Duration age(const TimerKey& timer) { return ages.age(timer); }
   bool held_for(const TimerKey& timer, Duration wanted) { return ages.held_for(timer, wanted); }
   [[nodiscard]] WallTime since(const TimerKey& timer) const { return ages.since(timer); }
+  void renew(const TimerKey& timer, Duration lifetime) { ages.renew(timer, lifetime); }
   void look_again_in(Duration wait) { ages.look_again_in(wait); }
   void keep(const TimerKey& timer) { ages.keep(timer); }
 
-  // What one pass decides at most, so that a step costs no more in a large fleet; what is left comes in the next pass,
-  // as soon as the stores show this one's writes.
+  // The most actions that one pass plans, so that a step does not cost more in a large fleet; the rest follows in the
+  // next pass, as soon as the stores show this pass's writes.
   static constexpr std::size_t kMostActions = 60;
-  // False once that much is decided; then the pass asks to be run again at once.
+  // False once the limit is reached; then the pass requests another pass at once.
   [[nodiscard]] bool takes_more();
 
-  // Where rollouts are only observed, writes that nobody has the rights for are left out.
+  // If rollouts are only observed, writes for which the operator has no permission are left out.
   void add(Action action, std::string_view reason, std::string message, bool disruptive = false, std::string node = {});
   void event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action, std::string note);
   void finding(Severity severity, ObjectRef object, std::string_view reason, std::string message);
-  // Adds a plan that was made for one node without a draft.
+  // Adds a plan that was built for one node without a draft.
   void take(Plan part, const std::string& node);
 
  private:

@@ -1,5 +1,6 @@
-// Our own kinds, as planners read them: SharingPolicy (which nodes get which profile, and how it is rolled out) and
-// SharingRollout (one policy and profile key going to one revision). Field meanings and defaults: crds/.
+// The operator's own kinds, as planners read them: SharingPolicy (which nodes get which profile, and how it is rolled
+// out) and SharingRollout (the rollout of one revision for one policy and profile key). Field meanings and defaults:
+// crds/.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct IntOrPercent {
   std::int64_t value = 0;
   bool percent = false;
   [[nodiscard]] std::int64_t of(std::int64_t total) const;
-  // "3" or "10%" (0 to 100); nullopt when it is anything else.
+  // "3" or "10%" (0 to 100); nullopt for any other text.
   [[nodiscard]] static std::optional<IntOrPercent> parse(std::string_view text);
   [[nodiscard]] std::string to_string() const;
   friend bool operator==(const IntOrPercent&, const IntOrPercent&) = default;
@@ -47,8 +48,8 @@ struct RolloutSpec {
   std::int64_t canary_nodes_per_group = 1;
   k8s::Duration canary_soak = std::chrono::seconds(60);
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
-  std::optional<bool> cordon;    // Absent: cordon where clients would break.
-  bool evict_bare_pods = false;  // Under Evict: also pods without a controller, which nobody makes anew.
+  std::optional<bool> cordon;    // Absent: cordon if clients would break.
+  bool evict_bare_pods = false;  // Under Evict: also pods without a controller, which are not created again.
   k8s::Duration idle_timeout = std::chrono::hours(1);
   k8s::Duration verify_timeout = std::chrono::minutes(10);
   std::int64_t max_failures = 3;  // After the canary; in the canary one failure is enough.
@@ -80,10 +81,10 @@ struct SharingPolicy {
   std::optional<std::int64_t> revision_history_limit;  // Absent: the operator's setting.
   RolloutSpec rollout;
   std::vector<std::string> finalizers;  // All of them, in order: a patch replaces the list.
-  std::string spec_json;  // spec as the server holds it, canonical text: what the record keeps of a policy.
-  // Set where the object is gone, or is being deleted, and its stop holds on (cluster/recorded_policies.h).
+  std::string spec_json;                // spec as the server holds it, canonical text; the record keeps this.
+  // Set if the object is deleted, or is being deleted, and its stop still applies (cluster/recorded_policies.h).
   struct Gone {
-    // Uids of the policies that were there when it went. A policy created later lifts the stop on the nodes that it
+    // Uids of the policies that existed when it was deleted. A policy created later lifts the stop on the nodes that it
     // selects with at least this priority.
     std::vector<std::string> beside;
     friend bool operator==(const Gone&, const Gone&) = default;
@@ -93,7 +94,7 @@ struct SharingPolicy {
   friend bool operator==(const SharingPolicy&, const SharingPolicy&) = default;
 };
 
-// A person has restricted what the policy may start: mode Observe or Approve, paused, or maintenance windows.
+// A person has restricted what the policy is allowed to start: mode Observe or Approve, paused, or maintenance windows.
 [[nodiscard]] bool has_stop(const SharingPolicy& policy);
 // Which of these, for people: "mode Approve, paused"; empty: none.
 [[nodiscard]] std::string stops_of(const SharingPolicy& policy);
@@ -104,7 +105,7 @@ struct SharingRollout {
   std::string config_map;  // "namespace/name" of the ConfigMap that the plugin mounts.
   std::string key;
   std::string to_revision;
-  std::string profile;  // The text that it rolls out; empty where it was longer than 64 KiB.
+  std::string profile;  // The text that it rolls out; empty if it was longer than 64 KiB.
   bool paused = false;
   bool approved = false;
   bool aborted = false;

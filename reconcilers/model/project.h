@@ -1,4 +1,4 @@
-// JSON text of one object -> projected value. Reads only what the value keeps (simdjson on demand, no DOM).
+// JSON text of one object -> projected value. Reads only the fields that the value keeps (simdjson on demand, no DOM).
 //
 // Guarantees: never throws; a missing field takes its default; a field of the wrong type, invalid JSON or a missing
 // metadata.name is an Error{decode} that names the field. Unknown fields are ignored.
@@ -17,8 +17,7 @@ k8s::Result<ConfigMap> project_configmap(std::string_view json);
 k8s::Result<DaemonSet> project_daemonset(std::string_view json);
 k8s::Result<ControllerRevision> project_controller_revision(std::string_view json);
 k8s::Result<Pod> project_pod(std::string_view json);
-// The same for pods of the plugin, GFD and MPS, of which there are several on every node: without what only consumers
-// are asked for.
+// For pods of the plugin, GFD and MPS, of which every node has several: without the fields that only consumers need.
 k8s::Result<Pod> project_operand_pod(std::string_view json);
 k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view json);
 k8s::Result<GpuCluster> project_gpu_cluster(std::string_view json);

@@ -16,7 +16,7 @@ bool keeps_daemonset_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/") || key.starts_with("nvidia.com/");
 }
 
-// `text` is nullopt where the template does not tell the value; `elsewhere` becomes true where another object does.
+// `text` is nullopt if the template does not contain the value; `elsewhere` becomes true if another object does.
 bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name,
                      std::optional<std::string>& text, bool& elsewhere) {
   text.emplace();
@@ -54,7 +54,7 @@ bool read_container_spec(Fields& fields, Value value, ContainerSpec& container) 
         if (text) {
           container.env.insert_or_assign(std::move(name), std::move(*text));
         } else {
-          container.env.erase(name);  // The last of a name counts.
+          container.env.erase(name);  // The last variable of a name counts.
         }
         return true;
       });
@@ -159,7 +159,7 @@ std::set<std::string> mps_roots(const DaemonSet& daemonset, const std::map<std::
   std::set<std::string> out;
   for (std::string root : found) {
     while (root.size() > 1 && root.ends_with('/')) root.pop_back();
-    // "/" is above every path, and $(OTHER) is told elsewhere.
+    // "/" contains every path, and $(OTHER) refers to another variable.
     if (root.size() > 1 && root.starts_with('/')) out.insert(std::move(root));
   }
   return out;

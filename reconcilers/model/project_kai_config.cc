@@ -17,7 +17,7 @@ namespace {
 using json::Fields;
 using json::Value;
 
-// Fields whose presence in the schema or whose writer we look at.
+// Fields whose presence in the schema or whose writer is read.
 constexpr std::array<std::string_view, 11> kFields = {
     "spec.admission.gpuSharing",
     "spec.global.gpuSharingMode",
@@ -157,7 +157,7 @@ bool read_condition(Fields& fields, Value value, std::string& type, std::string&
   });
 }
 
-// Which of kFields stand in `properties`, which describes what is at `path`.
+// Which of kFields are in `properties`, the schema of the field at `path`.
 void walk_schema(const nlohmann::json& schema, const std::string& path, KaiSchema& out) {
   for (const std::string_view field : kFields) {
     if (field == path) out.fields.insert(path);
@@ -204,7 +204,7 @@ bool read_versions(Fields& fields, Value value, Versions& out) {
   });
 }
 
-// The version that its objects are read in; what another has does not show in them.
+// The version in which its objects are read; fields of other versions are not visible in them.
 std::string_view version_read(std::string_view crd) {
   return crd == kai::kBindRequestCrd ? "v1alpha2" : "v1";
 }

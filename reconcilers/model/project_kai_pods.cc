@@ -19,7 +19,7 @@ bool keeps_annotation(std::string_view key) {
          key.starts_with("gpusharing.dev/");
 }
 
-// Of a pod's labels, those that say what it is to KAI; the rest is dropped again (40,000 consumers are held).
+// Labels that decide a pod's role for KAI; the other labels are dropped to save memory (40,000 consumers are held).
 void keep_kai_labels(StringMap& labels) {
   StringMap kept;
   for (const auto& entry : labels) {

@@ -12,8 +12,8 @@ namespace {
 using json::Fields;
 using json::Value;
 
-// Annotations of a Node that a planner reads: ours, the ecosystem's that we must respect, and NFD's list of the labels
-// it owns (which an NFD instance may prefix).
+// Annotations of a Node that a planner reads: the operator's, those of other components that the operator must respect,
+// and NFD's list of the labels that NFD owns (an NFD instance can prefix its name).
 bool keeps_node_annotation(std::string_view key) {
   constexpr std::string_view kPrefixes[] = {"gpusharing.dev/", "nvidia.com/", "nvidia.mps/", "nos.nebuly.com/",
                                             "kai.scheduler/"};
@@ -61,7 +61,7 @@ bool read_node_spec(Fields& fields, Value value, Node& node) {
   });
 }
 
-// Annotations of a ConfigMap: our stops, and what tells GitOps and Helm ownership.
+// Annotations of a ConfigMap that planners read: the operator's stops, and the marks of GitOps tools and Helm.
 bool keeps_configmap_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/") || key.starts_with("meta.helm.sh/") ||
          key.starts_with("argocd.argoproj.io/") || key.starts_with("kustomize.toolkit.fluxcd.io/");
@@ -102,7 +102,7 @@ void keep_data_managers(std::vector<DataManager> managers, ConfigMap& out) {
   std::stable_sort(managers.begin(), managers.end(),
                    [](const DataManager& a, const DataManager& b) { return a.time < b.time; });
   out.data_changed = out.meta.creation_timestamp;
-  // A manifest without a creation time was written by hand: its data has always been like that.
+  // A manifest without a creation time was written by hand: its data counts as never changed.
   const bool by_hand = out.meta.creation_timestamp == WallTime{};
   out.data_time_known =
       by_hand || std::ranges::any_of(managers, [](const auto& entry) { return entry.time.has_value(); });
@@ -157,7 +157,7 @@ k8s::Result<ConfigMap> project_configmap(std::string_view text) {
       });
     }
     if (key == "immutable") return fields.flag(value, "immutable", config_map.immutable);
-    if (key == "binaryData") {  // Files for the pods like any other key.
+    if (key == "binaryData") {  // Pods get these as files, like any other key.
       return fields.object(value, "binaryData", [&](std::string_view name, Value inner) {
         std::string encoded;
         std::string entry(name);

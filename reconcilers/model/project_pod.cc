@@ -13,7 +13,7 @@ namespace {
 using json::Fields;
 using json::Value;
 
-// What says that a pod must not be moved, what KAI reads, and ours.
+// Annotations that forbid the eviction of a pod, those that KAI reads, and the operator's.
 bool keeps_pod_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/") || key.starts_with("gpu-") || key.starts_with("kai.scheduler/") ||
          key.starts_with("runai-") || key == "received-resource-type" || key == kKarpenterDoNotDisrupt ||
@@ -34,7 +34,7 @@ struct Mount {
   std::string sub_path;  // Of the volume.
 };
 
-// What one container of a pod says about its use of GPUs.
+// The fields of one container that show its use of GPUs.
 struct ContainerUse {
   ResourceCounts limits;
   std::vector<Mount> mounts;
@@ -135,8 +135,8 @@ bool is_usual_mps_path(std::string_view path) {
   return std::ranges::any_of(kUsual, [&](std::string_view usual) { return path.starts_with(usual); });
 }
 
-// Whether the mount shows the directory to the container: mounted there by whatever volume, or above it by a host path
-// (an emptyDir above it is the pod's own).
+// Whether the mount shows the directory to the container: any volume is mounted at the directory, or a host path is
+// mounted above it (an emptyDir above it belongs to the pod).
 bool shows(const Mount& mount, const Volume* volume, std::string_view directory) {
   const std::string_view path = without_slash(mount.path);
   if (path == directory) return true;
@@ -144,8 +144,8 @@ bool shows(const Mount& mount, const Volume* volume, std::string_view directory)
          (path.ends_with('/') || directory.substr(path.size()).starts_with('/'));
 }
 
-// A client of an MPS daemon outside of the pod. A directory that one container names counts for the others' mounts,
-// too: which of them is the client is not told.
+// A client of an MPS daemon outside of the pod. A directory that one container names also counts for the mounts of the
+// others: the pod does not show which of them is the client.
 bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vector<Volume>& volumes) {
   if (std::ranges::any_of(volumes, [](const Volume& volume) { return is_usual_mps_path(volume.host_path); }))
     return true;
@@ -252,18 +252,30 @@ bool read_container_status(Fields& fields, Value value, ContainerStatus& status)
   });
 }
 
-bool read_pod_status(Fields& fields, Value value, Pod& pod) {
+// The kubelet's clock can be ahead of the API server's. It cannot see the pod before the API server creates it, so its
+// clock is ahead by at most the difference of the two times: this difference is subtracted from the kubelet's times of
+// containers.
+void correct_start_times(Pod& pod, std::optional<WallTime> seen_by_kubelet) {
+  if (!seen_by_kubelet || *seen_by_kubelet <= pod.meta.creation_timestamp) return;
+  const auto ahead = *seen_by_kubelet - pod.meta.creation_timestamp;
+  for (ContainerStatus& status : pod.containers) {
+    if (status.started_at) *status.started_at -= ahead;
+  }
+}
+
+bool read_pod_status(Fields& fields, Value value, Pod& pod, std::optional<WallTime>& seen_by_kubelet) {
   return fields.object(value, "status", [&](std::string_view key, Value inner) {
     auto statuses = [&](std::vector<ContainerStatus>& into) {
       return fields.array(inner, "status.containerStatuses",
                           [&](Value item) { return read_container_status(fields, item, into.emplace_back()); });
     };
     if (key == "phase") return fields.text(inner, "status.phase", pod.phase);
+    if (key == "startTime") return fields.time(inner, "status.startTime", seen_by_kubelet);
     if (key == "reason") return fields.text(inner, "status.reason", pod.reason);
     if (key == "containerStatuses") return statuses(pod.containers);
     if (key == "initContainerStatuses") {
       if (!statuses(pod.init_containers)) return false;
-      // They have done their work, and a fleet has tens of thousands.
+      // They have finished, and a fleet has tens of thousands of them.
       std::erase_if(pod.init_containers, [](const ContainerStatus& status) { return status.ready; });
       pod.init_containers.shrink_to_fit();
       return true;
@@ -281,13 +293,15 @@ k8s::Result<Pod> project_pod(std::string_view text) {
   Pod pod;
   json::Document document("Pod", text);
   const json::MetaFilter filter{true, keeps_pod_annotation};
+  std::optional<WallTime> seen_by_kubelet;
   auto read = document.read(pod.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, pod.meta);
     if (key == "spec") return read_pod_spec(fields, value, pod);
-    if (key == "status") return read_pod_status(fields, value, pod);
+    if (key == "status") return read_pod_status(fields, value, pod, seen_by_kubelet);
     return true;
   });
   if (!read) return std::unexpected(read.error());
+  correct_start_times(pod, seen_by_kubelet);
   return pod;
 }
 

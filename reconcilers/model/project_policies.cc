@@ -17,7 +17,7 @@ bool keeps_own_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/");
 }
 
-// Keys sorted, no blanks: equal statuses give equal text, whatever order the server wrote them in.
+// Keys sorted, no blanks: equal statuses give equal text, independent of the server's order.
 bool canonical(Fields& fields, Value value, std::string_view field, std::string& out) {
   simdjson::ondemand::object object;
   std::string_view raw;
@@ -331,7 +331,7 @@ k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
     return true;
   });
   if (!read) return std::unexpected(read.error());
-  // Read once more as a whole: the record keeps fields that this release does not know as well.
+  // Read again as a whole, because the record also keeps fields that this release does not know.
   const auto whole = nlohmann::json::parse(text, nullptr, false);
   const auto spec = whole.is_object() ? whole.find("spec") : whole.end();
   if (spec != whole.end() && spec->is_object()) {

@@ -8,7 +8,8 @@
 
 namespace gso::json {
 
-// `field` names the list in errors: "spec.tolerations". `ends`, where given: whether it holds for some seconds only.
+// `field` names the list in errors: "spec.tolerations". `ends`, if given: set to whether the toleration is temporary
+// (tolerationSeconds).
 inline bool read_toleration(Fields& fields, Value value, std::string_view field, Toleration& out,
                             bool* ends = nullptr) {
   return fields.object(value, field, [&](std::string_view key, Value inner) {

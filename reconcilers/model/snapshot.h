@@ -1,4 +1,4 @@
-// Everything a planner may look at: the stores, since when which timers run, settings, and now.
+// Everything that a planner can read: the stores, the start times of timers, settings, and the present time.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,18 @@
 
 namespace gso {
 
-// An MPS control daemon that ended by SIGKILL as its pod went.
+// An MPS control daemon that ended by SIGKILL while its pod was deleted.
 struct KilledDaemon {
   std::string pod;
-  WallTime deleted_at{};  // The pod's deletionTimestamp: when it was to be gone.
+  WallTime deleted_at{};  // The pod's deletionTimestamp: the deadline for its end.
 };
 
 // The projected cluster. Written by watchers (or by a test, or by `plan` from manifests).
 struct World {
   k8s::Store<Node> nodes;
-  k8s::Store<DaemonSet> daemonsets;          // Cluster-wide.
-  k8s::Store<ConfigMap> configmaps;          // Those that discovered DaemonSets mount, plus our state ConfigMap.
-  k8s::Store<Pod> operand_pods;              // Pods of discovered DaemonSets, by their selectors.
+  k8s::Store<DaemonSet> daemonsets;  // Cluster-wide.
+  k8s::Store<ConfigMap> configmaps;  // Those that discovered DaemonSets mount, plus the operator's state ConfigMap.
+  k8s::Store<Pod> operand_pods;      // Pods of discovered DaemonSets, by their selectors.
   k8s::Store<ControllerRevision> revisions;  // In the namespaces of discovered DaemonSets.
   k8s::Store<ClusterPolicy> clusterpolicies;
   k8s::Store<GpuCluster> gpu_clusters;
@@ -37,32 +37,35 @@ struct World {
   k8s::Store<SharingRollout> rollouts;
   KaiWorld kai;
   std::map<std::string, KilledDaemon> killed_daemons;  // By node; killed_daemons.h keeps it.
-  // ClusterPolicies may not be read (403): what stands in their store is not to be trusted, and what the GPU Operator
-  // is about to do is not known. Everything goes on but what needs to know it
-  // (PluginInstallation::announcement_unknown).
+  // ClusterPolicies cannot be read (403): their store is not reliable, and what the GPU Operator is about to do is
+  // unknown. Everything continues except what depends on that knowledge; see
+  // PluginInstallation::announcement_unknown.
   bool clusterpolicies_forbidden = false;
-  bool policies_served = false;  // Our CRDs are there; else the record lives in the state ConfigMap alone.
+  bool policies_served =
+      false;  // The operator's CRDs are installed; otherwise only the state ConfigMap has the record.
   // Namespaces where a watch that wanted_scopes() asks for has not synced yet. Nothing is planned about operands
   // there, and nothing at all while the operator's own namespace is among them.
   std::set<std::string> unsynced_namespaces;
-  // Those of them where the server forbids such a watch (403): they stay unsynced until somebody grants it.
+  // The namespaces among them for which the server forbids such a watch (403): they stay unsynced until a person grants
+  // the permission.
   std::set<std::string> refused_namespaces;
-  // ConfigMaps whose data_changed is not known -> since when their data has been seen as it is now
-  // (config_map_times.h keeps it).
+  // ConfigMaps whose data_changed is unknown -> since when their data has been seen unchanged (config_map_times.h keeps
+  // it).
   std::map<ObjectKey, WallTime> data_seen_since;
 };
 
-// GPU consumers of one node, listed when that node's turn comes.
+// GPU consumers of one node, listed when a plan needs them.
 struct NodeConsumers {
   WallTime listed_at{};
   std::vector<Pod> pods;
   // Jobs with a member among `pods` (Job::id) -> the nodes where their members run. Only under `workloads: Evict`.
   std::map<std::string, std::set<std::string>> jobs;
-  // By uid of a pod: how its eviction was refused, last time: by a PodDisruptionBudget, or since the operator may not
-  // ask for it (403).
+  // By pod uid: how its last eviction was refused: by a PodDisruptionBudget, or because the operator is not allowed to
+  // evict (403).
   std::map<std::string, std::string> refused;
   std::map<std::string, std::string> forbidden;
-  // Pods that the kubelet refused while nothing was registered, in the namespaces where they may be removed.
+  // Pods that the kubelet rejected while no device plugin was registered, in the namespaces where the operator is
+  // allowed to remove them.
   std::vector<Pod> rejected;
 };
 
@@ -74,20 +77,20 @@ struct PlannerSettings {
   Duration settle = std::chrono::seconds(10);
   // How long a restarted node must show its new state: longer than the kubelet takes to publish a node's status.
   Duration status_lag{0};
-  // How long a kubelet may take to show a new key of a ConfigMap to running pods: its sync period of one minute, with
-  // its jitter of a half, and some.
+  // How long a kubelet takes at most to show a new key of a ConfigMap to running pods: its sync period of one minute,
+  // with its jitter of a half, and a margin.
   Duration projection = std::chrono::seconds(100);
-  // How long a key of ours that nothing uses is kept.
+  // How long an unused key of an inline profile is kept.
   Duration keep_unused_keys = std::chrono::hours(1);
   std::int64_t revision_history_limit = 10;
   enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
   bool adopt_drift = false;  // `rollout start --adopt`
-  // Namespaces where pods left in UnexpectedAdmissionError are removed from nodes that we rolled; none by default.
+  // Namespaces where pods left in UnexpectedAdmissionError are removed from changed nodes; none by default.
   std::set<std::string> remove_rejected_pods;
-  // What the SharingPolicy `default` starts with, and what holds where our CRDs are not served.
+  // What the SharingPolicy `default` starts with, and what applies without the CRDs.
   PolicyMode mode = PolicyMode::enforce;
   RolloutSpec rollout;
-  // Upper limit over the mode of every policy. Under `observe` no Node or Pod is written but for sharing labels, and
+  // Upper limit over the mode of every policy. Under `observe` no Node or Pod is written except for sharing labels, and
   // the record is kept in memory.
   PolicyMode rollouts = PolicyMode::enforce;
   [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const { return std::max(policy.mode, rollouts); }
@@ -97,11 +100,11 @@ struct PlannerSettings {
 struct Snapshot {
   const World& world;
   WallTime now;
-  const Timers& timers;  // Since when each timer that the pass before has named runs.
+  const Timers& timers;  // Since when each timer that the previous pass named has been running.
   const std::map<std::string, NodeConsumers>& consumers;
   const PlannerSettings& settings;
-  // By node: which write of its change the operator may not send (403), and the right that is missing. Null: none
-  // known.
+  // By node: which write of its change the operator is not allowed to send (403), and the missing permission. Null:
+  // none known.
   const std::map<std::string, std::string>* refused_writes = nullptr;
   // The first look of an operator, or of a new leader: stored time stamps count (ages.h).
   bool first_look = false;

@@ -1,4 +1,5 @@
-// The objects of a store by key: stores are unordered, and no action, message or record may depend on their order.
+// The objects of a store by key: stores are unordered, and no action, message or record is allowed to depend on their
+// order.
 #pragma once
 
 #include <algorithm>

@@ -10,10 +10,6 @@ std::string_view to_string(Timer timer) {
       return "draining";
     case Timer::busy:
       return "busy";
-    case Timer::deferred:
-      return "deferred";
-    case Timer::uncordoned:
-      return "uncordoned";
     case Timer::gang_waits:
       return "gang-waits";
     case Timer::retargeting:
@@ -38,8 +34,6 @@ std::string_view to_string(Timer timer) {
       return "abandoned";
     case Timer::pod_fault:
       return "pod-fault";
-    case Timer::remediated:
-      return "remediated";
     case Timer::mps_ready:
       return "mps-ready";
     case Timer::mps_gone:
@@ -56,6 +50,8 @@ std::string_view to_string(Timer timer) {
       return "projecting";
     case Timer::key_unused:
       return "key-unused";
+    case Timer::left_behind:
+      return "left-behind";
     case Timer::daemonset_stalls:
       return "daemonset-stalls";
     case Timer::differing:

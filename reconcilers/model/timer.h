@@ -1,8 +1,8 @@
 // Timers: since when something that planners watch has been true without a gap. A planner names the timers that it sees
 // running (Plan::timers); the runtime keeps since when each has run and returns that with the next Snapshot, so that
-// planners call no clock. A timer that a pass does not name has a gap and starts anew.
+// planners call no clock. A timer that a pass does not name has a gap and starts again.
 //
-// What a person or the operator has decided is not a timer and is stored (redesign: section B).
+// Decisions of a person or of the operator are not timers; they are stored (redesign: section B).
 #pragma once
 
 #include <compare>
@@ -17,33 +17,32 @@
 namespace gso {
 
 enum class Timer : std::uint8_t {
-  // --- Of a node: subject is its name; scope, where nothing else is said, the revision that it goes to.
+  // --- Of a node: subject: its name; scope: its target revision, unless the line names another one.
   draining,      // Out of service for a change and waits for its workloads.
   busy,          // Pending, and was seen in use.
-  deferred,      // At the back of the queue: its workloads did not end, or a person uncordoned it.
-  uncordoned,    // The same, and it was a person.
   gang_waits,    // Waits for slots for the nodes of its jobs.
-  retargeting,   // Mid-change, and the content has moved on.
-  unchanged,     // The text that it goes to has stood in its key.
+  retargeting,   // Mid-change, and the node has a new target.
+  unchanged,     // Its key has had its target text.
   verifying,     // Its pods were listed for replacement; scope: revision and a hash of the list.
-  shown,         // Shows the result of that; scope: the same.
+  shown,         // Shows the result of the replacement; scope: as for verifying.
   reloading,     // Its label was written, and plugin and GFD reload by themselves.
   loading,       // Loaded a profile by itself and does not show it yet.
   drifting,      // Was verified, and has stopped showing its profile.
   changing,      // A change is in progress.
-  leaving,       // Out of its policy; scope: the policy that wrote its label.
+  leaving,       // Has left its policy; scope: the policy that wrote its label.
   abandoned,     // No plugin with profiles serves it any more; no scope.
   pod_fault,     // Has a stuck pod; scope: component, fault and uid.
-  remediated,    // A stuck pod was deleted; scope: component and the number of times.
   mps_ready,     // Its MPS control daemon is up and not marked; no scope.
-  mps_gone,      // The mark stands and the daemon is down; no scope.
+  mps_gone,      // The node is marked and the daemon is down; no scope.
   kai_mismatch,  // KAI's accounting differs from what runs; no scope.
   kai_turn,      // Its next reservation to be deleted; scope: the pod's uid.
   // --- Of a ConfigMap ("namespace/name") or of what mounts it.
-  settled,           // Nothing that restarted pods would load has changed; scope: signature.
-  key_text,          // A key has the text that it has; scope: key and a hash of the text.
-  projecting,        // A change waits for a key to be projected; scope: key.
-  key_unused,        // No node uses a key of ours; scope: key.
+  settled,      // Nothing that restarted pods would load has changed; scope: signature.
+  key_text,     // A key has had its present text; scope: key and a hash of the text.
+  projecting,   // A change waits for a key to be projected; scope: key.
+  key_unused,   // No node uses a key of an inline profile; scope: key.
+  left_behind,  // Nodes still need the change for which their DaemonSets were restarted; scope: policy, key and the
+                // reason of the restart.
   daemonset_stalls,  // As many nodes as before wait for their DaemonSets; scope: policy, key and their number.
   differing,         // The DaemonSets of one installation differ from their ClusterPolicy; scope: how.
   mixed_config,      // The DaemonSets of one installation mount different ConfigMaps.
@@ -69,8 +68,8 @@ struct TimerKey {
 // Since when each timer has run.
 using Timers = std::map<TimerKey, k8s::WallTime>;
 
-// Watches over something that is in progress: while it runs, the fleet has not come to rest. Quiet inputs and texts
-// that stand where they stand are no such thing.
+// Whether the timer watches something in progress: while it runs, the fleet has not converged. Timers of unchanged
+// inputs and texts do not.
 [[nodiscard]] bool shows_progress(Timer timer);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// The assessment of one node: in what order, and what the difference needs.
+// The assessment of one node: the order of its parts, and which change the difference needs.
 #include "reconcilers/node/assess.h"
 
 #include <fmt/format.h>
@@ -15,10 +15,10 @@ namespace gso {
 
 namespace {
 
-// The operand of that component on the node, as PluginInstallation::find, where its pods are or may come.
-const Operand* operand_on(const PluginInstallation& set, Component component, const Node& node,
+// The operand of that component on the node, as PluginInstallation::find, if its pods exist or can be created there.
+const Operand* operand_on(const PluginInstallation& installation, Component component, const Node& node,
                           const std::vector<const Pod*>& pods) {
-  const Operand* found = set.find(component, node);
+  const Operand* found = installation.find(component, node);
   if (found == nullptr || selects(*found, node, component == Component::mps) != Selects::tainted) return found;
   const bool runs = std::ranges::any_of(pods, [&](const Pod* pod) {
     const auto* owner = pod->meta.controller();
@@ -29,13 +29,17 @@ const Operand* operand_on(const PluginInstallation& set, Component component, co
 
 }  // namespace
 
-Assessor::Assessor(const AssessContext& context, const Node& node, const PluginInstallation& set, std::size_t index,
-                   const std::vector<const Pod*>& operand_pods, const ForeignUse& use)
-    : context_(context), node_(node), set_(set), use_(use), pods_(sort_pods(set, operand_pods)) {
-  out_.set = index;
-  plugin_ = operand_on(set, Component::plugin, node, operand_pods);
-  gfd_ = operand_on(set, Component::gfd, node, operand_pods);
-  mps_ = operand_on(set, Component::mps, node, operand_pods);
+Assessor::Assessor(const AssessContext& context, const Node& node, const PluginInstallation& installation,
+                   std::size_t index, const std::vector<const Pod*>& operand_pods, const ForeignUse& use)
+    : context_(context),
+      node_(node),
+      installation_(installation),
+      use_(use),
+      pods_(sort_pods(installation, operand_pods)) {
+  out_.installation = index;
+  plugin_ = operand_on(installation, Component::plugin, node, operand_pods);
+  gfd_ = operand_on(installation, Component::gfd, node, operand_pods);
+  mps_ = operand_on(installation, Component::mps, node, operand_pods);
 }
 
 void Assessor::find_taint() {
@@ -51,8 +55,8 @@ void Assessor::find_taint() {
 // Two plugins of one resource: the kubelet serves the devices of the one that registered last.
 void Assessor::find_other_plugins() {
   std::string names;
-  for (const PluginInstallation& set : context_.sets) {
-    for (const Operand& operand : set.operands) {
+  for (const PluginInstallation& installation : context_.installations) {
+    for (const Operand& operand : installation.operands) {
       if (operand.component != Component::plugin || operand.uid == plugin_->uid) continue;
       if (selects(operand, node_, false) != Selects::yes) continue;
       names += (names.empty() ? "" : ", ") + k8s::to_string(operand.key);
@@ -61,8 +65,8 @@ void Assessor::find_other_plugins() {
   out_.other_plugins = Interned(names);
 }
 
-// Labels may be gone while a node restarts (GFD's file mode), and a policy of lower precedence must not take it over
-// for that. An untouched node has lost nothing, and a failed one is done: both go where they are selected to.
+// Labels can be absent while a node restarts (GFD's file mode), and a policy of lower precedence must not govern the
+// node because of that. An untouched node has lost no label, and a failed change has ended: selectors decide for both.
 const SharingPolicy* Assessor::governing_policy_in_change() const {
   const SharingPolicy* live = governing_policy(context_.policies, node_);
   const bool touched = out_.change != nullptr && !out_.change->failed && !listed_and_gone(*out_.change, pods_).empty();
@@ -79,7 +83,7 @@ NodeAssessment Assessor::run() {
   facts_ = facts_of(node_, out_.recorded_gpus);
   out_.product = Interned(facts_.product);
   out_.ready = node_.ready;
-  out_.holder = is_held(node_) ? kHeld : foreign_holder(node_, set_);
+  out_.holder = is_held(node_) ? kHeld : foreign_holder(node_, installation_);
   if (gfd_ != nullptr) {
     out_.labeller = Labeller::gfd;
   } else if (find_stray(context_.strays, Component::gfd, node_) != nullptr) {
@@ -88,13 +92,15 @@ NodeAssessment Assessor::run() {
   ChangeOnNode on = change_on(node_);
   out_.change = std::move(on.change);
   change_problem_ = std::move(on.problem);
-  if (out_.change) out_.product = Interned(out_.change->product);  // Its group stays while its labels are gone.
+  if (out_.change) out_.product = Interned(out_.change->product);  // It stays in its group while its labels are absent.
   find_taint();
   find_other_plugins();
   policy_ = governing_policy_in_change();
   out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
-  find_losers();
-  if (set_.config_map.empty()) {
+  for (const SharingPolicy* loser : losing_policies(context_.policies, node_, policy_)) {
+    out_.losers.emplace_back(loser->meta.name);
+  }
+  if (installation_.config_map.empty()) {
     out_.phase = Phase::unmanaged;
     finish();
     return std::move(out_);
@@ -112,27 +118,26 @@ NodeAssessment Assessor::run() {
 void Assessor::finish() {
   const bool expects_gpus = facts_.count > 0 || (facts_.devices && !facts_.devices->empty()) ||
                             std::ranges::any_of(node_.capacity, [](const auto& entry) { return entry.second > 0; });
-  const bool serves = std::ranges::any_of(node_.allocatable, [](const auto& entry) { return entry.second > 0; });
-  out_.unavailable = !node_.ready || node_.unschedulable || (expects_gpus && !serves);
+  out_.unavailable = !node_.ready || node_.unschedulable || (expects_gpus && !serves_gpus(node_));
 }
 
 std::int64_t Assessor::recorded_gpus() const {
   return recorded_ != nullptr && recorded_->measured ? recorded_->devices : 0;
 }
 
-// A GPU that is lost over a reboot is missing from GFD's count and from the plugin's capacity alike: only the memory of
-// what the machine has had tells.
+// A GPU that is lost over a reboot is missing both from GFD's count and from the plugin's capacity: only the recorded
+// count shows it.
 void Assessor::count_devices() {
-  const bool told_otherwise = facts_.devices || facts_.mig_enabled || recorded_gpus() > 0 ||
-                              node_.meta.annotations.contains(kGpuCountAnnotation);
-  if (told_otherwise) return;
+  const bool known_otherwise = facts_.devices || facts_.mig_enabled || recorded_gpus() > 0 ||
+                               node_.meta.annotations.contains(kGpuCountAnnotation);
+  if (known_otherwise) return;
   out_.counted_devices = labelled_gpus(node_);
   out_.had_devices = recorded_ == nullptr ? 0 : recorded_->devices;
 }
 
 void Assessor::decide() {
   verify_target();
-  if (context_.record == nullptr || context_.record->without_baseline.contains(set_.ns)) {
+  if (context_.record == nullptr || context_.record->without_baseline.contains(installation_.ns)) {
     out_.phase = Phase::unrecorded;
     out_.message = wrong_key_;
     return;
@@ -148,12 +153,12 @@ void Assessor::decide() {
   find_obstacle();
 }
 
-// A label set by hand, with a key that was never verified here: a typo, and not a key that was taken out of the
-// ConfigMap while nodes use it.
+// A label set by hand, with a key that was never verified here: it is a typing error, not a key that was removed from
+// the ConfigMap while nodes use it.
 bool Assessor::names_unknown_key() const {
   if (effective_.source != EffectiveKey::Source::error || out_.label || label_now().empty()) return false;
   const bool has_keys = config_map_ != nullptr && !config_map_->data.empty();
-  return has_keys && !context_.record->verified.contains(fmt::format("{}/{}", set_.id(), label_now()));
+  return has_keys && context_.record->last_verified(installation_.id(), label_now()).empty();
 }
 
 void Assessor::verify_target() {
@@ -166,14 +171,14 @@ void Assessor::verify_target() {
     auto it = out_.expectation->capacity.find(std::string(entry.first.view()));
     return it != out_.expectation->capacity.end() && it->second < entry.second;
   });
-  out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr);
-  // What a plugin serves that certainly runs this profile tells the devices.
+  out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr, out_.fresh_pods);
+  // If the plugin certainly runs this profile, its capacity gives the number of devices.
   if (out_.fresh_pods && out_.pods_ready && !facts_.devices && !facts_.mig_enabled) {
     out_.measured_gpus = measured_gpus(node_, out_.profile->profile());
   }
 }
 
-// N1: what was under way is not known, and neither is whose cordon the node carries.
+// N1: the change cannot be read, so it is unknown what was in progress and who cordoned the node.
 void Assessor::hold_unreadable() {
   out_.phase = Phase::held;
   out_.reason = kChangeUnreadable;
@@ -195,7 +200,8 @@ void Assessor::decide_change() {
   if (!out_.change->failed) return note_obstacle();
   const bool asked_again = out_.change->failed->retry != retry();
   if (out_.change->to != out_.target.view() || asked_again || waits_for_deletion()) {
-    // What it failed on has been replaced by something new, or somebody wants it: another attempt, with every pod.
+    // The failed target has been replaced, or a person requested a retry: start another attempt that replaces every
+    // pod.
     if (waits_for_deletion()) {
       replace_by_template();
     } else {
@@ -206,7 +212,7 @@ void Assessor::decide_change() {
   }
 }
 
-// Something came up while the node was on its way: the reason stays, the phase is the change's.
+// An obstacle appeared during the change: keep its reason, and take the phase from the change.
 void Assessor::note_obstacle() {
   find_own_obstacle();
   out_.phase = phase_in_change(out_, pods_);
@@ -230,7 +236,7 @@ void Assessor::decide_difference() {
   if (same_profile && out_.loaded.revision == out_.target) {
     if (waits_for_deletion()) return replace_by_template();
     out_.phase = Phase::up_to_date;
-    // Should it keep showing something else, every pod that could be the cause is replaced.
+    // If it keeps showing another profile, every pod that could be the cause is replaced.
     if (!out_.matches()) set_transition(false);
     return;
   }
@@ -243,8 +249,10 @@ void Assessor::decide_difference() {
   set_transition(true);
   if (same_profile) {
     out_.cause = ChangeCause::edited;
+    // Pods that existed when the operator was installed have shown that they do not load the profile.
     const bool adopted = out_.loaded.revision == kInvalidRevision && out_.at_install != AtInstall::shown;
-    out_.phase = !adopted && affected_pods_are_fresh() ? Phase::verifying : Phase::pending;
+    const bool may_show_it = !adopted || pods_are_newer_than_baseline();
+    out_.phase = may_show_it && affected_pods_are_fresh() ? Phase::verifying : Phase::pending;
     return;
   }
   out_.cause = ChangeCause::moved;
@@ -258,10 +266,10 @@ void Assessor::replace_by_template() {
   out_.cause = ChangeCause::on_delete;
 }
 
-// The MPS daemon never reloads by label: between two MPS profiles its pod has to go. By template it was replaced,
-// but up to v0.18.1 (where MPS by label works at all) a label that was taken away looks the same.
+// The MPS daemon never reloads by label: between two MPS profiles its pod must be replaced. After a template change it
+// has been replaced; but up to v0.18.1 (where MPS by label works at all) a removed label looks the same.
 bool Assessor::mps_kept_its_old_profile() const {
-  const ProfilePtr before = context_.book.by_revision(out_.loaded.revision.view());
+  const ProfilePtr before = context_.profiles.by_revision(out_.loaded.revision.view());
   const bool entered = before && before->profile().strategy() != Strategy::mps;
   if (out_.transition != Transition::change_mps || entered) return false;
   return effective_.source == EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2);
@@ -269,20 +277,20 @@ bool Assessor::mps_kept_its_old_profile() const {
 
 void Assessor::set_transition(bool loaded_known) {
   const bool mps_pod = newest(Component::mps) != nullptr;
-  const ProfilePtr before = loaded_known ? context_.book.by_revision(out_.loaded.revision.view()) : nullptr;
+  const ProfilePtr before = loaded_known ? context_.profiles.by_revision(out_.loaded.revision.view()) : nullptr;
   out_.transition = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
-  // The daemon is there already (a label set by hand keeps it): then it must be replaced, not waited for.
+  // The daemon already exists (a label set by hand keeps it): it must be replaced; waiting for it is not enough.
   if (out_.transition == Transition::enter_mps && mps_pod) out_.transition = Transition::change_mps;
   if (out_.transition == Transition::none) out_.transition = Transition::plugin_only;
 }
 
 namespace {
 
-// What is left of the operator's work on a node that nos has taken over. A change whose first pod has gone is finished,
-// so that nos finds a node that runs: half of it would leave a plugin that waits for an MPS daemon of another profile.
-// One that cannot be finished is given up like one that has not begun. What cannot be read stays with a person (S11).
+// Cleans up after the operator on a node that nos has taken over. A change with a deleted pod is finished first,
+// because a half-changed node would leave a plugin waiting for an MPS daemon of another profile. If it cannot be
+// finished it is stopped like a change without a deleted pod. A change that cannot be read is left to a person (S11).
 bool is_still_ours(const NodeAssessment& a, const NodePods& pods) {
-  if (a.reason == kChangeUnreadable) return true;
+  if (a.is_unreadable()) return true;
   return a.change && !a.change->failed && a.reason.empty() && is_touched(a, pods);
 }
 
@@ -293,11 +301,11 @@ std::optional<NodeAssessment> assess_node(const AssessContext& context, const No
   if (!has_gpus(node)) return std::nullopt;
   const bool of_nos = is_partitioned_by_nos(node);
   if (of_nos && !node.meta.annotations.contains(kChangeAnnotation)) return std::nullopt;
-  for (std::size_t i = 0; i < context.sets.size(); ++i) {
-    const PluginInstallation& set = context.sets[i];
-    if (operand_on(set, Component::plugin, node, operand_pods) == nullptr) continue;
-    NodeAssessment out = Assessor(context, node, set, i, operand_pods, use).run();
-    if (of_nos && !is_still_ours(out, sort_pods(set, operand_pods))) return std::nullopt;
+  for (std::size_t i = 0; i < context.installations.size(); ++i) {
+    const PluginInstallation& installation = context.installations[i];
+    if (operand_on(installation, Component::plugin, node, operand_pods) == nullptr) continue;
+    NodeAssessment out = Assessor(context, node, installation, i, operand_pods, use).run();
+    if (of_nos && !is_still_ours(out, sort_pods(installation, operand_pods))) return std::nullopt;
     return out;
   }
   return std::nullopt;

@@ -1,5 +1,5 @@
-// One node, assessed: what it should run, what it has loaded and how that is known, whether it shows it, and what the
-// difference needs. A pure function of the objects; nothing here depends on time.
+// The assessment of one node: what it should run, what it has loaded and how that is known, whether it shows its
+// profile, and which steps the difference needs. A pure function of the objects; nothing here depends on time.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ namespace gso {
 enum class Proof : std::uint8_t { none, fresh_pods, annotation, baseline };
 
 struct Loaded {
-  Interned revision;  // Empty: not known.
+  Interned revision;  // Empty: unknown.
   Interned profile;   // "<configmap>/<key>"
   Proof proof = Proof::none;
 };
@@ -44,137 +44,139 @@ struct NodePods {
 enum class Labeller : std::uint8_t {
   us,
   gfd,          // A GFD DaemonSet of the node's installation: labels are verified, not written.
-  foreign_gfd,  // One of none of the node's set, which loads what it likes: labels are its own, and prove nothing.
+  foreign_gfd,  // A GFD DaemonSet that belongs to no plugin installation of the node: its labels are not compared.
 };
 
-// What the baseline says of the node: whether it showed what its pods must have loaded.
+// What the baseline records about the node: whether it showed the profile that its pods must have loaded.
 enum class AtInstall : std::uint8_t { shown, unproven, drifted };
 
 // The node has left the policy that wrote its label.
 enum class LeftPolicy : std::uint8_t {
   no,
-  revert,   // NodeAssessment::label is what stood before.
-  release,  // The label stays, and is ours no longer.
+  revert,   // NodeAssessment::label is the value before the policy.
+  release,  // The label stays; the operator no longer owns it.
 };
 
 struct NodeAssessment {
-  // What there is one of for every node in memory: kept small, flags together.
-  Phase phase = Phase::unmanaged;            // Whoever holds the node; phase_of() (node_phase.h) is what people see.
-  Transition transition = Transition::none;  // Pending, or Verifying when that does not succeed: what the change takes,
-  ChangeCause cause = ChangeCause::none;     // and by which way it came.
+  // One object per node is in memory: keep it small, with the flags together.
+  Phase phase = Phase::unmanaged;  // Without regard to holders; people see phase_of() (node_phase.h).
+  Transition transition =
+      Transition::none;  // For Pending (and for Verifying if verification fails): which pods the change replaces,
+  ChangeCause cause = ChangeCause::none;  // and the cause of the change.
   EffectiveKey::Source source = EffectiveKey::Source::error;
   Labeller labeller = Labeller::us;
   AtInstall at_install = AtInstall::shown;
   LeftPolicy left_policy = LeftPolicy::no;
   bool ready = false;
-  bool unavailable = false;    // NotReady, cordoned by whomever, or nothing allocatable where GPUs are expected.
-  bool fresh_pods = false;     // Every pod that loads the profile did so after the content's last change.
-  bool pods_ready = false;     // The newest pods of plugin, GFD and MPS (where due) are Ready and not crash-looping.
-  bool shrinks = false;        // The target advertises less of something than the node does now.
-  bool wrong_key = false;      // The policy names a key that the ConfigMap does not have: blocked at what it has.
-  bool write_blocked = false;  // The reason concerns this node: it is written to the node, once.
-  bool announced_map_missing = false;  // would_break: it is that the announced ConfigMap does not exist.
+  bool unavailable = false;  // NotReady, cordoned by any client, or nothing allocatable although GPUs are expected.
+  bool fresh_pods = false;   // Every pod that loads the profile did so after the content's last change.
+  bool pods_ready = false;   // The newest pods of plugin, GFD and MPS (if needed) are Ready and not crash-looping.
+  bool shrinks = false;      // The target advertises less of some resource than the node does now.
+  bool wrong_key =
+      false;  // The policy names a key that the ConfigMap lacks: the node is blocked at its present profile.
+  bool write_blocked = false;          // The reason concerns this node only: it is written to the node, once.
+  bool announced_map_missing = false;  // The cause of would_break: the announced ConfigMap does not exist.
 
-  // A change of ours is under way, and has not failed.
+  // A change of the operator is in progress and has not failed.
   [[nodiscard]] bool in_change() const;
-  // It runs something that it loaded by itself (reboot, label, template, new node): to be verified and recorded, not
-  // restarted.
+  // It runs a profile that it loaded by itself (reboot, label, template, new node): the operator verifies and records
+  // it, and restarts nothing.
   [[nodiscard]] bool loads_by_itself() const { return phase == Phase::verifying && change == nullptr; }
   // Cannot be changed now, for `reason`.
   [[nodiscard]] bool is_blocked() const { return phase == Phase::blocked || phase == Phase::held; }
-  // What is under way there is not known.
+  // The change in progress cannot be read.
   [[nodiscard]] bool is_unreadable() const;
   // A person holds it (gpusharing.dev/hold).
   [[nodiscard]] bool is_held() const;
-  // Shows its target, with pods that serve.
+  // Shows its target, and its pods serve.
   [[nodiscard]] bool matches() const { return pods_ready && verified.ok; }
   [[nodiscard]] bool has_labeller() const { return labeller != Labeller::us; }
-  // Somebody's label names a key that the ConfigMap never had: no fault of the ConfigMap.
+  // A person's label names a key that the ConfigMap never had; the ConfigMap is not at fault.
   [[nodiscard]] bool has_unknown_label() const;
-  // So many GPUs fewer than the machine has had; 0 where that is not known.
+  // How many devices are missing compared with the most the machine has had; 0 if unknown.
   [[nodiscard]] std::int64_t missing_devices() const;
-  // The machine shows more GPUs than the record knows of.
+  // The machine shows more GPUs than the record has for it.
   [[nodiscard]] bool is_uncounted() const;
 
-  std::size_t set = 0;   // Index into the operand sets.
-  Interned policy;       // The SharingPolicy that governs the node.
-  Interned key;          // Target profile's key.
-  Interned target;       // Its revision; empty when nothing resolves.
-  Interned profile_ref;  // "<configmap>/<key>" of the target.
+  std::size_t installation = 0;  // Index into the installations.
+  Interned policy;               // The SharingPolicy that governs the node.
+  Interned key;                  // Target profile's key.
+  Interned target;               // Its revision; empty if no key resolves.
+  Interned profile_ref;          // "<configmap>/<key>" of the target.
   Interned product;
-  // "maintenance=true:NoSchedule, which DaemonSet a/b does not tolerate": a pod that is deleted there does not come
-  // back.
+  // "maintenance=true:NoSchedule, which DaemonSet a/b does not tolerate": a deleted pod is not created again there.
   Interned taint;
-  Interned other_plugins;  // DaemonSets whose device plugin runs here, too: "a/b, c/d". Empty: none.
-  Interned label_by;       // The policy that wrote the node's label; empty: it is not ours.
-  ProfilePtr profile;      // Target; null when nothing resolves.
-  std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null when there is none.
+  Interned other_plugins;  // DaemonSets whose device plugin also runs here: "a/b, c/d". Empty: none.
+  Interned label_by;       // The policy that wrote the node's label; empty: the operator did not write it.
+  ProfilePtr profile;      // Target; null if no key resolves.
+  std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null without a target.
   Loaded loaded;
-  Verification verified;                     // Against the target.
-  std::int64_t recorded_gpus = 0;            // The count in the fleet's record; 0: none.
-  std::int64_t measured_gpus = 0;            // Devices, as what is served tells; 0 where that proves nothing.
-  std::int64_t counted_devices = 0;          // GPUs, as GFD's label tells; 0 where that proves nothing.
-  std::int64_t had_devices = 0;              // The most that the machine has counted before; 0: not known.
-  std::vector<Interned> losers;              // Policies that select the node as well, and lose.
-  std::optional<std::string> label;          // nvidia.com/device-plugin.config to be written; empty text removes it.
+  Verification verified;             // Against the target.
+  std::int64_t recorded_gpus = 0;    // The count in the fleet's record; 0: none.
+  std::int64_t measured_gpus = 0;    // Devices computed from the served capacity; 0 if the capacity proves nothing.
+  std::int64_t counted_devices = 0;  // GPUs according to GFD's label; 0 if the label proves nothing.
+  std::int64_t had_devices = 0;      // The most devices that the machine has had before; 0: unknown.
+  std::vector<Interned> losers;      // Policies that also select the node and do not govern it.
+  std::optional<std::string>
+      label;  // The value of nvidia.com/device-plugin.config to write; an empty text removes the label.
   std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.
-  // Who keeps the operator off the node: Held (a person), DriverUpgrade or MIGChange. Empty: nobody.
+  // Who holds the node: Held (a person), DriverUpgrade, MIGChange or Quarantined. Empty: nobody.
   std::string_view holder;
-  // Why the node is blocked, or why its change cannot go on:
+  // Why the node is blocked, or why its change cannot continue:
   std::string_view reason;
-  const Check* blocked_by = nullptr;  // The check that says so; null: another holder of the node does.
+  const Check* blocked_by = nullptr;  // The check that blocks it; null: a holder of the node does.
   std::string message;
-  // Why the node would break under what the ClusterPolicy announces, or under the new templates once its pods restart.
+  // Why the node would lose its GPUs with the announced ClusterPolicy, or with the new templates once its pods restart.
   std::string would_break;
-  // What preflight finds; null where the plugin runs without profiles.
+  // What preflight finds; null if the plugin runs without profiles.
   PreflightCache::Answer setup;
 };
 
 struct AssessContext {
   const World& world;
   const PlannerSettings& settings;
-  const std::vector<PluginInstallation>& sets;
+  const std::vector<PluginInstallation>& installations;
   const std::vector<const SharingPolicy*>& policies;  // In order of precedence; the built-in one last.
-  const FleetRecord* record = nullptr;                // Null: none yet.
-  ProfileCache& book;
+  const FleetRecord* record = nullptr;                // Null: no baseline yet.
+  ProfileCache& profiles;
   ExpectationCache& expectations;
   const std::vector<Operand>& strays;  // Discovery::strays
   PreflightCache& setups;
 };
 
-// `use`: what others do with the node's GPUs. nullopt: no device plugin selects the node, it has no GPUs, or nos
-// partitions them and no change of ours has to be finished there (cluster/nos.h).
+// `use`: who else uses the node's GPUs. nullopt: no device plugin selects the node, it has no GPUs, or nos partitions
+// them and no change of the operator must be finished there (cluster/nos.h). (cluster/nos.h).
 [[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
                                                         const std::vector<const Pod*>& operand_pods,
                                                         const ForeignUse& use);
 
-// Pieces that the planners share.
-// Runs what it should, as far as its devices go: sick hardware is no reason to hold anything up.
+// Functions that the planners share. Runs its target with as many devices as the hardware serves; missing devices do
+// not stop a rollout.
 [[nodiscard]] bool is_settled(const NodeAssessment& assessment);
-// Fewer devices than there should be, with the rest as it should be.
+// Devices are missing, and everything else matches.
 [[nodiscard]] bool has_missing_devices(const NodeAssessment& assessment);
 [[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment);
-// How a node that does not match differs from what it should show: never empty.
+// How a node that does not match differs from its expectation: never empty.
 [[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
-[[nodiscard]] NodePods sort_pods(const PluginInstallation& set, const std::vector<const Pod*>& operand_pods);
+[[nodiscard]] NodePods sort_pods(const PluginInstallation& installation, const std::vector<const Pod*>& operand_pods);
 [[nodiscard]] bool is_crash_looping(const Pod& pod);
 // Running, Ready, not being deleted, no container in back-off.
 [[nodiscard]] bool is_serving(const Pod& pod);
-// True when the pod was certainly created after that moment. Kubernetes' times have whole seconds: equal proves
+// True if the pod was certainly created after that moment. Kubernetes' times are whole seconds, so equal times prove
 // nothing.
 [[nodiscard]] bool created_after(const Pod& pod, WallTime moment);
-// True when what the pod runs was certainly read after that moment: it was created then, or its main container was
-// started again (crash, reboot of the node) so long after that the kubelet had shown it the new content.
+// True if the pod certainly read its profile after that moment: the pod was created later, or its main container was
+// restarted (crash, reboot of the node) so much later that the kubelet had projected the new content.
 [[nodiscard]] bool loaded_after(const Pod& pod, WallTime moment, Duration projection);
-// The pod was made from another template than its DaemonSet's newest one (updateStrategy OnDelete, or being rolled):
-// its default key, environment and image are that one's.
+// The pod was created from an older template than its DaemonSet's newest one (updateStrategy OnDelete, or the DaemonSet
+// is rolling): its default key, environment and image come from the older template.
 [[nodiscard]] bool is_old_template(const Operand& operand, const Pod& pod);
-// Higher priority first, then older, then by name; the built-in `default` where the cluster has none. `held`: policies
-// that govern without an object (cluster/recorded_policies.h).
+// Higher priority first, then older, then by name; the built-in `default` if the cluster has none. `held`: policies
+// that govern although they have no object (cluster/recorded_policies.h).
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in,
                                                                   const std::map<std::string, SharingPolicy>& held);
-// Another actor holds the node: driver upgrade or MIG change under way. Empty: nobody.
-[[nodiscard]] std::string_view foreign_holder(const Node& node, const PluginInstallation& set);
-// Such an actor, or a person by gpusharing.dev/hold, relies on a cordon of ours: it stays (S7).
-[[nodiscard]] bool cordon_is_relied_on(const Node& node, const PluginInstallation& set);
+// Another actor holds the node: a driver upgrade or MIG change in progress, or a remediation system. Empty: nobody.
+[[nodiscard]] std::string_view foreign_holder(const Node& node, const PluginInstallation& installation);
+// What such an actor does, for people. `holder`: the answer of foreign_holder() for the node.
+[[nodiscard]] std::string describe_foreign_holder(std::string_view holder, const Node& node);
 }  // namespace gso

@@ -45,7 +45,13 @@ bool Assessor::pods_are_fresh() const {
   });
 }
 
-// The same for the pods that this difference concerns.
+bool Assessor::pods_are_newer_than_baseline() const {
+  return std::ranges::all_of(loaders(), [&](const auto& loader) {
+    return loader.second != nullptr && created_after(*loader.second, context_.record->recorded_at);
+  });
+}
+
+// For the pods that this difference concerns.
 bool Assessor::affected_pods_are_fresh() const {
   if (out_.fresh_pods) return true;
   const Steps steps = steps_for(out_.transition);
@@ -68,7 +74,7 @@ Assessor::Template Assessor::template_state() const {
 
 bool Assessor::waits_for_deletion() const {
   if (context_.record == nullptr) return false;
-  // What was so before we came stays so.
+  // What had drifted before the operator was installed stays as it is.
   const auto is_newer_than_baseline = [&](const Operand& operand) {
     const auto known = context_.record->templates.find(operand.uid);
     return known != context_.record->templates.end() ? operand.newest_number > known->second
@@ -80,7 +86,7 @@ bool Assessor::waits_for_deletion() const {
   });
 }
 
-// Its pod may mount a ConfigMap that goes with the old template, and would not come up again.
+// Its pod might mount a ConfigMap that is deleted with the old template, and would not start again.
 void Assessor::include_old_mps() {
   const Pod* pod = wants_mps() ? newest(Component::mps) : nullptr;
   if (pod != nullptr && mps_ != nullptr && is_old_template(*mps_, *pod)) out_.transition = Transition::change_mps;
@@ -97,17 +103,17 @@ void Assessor::read_loaded() {
   const MachineRecord& entry = *recorded_;
   out_.at_install = entry.drift ? AtInstall::drifted : entry.unproven ? AtInstall::unproven : AtInstall::shown;
   if (out_.at_install != AtInstall::shown && adopts_drift()) {
-    out_.loaded = {Interned(kInvalidRevision), reference(entry.set.view(), entry.key.view()), Proof::baseline};
+    out_.loaded = {Interned(kInvalidRevision), reference(entry.config_map.view(), entry.key.view()), Proof::baseline};
   } else if (known_revision_format(entry.revision.view())) {
-    out_.loaded = {entry.revision, reference(entry.set.view(), entry.key.view()), Proof::baseline};
+    out_.loaded = {entry.revision, reference(entry.config_map.view(), entry.key.view()), Proof::baseline};
   }
 }
 
 bool Assessor::adopts_drift() const {
   if (context_.settings.adopt_drift) return true;
   const auto asked = policy_ == nullptr ? std::nullopt : policy_->meta.annotations.get(kAdoptAnnotation);
-  // Asked of one baseline. The annotation outlives it, where the operator is uninstalled and comes again: what drifts
-  // by then nobody has seen.
+  // The annotation names one baseline and outlives it: if the operator is uninstalled and installed again, nobody has
+  // reviewed the drift that exists by then.
   return asked && (*asked == "true" || *asked == k8s::format_time(context_.record->recorded_at));
 }
 
@@ -115,10 +121,10 @@ std::string_view Assessor::retry() const {
   return policy_ == nullptr ? std::string_view() : policy_->meta.annotations.get(kRetryAnnotation).value_or("");
 }
 
-Interned Assessor::reference(std::string_view set, std::string_view key) const {
-  const std::string prefix = set_.ns + "/";
-  if (set.starts_with(prefix)) set.remove_prefix(prefix.size());
-  return Interned(fmt::format("{}/{}", set, key));
+Interned Assessor::reference(std::string_view installation, std::string_view key) const {
+  const std::string prefix = installation_.ns + "/";
+  if (installation.starts_with(prefix)) installation.remove_prefix(prefix.size());
+  return Interned(fmt::format("{}/{}", installation, key));
 }
 
 }  // namespace gso

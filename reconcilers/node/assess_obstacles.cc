@@ -17,7 +17,7 @@ void Assessor::block(std::string_view reason, std::string message, bool write) {
 }
 
 NodeSetup Assessor::setup() const {
-  Setup setup{.set = set_,
+  Setup setup{.installation = installation_,
               .plugin = *plugin_,
               .gfd = gfd_,
               .mps = mps_,
@@ -28,7 +28,7 @@ NodeSetup Assessor::setup() const {
               .start_profile = start_profile_,
               .label_mode = context_.settings.label_mode};
   describe_node(node_, facts_, context_.strays, setup);
-  // A node that has loaded its profile by itself is recorded, and nothing on it restarted.
+  // A node that has loaded its profile by itself is recorded; no pod on it is restarted.
   const bool stays = out_.loads_by_itself() && out_.matches();
   return {.setup = std::move(setup),
           .node = node_,
@@ -47,10 +47,10 @@ std::optional<Block> Assessor::first_block_of(CheckStage from, CheckStage to) co
   return first_block(setup(), from, to);
 }
 
-// True where a check was given.
+// True if a check was given.
 bool Assessor::block_by(std::optional<Block> found) {
   if (!found) return false;
-  // A key that was verified here once was taken out of the ConfigMap: no fault of the node.
+  // A key that was once verified on the node was removed from the ConfigMap: the node is not at fault.
   const bool write = found->check->writes_to_node && (found->check->code != "KeyNotFound" || names_unknown_key());
   block(found->check->blocks, std::move(found->message), write);
   out_.blocked_by = found->check;
@@ -58,52 +58,63 @@ bool Assessor::block_by(std::optional<Block> found) {
 }
 
 void Assessor::find_obstacle() {
-  if (const auto holder = foreign_holder(node_, set_); !holder.empty()) {
+  if (const auto holder = foreign_holder(node_, installation_); !holder.empty()) {
     find_own_obstacle();
-    const bool only_held = !out_.is_blocked();
-    block(
-        holder,
-        holder == kDriverUpgrade ? "a driver upgrade is under way on the node" : "the MIG manager is changing the node",
-        false);
+    // The system that quarantined the node might have used a taint: that taint is not a second obstacle.
+    const bool only_held = !out_.is_blocked() || holder == kQuarantined;
+    block(holder, describe_foreign_holder(holder, node_), false);
     if (only_held) out_.phase = Phase::held;
     return;
   }
   find_own_obstacle();
+  if (!out_.is_blocked()) hold_unreadable_deferral();
 }
 
-// What would block the change even if nobody else were at work on the node.
+// The end of the node's deferral is unknown: its change does not begin by itself.
+void Assessor::hold_unreadable_deferral() {
+  const DeferralOnNode on = deferral_on(node_);
+  if (on.problem.empty()) return;
+  block(kDeferralUnreadable,
+        fmt::format("{}. The node does not start until a person removes the annotation (kubectl annotate node {} {}-)",
+                    on.problem, node_.meta.name, kDeferredAnnotation),
+        false);
+  out_.phase = Phase::held;
+}
+
+// What would block the change even if no other actor held the node.
 void Assessor::find_own_obstacle() {
   block_by(first_block_of(CheckStage::change, CheckStage::change));
 }
 
-// A node pinned by its label to the MPS key that is the default today: with another default its profile comes by
-// label, which these releases cannot do. Said while its pods still run from before; a node that never ran the key is
-// Blocked(MPSByLabelUnsupported) and needs no second word.
+// A node pinned by its label to the MPS key that is the default today: with another default its profile comes by label,
+// which these releases cannot do. Report this only while the old pods still run; a node that never ran the key is
+// Blocked(MPSByLabelUnsupported), which is enough.
 void Assessor::find_pinned_break() {
   if (out_.loaded.profile != out_.profile_ref) return;
   if (!wants_mps() || effective_.source != EffectiveKey::Source::label || !out_.verified.ok) return;
   if (plugin_->version.known_below(0, 18, 2)) return;
-  const std::string& default_key = set_.announced ? set_.announced_default : plugin_->default_key;
+  const std::string& default_key = installation_.announced ? installation_.announced_default : plugin_->default_key;
   if (effective_.key == default_key) return;
   out_.would_break =
       fmt::format("pinned to MPS key {} by label, which device plugin {} cannot start once {} is the default",
                   effective_.key, plugin_->version.to_string(), default_key);
 }
 
-// A labelled node starts with the default from v0.18.2 on: one that is announced and not there stops it.
+// From v0.18.2 on a labelled node starts with the default key: an announced default that does not exist stops it.
 void Assessor::find_announced_default() {
-  if (!start_ || !set_.announced || set_.announced_config_map.empty()) return;
+  if (!start_ || !installation_.announced || installation_.announced_config_map.empty()) return;
   const ConfigMap* config_map = find_announced_map();
   if (config_map == nullptr) return;
-  const EffectiveKey key = resolve("", set_.announced_default, config_map);
+  const EffectiveKey key = resolve("", installation_.announced_default, config_map);
   if (key.source == EffectiveKey::Source::error) out_.would_break = key.error;
 }
 
-// Null where it is missing, which is what will break the node then.
+// Null if it does not exist; that is then what breaks the node.
 const ConfigMap* Assessor::find_announced_map() {
-  const auto* config_map = context_.world.configmaps.find({set_.ns, set_.announced_config_map});
+  const auto* config_map = context_.world.configmaps.find({installation_.ns, installation_.announced_config_map});
   if (config_map == nullptr) {
-    out_.would_break = fmt::format("ConfigMap {}/{} does not exist", set_.ns, set_.announced_config_map);
+    out_.would_break =
+        fmt::format("ConfigMap {}/{} does not exist", installation_.ns, installation_.announced_config_map);
     out_.announced_map_missing = true;
   }
   return config_map;
@@ -117,13 +128,13 @@ void Assessor::find_announced_break() {
     return;
   }
   if (effective_.source == EffectiveKey::Source::error && !out_.label) {
-    out_.would_break = effective_.error;  // The templates have it already; the pods that still run do not.
+    out_.would_break = effective_.error;  // The templates already have it; the pods that still run do not.
     return;
   }
-  if (!set_.announced || set_.announced_config_map.empty()) return;
+  if (!installation_.announced || installation_.announced_config_map.empty()) return;
   const ConfigMap* config_map = find_announced_map();
   if (config_map == nullptr) return;
-  const EffectiveKey key = resolve("", set_.announced_default, config_map);
+  const EffectiveKey key = resolve("", installation_.announced_default, config_map);
   if (key.source == EffectiveKey::Source::error) {
     out_.would_break = key.error;
     return;

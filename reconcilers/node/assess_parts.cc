@@ -1,15 +1,13 @@
-// Pieces of the assessment that planners share: pods, flights, policies, foreign holders.
+// Parts of the assessment that planners share: pods, changes, policies, holders.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "reconcilers/cluster/quarantine.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
-
-using Json = nlohmann::json;
 
 bool NodeAssessment::in_change() const {
   return change && !change->failed &&
@@ -71,11 +69,11 @@ const std::vector<const Pod*>& NodePods::of(Component component) const {
   return plugin;
 }
 
-NodePods sort_pods(const PluginInstallation& set, const std::vector<const Pod*>& operand_pods) {
+NodePods sort_pods(const PluginInstallation& installation, const std::vector<const Pod*>& operand_pods) {
   NodePods out;
   for (const Pod* pod : operand_pods) {
     const auto* owner = pod->meta.controller();
-    const Operand* operand = owner ? set.by_uid(owner->uid.view()) : nullptr;
+    const Operand* operand = owner ? installation.by_uid(owner->uid.view()) : nullptr;
     if (operand == nullptr || pod->phase == "Succeeded" || pod->phase == "Failed") continue;
     switch (operand->component) {
       case Component::plugin:
@@ -120,7 +118,7 @@ bool created_after(const Pod& pod, WallTime moment) {
 bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {
   if (created_after(pod, moment)) return true;
   return std::ranges::any_of(pod.containers, [&](const ContainerStatus& container) {
-    // The first start belongs to the pod's creation: only the node's own clock says otherwise.
+    // The first start counts as the pod's creation: only the node's own clock would show a later time.
     return container.restarts > 0 && container.running && container.started_at &&
            *container.started_at > moment + projection && component_of_container(container.name.view());
   });
@@ -145,14 +143,15 @@ std::vector<const SharingPolicy*> policies_in_order(const World& world, const Sh
   return out;
 }
 
-std::string_view foreign_holder(const Node& node, const PluginInstallation& set) {
+std::string_view foreign_holder(const Node& node, const PluginInstallation& installation) {
   const auto upgrade = node.meta.labels.get(kDriverUpgradeState).value_or("");
-  // "upgrade-required" only waits in the upgrade controller's queue; "upgrade-failed" is nobody's turn.
+  // "upgrade-required" only waits in the upgrade controller's queue; "upgrade-required" only waits in the upgrade
+  // controller's queue; "upgrade-failed" is not an upgrade in progress.
   constexpr std::string_view kIdle[] = {"", "upgrade-done", "upgrade-required", "upgrade-failed"};
   if (std::ranges::find(kIdle, upgrade) == std::end(kIdle)) return kDriverUpgrade;
   const auto mig = node.meta.labels.get(kMigConfigState).value_or("");
   if (mig == "pending" || mig == "rebooting") return kMigChange;
-  for (const Operand& operand : set.operands) {
+  for (const Operand& operand : installation.operands) {
     if (selects(operand, node, true) == Selects::no) continue;
     for (const auto& [key, value] : operand.node_selector) {
       const auto actual = node.meta.labels.get(key).value_or("");
@@ -160,11 +159,14 @@ std::string_view foreign_holder(const Node& node, const PluginInstallation& set)
       if (actual.starts_with("paused-for-")) return kDriverUpgrade;
     }
   }
-  return {};
+  return quarantine_of(node) ? kQuarantined : std::string_view();
 }
 
-bool cordon_is_relied_on(const Node& node, const PluginInstallation& set) {
-  return is_held(node) || !foreign_holder(node, set).empty();
+std::string describe_foreign_holder(std::string_view holder, const Node& node) {
+  if (holder == kDriverUpgrade) return "a driver upgrade is under way on the node";
+  if (holder == kMigChange) return "the MIG manager is changing the node";
+  const auto quarantine = quarantine_of(node);
+  return quarantine ? fmt::format("{} ({})", quarantine->by, quarantine->mark) : std::string(holder);
 }
 
 }  // namespace gso

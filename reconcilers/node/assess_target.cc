@@ -1,4 +1,4 @@
-// What a node should run: its policy, label and key, and the profile that they lead to.
+// What a node should run: its policy, label and key, and the resulting profile.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,23 +19,14 @@ std::string_view Assessor::label_now() const {
 EffectiveKey Assessor::resolve(std::string_view label, std::string_view default_key,
                                const ConfigMap* config_map) const {
   if (config_map == nullptr) {
-    return {EffectiveKey::Source::error, "", fmt::format("ConfigMap {} does not exist", set_.id())};
+    return {EffectiveKey::Source::error, "", fmt::format("ConfigMap {} does not exist", installation_.id())};
   }
   std::vector<std::string> keys;
   keys.reserve(config_map->data.size() + 1);
   for (const auto& [key, text] : config_map->data) keys.push_back(key);
-  // Ours to put there, and back there.
+  // The operator writes this key and restores it.
   if (!managed_key_.empty() && !config_map->data.contains(managed_key_)) keys.push_back(managed_key_);
   return resolve_effective_key(label, default_key, plugin_->fallbacks, keys);
-}
-
-void Assessor::find_losers() {
-  for (const SharingPolicy* policy : context_.policies) {
-    const bool catches_all = policy->meta.name == kDefaultPolicy;
-    if (policy != policy_ && !catches_all && policy_selects(*policy, node_)) {
-      out_.losers.emplace_back(policy->meta.name);
-    }
-  }
 }
 
 // A policy's key becomes the node's label, unless the node's own resolution gives that key already.
@@ -59,28 +50,30 @@ void Assessor::resolve_label() {
   out_.label = wanted;
 }
 
-// The inline profile is remembered as one that failed and was taken back.
+// The inline profile is recorded as failed and rolled back.
 bool Assessor::has_failed() const {
   if (context_.record == nullptr || context_.record->failures.empty()) return false;
-  const ProfilePtr profile = context_.book.compile(managed_text_);
+  const ProfilePtr profile = context_.profiles.compile(managed_text_);
   const auto* failure =
-      context_.record->failure(policy_->meta.name, set_.id(), managed_key_, profile->revision, retry());
+      context_.record->failure(policy_->meta.name, installation_.id(), managed_key_, profile->revision, retry());
   return failure != nullptr && failure->rolled_back;
 }
 
-// The key that was good before; empty where there was none: then what stood before the policy comes back.
+// The last good key; empty if there was none: then the value from before the policy is restored.
 std::string Assessor::roll_back() {
   const std::string failed = std::exchange(managed_key_, {});
   managed_text_.clear();
-  const auto good = context_.record->good.find({policy_->meta.name, set_.id()});
+  const auto good = context_.record->good.find({policy_->meta.name, installation_.id()});
   if (good == context_.record->good.end()) return {};
-  return good->second.key == failed ? good->second.before : good->second.key;  // Undone after it was good.
+  return good->second.key == failed ? good->second.before
+                                    : good->second.key;  // It was undone after all nodes had shown it.
 }
 
-// The label is of a policy that does not govern the node any more, and no other one wants a label there.
+// The label was written by a policy that no longer governs the node, and no other policy wants a label there.
 void Assessor::leave_policy(std::optional<std::string_view> writer) {
   if (!writer) return;
-  if (context_.record == nullptr) return;  // Nothing is known yet, or cannot be read: the label stays ours.
+  if (context_.record == nullptr)
+    return;  // The record is missing or cannot be read: the operator keeps the ownership of the label.
   const auto governs = std::ranges::find(context_.policies, *writer,
                                          [](const auto* policy) { return std::string_view(policy->meta.name); });
   const SharingPolicy* former =
@@ -99,7 +92,7 @@ void Assessor::leave_policy(std::optional<std::string_view> writer) {
 
 void Assessor::resolve_target() {
   resolve_label();
-  config_map_ = context_.world.configmaps.find(set_.config_map_key());
+  config_map_ = context_.world.configmaps.find(installation_.config_map_key());
   const std::string_view label = out_.label ? std::string_view(*out_.label) : label_now();
   effective_ = resolve(label, plugin_->default_key, config_map_);
   refuse_wrong_key();
@@ -110,14 +103,14 @@ void Assessor::resolve_target() {
     if (out_.key.empty()) out_.key = Interned(plugin_->default_key);
     return;
   }
-  out_.profile_ref = Interned(fmt::format("{}/{}", set_.config_map, effective_.key));
+  out_.profile_ref = Interned(fmt::format("{}/{}", installation_.config_map, effective_.key));
   out_.profile = compile(effective_.key);
   out_.target = Interned(out_.profile->revision);
   if (!out_.profile->valid) return;
   out_.expectation = context_.expectations.get(out_.profile, facts_, mig_env());
 }
 
-// The policy names a key that the ConfigMap does not have. Until it does, the node stays with what it has.
+// The policy names a key that the ConfigMap does not have. Until the key exists, the node keeps its present profile.
 void Assessor::refuse_wrong_key() {
   const bool ours =
       policy_ != nullptr && policy_->config_map_key && context_.settings.mode_of(*policy_) != PolicyMode::observe;
@@ -126,7 +119,7 @@ void Assessor::refuse_wrong_key() {
     return;
   }
   out_.wrong_key = true;
-  wrong_key_ = missing_key(*policy_, set_.id(), *config_map_);
+  wrong_key_ = missing_key(*policy_, installation_.id(), *config_map_);
   if (out_.label && !out_.change) {
     out_.label.reset();
     effective_ = resolve(label_now(), plugin_->default_key, config_map_);
@@ -134,7 +127,7 @@ void Assessor::refuse_wrong_key() {
   if (effective_.source == EffectiveKey::Source::error) effective_.error = wrong_key_;
 }
 
-// From v0.18.2 on a pod starts with the default whatever the label says, and cannot where none resolves.
+// From v0.18.2 on a pod starts with the default key, whatever the label is, and cannot start if no default resolves.
 void Assessor::resolve_start() {
   if (effective_.source != EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2)) return;
   start_ = resolve("", plugin_->default_key, config_map_);
@@ -142,16 +135,16 @@ void Assessor::resolve_start() {
 }
 
 ProfilePtr Assessor::compile(const std::string& key) const {
-  if (key.empty()) return context_.book.compile("");
-  if (key == managed_key_) return context_.book.compile(managed_text_);
+  if (key.empty()) return context_.profiles.compile("");
+  if (key == managed_key_) return context_.profiles.compile(managed_text_);
   auto it = config_map_->data.find(key);
   return compile_text(it == config_map_->data.end() || !it->second ? std::string_view() : *it->second);
 }
 
-// As it works here: errors in what the DaemonSets override do not count.
+// The profile as it works on this node: errors in fields that the DaemonSets override do not count.
 ProfilePtr Assessor::compile_text(std::string_view text) const {
-  ProfilePtr plain = context_.book.compile(text);
-  return plain->valid ? plain : context_.book.compile(text, beaten_errors(*plugin_, gfd_));
+  ProfilePtr plain = context_.profiles.compile(text);
+  return plain->valid ? plain : context_.profiles.compile(text, overridden_errors(*plugin_, gfd_));
 }
 
 std::string_view Assessor::mig_env() const {

@@ -1,4 +1,4 @@
-// The work of assessing one node, in the parts assess*.cc. Not for use outside of them.
+// The work of assessing one node, in the parts assess*.cc. Only these files use it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace gso {
 
 class Assessor {
  public:
-  Assessor(const AssessContext& context, const Node& node, const PluginInstallation& set, std::size_t index,
+  Assessor(const AssessContext& context, const Node& node, const PluginInstallation& installation, std::size_t index,
            const std::vector<const Pod*>& operand_pods, const ForeignUse& use);
   NodeAssessment run();
 
@@ -29,7 +29,6 @@ class Assessor {
   [[nodiscard]] std::string_view label_now() const;
   [[nodiscard]] EffectiveKey resolve(std::string_view label, std::string_view default_key,
                                      const ConfigMap* config_map) const;
-  void find_losers();
   [[nodiscard]] const SharingPolicy* governing_policy_in_change() const;
   void resolve_label();
   [[nodiscard]] bool has_failed() const;
@@ -46,22 +45,24 @@ class Assessor {
   [[nodiscard]] const Pod* newest(Component component) const;
   [[nodiscard]] bool wants_mps() const;
   [[nodiscard]] std::vector<std::pair<const Operand*, const Pod*>> loaders() const;
-  [[nodiscard]] bool has_read(const Pod& pod) const;  // Its ConfigMap, as it is today.
-  // Under updateStrategy OnDelete: pods whose template has changed since we know the fleet, which nobody but us
+  [[nodiscard]] bool has_read(const Pod& pod) const;  // The present content of its ConfigMap.
+  // Under updateStrategy OnDelete: pods whose template has changed since the baseline, which only the operator
   // replaces.
   [[nodiscard]] bool waits_for_deletion() const;
   void replace_by_template();
   void include_old_mps();
   [[nodiscard]] bool pods_are_fresh() const;
+  // Every pod that loads the profile was created after the fleet's baseline was recorded.
+  [[nodiscard]] bool pods_are_newer_than_baseline() const;
   [[nodiscard]] bool affected_pods_are_fresh() const;
   enum class Template { newest, rolling, waits_for_deletion };
   [[nodiscard]] Template template_state() const;
   void read_loaded();
   [[nodiscard]] bool adopts_drift() const;
   [[nodiscard]] std::string_view retry() const;
-  [[nodiscard]] Interned reference(std::string_view set, std::string_view key) const;
+  [[nodiscard]] Interned reference(std::string_view installation, std::string_view key) const;
 
-  // --- What the difference needs.
+  // --- Which change the difference needs.
   void decide();
   [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
@@ -72,12 +73,13 @@ class Assessor {
   [[nodiscard]] bool mps_kept_its_old_profile() const;
   void set_transition(bool loaded_known);
 
-  // --- Why it cannot be.
+  // --- Why the change is not possible.
   void block(std::string_view reason, std::string message, bool write);
   [[nodiscard]] NodeSetup setup() const;
   [[nodiscard]] std::optional<Block> first_block_of(CheckStage from, CheckStage to) const;
   bool block_by(std::optional<Block> found);
   void find_obstacle();
+  void hold_unreadable_deferral();
   void find_own_obstacle();
   void find_pinned_break();
   void find_announced_default();
@@ -86,14 +88,14 @@ class Assessor {
 
   const AssessContext& context_;
   const Node& node_;
-  const PluginInstallation& set_;
+  const PluginInstallation& installation_;
   const ForeignUse& use_;
   NodePods pods_;
   const Operand* plugin_ = nullptr;
   const Operand* gfd_ = nullptr;
   const Operand* mps_ = nullptr;
   const SharingPolicy* policy_ = nullptr;
-  const MachineRecord* recorded_ = nullptr;  // What the record says of this machine.
+  const MachineRecord* recorded_ = nullptr;  // This machine's entry in the record.
   const ConfigMap* config_map_ = nullptr;
   EffectiveKey effective_;
   std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_start.
@@ -101,7 +103,7 @@ class Assessor {
   std::string wrong_key_;    // What is wrong with the policy's key.
   std::string managed_key_;  // Of the policy's inline profile, and its text.
   std::string managed_text_;
-  bool rolled_back_ = false;  // That profile has failed, and the node is to go to what was good before.
+  bool rolled_back_ = false;  // That profile has failed, and the node is to be rolled back to the last good one.
   GpuFacts facts_;
   std::string change_problem_;  // Why the annotation of the node's change cannot be read.
   NodeAssessment out_;

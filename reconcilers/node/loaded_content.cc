@@ -7,11 +7,11 @@
 namespace gso {
 
 const ConfigMap* LoadedContent::content() const {
-  return view_.snapshot.world.configmaps.find(view_.set.config_map_key());
+  return view_.snapshot.world.configmaps.find(view_.installation.config_map_key());
 }
 
 bool LoadedContent::is_of_old_template(Component component, const Pod& pod) const {
-  const Operand* operand = view_.set.find(component, view_.node);
+  const Operand* operand = view_.installation.find(component, view_.node);
   return operand != nullptr && is_old_template(*operand, pod);
 }
 
@@ -31,7 +31,7 @@ ChangePlan LoadedContent::from_what_it_shows() const {
   return next;
 }
 
-// The labels are GFD's word: an MPS daemon that came in this change may have loaded what was there before the last
+// The labels come from GFD: an MPS daemon that started during this change might have loaded the text before the last
 // edit.
 bool LoadedContent::daemon_may_be_older() const {
   const bool wants_one = view_.facts.profile->profile().strategy() == Strategy::mps;
@@ -56,7 +56,7 @@ std::map<Component, std::set<std::string>> LoadedContent::older_pods(const Chang
   return out;
 }
 
-// Once is enough: the next ones are newer. The last edit may have been another key's.
+// One check is enough: later pods are newer. The last edit might have changed another key.
 bool LoadedContent::is_older(WallTime unchanged) const {
   const ConfigMap* now = content();
   if (now == nullptr) return false;

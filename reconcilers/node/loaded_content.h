@@ -1,6 +1,6 @@
-// A node in a change whose content, or whose DaemonSets' templates, have moved on: what its pods have read by then, and
-// which of them that leaves to be replaced. Creation times and ControllerRevisions tell; labels are the last word of
-// GFD.
+// For a node in a change whose profile text or DaemonSet templates were edited again: what its pods have read so far,
+// and which pods must still be replaced. Creation times and ControllerRevisions decide this; labels only show what GFD
+// wrote last.
 #pragma once
 
 #include <map>
@@ -18,17 +18,17 @@ class LoadedContent {
 
   // The difference between what the node shows and what is in the ConfigMap, as if it had just been edited.
   [[nodiscard]] ChangePlan from_what_it_shows() const;
-  // What is to be replaced for that: pods that are known to have read the present content and are of the present
-  // templates stay, but for a plugin whose MPS daemon is replaced or ended: it comes after that.
+  // The pods to replace for that difference. Pods stay if they have certainly read the present content and have the
+  // present templates; but a plugin is replaced after its MPS daemon is replaced or ended.
   [[nodiscard]] std::map<Component, std::set<std::string>> older_pods(const ChangePlan& next) const;
-  // Of the pods that came for the listed ones: what was not to be replaced (the MPS daemon, mostly) may be old, and
-  // where none came (the node is lost) there is nothing to replace. `unchanged`: since when the text of the node's own
-  // key is known to be what it is.
+  // Considers only the successors of the listed pods: pods that were not listed (mostly the MPS daemon) might be old,
+  // and if no successor was created (the node is lost) no pod can be replaced. `unchanged`: since when the text of the
+  // node's own key is known to be unchanged.
   [[nodiscard]] bool is_older(WallTime unchanged) const;
 
  private:
   [[nodiscard]] const ConfigMap* content() const;
-  // What is there now, and by the template that names it.
+  // The pod has certainly read the present text, and was created from the present template.
   [[nodiscard]] bool has_read(Component component, const Pod& pod, const ConfigMap& content) const;
   [[nodiscard]] bool is_of_old_template(Component component, const Pod& pod) const;
   [[nodiscard]] bool daemon_may_be_older() const;

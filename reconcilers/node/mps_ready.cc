@@ -1,4 +1,5 @@
-// When the mark is set and taken back. Time enters by conditions, so that a daemon that comes and goes does not flap.
+// When the mark is set and removed. Timers delay both, so that the label of a daemon that restarts repeatedly does not
+// flap.
 #include "reconcilers/node/mps_ready.h"
 
 #include <fmt/format.h>
@@ -11,9 +12,9 @@
 namespace gso {
 namespace {
 
-// A daemon that crashes does so within its first seconds, and comes back with a delay that grows to minutes.
+// A daemon that crashes does so within its first seconds, and restarts with a delay that grows to minutes.
 constexpr Duration kUpFor = std::chrono::seconds(60);
-// Pods that start now would find no daemon; a probe that fails once is no reason.
+// A pod that starts now would find no daemon. A single failed probe is not enough to remove the mark.
 constexpr Duration kDownFor = std::chrono::seconds(15);
 
 void set_mark(PlanDraft& draft, const std::string& name) {
@@ -36,13 +37,13 @@ void remove_mark(PlanDraft& draft, const std::string& name, bool on_the_node) {
 
 }  // namespace
 
-MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const PluginInstallation* set,
+MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const PluginInstallation* installation,
                         const std::vector<const Pod*>& operand_pods) {
   if (node.meta.annotations.get(kMpsHostAnnotation) == "true") return node.ready ? MpsDaemon::up : MpsDaemon::down;
-  if (assessment == nullptr || set == nullptr || !node.ready) return MpsDaemon::down;
-  const NodePods pods = sort_pods(*set, operand_pods);
+  if (assessment == nullptr || installation == nullptr || !node.ready) return MpsDaemon::down;
+  const NodePods pods = sort_pods(*installation, operand_pods);
   if (pods.mps.empty() || !is_serving(*pods.mps.front())) return MpsDaemon::down;
-  // In flight the pod may be the one that is about to go; before the change it serves what it has loaded.
+  // During a change the pod might be about to be deleted; before the change it serves the profile that it has loaded.
   if (assessment->change || assessment->loaded.revision.empty() || assessment->loaded.revision != assessment->target) {
     return MpsDaemon::unclear;
   }
@@ -56,7 +57,7 @@ MpsMark mps_mark(const Node& node, MpsDaemon daemon) {
   const bool ours = node.meta.annotations.contains(kMpsMarkAnnotation);
   switch (daemon) {
     case MpsDaemon::up:
-      // Another value is a person's; one that was taken away by hand while ours is put back.
+      // Another value belongs to a person. If a person removes the label while the operator owns it, it is set again.
       return !value ? MpsMark::to_set : MpsMark::right;
     case MpsDaemon::down:
       if (ours) return MpsMark::to_remove;

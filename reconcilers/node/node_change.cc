@@ -17,8 +17,13 @@ constexpr Transition kTransitions[] = {Transition::none,      Transition::plugin
                                        Transition::enter_mps, Transition::change_mps,  Transition::leave_mps};
 constexpr ChangeCause kCauses[] = {ChangeCause::none,    ChangeCause::edited,    ChangeCause::moved,
                                    ChangeCause::relabel, ChangeCause::on_delete, ChangeCause::joined};
+constexpr Deferral::By kDeferredBy[] = {Deferral::By::idle_timeout, Deferral::By::person};
 
-// Reads fields of one object and keeps the first thing that is wrong. Nothing here throws: the text is not ours alone.
+std::string_view to_string(Deferral::By by) {
+  return by == Deferral::By::person ? "person" : "idleTimeout";
+}
+
+// Reads fields of one object and keeps the first error. Nothing here throws: people can edit the text.
 class Fields {
  public:
   explicit Fields(const Json& object) : object_(object) {}
@@ -110,7 +115,7 @@ void read_failure(Fields& fields, NodeChange& out) {
   out.failed = std::move(failure);
 }
 
-// The version of an object of ours; an error in words where this release does not read it.
+// The version of a JSON object of the operator; an error message if this release cannot read that version.
 std::string version_problem(const Json& root, int known) {
   const auto version = root.find("v");
   if (version == root.end() || !version->is_number_integer()) return "v must be a number";
@@ -207,32 +212,41 @@ std::shared_ptr<const NodeChange> change_of(const Node& node) {
   return change_on(node).change;
 }
 
-bool is_cordoned_by_us(const Node& node) {
+bool is_cordoned_by_operator(const Node& node) {
   const auto change = change_of(node);
   return change != nullptr && change->cordoned;
 }
 
 std::string print_deferral(const Deferral& deferral) {
-  return dump({{"v", Deferral::kVersion},
-               {"to", deferral.to},
-               {"until", k8s::format_time(deferral.until)},
-               {"by", deferral.by == Deferral::By::person ? "person" : "idleTimeout"}});
+  Json out = {{"v", Deferral::kVersion},
+              {"to", deferral.to},
+              {"until", k8s::format_time(deferral.until)},
+              {"by", to_string(deferral.by)}};
+  if (!deferral.retry.empty()) out["retry"] = deferral.retry;
+  return dump(out);
 }
 
-std::optional<Deferral> deferral_of(const Node& node) {
+DeferralOnNode deferral_on(const Node& node) {
   const auto text = node.meta.annotations.get(kDeferredAnnotation);
-  if (!text) return std::nullopt;
+  if (!text) return {};
+  const auto bad = [](std::string_view what) {
+    return DeferralOnNode{std::nullopt, fmt::format("annotation {}: {}", kDeferredAnnotation, what)};
+  };
   const Json root = Json::parse(*text, nullptr, false);
-  if (!root.is_object() || !version_problem(root, Deferral::kVersion).empty()) return std::nullopt;
+  if (!root.is_object()) return bad("must be a JSON object");
+  if (const std::string problem = version_problem(root, Deferral::kVersion); !problem.empty()) return bad(problem);
   Deferral out;
-  std::string by;
   Fields fields(root);
   fields.text("to", out.to);
   fields.time("until", out.until);
-  fields.text("by", by);
-  if (!fields.problem().empty()) return std::nullopt;
-  out.by = by == "person" ? Deferral::By::person : Deferral::By::idle_timeout;
-  return out;
+  fields.word("by", kDeferredBy, out.by);
+  if (root.contains("retry")) fields.text("retry", out.retry);
+  if (!fields.problem().empty()) return bad(fields.problem());
+  return {out, {}};
+}
+
+std::optional<Deferral> deferral_of(const Node& node) {
+  return deferral_on(node).deferral;
 }
 
 bool carries_change(const Node& node) {

@@ -1,8 +1,8 @@
 // The change that a node is going through: one annotation, gpusharing.dev/change, written when the change begins and
-// removed when it ends. Everything that is needed to go on after a crash or with another leader is in it.
+// removed when it ends. It contains everything that another leader, or the operator after a crash, needs to continue.
 //
-// The annotation has a version. One that cannot be read, or was written by a newer release, holds the node until a
-// person removes it: doubt never counts as done (S11).
+// The annotation has a version. An annotation that cannot be read, or was written by a newer release, holds the node
+// until a person removes it: an unreadable change never counts as finished (S11).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,9 @@ enum class ChangeCause : std::uint8_t {
   none,
   edited,     // The key's text changed in place: only new pods load it.
   moved,      // Another key by label: plugin and GFD reload by themselves.
-  relabel,    // A policy wants another label: ours to write.
-  on_delete,  // The template changed under updateStrategy OnDelete: pods go when we delete them.
+  relabel,    // A policy wants another label, which the operator writes.
+  on_delete,  // The template changed under updateStrategy OnDelete: pods are replaced only when the operator deletes
+              // them.
   joined,     // A node without a record.
 };
 [[nodiscard]] std::string_view to_string(ChangeCause cause);
@@ -35,7 +36,7 @@ enum class ChangeCause : std::uint8_t {
 struct NodeChange {
   static constexpr int kVersion = 1;
 
-  // Who governs the node and in which group it counts for as long as the change lasts, whatever becomes of its labels.
+  // The policy that governs the node and the group in which it counts until the change ends, even if its labels change.
   std::string policy;      // SharingPolicy.
   std::string config_map;  // "namespace/name"
   std::string key;
@@ -46,12 +47,13 @@ struct NodeChange {
   ChangeCause cause = ChangeCause::none;
   k8s::WallTime begun{};   // First PATCH of the change.
   k8s::WallTime listed{};  // When `pods` was written last.
-  // Uids of the pods that must go, by component; an empty set: a new pod comes.
+  // Uids of the pods to delete, by component; an empty set: a new pod is expected.
   std::map<Component, std::set<std::string>> pods;
-  bool served = false;              // The node was available when the change began.
-  bool touched = false;             // A listed pod had gone when the list was written anew.
-  bool cordoned = false;            // By us.
-  std::vector<std::string> guards;  // Autoscalers whose annotations are ours: "cluster-autoscaler", "karpenter".
+  bool served = false;    // The node was available when the change began.
+  bool touched = false;   // A listed pod had been deleted when the list was rewritten.
+  bool cordoned = false;  // By the operator.
+  std::vector<std::string>
+      guards;  // Autoscalers whose annotations the operator set: "cluster-autoscaler", "karpenter".
   struct Failure {
     std::string why;
     std::string retry;  // gpusharing.dev/retry of the policy when it failed.
@@ -72,26 +74,35 @@ struct ChangeOnNode {
   std::string problem;                       // Not empty: the annotation is there and cannot be read.
 };
 [[nodiscard]] ChangeOnNode change_on(const Node& node);
-// The same for those who only want to know of a readable one.
+// The change alone; null if the node has none, or if it cannot be read.
 [[nodiscard]] std::shared_ptr<const NodeChange> change_of(const Node& node);
 
-// The node is in a change, and its cordon is ours to lift.
-[[nodiscard]] bool is_cordoned_by_us(const Node& node);
+// The node is in a change, and the operator must remove its cordon.
+[[nodiscard]] bool is_cordoned_by_operator(const Node& node);
 
-// A change that was backed out and is not to begin again before a moment: gpusharing.dev/deferred.
+// A change that was backed out and must not begin again before `until`: gpusharing.dev/deferred.
 struct Deferral {
   static constexpr int kVersion = 1;
   enum class By : std::uint8_t { idle_timeout, person };
-  std::string to;         // Revision that is put off; void for any other.
-  k8s::WallTime until{};  // Idle nodes of its group go first in any case.
+  std::string to;         // The deferred revision; the deferral is void for any other revision.
+  k8s::WallTime until{};  // Idle nodes of its group always start earlier.
   By by = By::idle_timeout;
+  std::string
+      retry;  // gpusharing.dev/retry of the policy at the deferral; another value ends the deferral (`rollout start`).
   friend bool operator==(const Deferral&, const Deferral&) = default;
 };
 [[nodiscard]] std::string print_deferral(const Deferral& deferral);
-// nullopt: none, or one that cannot be read. It only costs the node its place in the queue.
+// Of a node: no deferral, a deferral, or why its annotation cannot be read. With an unreadable annotation the end of
+// the deferral and its revision are unknown: the node does not start until a person removes the annotation.
+struct DeferralOnNode {
+  std::optional<Deferral> deferral;  // nullopt: none, or unreadable.
+  std::string problem;               // Not empty: the annotation is there and cannot be read.
+};
+[[nodiscard]] DeferralOnNode deferral_on(const Node& node);
+// The deferral alone; nullopt if the node has none, or if it cannot be read.
 [[nodiscard]] std::optional<Deferral> deferral_of(const Node& node);
 
-// The node carries something that a change leaves there and its end takes off: the state label or the annotation.
+// The node has the state label or the annotation of a change, which the end of a change removes.
 [[nodiscard]] bool carries_change(const Node& node);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// The difference between the labels that are ours to write and what stands on the node.
+// The difference between the labels that the operator must write and the node's present labels.
 #include "reconcilers/node/node_labels.h"
 
 #include <utility>
@@ -29,11 +29,12 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
   OwnedLabels owned = owned_labels(node);
   const std::set<std::string> theirs = owned.empty() && gfd ? std::set<std::string>() : nfd_owned(node);
   std::erase_if(owned, [&](const auto& entry) { return theirs.contains(entry.first); });
-  if (labels_are_ours(gfd, settings)) {
+  if (operator_owns_labels(gfd, settings)) {
     for (const auto& [key, value] : expectation.labels) {
       if (!theirs.contains(key)) write_label(node, key, value, owned, change);
     }
-    // What we wrote for an earlier profile and this one does not have goes back to what stood before.
+    // A label that the operator wrote for an earlier profile and that this one does not have gets its previous value;
+    // not the label that selects the profile, which the policies own.
     for (auto it = owned.begin(); it != owned.end();) {
       if (it->first == kConfigLabel || !it->second.policy.empty() || expectation.labels.contains(it->first)) {
         ++it;
@@ -54,8 +55,8 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
 LabelChange label_change(const Node& node, const NodeAssessment& assessment, const PlannerSettings& settings) {
   if (assessment.phase != Phase::up_to_date || !assessment.expectation) return {};
   if (!assessment.matches()) {
-    // Without the label the MPS daemon has no pod, and without that the plugin serves nothing: it cannot wait for a
-    // match.
+    // Without the label the MPS daemon has no pod, and without that pod the plugin serves nothing: the label cannot
+    // wait for a match.
     const bool mps = assessment.expectation->strategy == Strategy::mps && !assessment.expectation->error;
     return mps ? mps_capable_change(node, true, assessment.has_labeller(), settings) : LabelChange{};
   }
@@ -95,7 +96,7 @@ LabelChange policy_label(const Node& node, std::string_view key, const NodeAsses
   }
   LabelChange change;
   OwnedLabels owned = owned_labels(node);
-  // A value that somebody else put there since is what stands before this one.
+  // A value that another client set since then becomes the recorded previous value.
   if (!label_writer(node, key)) owned.erase(std::string(key));
   write_label(node, std::string(key), value, owned, change);
   OwnedLabel& label = owned[std::string(key)];
@@ -112,7 +113,7 @@ LabelChange merged(const Node& node, LabelChange first, const LabelChange& secon
     if (second.owned) first.owned = second.owned;
     return first;
   }
-  // Both start from the node's record and only add to it, or take out what the other does not know.
+  // Both start from the node's annotation and only add entries, or remove entries that the other does not have.
   const OwnedLabels before = owned_labels(node);
   for (const auto& [label, owned] : *second.owned) {
     if (!before.contains(label)) first.owned->emplace(label, owned);

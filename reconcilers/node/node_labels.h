@@ -1,5 +1,5 @@
-// node.labels: the sharing labels on nodes that no GPU Feature Discovery serves. We write a key where no one else owns
-// it, and remember in gpusharing.dev/owned what stood before.
+// node.labels: the sharing labels on nodes that no GPU Feature Discovery serves. The operator writes a key that no
+// other component owns, and records the previous value in gpusharing.dev/owned.
 #pragma once
 
 #include <map>
@@ -17,28 +17,28 @@ namespace gso {
 struct LabelChange {
   std::map<std::string, std::string> set;
   std::set<std::string> remove;
-  std::optional<OwnedLabels> owned;  // All that are the operator's from now on, where that changes.
+  std::optional<OwnedLabels> owned;  // All labels that the operator owns afterwards; nullopt: unchanged.
   [[nodiscard]] bool empty() const { return set.empty() && remove.empty() && !owned; }
 };
 
-// What a settled node needs. Empty for a node that is in flight (the planner of the rollout adds the labels to its own
-// patches), does not show its profile, or is served by GPU Feature Discovery (unless the mode enforces).
+// The label change of a settled node. Empty for a node that is in a change (the planner of the rollout adds the labels
+// to its own patches), does not show its profile, or is served by GPU Feature Discovery (unless the mode enforces).
 [[nodiscard]] LabelChange label_change(const Node& node, const NodeAssessment& assessment,
                                        const PlannerSettings& settings);
-// The same for a node that has just shown `expectation`, whatever its assessment says.
+// The label change of a node that has just shown `expectation`, independent of its assessment.
 [[nodiscard]] LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd,
                                           const PlannerSettings& settings);
-// mps.capable alone, which the MPS DaemonSet needs before there can be an MPS pod. Empty where it is not ours.
+// mps.capable alone, which the MPS DaemonSet needs before an MPS pod can exist. Empty if the operator does not own it.
 [[nodiscard]] LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const PlannerSettings& settings);
-// The label that selects the profile, as the policy that governs the node wants it: written and claimed, or (where the
-// node has left a policy) back to what stood before ours.
+// The label that selects the profile, as the policy that governs the node wants it: written and owned, or, if the node
+// has left a policy, restored to the value before it.
 [[nodiscard]] LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment);
-// Gives up the claim and leaves the label as it is.
+// Ends the operator's ownership and leaves the label as it is.
 [[nodiscard]] LabelChange release_label(const Node& node, std::string_view key);
 
 // Adds a change to a patch of the same node.
 void add_to(PatchNode& patch, const LabelChange& change);
-// Two changes of one node as one.
+// Both changes of one node as one change.
 [[nodiscard]] LabelChange merged(const Node& node, LabelChange first, const LabelChange& second);
 
 }  // namespace gso

@@ -14,7 +14,7 @@ std::vector<Component> first_components(const NodeAssessment& facts, Transition 
   std::vector<Component> out = steps_for(kind).first;
   if (facts.labeller == Labeller::gfd) return out;
   std::erase(out, Component::gfd);
-  // Without GFD nobody else ends the MPS pod for us.
+  // Without GFD the operator itself must end the MPS pod.
   if (kind == Transition::leave_mps) out.push_back(Component::mps);
   return out;
 }
@@ -25,7 +25,8 @@ std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view,
     auto& uids = out[component];
     for (const Pod* pod : view.pods.of(component)) uids.insert(pod->meta.uid);
   };
-  // By label plugin and GFD reload by themselves; only a running MPS daemon needs the full order of restarts.
+  // After a label change plugin and GFD reload by themselves; only a running MPS daemon needs the full order of
+  // restarts.
   const bool reloads = plan.cause == ChangeCause::relabel && plan.kind != Transition::change_mps;
   const Steps steps = steps_for(plan.kind);
   for (Component component : {Component::plugin, Component::gfd}) {
@@ -37,8 +38,8 @@ std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view,
   return out;
 }
 
-std::string config_label(const PluginInstallation& set, const Node& node) {
-  const Operand* plugin = set.find(Component::plugin, node);
+std::string config_label(const PluginInstallation& installation, const Node& node) {
+  const Operand* plugin = installation.find(Component::plugin, node);
   return plugin && !plugin->node_label.empty() ? plugin->node_label : std::string(kConfigLabel);
 }
 
@@ -46,7 +47,7 @@ namespace {
 
 struct Guard {
   std::string_view annotation;
-  std::string_view autoscaler;  // In the list of those that are ours.
+  std::string_view autoscaler;  // The name in NodeChange::guards.
 };
 constexpr Guard kGuards[] = {{kScaleDownDisabled, "cluster-autoscaler"}, {kKarpenterDoNotDisrupt, "karpenter"}};
 
@@ -54,7 +55,7 @@ bool is_ours(const Guard& guard, const NodeChange& change) {
   return std::ranges::find(change.guards, guard.autoscaler) != change.guards.end();
 }
 
-// Where somebody else has set them they stay as they are; false counts, too.
+// Annotations that another client set are kept, including the value false.
 void add_guards(PatchNode& patch, const Node& node, NodeChange& change) {
   for (const Guard& guard : kGuards) {
     if (node.meta.annotations.contains(guard.annotation)) continue;
@@ -66,7 +67,7 @@ void add_guards(PatchNode& patch, const Node& node, NodeChange& change) {
 void aim(const NodeView& view, const ChangePlan& plan, NodeChange& out) {
   const NodeAssessment& facts = view.facts;
   out.policy = std::string(facts.policy.view());
-  out.config_map = view.set.id();
+  out.config_map = view.installation.id();
   out.key = std::string(facts.key.view());
   out.to = std::string(facts.target.view());
   out.kind = plan.kind;
@@ -83,13 +84,14 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
   out.product = std::string(view.facts.product.view());
   out.from = std::string(view.facts.loaded.revision.view());
   out.begun = view.snapshot.now;
-  // A machine that has just come has served nobody yet.
+  // A machine that has just joined has not served any pod yet.
   out.served = !view.facts.unavailable && plan.cause != ChangeCause::joined;
   out.pods = pods_to_replace(view, plan);
-  // A new template concerns every component, whatever the profile's difference needs.
+  // A new template concerns every component, whatever the difference between the profiles needs.
   if (out.kind == Transition::plugin_only && out.pods.contains(Component::gfd)) out.kind = Transition::reshare;
-  if (const auto& before = view.facts.change) {  // One that failed: what it has left on the node is ours to take off.
-    if (before->to == out.to) out.served = before->served;  // Another try of the same canary is a canary, too.
+  if (const auto& before =
+          view.facts.change) {  // A failed change: the operator removes what that change left on the node.
+    if (before->to == out.to) out.served = before->served;  // A retry of the same canary is also a canary.
     out.cordoned = before->cordoned;
     out.guards = before->guards;
   }
@@ -128,7 +130,8 @@ PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
     change.cordoned = true;
   }
   LabelChange labels;
-  if (into.with_label && view.facts.label) labels = policy_label(node, config_label(view.set, node), view.facts);
+  if (into.with_label && view.facts.label)
+    labels = policy_label(node, config_label(view.installation, node), view.facts);
   if (steps_for(change.kind).touches_mps) {
     const bool capable = change.kind != Transition::leave_mps;
     labels = merged(node, std::move(labels),
@@ -167,7 +170,7 @@ PatchNode take_off(const Node& node, Kept kept) {
   }
   drop(kDeferredAnnotation);
   const ChangeOnNode on = change_on(node);
-  // Whose cordon an annotation that cannot be read means is not known: it stays, with the annotation.
+  // With an annotation that cannot be read it is unknown who cordoned the node: the cordon stays, with the annotation.
   if (on.change == nullptr) return patch;
   drop(kChangeAnnotation);
   remove_guards(patch, node, *on.change);

@@ -1,5 +1,5 @@
-// The patches into a change, between its steps and out of it: one PATCH each, minimal, with the node's resourceVersion
-// where a cordon depends on it (S7).
+// The patches that begin, continue and end a change: one minimal PATCH each, with the node's resourceVersion if a
+// cordon depends on it (S7).
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace gso {
 
-// One node as its changes see it. Everything that it refers to outlives it.
+// One node as its changes see it. All referenced objects outlive it.
 struct NodeView {
   const Snapshot& snapshot;
   const Node& node;
   const NodeAssessment& facts;
-  const PluginInstallation& set;
+  const PluginInstallation& installation;
   NodePods pods;
 };
 
@@ -30,45 +30,46 @@ struct ChangePlan {
   ChangeCause cause = ChangeCause::none;
 };
 
-// The components whose pods go first in a change of this kind.
+// The components whose pods are deleted first in a change of this kind.
 [[nodiscard]] std::vector<Component> first_components(const NodeAssessment& facts, Transition kind);
 // The pods that a change of this kind lists for replacement, as they run now.
 [[nodiscard]] std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view, const ChangePlan& plan);
 // The label that selects the node's profile, as its plugin's config-manager reads it.
-[[nodiscard]] std::string config_label(const PluginInstallation& set, const Node& node);
+[[nodiscard]] std::string config_label(const PluginInstallation& installation, const Node& node);
 
-// A change of this node that begins now, to the revision that its facts name.
+// A change of this node that begins now and has the revision of its facts as target.
 [[nodiscard]] NodeChange begin_change(const NodeView& view, const ChangePlan& plan);
 // The change in progress with a new target and a new list of pods, as of now. Its pods count as touched.
 [[nodiscard]] NodeChange list_again(const NodeView& view, const NodeChange& before, const ChangePlan& plan,
                                     std::map<Component, std::set<std::string>> pods);
 
 struct Into {
-  bool cordon = false;      // Where the node is not cordoned already.
+  bool cordon = false;      // Unless the node is already cordoned.
   bool with_label = false;  // Writes the profile label in the same patch.
 };
-// Into the disruption, or into the next list of pods: adds the cordon and the annotations that keep autoscalers off.
+// Begins the disruption, or the next list of pods: adds the cordon and the annotations that stop autoscalers from
+// removing the node.
 [[nodiscard]] PatchNode patch_into(const NodeView& view, NodeChange change, Into into);
 
-// Deletes those of the listed pods of these components that are still there and not terminating, each with its uid.
+// Deletes the listed pods of these components that still exist and are not terminating, each with its uid.
 [[nodiscard]] std::vector<PlannedAction> deletions(const NodeView& view, const NodeChange& change,
                                                    const std::vector<Component>& components, std::string_view why);
 
-// Takes everything of a change off the node.
+// Removes everything that a change left on the node.
 struct Kept {
   bool blocked = false;  // Label and message of a node that is Blocked.
 };
 [[nodiscard]] PatchNode take_off(const Node& node, Kept kept);
-// The same for a node with an assessment: what says that it is Blocked stays.
+// For a node with an assessment: the marks of a Blocked node stay.
 [[nodiscard]] PatchNode patch_out(const Node& node, const NodeAssessment& facts);
-// Says on the node why it is Blocked or Failed, no longer than a message may be; and whether it says so already.
+// Writes on the node why it is Blocked or Failed, cut to the length of a message; and whether the node already says so.
 void set_message(PatchNode& patch, std::string_view message);
 [[nodiscard]] bool has_message(const Node& node, std::string_view message);
 // Records a revision as the one that the node has loaded.
 void record_on(PatchNode& patch, const Node& node, const NodeAssessment& facts, const std::string& revision);
-// Devices that GFD's label does not tell (two models, or no GFD), where the plugin's capacity proves them; else 0.
+// Devices that GFD's label does not show (two models, or no GFD), if the plugin's capacity proves them; else 0.
 [[nodiscard]] std::int64_t gpus_to_remember(const Node& node, const NodeAssessment& facts);
-// Takes the annotations that keep autoscalers off the node back, where they are as the change has set them.
+// Removes the annotations that keep autoscalers off the node, if they are still as the change set them.
 void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change);
 
 }  // namespace gso

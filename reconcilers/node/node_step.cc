@@ -1,4 +1,4 @@
-// One arm for each row of the table in node_step.h, in its order.
+// One branch for each row of the table in node_step.h, in its order.
 #include "reconcilers/node/node_step.h"
 
 #include <fmt/format.h>
@@ -48,8 +48,9 @@ TimerKey unchanged_timer(const std::string& node, std::string_view target) {
 
 namespace {
 
-// The components of a change have been replaced since then, as far as objects tell: a new leader has not seen them
-// come. Where none came yet, the pods were listed at that time and their workloads may have been waited for.
+// When the newest new pod of a change was created, according to the objects: a new leader did not observe it. If no
+// component has a new pod yet: when the pods were listed, because the operator might have waited for their workloads
+// since.
 WallTime pods_came(const NodeView& view, const RolloutSpec& rollout) {
   const NodeChange& change = *view.facts.change;
   std::optional<WallTime> newest;
@@ -76,7 +77,7 @@ ChangeStep::ChangeStep(const StepInput& input)
       rollout_(input.policy.rollout),
       pods_(input.view.pods),
       same_target_(facts_.profile && facts_.profile->valid && change_.to == facts_.target.view()),
-      target_(same_target_ ? facts_.profile : input.book.by_revision(change_.to)),
+      target_(same_target_ ? facts_.profile : input.profiles.by_revision(change_.to)),
       first_(first_components(facts_, change_.kind)),
       content_(input.view, change_),
       ages_(snapshot_, out_.plan) {}
@@ -108,7 +109,7 @@ bool ChangeStep::c2_failed() {
 
 bool ChangeStep::c3_back_out() {
   if (is_touched(facts_, pods_)) {
-    // Its pods are all replaced, and the label that is left must not be written: nothing of it is half done.
+    // All its pods are replaced, and the remaining label must not be written: no part of the change is incomplete.
     const bool label_only = facts_.label && all_replaced();
     return label_only && !facts_.reason.empty() && back_out(facts_.reason, facts_.message);
   }
@@ -139,11 +140,7 @@ bool ChangeStep::c4_wait() {
                                        facts_.message));
     return true;
   }
-  const auto hindrance = input_.kai_hinders ? input_.kai_hinders() : std::nullopt;
-  if (!hindrance || (same_target_ && !hindrance->certain)) return false;
-  finding(hindrance->certain ? Severity::warning : Severity::info, kKaiReservations,
-          fmt::format("not restarted into replicas of its GPUs{} {}", hindrance->certain ? ":" : "", hindrance->why));
-  return true;
+  return is_hindered_by_kai(same_target_);
 }
 
 bool ChangeStep::c5_new_target() {
@@ -166,7 +163,7 @@ bool ChangeStep::c6_drain() {
 bool ChangeStep::c7_list_older() {
   expired_ = ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout, pods_came(view_, rollout_));
   if (!is_superseded()) return false;
-  if (hindered_by_kai()) return true;
+  if (is_hindered_by_kai(false)) return true;
   if (!has_stood_for_a_second()) return true;
   const ChangePlan next = content_.from_what_it_shows();
   go_on(next, content_.older_pods(next));
@@ -193,7 +190,7 @@ bool ChangeStep::c9_last() {
 
 bool ChangeStep::c10_verified() {
   if (!all_replaced() || !shows_what_it_loaded()) return false;
-  // What the kubelet has refused is asked for once, and never keeps the node from being done.
+  // Pods that the kubelet rejected are listed once; this list never delays the end of the change.
   if (has_shown_it() && (expired_ || knows_rejected())) finish("Verified");
   return true;
 }

@@ -1,40 +1,57 @@
-// The next step of a node in a change, or what it waits for: the only place that decides it.
+// The next step of a node in a change, or what it waits for: only this function decides it.
 //
-// A node without a change (read by the assessment, acted on by node_states.cc and rollout/):
-//   N1  its change cannot be read          nothing; Held, with a finding that says how to lift it
-//   N2  no plugin with profiles serves it  Unmanaged; leftovers of a change go after two minutes (to nos: at once)
-//   N3  no baseline yet                    nothing; Unrecorded
-//   N4  nothing valid resolves             Blocked
-//   N5  it loaded something by itself      Verifying; recorded when it shows it, restarted (N8) when it does not
-//   N6  RollingUpdate replaces its pods    FollowingDaemonSet
-//   N7  it runs its target                 UpToDate; drift that lasts is a reason for N8
-//   N8  it needs a change                  Blocked by an obstacle, Held by a holder, else Pending
+// "Leaves the change" means: one patch removes what the change left on the node (its annotation, label, cordon and
+// autoscaler annotations). "First" and "last" pods: the two groups in the order of replace_order.h.
 //
-// A node with a change; the code has one function for each row, in this order, and the first that applies decides:
-//   C1  somebody holds it                  nothing; Held; every deadline starts anew afterwards
-//   C2  failed                             shows its profile all the same: out, Recovered; else nothing
-//   C3  untouched, and there is a new      backed out: uncordoned, phase as without a change; the same where all pods
-//       target, an obstacle or a stop      are replaced, only the label is left, and an obstacle is in its way
-//   C4  touched, something is left to do,  nothing more is deleted or written; a finding says why
-//       and the target is invalid or
-//       impossible here, or KAI uses it
-//   C5  new target, listed pods remain     a new list in place, one second after the edit; then C6
-//   C6  first pods or the label remain     Draining: waits for workloads or has them evicted; then label and first
-//                                          pods. Untouched only: uncordoned by a person, or idleTimeout: out, deferred
-//   C7  all listed pods gone, and the      those that cannot have read it are listed; then C6
+// A node without a change. The assessment decides the row; node_states.cc and rollout/ act on it:
+//   row when the node …                    then
+//   N1  has a change that cannot be read   Held. No action; a finding says how to release the node
+//   N2  has no plugin with profiles        Unmanaged. What a change left there is removed after two minutes (at once
+//                                          if nos took the node over)
+//   N3  has no baseline yet                Unrecorded. No action
+//   N4  has no valid target                Blocked
+//   N5  loaded a profile by itself         Verifying. Recorded once it shows the profile; otherwise restarted (N8)
+//   N6  gets new pods by RollingUpdate     FollowingDaemonSet
+//   N7  runs its target                    UpToDate. If it stops showing the target for long enough, N8 applies
+//   N8  needs a change                     Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
+//                                          read; otherwise Pending
+//
+// A node with a change. The code has one function per row and calls them in this order; the first row that applies
+// decides:
+//   row when …                             then
+//   C1  a holder holds the node            Held. No action; afterwards every deadline starts again
+//   C2  the change has failed              If the node shows its profile nevertheless: leaves the change (Recovered).
+//                                          Otherwise no action
+//   C3  the change is untouched, and a     The node leaves the change: it is uncordoned and has the phase of a node
+//       new target, an obstacle or a       without a change. The same if all pods are replaced, only the label remains
+//       stop appeared                      to be written, and an obstacle prevents that
+//   C4  the change is touched, something   Nothing more is deleted or written; a finding says why
+//       remains to be done, and the target
+//       is invalid or impossible on the
+//       node, or KAI uses its GPUs
+//   C5  a new target appeared, and listed  The pods are listed again, one second after the edit; then C6
+//       pods remain
+//   C6  first pods or the label remain     Draining: waits for the workloads or evicts them; then writes the label and
+//                                          deletes the first pods. If the change is untouched and a person uncordons
+//                                          the node, or idleTimeout passes: leaves the change and is deferred
+//   C7  all listed pods are gone, and the  Pods that cannot have read the new text are listed; then C6
 //       text is newer than the new pods
-//   C8  first pods still terminate         waits; verifyTimeout: Failed
-//   C9  last pods remain                   deleted once MPS and the first pods are Ready; verifyTimeout: Failed
-//   C10 all replaced, Ready and shown for  out, Verified, with the revision that these pods have read
-//       the status lag
-//   C11 verifyTimeout passed               fewer devices: out, Degraded; more than known: out; pods older than the
-//                                          text: listed again; else Failed, and autoscalers may take the node
-//   C12 label moved, not reloaded in two   pods are listed, C6
-//       minutes
+//   C8  first pods are still terminating   Waits; Failed after verifyTimeout
+//   C9  last pods remain                   Deletes them once MPS and the first pods are Ready; Failed after
+//                                          verifyTimeout
+//   C10 all pods are replaced, Ready, and  The node leaves the change (Verified) with the revision that these pods have
+//       have shown it for the status lag   read
+//   C11 verifyTimeout has passed           Fewer devices than expected: leaves the change (Degraded). More devices than
+//                                          recorded: leaves the change. Pods older than the text: listed again.
+//                                          Otherwise Failed, and autoscalers are allowed to remove the node
+//   C12 the label was written, and the     The pods are listed; then C6
+//       pods did not reload in two minutes
 //
-// Touched: a listed pod is gone or terminating, the change's label is written, or the list was written anew after that.
+// Touched: a listed pod is gone or terminating, the change's label is written, or the pods were listed again after
+// that.
 // Stop: paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures. Not a stop:
-// settling, GPUOperatorUpdating, a key that is not projected yet, a canary that is unwell, a full budget.
+// settling, GPUOperatorUpdating, a key that is not projected yet, a canary that stopped showing its profile, a full
+// budget.
 #pragma once
 
 #include <functional>
@@ -52,54 +69,56 @@ namespace gso {
 // How long plugin and GFD may take to reload by themselves after a label changed, before their pods are replaced.
 inline constexpr Duration kReloadGrace = std::chrono::minutes(2);
 
-// Why a node of a rollout that only waits is given back (C3).
+// Why a node that only waits is uncordoned and queued again (C3).
 struct Stop {
   std::string reason;   // CamelCase.
   std::string message;  // For people.
 };
 
-// Why a node waits for its workloads: one of the Blocked reasons, and who it is, for people.
+// Why a node waits for its workloads: one of the Blocked reasons, and a text for people that names the workloads.
 struct BlockedBy {
   std::string_view reason;
   std::string message;
 };
 
-// KAI's use of a node's GPUs, where it hinders a restart into replicas (S8).
+// KAI's use of a node's GPUs, if it prevents a restart into replicas (S8).
 struct KaiHindrance {
-  bool certain = false;  // KAI shares GPUs of the node; else it is not known yet whether it does.
+  bool certain = false;  // KAI shares GPUs of the node; false: not known yet.
   std::string why;
 };
+// The finding about the node while it is not restarted for that reason.
+[[nodiscard]] Finding finding_of(const std::string& node, const KaiHindrance& hindrance);
 
-// What a step is decided from. Everything outlives the call.
+// The inputs of a step. All referenced objects outlive the call.
 struct StepInput {
   const NodeView& view;
-  const SharingPolicy& policy;  // That governs the node.
-  ProfileCache& book;
+  const SharingPolicy& policy;  // The policy that governs the node.
+  ProfileCache& profiles;
   std::optional<Stop> stop;
-  std::optional<BlockedBy> blocked_by_pods;                  // Of its consumers as last listed.
+  std::optional<BlockedBy> blocked_by_pods;                  // According to the last list of its consumers.
   std::function<std::optional<KaiHindrance>()> kai_hinders;  // Asked only before pods are replaced.
 };
 
 struct Step {
   Phase phase = Phase::unmanaged;  // Before the step.
-  Plan plan;                       // Actions, findings, timers, when to look again, whether consumers must be listed.
-  bool evicts = false;             // Its consumers are to be evicted now, as their jobs allow (drain.h).
-  bool done = false;               // The change ends: what the kubelet has refused meanwhile may be removed.
+  Plan plan;            // Actions, findings, timers, the time of the next look, whether consumers must be listed.
+  bool evicts = false;  // Evict its consumers now, as far as their jobs allow (drain.h).
+  bool done = false;    // The change ends: pods that the kubelet has rejected meanwhile can be removed.
 };
 
 // The node has a change (facts.change).
 [[nodiscard]] Step step(const StepInput& input);
 
-// Lets the timers of a change run on without a step, for a pass that has no time for one.
+// Keeps the timers of a change running without a step, for a pass that has reached its limit.
 void keep_timers(const NodeView& view, const RolloutSpec& rollout, Ages& ages);
 
 // The timers of a change.
 [[nodiscard]] TimerKey draining_timer(const std::string& node, const NodeChange& change);
-// A new list of pods starts it anew.
+// A new list of pods restarts this timer.
 [[nodiscard]] TimerKey verifying_timer(const std::string& node, const NodeChange& change);
 [[nodiscard]] TimerKey shown_timer(const std::string& node, const NodeChange& change);
 [[nodiscard]] TimerKey reloading_timer(const std::string& node, const NodeChange& change);
-// Since when the text that the node goes to has been in its key, as far as it has been seen.
+// Since when the target text of the node has been in its key, as far as the operator has seen it.
 [[nodiscard]] TimerKey unchanged_timer(const std::string& node, std::string_view target);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// What the rows of the table in node_step.h ask, and what they plan.
+// The conditions of the rows of the table in node_step.h, and the actions that they plan.
 #include "reconcilers/node/node_step_parts.h"
 
 #include <fmt/format.h>
@@ -31,15 +31,19 @@ bool ChangeStep::all_replaced() const {
 }
 
 bool ChangeStep::has_stood_for_a_second() {
-  constexpr Duration kTellable = std::chrono::seconds(1);
-  return ages_.held_for({Timer::retargeting, name(), std::string(facts_.target.view())}, kTellable);
+  constexpr Duration kOneSecond = std::chrono::seconds(1);
+  return ages_.held_for({Timer::retargeting, name(), std::string(facts_.target.view())}, kOneSecond);
 }
 
-bool ChangeStep::hindered_by_kai() {
+Finding finding_of(const std::string& node, const KaiHindrance& hindrance) {
+  return {hindrance.certain ? Severity::warning : Severity::info, node_ref(node), std::string(kKaiReservations),
+          fmt::format("not restarted into replicas of its GPUs{} {}", hindrance.certain ? ":" : "", hindrance.why)};
+}
+
+bool ChangeStep::is_hindered_by_kai(bool only_certain) {
   const auto hindrance = input_.kai_hinders ? input_.kai_hinders() : std::nullopt;
-  if (!hindrance) return false;
-  finding(hindrance->certain ? Severity::warning : Severity::info, kKaiReservations,
-          fmt::format("not restarted into replicas of its GPUs{} {}", hindrance->certain ? ":" : "", hindrance->why));
+  if (!hindrance || (only_certain && !hindrance->certain)) return false;
+  out_.plan.findings.push_back(finding_of(name(), *hindrance));
   return true;
 }
 
@@ -49,7 +53,7 @@ bool ChangeStep::is_superseded() const {
     return false;
   if (any_listed_left(change_, pods_, false) || shows_what_it_loaded() || (facts_.fresh_pods && facts_.pods_ready))
     return false;
-  // A plugin that is not there yet would come before the daemon that it belongs to, and not be replaced after it.
+  // A missing plugin pod would be created before its MPS daemon, and would not be replaced after it.
   const bool has_plugin = !pods_.plugin.empty() && !pods_.plugin.front()->meta.deletion_timestamp;
   return has_plugin || !steps_for(content_.from_what_it_shows().kind).touches_mps;
 }
@@ -68,8 +72,8 @@ void ChangeStep::watch_lost_daemon() {
 bool ChangeStep::is_drained(Drain drain) {
   const bool touched = is_touched(facts_, pods_);
   const bool uncordoned = change_.cordoned && !node_.unschedulable;
-  if (uncordoned && !touched) {  // A person wants the node: it takes new pods.
-    give_back();
+  if (uncordoned && !touched) {  // A person uncordoned the node, so new pods can start on it.
+    uncordon_and_defer();
     return false;
   }
   const TimerKey draining = draining_timer(name(), change_);
@@ -97,11 +101,11 @@ bool ChangeStep::is_drained(Drain drain) {
   return false;
 }
 
-void ChangeStep::give_back() {
+void ChangeStep::uncordon_and_defer() {
   const std::string message = fmt::format(
-      "somebody has uncordoned the node while it was drained: the change to {} is put off, and tried again "
-      "after {}",
-      change_.to, k8s::format_go_duration(rollout_.idle_timeout));
+      "a person uncordoned the node while it was drained: the change to {} is deferred, and tried again after {}, or "
+      "now by `gpu-sharing-operator rollout start {}`",
+      change_.to, k8s::format_go_duration(rollout_.idle_timeout), input_.policy.meta.name);
   const BlockedBy who = input_.blocked_by_pods.value_or(BlockedBy{kWaitingForWorkloads, ""});
   defer(Deferral::By::person, who.reason, message);
   event(false, "Uncordoned", "Drain", message);
@@ -111,7 +115,8 @@ void ChangeStep::defer(Deferral::By by, std::string_view reason, std::string mes
   PatchNode patch = patch_out(node_, facts_);
   patch.remove_annotations.erase(std::string(kDeferredAnnotation));
   const auto until = snapshot_.now + std::chrono::ceil<WallTime::duration>(rollout_.idle_timeout);
-  patch.set_annotations[std::string(kDeferredAnnotation)] = print_deferral({change_.to, until, by});
+  patch.set_annotations[std::string(kDeferredAnnotation)] = print_deferral(
+      {change_.to, until, by, std::string(input_.policy.meta.annotations.get(kRetryAnnotation).value_or(""))});
   add(std::move(patch), reason, std::move(message), false);
 }
 
@@ -119,7 +124,7 @@ void ChangeStep::write_label() {
   PatchNode patch;
   patch.name = name();
   patch.resource_version = node_.meta.resource_version;
-  add_to(patch, policy_label(node_, config_label(view_.set, node_), facts_));
+  add_to(patch, policy_label(node_, config_label(view_.installation, node_), facts_));
   add(std::move(patch), "Relabel", fmt::format("policy {} selects profile {}", facts_.policy.view(), *facts_.label),
       true);
 }
@@ -158,13 +163,13 @@ bool ChangeStep::loaded_the_present() const {
 Verification ChangeStep::verify_target() const {
   Verification out;
   if (target_) {
-    const Operand* plugin = view_.set.find(Component::plugin, node_);
+    const Operand* plugin = view_.installation.find(Component::plugin, node_);
     const std::string_view env = plugin ? std::string_view(plugin->mig_strategy) : std::string_view();
     return verify(expect_on_node(target_->profile(), facts_of(node_, facts_.recorded_gpus), env), node_,
-                  facts_.labeller == Labeller::gfd);
+                  facts_.labeller == Labeller::gfd, false);
   }
-  // That text is not known any more: serving is all that can be asked.
-  out.ok = out.serving = std::ranges::any_of(node_.allocatable, [](const auto& entry) { return entry.second > 0; });
+  // That text is no longer known: the only possible check is that the node serves.
+  out.ok = out.serving = serves_gpus(node_);
   if (!out.ok) out.mismatch = "nothing is allocatable";
   return out;
 }
@@ -210,7 +215,7 @@ void ChangeStep::give_up() {
   const Verification shown = verification();
   const bool is_back = node_.ready && all_replaced() && facts_.pods_ready;
   if (is_back && shown.shortfall) return finish("VerifiedDegraded");
-  // The content was changed and changed back meanwhile: these pods have loaded what was there in between.
+  // The content was edited and edited back during the change: these pods have loaded the text in between.
   if (all_replaced() && same_target_ && !shown.ok && facts_.reason.empty() &&
       content_.is_older(ages_.since(unchanged_timer(name(), change_.to)))) {
     const ChangePlan next = content_.from_what_it_shows();
@@ -229,7 +234,7 @@ void ChangeStep::fail(const std::string& why) {
   PatchNode patch;
   patch.name = name();
   patch.set[std::string(kStateLabel)] = kStateFailed;
-  // Its pods have read what is there now: that is what they were held against.
+  // Its pods have read the present text, so the failure is recorded for that text.
   const bool moved_on = !same_target_ && loaded_the_present();
   const std::string what =
       moved_on ? fmt::format("{}, which took the place of {} on the way,", facts_.target.view(), change_.to)
@@ -237,7 +242,7 @@ void ChangeStep::fail(const std::string& why) {
   const std::string message =
       fmt::format("{} did not verify within {}: {}", what, k8s::format_go_duration(rollout_.verify_timeout), why);
   set_message(patch, message);
-  remove_guards(patch, node_, change_);  // An autoscaler may take it away, failed as it is.
+  remove_guards(patch, node_, change_);  // An autoscaler is allowed to remove the failed node.
   NodeChange failed = change_;
   failed.guards.clear();
   failed.failed = {why, std::string(input_.policy.meta.annotations.get(kRetryAnnotation).value_or(""))};

@@ -1,5 +1,5 @@
-// The work of one step of a node in a change: one function for each row of the table in node_step.h, and what the rows
-// ask. Not for use outside of node_step*.cc.
+// The work of one step of a node in a change: one function for each row of the table in node_step.h, and the conditions
+// that the rows check. Only node_step*.cc use it.
 #pragma once
 
 #include <map>
@@ -33,35 +33,36 @@ class ChangeStep {
   bool c10_verified();
   bool c11_time_is_over();
 
-  // The sidecars did not bring the label's profile in by themselves.
+  // The sidecars did not load the label's profile.
   bool c12_reload();
 
-  // --- What the rows ask.
+  // --- Conditions of the rows.
 
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] bool any_left(const std::vector<Component>& components) const;
   [[nodiscard]] bool any_deletable(const std::vector<Component>& components) const;
   [[nodiscard]] bool all_replaced() const;
 
-  // Creation times are whole seconds. A pod that comes in the second of the edit could not be told from one that came
-  // before it, and would be replaced again if the node does not verify.
+  // Creation times are whole seconds. A pod created in the second of the edit cannot
+  // be distinguished from an older one, and would be replaced again if the node does not verify.
   bool has_stood_for_a_second();
-  bool hindered_by_kai();
+  // Also reports it. `only_certain`: false while KAI's use is still being looked up.
+  bool is_hindered_by_kai(bool only_certain);
 
-  // All listed pods are gone, and the content has moved on before the new ones have shown the old one: they are older
-  // than it, or do not serve, so that the node will hardly ever show what it was restarted for.
+  // All listed pods are gone, and the content was edited before the new pods have shown the old one: the pods are older
+  // than the edit, or do not serve, so the node will probably never show the profile that it was restarted for.
   [[nodiscard]] bool is_superseded() const;
 
-  // The node was lost while its MPS daemon was to end: how that ended is not known (a killed one is told apart,
-  // killed_daemons.h).
+  // The node was lost while its MPS daemon was terminating: how the daemon ended is unknown (killed_daemons.h reports a
+  // killed one).
   void watch_lost_daemon();
 
   // --- Workloads.
 
   bool is_drained(Drain drain);
 
-  // To the back of the queue, like a node whose workloads did not end.
-  void give_back();
+  // Moves the node to the back of the queue, like a node whose workloads did not end.
+  void uncordon_and_defer();
   void defer(Deferral::By by, std::string_view reason, std::string message);
   void write_label();
 
@@ -69,33 +70,34 @@ class ChangeStep {
 
   [[nodiscard]] bool is_listed(Component component) const;
   [[nodiscard]] bool serving(Component component) const;
-  // What the last pods wait for; empty: nothing.
+  // The condition that the last pods wait for; empty: none.
   [[nodiscard]] std::string waiting_for() const;
 
   // --- After the last.
 
-  // The content may have changed again meanwhile: what counts is what these pods have loaded. Their creation time
-  // tells, else what the node shows; an answer that is in doubt reads as the older content, which is rolled again.
+  // The content might have changed again meanwhile: the text that these pods have loaded counts. Their creation time
+  // decides; if it proves nothing, the node's labels and capacity do. A doubtful answer counts as the older content,
+  // which is rolled out again.
   [[nodiscard]] bool loaded_the_present() const;
   [[nodiscard]] Verification verify_target() const;
   [[nodiscard]] Verification verification() const;
-  // A status that no kubelet keeps up to date shows nothing.
+  // A status that no kubelet updates proves nothing.
   [[nodiscard]] bool shows_what_it_loaded() const;
 
-  // The kubelet publishes a node's status every ten seconds: what the node shows may be from before the restart (a new
-  // plugin pod is Ready before it has registered), so it must hold for longer than that. Else a node would be called
-  // verified and then go out of service, beyond the budget.
+  // The kubelet publishes a node's status every ten seconds. The status might date from before the restart (a new
+  // plugin pod is Ready before it has registered), so the profile must be shown for longer than that. Otherwise a node
+  // would be recorded as verified and then go out of service, beyond the budget.
   bool has_shown_it();
   bool knows_rejected();
   void finish(std::string_view reason);
   void give_up();
   void fail(const std::string& why);
 
-  // --- What a step plans.
+  // --- Actions of a step.
 
   bool back_out(std::string_view reason, std::string message);
 
-  // A valid new content becomes the target: the node is out of service already.
+  // A valid new content becomes the target, because the node is already out of service.
   void go_on(const ChangePlan& next, std::map<Component, std::set<std::string>> pods);
   void delete_pods(const std::vector<Component>& components, std::string_view why);
   void add(PatchNode patch, std::string_view reason, std::string message, bool disruptive);

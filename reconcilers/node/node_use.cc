@@ -9,7 +9,7 @@
 namespace gso {
 
 namespace {
-// A listing older than this says nothing about now.
+// A listing older than this proves nothing about the present.
 constexpr Duration kListingFresh = std::chrono::seconds(10);
 }  // namespace
 
@@ -41,7 +41,7 @@ NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime neede
   for (const Pod& pod : it->second.pods) {
     if (!is_gpu_consumer(pod, snapshot.world)) continue;
     const auto* owner = pod.meta.controller();
-    // Mirror pods belong to the Node and cannot be moved either.
+    // Mirror pods belong to the Node and cannot be evicted either.
     const bool stays = owner != nullptr && (owner->kind == "DaemonSet" || owner->kind == "Node");
     (stays ? out.daemonset_owned : out.waiting).push_back(&pod);
   }

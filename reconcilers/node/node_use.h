@@ -1,4 +1,4 @@
-// Who uses the GPUs of a node, as last listed, and what a change must wait for before its first pods go.
+// Which pods use the GPUs of a node, as last listed, and what a change must wait for before its first pods are deleted.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace gso {
 // The GPU consumers of a node as last listed.
 struct NodeUse {
   bool fresh = false;                       // Listed at or after `needed_since`, and not long ago.
-  std::vector<const Pod*> waiting;          // Those that a disruption would break and that can leave.
-  std::vector<const Pod*> daemonset_owned;  // Reported, neither waited for nor evicted.
+  std::vector<const Pod*> waiting;          // Pods that a disruption would break and that can leave.
+  std::vector<const Pod*> daemonset_owned;  // Only reported: the operator neither waits for them nor evicts them.
   [[nodiscard]] std::int64_t requested(std::string_view resource) const;
   [[nodiscard]] std::string names() const;  // "ns/a, ns/b and 3 more"
 };
 [[nodiscard]] NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since);
 
-// What must be true of a node's consumers before its first pods go.
+// The condition for a node's consumers before its first pods are deleted.
 enum class Drain {
   nothing,
-  fits,  // What they request of each resource must still be there afterwards.
-  idle,  // None is left.
+  fits,  // The node must still serve what they request of each resource afterwards.
+  idle,  // No consumer remains.
 };
 [[nodiscard]] Drain drain_for(const NodeAssessment& assessment, Transition transition, WorkloadMode mode);
 [[nodiscard]] bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment);

@@ -35,8 +35,8 @@ constexpr Sign kSigns[] = {
 
 std::optional<PodFault> pod_fault_of(const ContainerStatus& container, bool init, const Pod& pod, Duration projection) {
   if (!is_config_manager(container.name.view()) || container.running) return std::nullopt;
-  // Kubelet shows a container that was created and never started as waiting for no reason: a containerd that was
-  // restarted at the wrong moment forgets it.
+  // Kubelet shows a container that was created and never started as waiting for no reason: a containerd that is
+  // restarted at that moment loses it.
   const bool created = init && pod.phase == "Pending" && container.waiting_reason.empty() &&
                        container.last_exit_code() == 0 && container.restarts == 0;
   if (created) {

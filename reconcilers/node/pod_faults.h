@@ -1,4 +1,5 @@
-// Pods that cannot get well by themselves, known by the messages and states of their config-manager containers.
+// Pods with a fault that only a new pod fixes, recognised by the messages and states of their config-manager
+// containers.
 #pragma once
 
 #include <optional>
@@ -15,21 +16,21 @@ struct NodePods;
 struct PodFault {
   std::string_view name;  // CamelCase: the reason of its finding.
   std::string what;       // For people.
-  Duration patience;      // It may pass by itself for this long.
+  Duration patience;      // How long to wait, because the fault might end by itself.
 };
 
 // The init container and the sidecar that choose the profile: "config-manager-init" and "config-manager" of the GPU
 // Operator, "nvidia-device-plugin-init", "…-sidecar" and their like of the device plugin's chart.
 [[nodiscard]] bool is_config_manager(std::string_view container);
 
-// What the pod suffers from, the first thing found. `projection`: how long a kubelet may take to show a new key.
+// The first fault found in the pod. `projection`: how long a kubelet takes at most to show a new key.
 [[nodiscard]] std::optional<PodFault> pod_fault_of(const Pod& pod, Duration projection);
 
-// One of these pods suffers from something.
+// One of these pods has a fault.
 [[nodiscard]] bool may_have_pod_fault(const std::vector<const Pod*>& pods);
 
-// For people: why these pods do not serve, as the first container that says something about it does; the first pod that
-// is not Ready where none does, and that one is missing where all of them are.
+// For people: the state of the first pod that does not serve, in the words of its first container with a message, else
+// that it is not Ready. If every pod serves: that a pod is missing.
 [[nodiscard]] std::string first_problem(const NodePods& pods);
 
 }  // namespace gso

@@ -61,7 +61,7 @@ Shape observed_shape(const Node& node, bool mps_pod) {
 
 namespace {
 
-// Between shapes alone; `same_shape` is what it means when they are equal.
+// Compares the shapes only; `same_shape` is the answer if they are equal.
 Transition between(const Shape& before, const Shape& after, Transition same_shape) {
   const bool was_mps = before.strategy == Strategy::mps;
   const bool is_mps = after.strategy == Strategy::mps;
@@ -130,7 +130,7 @@ Steps steps_for(Transition transition) {
     // A plugin that starts after the daemon finds it, and mounts the new shm.
     case Transition::change_mps:
       return {{mps, gfd}, Wait::mps_ready, {plugin}, true, true};
-    // GFD takes mps.capable away, the DaemonSet controller ends the MPS pod, which gives the GPUs back.
+    // GFD takes mps.capable away, the DaemonSet controller ends the MPS pod, which resets the GPUs.
     case Transition::leave_mps:
       return {{gfd}, Wait::mps_gone, {plugin}, true, true};
   }

@@ -1,5 +1,5 @@
-// What the difference between two profiles needs on one node: which pods go, in which order, what to wait for between,
-// and whether running clients break. One table; its golden copy is in tests/reconcilers.
+// What the difference between two profiles needs on one node: which pods are deleted, in which order, what to wait for
+// in between, and whether running clients break. One table; its golden copy is tests/reconcilers/golden/replace_order.md.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace gso {
 
 enum class Transition : std::uint8_t {
   none,
-  plugin_only,  // Nothing that a label or the MPS daemon shows: failRequestsGreaterThanOne, plugin flags.
+  plugin_only,  // Labels and the MPS daemon do not change: failRequestsGreaterThanOne, plugin flags.
   reshare,      // Labels change, no MPS on either side.
   enter_mps,
   change_mps,  // Replicas, names or devices of a running MPS daemon.
@@ -23,7 +23,7 @@ enum class Transition : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(Transition transition);
 
-// How a profile shows outside: enough to compare with a node whose loaded text is not known any more.
+// The visible result of a profile: enough to compare with a node whose loaded text is no longer known.
 struct Shape {
   Strategy strategy = Strategy::none;
   bool renamed = false;
@@ -31,15 +31,16 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 [[nodiscard]] Shape shape_of(const Profile& profile);
-// As the node shows it: GFD's labels, else what is allocatable. `mps_pod`: an MPS pod runs there.
+// From the node's GFD labels, else from its allocatable resources. `mps_pod`: an MPS pod runs on the node.
 [[nodiscard]] Shape observed_shape(const Node& node, bool mps_pod);
 
 [[nodiscard]] Transition transition_between(const Profile& before, const Profile& after);
-// When the text before is unknown: no less than the truth (plugin and GFD always, MPS when its shape differs).
+// If the text before is unknown: at least every pod that can be affected (plugin and GFD always, MPS when its shape
+// differs).
 [[nodiscard]] Transition transition_from(const Shape& before, const Profile& after);
 
-// For one node: by the text it loaded, where that is known, and by what it shows; the stronger of the two where the
-// node shows something else than that text (it was relabelled, or pods were restarted by others).
+// For one node: from the text that it loaded, if known, and from what the node shows. If the two differ (the node was
+// relabelled, or another client restarted pods), the stronger one counts.
 [[nodiscard]] Transition transition_on(const Node& node, bool mps_pod, const Profile* before, const Profile& after);
 
 struct Steps {
@@ -48,7 +49,7 @@ struct Steps {
   Wait wait = Wait::nothing;     // Before `last`, besides the new pods of `first` being Ready.
   std::vector<Component> last;
   bool disruptive = false;   // Running CUDA clients of MPS break.
-  bool touches_mps = false;  // The MPS pod comes, goes or is replaced.
+  bool touches_mps = false;  // The MPS pod is created, deleted or replaced.
   [[nodiscard]] bool replaces(Component component) const;
 };
 [[nodiscard]] Steps steps_for(Transition transition);

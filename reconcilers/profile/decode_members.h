@@ -31,7 +31,7 @@ void ProfileDecoder::members(const DocumentValue& object, Fields fields, bool ig
     if (std::find(seen.begin(), seen.end(), *field) != seen.end()) {
       const PathStep step(path_, member.key);
       warning("DuplicateKey", member.key_at,
-              fmt::format("\"{}\" stands more than once, in different case; one overwrites the other", *field));
+              fmt::format("\"{}\" appears more than once, in different case; one overwrites the other", *field));
     }
     seen.push_back(*field);
     visit(*field, member);

@@ -148,7 +148,7 @@ class Converter {
     const auto resolved = resolve_scalar(node);
     if (!resolved) {
       error("ValueContradictsTag", node.at,
-            fmt::format("\"{}\" is no value for the tag {}", node.value, short_tag(node.tag)));
+            fmt::format("\"{}\" is not a valid value for the tag {}", node.value, short_tag(node.tag)));
       return value;
     }
     set(value, *resolved, node);
@@ -160,7 +160,7 @@ class Converter {
       value.kind = DocumentValue::Kind::string;
     } else if (const auto* number = std::get_if<double>(&*resolved); number != nullptr && !std::isfinite(*number)) {
       refuse(value, "NumberNotFinite", node.at,
-             fmt::format("\"{}\" is no finite number; upstream refuses the whole document", node.value));
+             fmt::format("\"{}\" is not a finite number; upstream refuses the whole document", node.value));
     }
     return value;
   }
@@ -227,7 +227,7 @@ class Converter {
     const auto resolved = resolve_scalar(*key);
     if (!resolved) {
       error("ValueContradictsTag", node.at,
-            fmt::format("\"{}\" is no value for the tag {}", key->value, short_tag(key->tag)));
+            fmt::format("\"{}\" is not a valid value for the tag {}", key->value, short_tag(key->tag)));
       return std::nullopt;
     }
     if (std::holds_alternative<std::monostate>(*resolved) || std::holds_alternative<std::uint64_t>(*resolved)) {
@@ -242,8 +242,8 @@ class Converter {
     return value.kind == DocumentValue::Kind::boolean ? (value.boolean ? "true" : "false") : value.text;
   }
 
-  // In the order of the text, as upstream: a merge overwrites what stands before it, and is overwritten by what
-  // follows.
+  // In the order of the text, as upstream: a merge overwrites the members before it, and is overwritten by those after
+  // it.
   void fill(const YamlNode& node, DecodeTarget target, Members& members, DocumentValue& object) {
     for (std::size_t i = 0; i + 1 < node.children.size() && !too_many_; i += 2) {
       const YamlNode& key_node = *node.children[i];
@@ -267,7 +267,7 @@ class Converter {
     const auto [found, fresh] = members.try_emplace(key);
     if (!fresh && !merging && !found->second.merged) {
       add(Diagnostic::Severity::warning, "DuplicateKey", key_node.at,
-          fmt::format("\"{}\" stands twice; the value in line {} is ignored, this one counts", key,
+          fmt::format("\"{}\" appears twice; the value in line {} is ignored, this one is used", key,
                       found->second.key_at.line));
     } else if (!fresh && merging && !found->second.merged) {
       add(Diagnostic::Severity::warning, "MergeOverridesKey", found->second.key_at,

@@ -92,7 +92,7 @@ std::string field_advice(std::string_view key, std::span<const std::string_view>
       return fmt::format("it belongs under {}", place.where);
     }
   }
-  return fmt::format("fields that exist here: {}", fmt::join(fields, ", "));
+  return fmt::format("known fields: {}", fmt::join(fields, ", "));
 }
 
 }  // namespace gso

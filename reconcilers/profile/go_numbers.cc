@@ -221,7 +221,7 @@ std::optional<double> parse_go_float(std::string_view text) {
   const auto format = shape.hex ? std::chars_format::hex : std::chars_format::general;
   const auto [end, error] = std::from_chars(digits.data(), last, value, format);
   if (error == std::errc::result_out_of_range) {
-    // Too small gives 0, too large is refused; only the exponent's sign tells them apart for texts this extreme.
+    // Too small gives 0, too large is an error; for such texts only the exponent's sign distinguishes them.
     if (shape.any_nonzero && !shape.negative_exponent) {
       return std::nullopt;
     }

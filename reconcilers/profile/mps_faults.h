@@ -1,5 +1,5 @@
-// What MPS cannot do, decided in this one place: whoever needs to know asks here (the profile's checks, the expected
-// state of a node, preflight and the node machine).
+// What MPS cannot do, decided in this one place, which the profile's checks, the expected state of a node, preflight
+// and the node step call.
 // Source: cmd/mps-control-daemon and internal/lm of the device plugin, validateFlags of its plugin (v0.20.0).
 #pragma once
 
@@ -37,8 +37,8 @@ struct MpsGpus {
   bool mig_enabled = false;                      // MIG is enabled, on GPUs that are not listed.
 };
 
-// Empty where the profile does not share by MPS. `mig_strategy`: the one that is in force; a DaemonSet's own beats the
-// profile's. Without devices the answer is about the profile alone, and has the two infos as well. Errors first, in
+// Empty where the profile does not share by MPS. `mig_strategy`: the one in force; a DaemonSet's own setting overrides
+// the profile's. Without devices the answer is about the profile alone, and has the two infos as well. Errors first, in
 // the order in which components would exit.
 [[nodiscard]] std::vector<MpsFault> mps_faults(const Profile& profile, std::string_view mig_strategy,
                                                const MpsGpus& gpus);

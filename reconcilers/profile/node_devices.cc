@@ -39,7 +39,7 @@ k8s::Result<std::vector<Device>> from_labels(const DocumentValue* labels) {
   }
   if (product.find("-MIG-") != std::string_view::npos || !label(labels, "nvidia.com/mig.strategy").empty()) {
     return k8s::fail(k8s::Reason::decode,
-                     fmt::format("the node's labels do not tell which GPU has which MIG devices; give them "
+                     fmt::format("the node's labels do not show which GPU has which MIG devices; pass them "
                                  "with --devices, or in the annotation {}",
                                  kDevicesAnnotation));
   }

@@ -30,7 +30,7 @@ void report_rest(YamlStream& stream, std::vector<Diagnostic>& diagnostics) {
     if (!is_nothing(*further)) {
       const Position at = further->root->at;
       diagnostics.push_back({Diagnostic::Severity::warning, "FurtherDocumentIgnored", "", at.line, at.column,
-                             "only the first YAML document counts; what begins here is ignored"});
+                             "only the first YAML document is used; the text that begins here is ignored"});
       return;
     }
   }
@@ -38,8 +38,9 @@ void report_rest(YamlStream& stream, std::vector<Diagnostic>& diagnostics) {
     const YamlError& error = *stream.error();
     diagnostics.push_back(
         {Diagnostic::Severity::warning, "FurtherTextIgnored", "", error.at.line, error.at.column,
-         fmt::format("only the first YAML document counts; what follows it is ignored, and does not parse: {}",
-                     error.message)});
+         fmt::format(
+             "only the first YAML document is used; the text that follows it is ignored, and does not parse: {}",
+             error.message)});
   }
 }
 

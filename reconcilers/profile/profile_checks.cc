@@ -51,7 +51,7 @@ const std::array<AllowedWords, 5>& allowed_words() {
 }
 
 // Values that every release of the components has as its own default. A profile that writes them out means the same as
-// one that leaves them out: a flag or environment variable on the DaemonSet beats both.
+// one that leaves them out: a flag or environment variable on the DaemonSet overrides both.
 bool is_default(std::string_view path, std::string_view text) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kDefaults{
       {{"flags.migStrategy", "none"},
@@ -154,12 +154,12 @@ class Checker {
     }
   }
 
-  // A list may be empty; a word may not.
+  // A list can be empty; a word must not be empty.
   void check_misplaced(const AllowedWords& allowed, const RawSetting& setting) {
     if (allowed.path != kListStrategyPath) {
       add(Diagnostic::Severity::error, std::string(allowed.code), setting.misplaced, setting.at,
-          fmt::format("the field belongs to {}; where it stands, it makes upstream read an empty value there, and {}",
-                      allowed.path, allowed.who));
+          fmt::format("the field belongs at {0}; here it makes upstream read an empty {0}, and {1}", allowed.path,
+                      allowed.who));
     }
   }
 
@@ -193,7 +193,7 @@ class Checker {
 
   void time_slicing_loses() {
     add(Diagnostic::Severity::warning, "TimeSlicingIgnored", "sharing.timeSlicing", raw_.time_slicing.at,
-        "timeSlicing is ignored because mps is there too, and MPS wins; remove one of the two");
+        "timeSlicing is ignored because mps is set too and MPS takes precedence; remove one of the two");
   }
 
   void check_sizes() {

@@ -40,7 +40,7 @@ void ProfileDecoder::wrong_type(const DocumentValue& value, std::string_view wan
   } else if (value.kind == DocumentValue::Kind::boolean) {
     shown = fmt::format("the boolean {}", value.boolean);
   }
-  error("WrongType", value.at, fmt::format("{} stands where {} must stand", shown, wanted));
+  error("WrongType", value.at, fmt::format("expected {}, found {}", wanted, shown));
 }
 
 bool ProfileDecoder::expect_object(const DocumentValue& value) {
@@ -51,7 +51,7 @@ bool ProfileDecoder::expect_object(const DocumentValue& value) {
 }
 
 void ProfileDecoder::unknown_field(const DocumentMember& member, Fields fields) {
-  constexpr int kMostReported = 500;  // Advice is not free, and nobody reads so much of it.
+  constexpr int kMostReported = 500;  // Each costs a search for advice.
   if (++unknown_fields_ > kMostReported) {
     return;
   }
@@ -59,12 +59,12 @@ void ProfileDecoder::unknown_field(const DocumentMember& member, Fields fields) 
   for (const std::string_view field : fields) {
     if (equal_fold(member.key, field)) {
       warning("WrongCase", member.key_at,
-              fmt::format("\"{}\" is ignored: upper and lower case count here; write \"{}\"", member.key, field));
+              fmt::format("\"{}\" is ignored: the name is case-sensitive here; write \"{}\"", member.key, field));
       return;
     }
   }
   warning("UnknownField", member.key_at,
-          fmt::format("\"{}\" is ignored: there is no such field; {}", member.key, field_advice(member.key, fields)));
+          fmt::format("\"{}\" is ignored: unknown field; {}", member.key, field_advice(member.key, fields)));
 }
 
 RawProfile ProfileDecoder::decode(const DocumentValue& document) {
@@ -100,7 +100,7 @@ RawProfile ProfileDecoder::decode(const DocumentValue& document) {
   if (!raw_.version.empty() && raw_.version != "v1") {
     const PathStep step(path_, "version");
     error("UnknownVersion", raw_.version_at,
-          fmt::format("version is \"{}\"; the only version there is is v1", raw_.version));
+          fmt::format("version is \"{}\"; the only supported version is v1", raw_.version));
   }
   return raw_;
 }
@@ -164,7 +164,7 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
     if (duration) {
       raw_.settings[path_] = {std::to_string(*duration), value.at, {}};
     } else {
-      error("InvalidDuration", value.at, fmt::format("\"{}\" is no duration; write {}", value.text, kForms));
+      error("InvalidDuration", value.at, fmt::format("\"{}\" is not a duration; write {}", value.text, kForms));
     }
   } else if (value.kind == DocumentValue::Kind::number) {
     const double number = parse_go_float(value.text).value_or(0);

@@ -121,9 +121,8 @@ void ProfileDecoder::section(const DocumentValue& value, RawSection& section) {
     const PathStep inner(path_, "resources");
     const auto* empty = value.find("resources");
     error("NoResources", empty != nullptr ? empty->at : value.at,
-          "at least one resource is needed, for example {name: nvidia.com/gpu, replicas: 4}; to turn sharing off, "
-          "leave the "
-          "whole section out");
+          "at least one resource is required, for example {name: nvidia.com/gpu, replicas: 4}; to disable sharing, "
+          "remove the whole section");
   }
 }
 
@@ -176,8 +175,7 @@ void ProfileDecoder::replica_count(const DocumentValue& value, RawEntry& entry) 
   if (entry.replicas < 2) {
     const std::string shown = value.is_null() ? "empty" : std::to_string(entry.replicas);
     error("ReplicasBelowMinimum", value.at,
-          fmt::format("replicas is {}; it must be 2 or more (to turn sharing off, leave the sharing section out)",
-                      shown));
+          fmt::format("replicas is {}; it must be 2 or more (to disable sharing, remove the sharing section)", shown));
   }
 }
 
@@ -216,7 +214,7 @@ std::optional<std::string> ProfileDecoder::resource_name(const DocumentValue& va
     } else if (slash != std::string::npos && !value.text.starts_with(kPrefix)) {
       advice = "only resources of nvidia.com can be shared, for example nvidia.com/gpu";
     }
-    error("NameInvalid", value.at, fmt::format("\"{}\" is no resource name: {}", value.text, advice));
+    error("NameInvalid", value.at, fmt::format("\"{}\" is not a resource name: {}", value.text, advice));
     return std::nullopt;
   }
   return name;
@@ -255,10 +253,9 @@ bool ProfileDecoder::device_reference(const DocumentValue& value) {
                     (value.is_string() && is_device_reference(value.text));
   if (!fits) {
     error("DevicesInvalid", value.at,
-          fmt::format(
-              "{} is no device; an index (0), a MIG index (0:1) or a UUID (GPU-…) can stand here, though all of them "
-              "are ignored",
-              value.is_string() ? '"' + value.text + '"' : std::string(kind_name(value.kind))));
+          fmt::format("{} is not a device; use an index (0), a MIG index (0:1) or a UUID (GPU-…), although the plugin "
+                      "ignores all of them",
+                      value.is_string() ? '"' + value.text + '"' : std::string(kind_name(value.kind))));
   }
   return fits;
 }

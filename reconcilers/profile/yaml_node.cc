@@ -237,6 +237,15 @@ void YamlStream::syntax_error(const Builder& builder) {
   done_ = true;
 }
 
+namespace {
+
+// Of a document's %YAML line, if it has one.
+bool is_known_version(const yaml_version_directive_t* version) {
+  return version == nullptr || (version->major == 1 && version->minor == 1);
+}
+
+}  // namespace
+
 std::optional<YamlDocument> YamlStream::next() {
   Builder builder;
   builder.stream = this;
@@ -264,7 +273,7 @@ std::optional<YamlDocument> YamlStream::next() {
       case YAML_ALIAS_EVENT:
         if (!builder.alias(event)) {
           fail("UnknownAnchor", position_of(event.start_mark),
-               fmt::format("no anchor &{0} stands before *{0}", text_of(event.data.alias.anchor)));
+               fmt::format("anchor &{0} is not defined before *{0}", text_of(event.data.alias.anchor)));
         }
         break;
       case YAML_MAPPING_START_EVENT:
@@ -280,8 +289,7 @@ std::optional<YamlDocument> YamlStream::next() {
         builder.close();
         break;
       case YAML_DOCUMENT_START_EVENT:
-        if (const auto* version = event.data.document_start.version_directive;
-            version != nullptr && (version->major != 1 || version->minor != 1)) {
+        if (!is_known_version(event.data.document_start.version_directive)) {
           fail("SyntaxError", position_of(event.start_mark), "only %YAML 1.1 is read; leave the %YAML line out");
         }
         break;

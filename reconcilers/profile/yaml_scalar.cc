@@ -284,7 +284,7 @@ std::optional<YamlScalar> resolve_scalar(const YamlNode& node) {
     return decoded ? std::optional<YamlScalar>(*std::move(decoded)) : std::nullopt;
   }
   if (!node.tag.empty() && !one_of(tag, {"str", "bool", "int", "float", "null", "timestamp"})) {
-    return node.value;  // A tag of somebody's own: the text stands.
+    return node.value;  // An unknown tag: keep the text.
   }
   if (tag == "str") {
     return node.value;

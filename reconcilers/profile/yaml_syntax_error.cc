@@ -21,7 +21,7 @@ std::string_view line_at(std::string_view text, std::size_t offset) {
   return text.substr(from, text.find_first_of("\r\n", from) - from);
 }
 
-bool says_nothing(std::string_view line) {
+bool is_blank(std::string_view line) {
   const auto first = line.find_first_not_of(kBlanks);
   return first == std::string_view::npos || line[first] == '#';
 }
@@ -35,7 +35,7 @@ Position after_last_token(std::string_view text) {
     }
     text = text.substr(0, last + 1);
     const std::string_view line = line_at(text, last);
-    if (!says_nothing(line)) {
+    if (!is_blank(line)) {
       return place_of(text, text.size());
     }
     text.remove_suffix(line.size());
@@ -68,7 +68,7 @@ std::optional<Position> missing_bracket(std::string_view text, std::size_t probl
   for (; at < problem; at = text.find('\n', at + 1)) {
     const std::string_view line = line_at(text, at + 1);
     const auto first = line.find_first_not_of(" \r");
-    if (at + 1 < text.size() && first <= *indent && !says_nothing(line) && line[first] != ']' && line[first] != '}') {
+    if (at + 1 < text.size() && first <= *indent && !is_blank(line) && line[first] != ']' && line[first] != '}') {
       return after_last_token(text.substr(0, at));
     }
   }
@@ -102,6 +102,30 @@ std::optional<BlockEntry> entry_of(std::string_view line) {
   return entry;
 }
 
+bool lacks_space(const BlockEntry& entry) {
+  return entry.value == entry.colon + 1;
+}
+
+std::string with_space(const BlockEntry& entry, std::string_view line) {
+  constexpr std::size_t kShortValue = 32;
+  std::string_view value = line.substr(entry.value);
+  value = value.substr(0, value.find_last_not_of(kBlanks) + 1);
+  return fmt::format("put a space after the colon: `{}: {}`", entry.key,
+                     value.size() > kShortValue ? std::string_view("…") : value);
+}
+
+// A simple key that never got its colon is often an entry whose colon lacks the space.
+void blame_missing_space(std::string_view text, Position key_at, YamlError& error) {
+  const std::size_t begin = offset_of(text, {key_at.line, 1});
+  const std::string_view line = line_at(text, begin);
+  const auto entry = entry_of(line);
+  if (!entry || entry->value == std::string_view::npos || !lacks_space(*entry)) {
+    return;
+  }
+  error.at = place_of(text, begin + entry->value);
+  error.message = with_space(*entry, line);
+}
+
 // The line before may be the wrong one: it gives a key a value where the next line nests something, or it lacks the
 // space that makes it an entry.
 void blame_line_before(std::string_view text, std::size_t problem, const std::function<Position(Position)>& shown,
@@ -111,7 +135,7 @@ void blame_line_before(std::string_view text, std::size_t problem, const std::fu
   const Position end = after_last_token(before);
   const std::size_t begin = offset_of(text, {end.line, 1});
   const std::string_view line = line_at(text, begin);
-  const auto entry = says_nothing(line) ? std::nullopt : entry_of(line);
+  const auto entry = is_blank(line) ? std::nullopt : entry_of(line);
   if (!entry || entry->value == std::string_view::npos) {
     return;
   }
@@ -120,12 +144,12 @@ void blame_line_before(std::string_view text, std::size_t problem, const std::fu
   if ((quote == '"' || quote == '\'') && line.find(quote, entry->value + 1) == std::string_view::npos) {
     error.cause = place_of(text, begin + entry->value);
     error.cause_message = "the quote that opens here does not close in its line";
-  } else if (entry->value == entry->colon + 1) {
+  } else if (lacks_space(*entry)) {
     error.cause = place_of(text, begin + entry->value);
-    error.cause_message = fmt::format("a space is missing behind the ':' of \"{}\"", entry->key);
+    error.cause_message = with_space(*entry, line);
   } else if (indent > entry->indent) {
     error.cause = place_of(text, begin + entry->value);
-    error.cause_message = fmt::format("\"{}\" has a value here, so line {} cannot stand below it", entry->key,
+    error.cause_message = fmt::format("\"{}\" has a value here, so line {} cannot be nested below it", entry->key,
                                       shown(place_of(text, problem)).line);
   }
 }
@@ -158,6 +182,8 @@ YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
   } else if (found.problem == "mapping values are not allowed in this context" ||
              found.problem == "did not find expected key") {
     blame_line_before(text, offset, shown, error);
+  } else if (found.problem == "could not find expected ':'" && !found.context.empty()) {
+    blame_missing_space(text, found.context_at, error);
   } else if (found.problem == "found character that cannot start any token" && rest.starts_with('\t')) {
     error.message = "a tab cannot indent a line; use spaces";
   }

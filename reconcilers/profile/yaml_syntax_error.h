@@ -1,5 +1,5 @@
-// What to tell people about a text that is no YAML: libyaml says where it gave up, which is often a line behind the one
-// that is wrong.
+// The error message for a text that is not YAML: libyaml reports where it stopped, which is often a line after the
+// wrong one.
 #pragma once
 
 #include <functional>

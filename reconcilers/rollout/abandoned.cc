@@ -1,5 +1,5 @@
-// Nodes that nobody manages any more, in the middle of a change: no plugin DaemonSet selects them, it has no profiles
-// now, or nos has taken them over. What the change has left there is taken off once that is certain.
+// Nodes in a change that the operator does not manage any more: no plugin DaemonSet selects them, the plugin runs
+// without profiles, or nos has taken them over. What the change left there is removed once that is certain.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,14 +23,14 @@ class Left {
         cordoned_(change_ && change_->cordoned),
         of_nos_(is_partitioned_by_nos(node)) {}
 
-  // A Blocked label alone is nothing to be told.
+  // A Blocked label alone needs no report.
   [[nodiscard]] bool is_change() const { return change_ != nullptr; }
 
   [[nodiscard]] std::string_view reason() const {
     return of_nos_ ? kPartitionedByNos : is_change() ? kAbandoned : std::string_view("Released");
   }
 
-  // How long it must have been so. A DaemonSet may be away for a moment; the label of nos is a person's decision.
+  // How long this must have been true. A DaemonSet can be missing temporarily; the label of nos is a person's decision.
   [[nodiscard]] Duration grace() const {
     return of_nos_ ? Duration::zero() : std::max(pass_.s.settings.settle, kAbandonGrace);
   }
@@ -38,21 +38,21 @@ class Left {
   [[nodiscard]] std::string why() const {
     if (of_nos_) return fmt::format("nos partitions the GPUs of the node now (label {})", nos_label(node_));
     if (a_ != nullptr) return fmt::format("the device plugin in {} runs without profiles now", set().ns);
-    return pass_.index.discovery.sets.empty() ? "there is no device plugin DaemonSet any more"
-                                              : "no device plugin DaemonSet selects the node any more";
+    return pass_.index.discovery.installations.empty() ? "there is no device plugin DaemonSet any more"
+                                                       : "no device plugin DaemonSet selects the node any more";
   }
 
-  // Why nothing can be taken off yet, whatever time passes; empty: nothing is in the way.
+  // What prevents the cleanup, independent of time; empty: nothing prevents it.
   [[nodiscard]] std::string obstacle() const {
     if (is_held(node_)) return fmt::format("{} is set", kHoldAnnotation);
     const PluginInstallation none;
     if (const auto holder = foreign_holder(node_, a_ == nullptr ? none : set()); !holder.empty()) {
-      return holder == kDriverUpgrade ? "a driver upgrade is under way" : "the MIG manager is changing the node";
+      return describe_foreign_holder(holder, node_);
     }
     const auto& unsynced = pass_.s.world.unsynced_namespaces;
     if (a_ == nullptr ? !unsynced.empty() : unsynced.contains(set().ns)) return "not all of its pods can be read";
     if (of_nos_) return {};
-    // The DaemonSet may select the node again before that pod is gone: then the change goes on.
+    // The DaemonSet might select the node again before that pod is gone: then the change continues.
     const Pod* plugin = a_ == nullptr ? plugin_pod() : nullptr;
     return plugin == nullptr ? "" : fmt::format("its pod {} is still there", plugin->meta.name);
   }
@@ -82,8 +82,8 @@ class Left {
     for (const Pod* pod : pass_.index.pods_of(node_.meta.name)) {
       const auto* owner = pod->meta.controller();
       if (owner == nullptr || pod->meta.deletion_timestamp) continue;
-      for (const PluginInstallation& set : pass_.index.discovery.sets) {
-        const Operand* operand = set.by_uid(owner->uid.view());
+      for (const PluginInstallation& installation : pass_.index.discovery.installations) {
+        const Operand* operand = installation.by_uid(owner->uid.view());
         if (operand != nullptr && operand->component == Component::plugin) return pod;
       }
     }
@@ -101,12 +101,12 @@ class Left {
 }  // namespace
 
 void plan_abandoned(Pass& pass) {
-  constexpr std::size_t kMost = 50;  // Findings.
+  constexpr std::size_t kMost = 50;  // Maximum number of findings.
   std::size_t told = 0;
   for (const auto& [name, busy] : pass.index.abandoned) {
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr) continue;
-    // What is under way there is not known, and neither is whose cordon it carries: a person decides (S11).
+    // Neither the change in progress nor the owner of the cordon is known, so a person decides (S11).
     if (const ChangeOnNode on = change_on(*node); !on.problem.empty()) {
       if (++told <= kMost) {
         pass.finding(Severity::warning, node_ref(name), kChangeUnreadable,

@@ -24,8 +24,11 @@ bool was_left(const Index& index, const SharingRollout& rollout) {
 
 namespace {
 
-// When it ended, by its status; nullopt where it has not, or where that is not told.
+// When it ended, according to its status; nullopt if it has not ended or the status has no time. If an object has no
+// status (lost in a restore from a backup, or not written yet), the operator assumes that it ended right after its
+// creation: its switches then do not apply to a template that is newer than the object.
 std::optional<WallTime> ended_at(const SharingRollout& rollout) {
+  if (rollout.phase.empty()) return rollout.meta.creation_timestamp + std::chrono::seconds(1);
   const auto status = nlohmann::json::parse(rollout.status_json, nullptr, false);
   if (!status.is_object()) return std::nullopt;
   if (rollout.phase == "Completed") return k8s::parse_rfc3339(text_at(status, "completedAt"));
@@ -34,28 +37,28 @@ std::optional<WallTime> ended_at(const SharingRollout& rollout) {
   return k8s::parse_rfc3339(since);
 }
 
-// It has ended, and nodes wait for pods of a template that came later (updateStrategy OnDelete). A template that nodes
-// still wait for when it ends (aborted), or that nodes come late to, is its own.
-bool ended_before_template(const Index& index, const Unit& unit, const SharingRollout& rollout) {
-  if (unit.tally.new_template == 0) return false;
+// It has ended, and nodes wait for pods of a template that arrived later (updateStrategy OnDelete). A template belongs
+// to the rollout itself if nodes still wait for it at the end (aborted), or if nodes get it late.
+bool ended_before_template(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  if (profile_rollout.tally.new_template == 0) return false;
   const std::optional<WallTime> ended = ended_at(rollout);
   if (!ended) return false;
-  // Creation times are whole seconds. An abort in the same second is meant for that template, too.
+  // Creation times are whole seconds. An abort in the same second applies to that template, too.
   const WallTime oldest = rollout.aborted ? *ended + std::chrono::seconds(1) : *ended;
-  const bool later = std::ranges::any_of(index.discovery.sets[unit.set].operands, [&](const Operand& operand) {
-    return operand.on_delete && operand.newest_since >= oldest;
-  });
-  // A template that comes back has the time of its first day; but then no node is where all of them were.
+  const bool later =
+      std::ranges::any_of(index.discovery.installations[profile_rollout.installation].operands,
+                          [&](const Operand& operand) { return operand.on_delete && operand.newest_since >= oldest; });
+  // A template that returns keeps its first creation time; but then no node is settled on it.
   const bool nobody_settled =
-      std::ranges::all_of(unit.groups, [](const auto& group) { return group.second.tally.settled == 0; });
+      std::ranges::all_of(profile_rollout.groups, [](const auto& group) { return group.second.tally.settled == 0; });
   return later || (rollout.phase == "Completed" && nobody_settled);
 }
 
 }  // namespace
 
-bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout) {
-  return (unit.tally.of(Phase::pending) > 0) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
-         (was_left(index, rollout) || ended_before_template(index, unit, rollout));
+bool begins_anew(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  return (profile_rollout.tally.of(Phase::pending) > 0) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
+         (was_left(index, rollout) || ended_before_template(index, profile_rollout, rollout));
 }
 
 }  // namespace gso

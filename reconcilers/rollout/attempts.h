@@ -1,17 +1,18 @@
-// Attempts: a revision that was left, or had ended before a newer template came, and comes back is a new attempt, with
-// switches and times of its own.
+// Attempts: if another revision replaces a rollout, or the rollout ended before a newer template arrived, and the
+// revision later returns, that is a new attempt with its own switches and times.
 #pragma once
 
 #include "reconcilers/fleet/pass.h"
 
 namespace gso {
 
-// Another revision has taken the rollout's place since it began. Where a switch of it was set, the record decides;
-// else its status remembers that.
+// Another revision has replaced the rollout since it began. If one of its switches was set, the record decides;
+// otherwise its status does.
 [[nodiscard]] bool was_left(const Index& index, const SharingRollout& rollout);
-[[nodiscard]] bool says_left(const SharingRollout& rollout);  // The status does.
-// Its revision has come back, or it had ended when a new template came (under OnDelete), and nodes wait for it. What a
-// person took back stays so.
-[[nodiscard]] bool begins_anew(const Index& index, const Unit& unit, const SharingRollout& rollout);
+[[nodiscard]] bool says_left(const SharingRollout& rollout);  // According to its status.
+// Nodes wait for the rollout although another revision had replaced it, or although it had ended when a new template
+// arrived (under OnDelete). An undo stays in effect.
+[[nodiscard]] bool begins_anew(const Index& index, const ProfileRollout& profile_rollout,
+                               const SharingRollout& rollout);
 
 }  // namespace gso

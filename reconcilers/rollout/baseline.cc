@@ -1,4 +1,5 @@
-// The baseline: what the fleet runs at first sight, recorded once. Installing restarts nothing.
+// The baseline: what the fleet ran when the operator first read it, recorded once, so that an installation restarts
+// nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +12,9 @@ namespace gso {
 
 namespace {
 
-// A machine that came a moment ago is still starting: what it does not show yet is no drift that may stay. It is judged
-// like a node that joins later. Pods that are Ready and older than the text have started: they run an older one.
+// A machine that has just joined is still starting: what it does not show yet is not recorded as drift that is kept. It
+// is assessed like a node that joins later. Pods that are Ready and older than the text have started: they run an older
+// text.
 bool still_starts(const Pass& pass, const Node& node, const NodeAssessment& a) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
   const bool runs_older_text = a.pods_ready && !a.fresh_pods;
@@ -27,10 +29,10 @@ void add_node(FleetRecord& record, const Pass& pass, const std::string& name, co
   MachineRecord entry;
   entry.measured = measured > 0;
   entry.devices = entry.measured ? measured : a.counted_devices;
-  // What the node itself remembers counts more, and is newer.
+  // The node's own annotation takes precedence: it is newer.
   if (a.loaded.proof != Proof::annotation && (machines == NewMachines::record || !still_starts(pass, *node, a))) {
     const bool valid = a.profile && a.profile->valid;
-    entry.set = k8s::Interned(pass.index.installation_of(a).id());
+    entry.config_map = k8s::Interned(pass.index.installation_of(a).id());
     entry.key = a.key;
     entry.revision = valid ? a.target : k8s::Interned(kInvalidRevision);
     entry.drift = !a.matches() && !(a.verified.surplus && entry.measured);
@@ -51,9 +53,9 @@ std::string describe(const FleetRecord& record) {
   return fmt::format("{} nodes as they are, {} of them with drift, {} unproven", nodes, drifting, unproven);
 }
 
-// Adds the nodes of the namespaces that `in` takes. A key counts as verified when every node of it shows it.
+// Adds the nodes of the namespaces that `in` accepts. A key counts as verified when every node with this key shows it.
 template <class In>
-void add_first_seen(Pass& pass, FleetRecord& record, NewMachines machines, In in) {
+void add_baseline_entries(Pass& pass, FleetRecord& record, NewMachines machines, In in) {
   std::map<std::string, std::pair<std::string, bool>> keys;
   for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *pass.index.find(name);
@@ -66,23 +68,23 @@ void add_first_seen(Pass& pass, FleetRecord& record, NewMachines machines, In in
   for (const auto& [id, state] : keys) {
     if (state.second) record.note_verified(id, state.first, text_of_key(pass, id, state.first));
   }
-  for (const PluginInstallation& set : pass.index.discovery.sets) {
-    if (!in(set.ns)) continue;
-    for (const Operand& operand : set.operands) {
+  for (const PluginInstallation& installation : pass.index.discovery.installations) {
+    if (!in(installation.ns)) continue;
+    for (const Operand& operand : installation.operands) {
       if (!operand.newest_hash.empty()) record.templates[operand.uid] = operand.newest_number;
     }
   }
 }
 
-// The baseline of namespaces that have been refused so far, and are not any more.
+// The baseline of namespaces that could not be read before and can be read now.
 void complete_baseline(Pass& pass) {
   FleetRecord next = *pass.index.record;
   const auto is_synced = [&](const std::string& ns) { return !pass.s.world.unsynced_namespaces.contains(ns); };
   const auto added = std::erase_if(next.without_baseline, is_synced);
   if (added == 0) return;
   const std::set<std::string>& before = pass.index.record->without_baseline;
-  add_first_seen(pass, next, NewMachines::join,
-                 [&](const std::string& ns) { return before.contains(ns) && is_synced(ns); });
+  add_baseline_entries(pass, next, NewMachines::join,
+                       [&](const std::string& ns) { return before.contains(ns) && is_synced(ns); });
   write_record(pass, next, "Baseline", "first sight of namespaces that could not be read before");
 }
 
@@ -96,11 +98,11 @@ std::string text_of_key(Pass& pass, std::string_view id, std::string_view revisi
       ObjectKey{std::string(map.substr(0, map.find('/'))), std::string(map.substr(map.find('/') + 1))});
   if (config_map == nullptr) return {};
   const auto text = config_map->data.find(key);
-  const bool same =
-      text != config_map->data.end() && text->second && pass.index.book.compile(*text->second)->revision == revision;
-  // Or it has that revision only where the DaemonSets override what is wrong in it.
+  const bool same = text != config_map->data.end() && text->second &&
+                    pass.index.profiles.compile(*text->second)->revision == revision;
+  // Or the text has that revision only because the DaemonSets override an error in it.
   const bool known =
-      text != config_map->data.end() && text->second && pass.index.book.text_of(revision) == *text->second;
+      text != config_map->data.end() && text->second && pass.index.profiles.text_of(revision) == *text->second;
   return same || known ? *text->second : std::string();
 }
 
@@ -116,7 +118,8 @@ void plan_baseline(Pass& pass, NewMachines machines) {
     if (!pass.index.record->without_baseline.empty()) complete_baseline(pass);
     return;
   }
-  // A namespace that is refused keeps only its own nodes without a baseline; one that is loading is waited for.
+  // A namespace that is refused leaves only its own nodes without a baseline; a namespace that is still loading delays
+  // the baseline.
   const World& world = pass.s.world;
   if (!std::ranges::includes(world.refused_namespaces, world.unsynced_namespaces)) return;
   const bool somebody = std::ranges::any_of(pass.index.nodes_in(Bucket::unrecorded), [&](const std::string& name) {
@@ -127,8 +130,8 @@ void plan_baseline(Pass& pass, NewMachines machines) {
   record.recorded_at = std::chrono::floor<std::chrono::seconds>(pass.s.now);
   if (pass.index.stored.begun()) record = *pass.index.stored.begun();
   record.without_baseline = world.unsynced_namespaces;
-  add_first_seen(pass, record, machines,
-                 [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
+  add_baseline_entries(pass, record, machines,
+                       [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
   record.policies = update_policies(record, world, pass.s.now, std::nullopt, [](const auto&) { return true; }).policies;
   write_record(pass, record, "Baseline", fmt::format("first sight: {}", describe(record)));
 }

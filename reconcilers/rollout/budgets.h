@@ -1,4 +1,5 @@
-// The three budgets of nodes that may be out of service at once (S1): of the cluster, of a policy and of a group.
+// The three budgets of nodes that are allowed to be out of service at once (S1): of the cluster, of a policy and of a
+// group.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace gso {
 
-// What a pass has started already.
+// The nodes that a pass has started already.
 struct SlotsTaken {
   std::int64_t cluster = 0;
   std::int64_t policy = 0;
@@ -16,11 +17,12 @@ struct SlotsTaken {
 };
 
 // All three budgets have room for one more node of that group.
-[[nodiscard]] bool has_slot(const Pass& pass, const RolloutKey& key, const Unit& unit, const std::string& product,
-                            const SlotsTaken& taken);
-// The first of the three budgets that has no room for one more node, with the nodes that hold it, for people; empty
-// when all have.
-[[nodiscard]] std::string exhausted_budget(const Pass& pass, const RolloutKey& key, const Unit& unit,
-                                           const std::string& product, const SlotsTaken& taken);
+[[nodiscard]] bool has_slot(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
+                            const std::string& product, const SlotsTaken& taken);
+// The first of the three budgets that has no room for one more node, with the nodes that hold it, for people; empty if
+// all budgets have room.
+[[nodiscard]] std::string exhausted_budget(const Pass& pass, const RolloutKey& key,
+                                           const ProfileRollout& profile_rollout, const std::string& product,
+                                           const SlotsTaken& taken);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// Busy nodes, by timers of earlier passes and the listings of nodes in flight.
+// Busy nodes, from the timers of earlier passes and the listings of nodes in a change.
 #include "reconcilers/rollout/busy_nodes.h"
 
 #include <fmt/format.h>
@@ -20,8 +20,7 @@ BusyNodes::BusyNodes(Pass& pass) : pass_(pass) {
 
 void BusyNodes::note(const std::string& node, const NodeAssessment& a) {
   known_.insert(node);
-  const Duration age = pass_.age({Timer::busy, node, std::string(a.target.view())});
-  pass_.look_again_in(kKnown - age);
+  pass_.renew({Timer::busy, node, std::string(a.target.view())}, kKnown);
 }
 
 std::int64_t BusyNodes::waiting(const std::string& policy) const {
@@ -31,7 +30,8 @@ std::int64_t BusyNodes::waiting(const std::string& policy) const {
 
 bool BusyNodes::waits(const std::string& node, const NodeAssessment& a) const {
   if (!a.in_change() || !a.change->cordoned) return false;
-  if (!pass_.s.consumers.contains(node)) return true;  // Nobody has looked since we came.
+  // The node has not been listed since this replica became the leader.
+  if (!pass_.s.consumers.contains(node)) return true;
   return !drained(Drain::idle, use_of(pass_.s, node, WallTime::min()), a);
 }
 

@@ -1,5 +1,5 @@
-// BusyNodes: which nodes have to wait for their workloads, in flight and before: so that idle nodes go first, and a few
-// busy ones never stop the others of their policy, nor those of another policy.
+// BusyNodes: which nodes must wait for their workloads, during a change and before it. Idle nodes start first, and a
+// few busy nodes never stop the other nodes of their policy or of another policy.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,21 @@ namespace gso {
 
 class BusyNodes {
  public:
-  // How many nodes of a group may turn out busy before one of them starts, although idle ones may come after them.
+  // How many busy nodes of a group are skipped before one of them starts, although later ones might be idle.
   static constexpr std::size_t kLookAhead = 16;
-  // And while none of them may start: then idle ones are looked for further on. Each is listed again every kKnown.
+  // The limit while none of these busy nodes is allowed to start: the search for idle nodes then continues beyond
+  // kLookAhead. Each node is listed again every kKnown.
   static constexpr std::size_t kMostLookedAt = 240;
-  // How long a node counts as busy before it is looked at again.
+  // How long a node counts as busy before it is listed again.
   static constexpr Duration kKnown = std::chrono::minutes(2);
 
   // `pass` must outlive it.
   explicit BusyNodes(Pass& pass);
 
-  // Seen in use, for its present target, not long ago.
+  // The node was seen in use less than kKnown ago, for its present target.
   [[nodiscard]] bool known(const std::string& node) const { return known_.contains(node); }
   void note(const std::string& node, const NodeAssessment& assessment);
-  // Nodes of a policy that are out of service and wait for their workloads; those that start in this pass too.
+  // Nodes of a policy that are out of service and wait for their workloads, including those that start in this pass.
   [[nodiscard]] std::int64_t waiting(const std::string& policy) const;
   void start(const std::string& policy) { ++waiting_[policy]; }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -12,8 +13,8 @@ namespace gso {
 namespace {
 
 bool is_of(const RecordedCanary& entry, RolloutView& rollout) {
-  return entry.policy == rollout.key.policy && entry.set == rollout.key.set && entry.key == rollout.key.key &&
-         entry.revision == rollout.target && entry.templates == rollout.templates();
+  return entry.policy == rollout.key.policy && entry.config_map == rollout.key.config_map &&
+         entry.key == rollout.key.key && entry.revision == rollout.target && entry.templates == rollout.templates();
 }
 
 const RecordedCanary* recorded(RolloutView& rollout, const std::string& product) {
@@ -24,7 +25,7 @@ const RecordedCanary* recorded(RolloutView& rollout, const std::string& product)
   return entry == record->canaries.end() ? nullptr : &*entry;
 }
 
-// The node behind a name is the machine that was meant.
+// The node with that name is still the recorded machine.
 bool is_same_machine(const Pass& pass, const std::string& name, MachineId machine) {
   const Node* node = pass.s.world.nodes.find(name);
   return node != nullptr && machine_id(node->meta.uid.str()) == machine;
@@ -39,14 +40,14 @@ std::int64_t proven(RolloutView& rollout, const RecordedCanary& entry) {
   });
 }
 
-// How many canaries the group needs: all of its nodes where it has no more.
+// How many canaries the group needs: at most all of its nodes.
 std::int64_t needed(RolloutView& rollout, const std::string& product) {
   const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
-  const auto group = rollout.unit.groups.find(product);
-  return group == rollout.unit.groups.end() ? quota : std::min(quota, group->second.tally.total);
+  const auto group = rollout.profile_rollout.groups.find(product);
+  return group == rollout.profile_rollout.groups.end() ? quota : std::min(quota, group->second.tally.total);
 }
 
-// Seen since the canary was verified.
+// Runs since the canary was verified.
 TimerKey soaking_timer(RolloutView& rollout, const std::string& product) {
   return {Timer::soaking, rollout_name(rollout.key, rollout.target), product};
 }
@@ -63,9 +64,9 @@ bool is_canary(const NodeAssessment& a) {
 }
 
 bool has_candidate(RolloutView& rollout, const std::string& product, Candidates which) {
-  const auto group = rollout.unit.groups.find(product);
-  if (group == rollout.unit.groups.end()) return false;
-  const std::set<std::string>& set_aside = rollout.unit.nodes(RolloutBucket::set_aside);
+  const auto group = rollout.profile_rollout.groups.find(product);
+  if (group == rollout.profile_rollout.groups.end()) return false;
+  const std::set<std::string>& set_aside = rollout.profile_rollout.nodes(RolloutBucket::set_aside);
   return std::ranges::any_of(group->second.pending, [&](const auto& entry) {
     const auto& [serves, name] = entry;
     return serves && (which == Candidates::any || !set_aside.contains(name));
@@ -82,13 +83,14 @@ bool is_recorded_canary(RolloutView& rollout, const std::string& node) {
 }
 
 Canary canary_of(RolloutView& rollout, const std::string& product) {
-  const Canary passed{.passed = true, .verified = true, .proven = 0, .soaks_to = {}};
+  const Canary passed{.passed = true, .verified = true, .proven = 0, .soaks_to = {}, .nodes = {}};
   const RolloutSpec& spec = rollout.policy.rollout;
   if (spec.canary_nodes_per_group <= 0 || rollout.verified) return passed;
   const RecordedCanary* entry = recorded(rollout, product);
   if (entry == nullptr) return {};
   if (entry->passed) return passed;
   Canary out;
+  for (const auto& [name, machine] : entry->nodes) out.nodes.push_back(name);
   out.proven = proven(rollout, *entry);
   if (out.proven < needed(rollout, product)) return out;
   out.verified = true;
@@ -101,16 +103,18 @@ Canary canary_of(RolloutView& rollout, const std::string& product) {
 
 bool has_passed_canary(RolloutView& rollout) {
   if (rollout.verified || rollout.policy.rollout.canary_nodes_per_group <= 0) return false;
-  return std::ranges::any_of(rollout.unit.groups, [&](const auto& group) {
+  return std::ranges::any_of(rollout.profile_rollout.groups, [&](const auto& group) {
     return recorded(rollout, group.first) != nullptr && rollout.canary_passed(group.first);
   });
 }
 
-std::int64_t canaries_in_flight(RolloutView& rollout, const std::string& product) {
-  return std::ranges::count_if(rollout.changing(), [&](const std::string& name) {
+std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::string& product) {
+  std::vector<std::string> out;
+  std::ranges::copy_if(rollout.changing(), std::back_inserter(out), [&](const std::string& name) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
     return is_canary(a) && a.product == product;
   });
+  return out;
 }
 
 bool may_be_reloaded(const Pass& pass, const std::string& name) {
@@ -118,10 +122,10 @@ bool may_be_reloaded(const Pass& pass, const std::string& name) {
   return a != nullptr && a->taint.empty() && pass.index.dra.class_of(name).empty();
 }
 
-// Another one in its place would take as many nodes down as there are. It gets well by itself, is restarted after
-// verifyTimeout, or fails then; one that nobody restarts (starts.cc) is waited for by nobody.
+// A replacement canary could take down every node in turn. This canary recovers by itself, is restarted after
+// verifyTimeout, or fails then. A canary that cannot be restarted (starts.cc) does not delay the rollout.
 std::string drifting_canary(RolloutView& rollout) {
-  for (const auto& [product, group] : rollout.unit.groups) {
+  for (const auto& [product, group] : rollout.profile_rollout.groups) {
     if (group.pending.empty() || rollout.canary(product).verified) continue;
     const RecordedCanary* entry = recorded(rollout, product);
     if (entry == nullptr) continue;
@@ -140,7 +144,7 @@ std::string drifting_canary(RolloutView& rollout) {
 
 namespace {
 
-// The entry as it must be now; without nodes: none.
+// The entry as it must be now; without nodes: no entry.
 RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
   const Pass& pass = rollout.pass;
   const RecordedCanary* known = recorded(rollout, product);
@@ -149,7 +153,7 @@ RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
     out = *known;
   } else {
     out.policy = rollout.key.policy;
-    out.set = rollout.key.set;
+    out.config_map = rollout.key.config_map;
     out.key = rollout.key.key;
     out.revision = rollout.target;
     out.product = product;
@@ -172,12 +176,13 @@ RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
   return out;
 }
 
-// The installation's DaemonSets are away for a moment, or its present text can be loaded by nobody: neither ends a
-// rollout.
+// The installation's DaemonSets are temporarily missing, or the present text is invalid: neither ends a rollout.
 bool is_out_of_sight(const Pass& pass, const RecordedCanary& entry) {
-  const RolloutView* rollout = find_rollout(pass, {entry.policy, entry.set, entry.key});
+  const RolloutView* rollout = find_rollout(pass, {entry.policy, entry.config_map, entry.key});
   if (rollout != nullptr) return rollout->target.empty() || rollout->target == kInvalidRevision;
-  return std::ranges::none_of(pass.index.units, [&](const auto& unit) { return unit.first.set == entry.set; });
+  return std::ranges::none_of(pass.index.profile_rollouts, [&](const auto& profile_rollout) {
+    return profile_rollout.first.config_map == entry.config_map;
+  });
 }
 
 }  // namespace
@@ -187,13 +192,13 @@ std::vector<RecordedCanary> update_canaries(const Pass& pass) {
   for (const RecordedCanary& entry : pass.index.record->canaries) {
     if (is_out_of_sight(pass, entry)) out.push_back(entry);
   }
-  for (const auto& [key, unit] : pass.index.units) {
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
     RolloutView& rollout = rollout_of(pass, key);
     if (rollout.target.empty() || rollout.target == kInvalidRevision || rollout.verified) continue;
     if (rollout.policy.rollout.canary_nodes_per_group <= 0) continue;
     std::set<std::string> products;
-    for (const auto& [product, group] : unit.groups) products.insert(product);
-    // A group whose nodes have lost their labels for a moment is still known by its canary.
+    for (const auto& [product, group] : profile_rollout.groups) products.insert(product);
+    // A group whose nodes have temporarily lost their labels is still known by its canary.
     for (const RecordedCanary& entry : pass.index.record->canaries) {
       if (is_of(entry, rollout)) products.insert(entry.product);
     }

@@ -1,7 +1,7 @@
-// Canaries: before a revision goes to all nodes of a group (alike in product and profile), some of them have to show it
-// for a while. Who they are, since when they soak and that they have passed stands in the record, so that neither a
-// restart of the operator nor a node that came to the revision by another way changes it: a node that was repaired,
-// joined or loaded by itself proves nothing (S12).
+// Canaries: before a revision is rolled out to all nodes of a group (same product and profile), some of them must show
+// it for a while. The record holds which nodes these are, since when they soak and whether they have passed. So neither
+// a restart of the operator changes the canary, nor a node that got the revision in another way: a node that was
+// repaired, joined or loaded the profile by itself proves nothing (S12).
 #pragma once
 
 #include <cstdint>
@@ -15,36 +15,38 @@ namespace gso {
 
 class RolloutView;
 
-// Of one group.
+// The canary of one group.
 struct Canary {
-  bool passed = false;               // Verified and soaked, or none is asked for.
-  bool verified = false;             // As many canaries as asked for show the revision.
+  bool passed = false;               // Verified and soaked, or the policy requires none.
+  bool verified = false;             // The required number of canaries shows the revision.
   std::int64_t proven = 0;           // Canaries that show the revision.
   std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
+  std::vector<std::string> nodes;    // The recorded nodes, while it has not passed.
 };
 
 [[nodiscard]] Canary canary_of(RolloutView& rollout, const std::string& product);
 // A node of the group waits for its change and serves, so that it could be a canary (a node that is out of service
-// proves nothing, S12). `Candidates::free`: one that neither a person nor another actor holds now.
+// proves nothing, S12). `Candidates::free`: only nodes that neither a person nor another actor holds now.
 enum class Candidates : std::uint8_t { any, free };
 [[nodiscard]] bool has_candidate(RolloutView& rollout, const std::string& product, Candidates which);
-// The node's change tries its revision on somebody who served.
+// The node served before its change, so the change is a canary for its revision.
 [[nodiscard]] bool is_canary(const NodeAssessment& assessment);
-// The node is a canary of this rollout, by the record.
+// The node is a canary of this rollout, according to the record.
 [[nodiscard]] bool is_recorded_canary(RolloutView& rollout, const std::string& node);
-// The canary of some group of the rollout was made by this rollout, and has passed.
+// This rollout made the canary of some group, and that canary has passed.
 [[nodiscard]] bool has_passed_canary(RolloutView& rollout);
-// Nodes of the group in a change to the target that are canaries while it has not passed.
-[[nodiscard]] std::int64_t canaries_in_flight(RolloutView& rollout, const std::string& product);
-// A node that stopped showing its profile may be restarted into it: what is restarted under a taint that the plugin
-// does not tolerate does not come back, and GPUs that DRA offers as well are told as DRADoubleOffer.
+// The nodes of the group that are canaries in a change to the target, while the canary has not passed. By name.
+[[nodiscard]] std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::string& product);
+// A node that stopped showing its profile is allowed to be restarted into it. Not allowed: a node with a taint that the
+// plugin does not tolerate, because its new pod would not start, and a node whose GPUs DRA offers as well, which is
+// reported as DRADoubleOffer.
 [[nodiscard]] bool may_be_reloaded(const Pass& pass, const std::string& node);
-// A canary that was verified and has stopped showing its profile before it passed: which, and what it shows. Empty:
-// none.
+// A canary that was verified and stopped showing its profile before it passed: its node, and what it shows. Empty: no
+// such canary.
 [[nodiscard]] std::string drifting_canary(RolloutView& rollout);
 
-// What the record must say of canaries now. A node that served is named while its change is in progress, long before it
-// can be verified. An entry ends when its revision is verified on the fleet, or is not the target any more.
+// The canaries that the record must hold now. A node that served is recorded while its change is in progress, long
+// before it can be verified. An entry ends when its revision is verified on the fleet, or is not the target any more.
 [[nodiscard]] std::vector<RecordedCanary> update_canaries(const Pass& pass);
 
 }  // namespace gso

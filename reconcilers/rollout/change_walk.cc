@@ -1,4 +1,4 @@
-// All nodes in a change, at the cost of those that need something: the others are left alone until their next date.
+// All nodes in a change, at the cost of those that need something: the others are skipped until their next date.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -13,7 +13,7 @@ namespace gso {
 
 namespace {
 
-// How long a node that only waits is left alone: whatever else it might depend on is looked at again by then.
+// How long a node that only waits is skipped; everything it could depend on is checked again after that.
 constexpr Duration kQuiet = std::chrono::seconds(10);
 
 class ChangeWalk {
@@ -22,7 +22,7 @@ class ChangeWalk {
 
   void run() {
     for (const auto* names : {&pass_.index.nodes_in(Bucket::changing), &pass_.index.nodes_in(Bucket::failed)}) {
-      // Who comes first changes, so that nodes whose writes fail again and again cannot use up every pass.
+      // The first node differs from pass to pass, so that nodes whose writes fail repeatedly cannot use up every pass.
       const auto size = static_cast<std::int64_t>(names->size());
       const std::int64_t first = size > kInOrder ? pass_.s.now.time_since_epoch().count() % size : 0;
       const auto middle = std::next(names->begin(), first);
@@ -58,11 +58,12 @@ class ChangeWalk {
     const std::optional<Duration> others = std::exchange(plan.requeue_after, std::nullopt);
     go_on(name, node, a);
     const std::optional<Duration> wait = plan.requeue_after;
-    if (others) pass_.look_again_in(*others);  // Both, the earlier one.
+    if (others) pass_.look_again_in(*others);  // The earlier of the two.
     QuietChange quiet;
     quiet.timers.assign(plan.timers.begin() + static_cast<std::ptrdiff_t>(seen), plan.timers.end());
     const auto in = [this](Duration d) { return std::chrono::ceil<WallTime::duration>(pass_.s.now + d); };
-    // A listing of its consumers, which others may have asked for already, changes nothing of the node.
+    // A requested listing of the node's consumers is not visible in the plan if other code has requested it already, so
+    // such a node is checked in every pass.
     const bool listens = plan.consumers_wanted.contains(name);
     if (sizes() == before && !listens) quiet.until = in(std::min(wait.value_or(kQuiet), kQuiet));
     if (wait) quiet.due = in(*wait);
@@ -72,7 +73,7 @@ class ChangeWalk {
   void go_on(const std::string& name, const Node& node, const NodeAssessment& a) {
     const NodeView view = view_of(pass_, node, a);
     const SharingPolicy& policy = pass_.index.policy(pass_.s.world, a.policy.view());
-    StepInput input{view, policy, pass_.index.book, stop_for(a), blocked_by_pods(pass_, name, a), {}};
+    StepInput input{view, policy, pass_.index.profiles, stop_for(a), blocked_by_pods(pass_, name, a), {}};
     input.kai_hinders = [this, &name, &a] { return kai_hindrance(pass_, name, a); };
     Step next = step(input);
     const bool evicts = next.evicts;
@@ -82,14 +83,14 @@ class ChangeWalk {
     if (done) remove_rejected(pass_, name);
   }
 
-  // What stops the rollout that the node belongs to.
+  // What stops the rollout of the node.
   const std::optional<Stop>& stop_for(const NodeAssessment& a) {
     static const std::optional<Stop> kNone;
     RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(a));
     return rollout == nullptr ? kNone : rollout->stop();
   }
 
-  // Of a node that this pass has no time for.
+  // Keeps the timers of a node that this pass has no time for.
   void keep(const Node& node, const NodeAssessment& a, const QuietChange* seen) {
     if (seen != nullptr) {
       pass_.plan.timers.insert(pass_.plan.timers.end(), seen->timers.begin(), seen->timers.end());
@@ -103,7 +104,7 @@ class ChangeWalk {
 
 }  // namespace
 
-void plan_nodes_in_flight(Pass& pass) {
+void plan_changes_in_progress(Pass& pass) {
   ChangeWalk(pass).run();
 }
 

@@ -1,4 +1,4 @@
-// Who is in the way of one node, and why they stay there.
+// Which pods block the change of one node, and why they stay.
 #include "reconcilers/rollout/drain.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ std::string strands_message(const NodeUse& lost, const NodeAssessment& a) {
       served.empty() ? "nothing" : served, lost.names(), lost.waiting.size() == 1 ? "s" : "");
 }
 
-// Those of the pods that have an answer in `said`, and the answers, up to so many.
+// The pods that have an answer in `said`, and the answers, up to a maximum.
 struct Answered {
   NodeUse use;
   std::vector<std::string> answers;
@@ -42,8 +42,8 @@ Answered answered(const NodeUse& use, const std::map<std::string, std::string>& 
   return out;
 }
 
-// Pods whose eviction was refused the last time it was asked for. A missing right concerns all of them alike: one
-// answer tells it.
+// Pods whose last requested eviction was refused. A missing permission concerns all of them alike: one answer is
+// reported.
 std::optional<BlockedBy> refused(const Pass& pass, const std::string& node, const NodeUse& use) {
   constexpr std::size_t kAnswers = 3;
   const auto listing = pass.s.consumers.find(node);
@@ -89,7 +89,7 @@ std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& no
   return out;
 }
 
-std::map<std::string, BlockedBy> waiting_in_flight(const Pass& pass) {
+std::map<std::string, BlockedBy> blocked_in_progress(const Pass& pass) {
   std::map<std::string, BlockedBy> out;
   for (const SeenNode& seen : seen_nodes(pass, Timer::draining)) {
     const NodeAssessment& a = seen.assessment;
@@ -113,17 +113,32 @@ const std::string* refused_write(const Pass& pass, const std::string& node) {
   return found == pass.s.refused_writes->end() ? nullptr : &found->second;
 }
 
-std::map<std::string, BlockedBy> waiting_in_queue(const Pass& pass) {
+namespace {
+
+// Who deferred the node, when it is tried again, and how to retry it now.
+std::string deferral_text(const Pass& pass, const Deferral& deferral, const SharingPolicy& policy) {
+  const std::string who = deferral.by == Deferral::By::person
+                              ? std::string("a person uncordoned it while it was drained")
+                              : fmt::format("its workloads did not end within idleTimeout ({})",
+                                            k8s::format_go_duration(policy.rollout.idle_timeout));
+  const std::string at = deferral.until > pass.s.now ? fmt::format("at {}, ", k8s::format_time(deferral.until)) : "";
+  return fmt::format(
+      "{}; it is tried again {}when no other node of its group waits, or now by `gpu-sharing-operator rollout start "
+      "{}`",
+      who, at, policy.meta.name);
+}
+
+}  // namespace
+
+std::map<std::string, BlockedBy> blocked_in_queue(const Pass& pass) {
   std::map<std::string, BlockedBy> out;
   for (const std::string& name : pass.index.nodes_in(Bucket::deferred)) {
     const NodeAssessment& a = *pass.index.find(name);
     const Deferral deferral = deferral_of(*pass.s.world.nodes.find(name)).value_or(Deferral{});
-    BlockedBy who =
-        blocked_by_pods(pass, name, a).value_or(BlockedBy{kWaitingForWorkloads, "its workloads did not end"});
-    who.message = fmt::format("{}, and tried again when the other nodes are done: {}",
-                              deferral.by == Deferral::By::person ? "uncordoned by somebody while it was drained"
-                                                                  : "in use for longer than idleTimeout",
-                              who.message);
+    const auto pods = blocked_by_pods(pass, name, a);
+    BlockedBy who{pods ? pods->reason : kDeferred,
+                  deferral_text(pass, deferral, pass.index.policy(pass.s.world, a.policy.view()))};
+    if (pods) who.message += "; " + pods->message;
     out.emplace(name, std::move(who));
   }
   return out;

@@ -1,4 +1,4 @@
-// Consumers in the way of a node's change: who they are, why they stay, and how they are asked to leave.
+// Pods that block a node's change: which pods, why they stay, and how they are evicted.
 #pragma once
 
 #include <map>
@@ -11,46 +11,47 @@
 
 namespace gso {
 
-// As far as the node's last listing tells; nullopt: nobody, or nobody knows.
+// According to the node's last listing; nullopt: no pod blocks it, or the node has not been listed.
 [[nodiscard]] std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& node,
                                                        const NodeAssessment& assessment);
-// The write of this node's change that the operator may not send, with the right that is missing; null: none is known.
+// The write of this node's change that the operator is not allowed to send, with the missing permission; null: no such
+// write is known.
 [[nodiscard]] const std::string* refused_write(const Pass& pass, const std::string& node);
-// The same for the nodes in flight that have waited since an earlier pass, or may not be written, by node.
-[[nodiscard]] std::map<std::string, BlockedBy> waiting_in_flight(const Pass& pass);
-// The same for nodes that were given up on after idleTimeout, or given back by a person, and stand at the back of the
-// queue, by node.
-[[nodiscard]] std::map<std::string, BlockedBy> waiting_in_queue(const Pass& pass);
+// The same, by node, for nodes in a change that have waited since an earlier pass, or that the operator is not allowed
+// to write.
+[[nodiscard]] std::map<std::string, BlockedBy> blocked_in_progress(const Pass& pass);
+// The same, by node, for nodes at the back of the queue: after idleTimeout, or because a person uncordoned them.
+[[nodiscard]] std::map<std::string, BlockedBy> blocked_in_queue(const Pass& pass);
 
-// Pods that ask for a resource that the node serves now and will not serve: what their owners make anew asks for it
-// again, and stays Pending.
+// Pods that request a resource that the node serves now and will not serve afterwards: the pods that their owners would
+// create again request it too, and would stay Pending.
 [[nodiscard]] NodeUse stranded(const NodeUse& use, const NodeAssessment& assessment);
 
-// Nodes that must change together, so that no job loses members in two waves: those of one unit that share jobs with
-// each other, directly or through a third.
+// Gang peers: nodes of one rollout that share jobs, directly or through a third node. They change together, so that no
+// job loses members in two waves.
 struct GangPeers {
-  std::set<std::string> nodes;     // The node itself among them.
-  std::set<std::string> pending;   // Those that have not been started yet.
-  std::set<std::string> unlisted;  // Those whose consumers are not known: there may be more mates.
-  std::set<std::string> jobs;      // Job::id of those that have members on several nodes.
+  std::set<std::string> nodes;     // Including the node itself.
+  std::set<std::string> pending;   // Peers that have not been started yet.
+  std::set<std::string> unlisted;  // Nodes whose consumers are not listed yet: more gang peers are possible.
+  std::set<std::string> jobs;      // Job::id of the jobs that have members on several nodes.
   [[nodiscard]] std::string jobs_text() const;
 };
 [[nodiscard]] GangPeers gang_peers_of(const Pass& pass, const std::string& node);
 
-// Under `workloads: Evict`: which pods are waited for because they have no controller, and how to go on; empty where no
-// such pod keeps the node waiting.
+// Under `workloads: Evict`: which pods the node waits for because they have no controller, and how to continue; empty
+// if no such pod keeps the node waiting.
 [[nodiscard]] std::string why_bare_pods_stay(const Pass& pass, const std::string& node,
                                              const NodeAssessment& assessment, const NodeUse& use);
 
-// Evicts, under `workloads: Evict`, what must leave and may: of a node that only serves less afterwards no more pods
-// than it takes for the others to fit. Never a pod that refuses it, would be stranded, or has no controller (but for
-// spec.rollout.evictBarePods), and no member of a job that cannot leave as a whole.
+// Evicts, under `workloads: Evict`, the pods that must leave and are allowed to: if the node only serves less
+// afterwards, no more pods than needed for the others to fit. Never evicts a pod that refuses it, would be stranded, or
+// has no controller (except with spec.rollout.evictBarePods), nor a member of a job that cannot leave as a whole.
 void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& assessment, const NodeUse& use);
 
-// Says which pods request more than their node will serve, before anything is changed there.
-void plan_foresight(Pass& pass);
+// Capacity warning: reports which pods request more than their node will serve, before the change.
+void plan_capacity_warnings(Pass& pass);
 
-// Pods that came while nothing was registered stay Failed for good; their controllers have made others.
+// Pods that were bound while no device was registered stay Failed; their controllers have created replacements.
 void remove_rejected(Pass& pass, const std::string& node);
 
 }  // namespace gso

@@ -24,7 +24,7 @@ bool refuses_eviction(const Pod& pod) {
          annotations.get(kSafeToEvict) == "false";
 }
 
-// Without a controller: nobody makes it anew. (Mirror pods belong to their Node.)
+// A pod without a controller: nothing creates it again. (Mirror pods belong to their Node.)
 bool is_bare(const Pod& pod) {
   return pod.meta.controller() == nullptr;
 }
@@ -34,14 +34,14 @@ bool stays(const RolloutSpec& rollout, const Pod& pod) {
   return refuses_eviction(pod) || (is_bare(pod) && !rollout.evict_bare_pods);
 }
 
-// Jobs with a member on one of these nodes that may not be evicted.
-std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollout, const GangPeers& mates,
+// Jobs with a member on one of these nodes that must not be evicted.
+std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollout, const GangPeers& peers,
                                      const NodeUse& lost) {
   std::set<std::string> out;
   const auto keep_job_of = [&](const Pod& pod) {
     if (const auto job = job_of(pod)) out.insert(job->id());
   };
-  for (const std::string& node : mates.nodes) {
+  for (const std::string& node : peers.nodes) {
     const NodeUse use = use_of(pass.s, node, WallTime::min());
     for (const Pod* pod : use.waiting) {
       if (stays(rollout, *pod)) keep_job_of(*pod);
@@ -51,19 +51,20 @@ std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollou
   return out;
 }
 
-// Of a node whose change is under way, and of one whose change is to start.
+// For a node in a change, and for a node whose change is about to start.
 Drain drain_of(const Pass& pass, const NodeAssessment& a) {
   const WorkloadMode mode = pass.index.policy(pass.s.world, a.policy.view()).rollout.workloads;
   return drain_for(a, a.change ? a.change->kind : a.transition, mode);
 }
 
-// What leaves together: a pod, or the members of one job on one node.
+// Pods that leave together: one pod, or the members of one job on one node.
 struct Leaver {
   std::vector<const Pod*> pods;
-  std::int64_t priority = 0;  // The highest among them.
-  bool refused = false;       // A budget has kept one of them: others of the same priority may be free to go.
+  std::int64_t priority = 0;  // The highest among the pods.
+  // A PodDisruptionBudget has kept one of the pods: others of the same priority might be free to leave.
+  bool refused = false;
   std::int64_t requests = 0;
-  WallTime created{};  // Of the youngest.
+  WallTime created{};  // Creation time of the youngest pod.
   std::string name;
 
   void add(const Pod& pod, bool was_refused) {
@@ -90,7 +91,7 @@ struct Leaver {
   }
 };
 
-// Resources of which more is requested than the node will serve, pods left out that are ending already.
+// Resources of which more is requested than the node will serve, without pods that are ending already.
 using Excess = std::map<std::string, std::int64_t>;
 
 Excess excess_of(const NodeUse& use, const NodeAssessment& a) {
@@ -112,8 +113,8 @@ bool fits_without(const Excess& excess, const std::vector<const Leaver*>& gone) 
   });
 }
 
-// The fewest and least important that it takes; none where it would not fit without all of them either: they would
-// lose their work for nothing while the others are waited for.
+// The fewest and least important pods whose eviction makes the others fit. Empty if not even all of them are enough:
+// they would lose their work for nothing while the node still waits for the others.
 std::vector<const Leaver*> until_it_fits(const Excess& excess, const std::vector<Leaver>& leavers) {
   std::vector<const Leaver*> gone;
   for (const Leaver& leaver : leavers) {
@@ -123,7 +124,7 @@ std::vector<const Leaver*> until_it_fits(const Excess& excess, const std::vector
     if (helps) gone.push_back(&leaver);
   }
   if (!fits_without(excess, gone)) return {};
-  // The last to be taken is the most important, and may have made others unnecessary.
+  // The last one added is the most important, and might have made others unnecessary.
   for (std::size_t i = gone.size(); i-- > 0;) {
     std::vector<const Leaver*> fewer = gone;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
@@ -132,7 +133,7 @@ std::vector<const Leaver*> until_it_fits(const Excess& excess, const std::vector
   return gone;
 }
 
-// Uids of the pods of one node that must leave; `staying`: jobs that cannot.
+// Uids of the pods of one node that must leave; `staying`: jobs that cannot leave.
 std::set<std::string> chosen_on(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use,
                                 const std::set<std::string>& staying) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
@@ -165,9 +166,9 @@ std::set<std::string> chosen_on(const Pass& pass, const std::string& node, const
 }
 
 // Jobs that leave one of the nodes leave all of them.
-std::set<std::string> jobs_that_leave(const Pass& pass, const GangPeers& mates, const std::set<std::string>& staying) {
+std::set<std::string> jobs_that_leave(const Pass& pass, const GangPeers& peers, const std::set<std::string>& staying) {
   std::set<std::string> out;
-  for (const std::string& node : mates.nodes) {
+  for (const std::string& node : peers.nodes) {
     const NodeAssessment* a = pass.index.find(node);
     if (a == nullptr) continue;
     const NodeUse use = use_of(pass.s, node, WallTime::min());
@@ -190,7 +191,7 @@ std::string why_bare_pods_stay(const Pass& pass, const std::string& node, const 
     if (is_bare(*pod) && !pod->meta.deletion_timestamp) bare.waiting.push_back(pod);
   }
   if (bare.waiting.empty()) return {};
-  // Where others can make room, nobody waits for these.
+  // If evicting other pods is enough, the operator does not wait for these.
   if (drain_of(pass, a) == Drain::fits && !chosen_on(pass, node, a, use, {}).empty()) return {};
   const bool one = bare.waiting.size() == 1;
   return fmt::format(
@@ -202,32 +203,32 @@ std::string why_bare_pods_stay(const Pass& pass, const std::string& node, const 
 }
 
 void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
-  const GangPeers mates = gang_peers_of(pass, node);
-  if (!mates.pending.empty()) {
+  const GangPeers peers = gang_peers_of(pass, node);
+  if (!peers.pending.empty()) {
     pass.finding(
         Severity::warning, node_ref(node), kJobSpansNodes,
         fmt::format("{} runs on {} too, which cannot be started beside this node (budgets, canary): members of "
                     "one job leave together or not at all, so nobody is evicted here; the node waits until it "
                     "is idle",
-                    mates.jobs_text(), fmt::join(mates.pending, ", ")));
+                    peers.jobs_text(), fmt::join(peers.pending, ", ")));
     return;
   }
-  if (!mates.unlisted.empty()) {
-    pass.plan.consumers_wanted.insert(mates.unlisted.begin(), mates.unlisted.end());
+  if (!peers.unlisted.empty()) {
+    pass.plan.consumers_wanted.insert(peers.unlisted.begin(), peers.unlisted.end());
     return;
   }
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  const std::set<std::string> staying = jobs_that_stay(pass, rollout, mates, stranded(use, a));
+  const std::set<std::string> staying = jobs_that_stay(pass, rollout, peers, stranded(use, a));
   const std::set<std::string> chosen = chosen_on(pass, node, a, use, staying);
-  const std::set<std::string> leaving = jobs_that_leave(pass, mates, staying);
-  const RolloutKey unit = pass.index.rollout_key_of(a);
+  const std::set<std::string> leaving = jobs_that_leave(pass, peers, staying);
+  const RolloutKey profile_rollout = pass.index.rollout_key_of(a);
   for (const Pod* pod : use.waiting) {
     const auto job = job_of(*pod);
     const bool leaves = chosen.contains(std::string(pod->meta.uid)) || (job && leaving.contains(job->id()));
     if (!leaves || pod->meta.deletion_timestamp) continue;
     pass.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
              fmt::format("evicted from node {}, whose GPU sharing changes (rollout {})", node,
-                         rollout_name(unit, a.change ? a.change->to : std::string(a.target.view()))),
+                         rollout_name(profile_rollout, a.change ? a.change->to : std::string(a.target.view()))),
              true, node);
   }
 }

@@ -10,12 +10,13 @@
 
 namespace gso {
 
-std::set<std::string> failed_on(const Index& index, const Unit& unit, std::string_view target) {
+std::set<std::string> failed_on(const Index& index, const ProfileRollout& profile_rollout, std::string_view target) {
   std::set<std::string> out;
-  std::ranges::copy_if(unit.nodes(RolloutBucket::failed), std::inserter(out, out.end()), [&](const std::string& name) {
-    const NodeAssessment* a = index.find(name);
-    return a != nullptr && a->phase == Phase::failed && a->change && a->change->to == target;
-  });
+  std::ranges::copy_if(profile_rollout.nodes(RolloutBucket::failed), std::inserter(out, out.end()),
+                       [&](const std::string& name) {
+                         const NodeAssessment* a = index.find(name);
+                         return a != nullptr && a->phase == Phase::failed && a->change && a->change->to == target;
+                       });
   return out;
 }
 
@@ -23,8 +24,8 @@ std::int64_t count_served(const Index& index, const std::set<std::string>& faile
   return std::ranges::count_if(failed, [&](const std::string& name) { return index.find(name)->change->served; });
 }
 
-std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target) {
-  return count_served(index, failed_on(index, unit, target));
+std::int64_t failures_of(const Index& index, const ProfileRollout& profile_rollout, std::string_view target) {
+  return count_served(index, failed_on(index, profile_rollout, target));
 }
 
 std::string failures_that_stop(RolloutView& rollout) {
@@ -36,7 +37,7 @@ std::string failures_that_stop(RolloutView& rollout) {
     return fmt::format("{} failed before and is not tried again until it changes; `rollout start` tries it again",
                        rollout.target);
   }
-  // A failed node keeps its slot: when all slots are failed nodes, nothing can go on either.
+  // A failed node keeps its slot: when failed nodes hold all slots, no other node can start.
   const RolloutSpec& spec = rollout.policy.rollout;
   const std::int64_t slots =
       std::max<std::int64_t>(1, spec.max_unavailable.of(index.policies.at(rollout.key.policy).total));
@@ -57,17 +58,17 @@ std::string failures_that_stop(RolloutView& rollout) {
 const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key, const SharingPolicy& policy,
                                                std::string_view target) {
   if (!index.record) return nullptr;
-  return index.record->failure(key.policy, key.set, key.key, target,
+  return index.record->failure(key.policy, key.config_map, key.key, target,
                                policy.meta.annotations.get(kRetryAnnotation).value_or(""));
 }
 
-const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy, std::string_view set) {
+const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy, std::string_view config_map) {
   if (!policy.inline_profile || !index.record) return nullptr;
   const std::string own = inline_profile_key(policy.meta.name, *policy.inline_profile);
   const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
   const FleetRecord::Failure* last = nullptr;
   for (const FleetRecord::Failure& failure : index.record->failures) {
-    const bool of_set = set.empty() || failure.set == set;
+    const bool of_set = config_map.empty() || failure.config_map == config_map;
     if (failure.rolled_back && failure.policy == policy.meta.name && of_set && failure.key == own &&
         failure.retry == retry)
       last = &failure;

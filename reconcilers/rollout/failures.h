@@ -1,4 +1,4 @@
-// Failures of a revision: nodes that did not verify on it, and the memory of them.
+// Failures of a revision: nodes that did not verify on it, and the recorded failures.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,23 @@ namespace gso {
 
 class RolloutView;
 
-// Nodes of a unit that failed on the way to `target`; those that failed on the way elsewhere are left out.
-[[nodiscard]] std::set<std::string> failed_on(const Index& index, const Unit& unit, std::string_view target);
-// How many nodes of these served when their change began: only they judge the revision (S12).
+// Nodes of a rollout that failed during a change to `target`; failures on other targets are excluded.
+[[nodiscard]] std::set<std::string> failed_on(const Index& index, const ProfileRollout& profile_rollout,
+                                              std::string_view target);
+// How many of these nodes served when their change began: only they count against the revision (S12).
 [[nodiscard]] std::int64_t count_served(const Index& index, const std::set<std::string>& failed);
-// The same of those that failed on the way to `target`.
-[[nodiscard]] std::int64_t failures_of(const Index& index, const Unit& unit, std::string_view target);
-// Why the rollout's revision is not taken further: failed nodes now, or the memory of them. Empty: it may be.
+// The same for the nodes that failed during a change to `target`.
+[[nodiscard]] std::int64_t failures_of(const Index& index, const ProfileRollout& profile_rollout,
+                                       std::string_view target);
+// Why the rollout starts no further node: nodes that failed now, or a recorded failure. Empty: no such reason.
 [[nodiscard]] std::string failures_that_stop(RolloutView& rollout);
-// The remembered failure of that revision, or null.
+// The recorded failure of that revision, or null.
 [[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key,
                                                              const SharingPolicy& policy, std::string_view target);
-// The last failure for which the policy's own inline profile, as it asks for it now, was taken back; null where it was
-// not. `set`: of that operand set; empty: of any.
+// The last failure after which the policy's own inline profile, in its present content, was rolled back; null if it was
+// not rolled back. `config_map`: only for that plugin ConfigMap; empty: for any.
 [[nodiscard]] const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy,
-                                                     std::string_view set = {});
+                                                     std::string_view config_map = {});
 // The key is the policy's own inline profile.
 [[nodiscard]] bool owns_key(const SharingPolicy& policy, const RolloutKey& key);
 

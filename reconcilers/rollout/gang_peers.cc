@@ -1,4 +1,4 @@
-// Nodes that are changed together, and what is said before anything is.
+// Gang peers, and the capacity warning before a change.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,9 +12,10 @@ namespace gso {
 
 namespace {
 
-// A node of the same unit that is to be changed, or is being changed.
+// A node of the same rollout that is Pending or in a change.
 bool counts(const Pass& pass, const NodeAssessment& of, const NodeAssessment* other) {
-  if (other == nullptr || other->policy != of.policy || other->set != of.set || other->key != of.key) return false;
+  if (other == nullptr || other->policy != of.policy || other->installation != of.installation || other->key != of.key)
+    return false;
   if (other->in_change()) return true;
   const WorkloadMode mode = pass.index.policy(pass.s.world, of.policy.view()).rollout.workloads;
   return other->phase == Phase::pending && other->ready && !other->is_held() &&
@@ -55,11 +56,11 @@ GangPeers gang_peers_of(const Pass& pass, const std::string& node) {
 
 namespace {
 
-constexpr std::size_t kMostListed = 20;     // Nodes of one unit whose consumers are looked at before they change,
+constexpr std::size_t kMostListed = 20;     // Nodes of one rollout whose consumers are listed before they change,
 constexpr std::size_t kMostLookedAt = 200;  // among the first of those that wait.
 constexpr Duration kListingOld = std::chrono::minutes(1);
 
-// What the pods of one node request beyond what it will serve; empty: nothing.
+// What the pods of one node request in excess of what it will serve; empty: nothing.
 std::string beyond(const NodeAssessment& a, const NodeUse& use) {
   std::string out;
   for (const auto& [resource, after] : a.expectation->capacity) {
@@ -86,11 +87,11 @@ std::string_view consequence(WorkloadMode mode) {
   return "These nodes wait until their pods have ended";
 }
 
-void foresee(Pass& pass, const RolloutKey& key, const Unit& unit) {
+void warn_of_capacity(Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout) {
   std::size_t looked_at = 0;
   std::size_t listed = 0;
   std::vector<std::string> told;
-  for (const auto& [product, group] : unit.groups) {
+  for (const auto& [product, group] : profile_rollout.groups) {
     for (const auto& [available, name] : group.pending) {
       if (++looked_at > kMostLookedAt || listed >= kMostListed) break;
       const NodeAssessment& a = *pass.index.find(name);
@@ -109,7 +110,8 @@ void foresee(Pass& pass, const RolloutKey& key, const Unit& unit) {
   }
   if (told.empty()) return;
   const WorkloadMode mode = pass.index.policy(pass.s.world, key.policy).rollout.workloads;
-  pass.finding(Severity::warning, config_map_ref(pass.index.discovery.sets[unit.set].config_map_key()),
+  pass.finding(Severity::warning,
+               config_map_ref(pass.index.discovery.installations[profile_rollout.installation].config_map_key()),
                kReplicasBelowUse,
                fmt::format("key \"{}\" serves less than pods request now. {}. {}", key.key, fmt::join(told, "; "),
                            consequence(mode)));
@@ -117,10 +119,11 @@ void foresee(Pass& pass, const RolloutKey& key, const Unit& unit) {
 
 }  // namespace
 
-void plan_foresight(Pass& pass) {
-  for (const auto& [key, unit] : pass.index.units) {
-    if (pass.s.world.unsynced_namespaces.contains(pass.index.discovery.sets[unit.set].ns)) continue;
-    foresee(pass, key, unit);
+void plan_capacity_warnings(Pass& pass) {
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
+    if (pass.s.world.unsynced_namespaces.contains(pass.index.discovery.installations[profile_rollout.installation].ns))
+      continue;
+    warn_of_capacity(pass, key, profile_rollout);
   }
 }
 

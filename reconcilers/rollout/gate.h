@@ -1,5 +1,5 @@
-// The gates of a rollout: what keeps it from starting nodes. Everybody who asks reads the same answer, once per pass
-// (rollout_view.h), so that the reason shown is the reason that holds.
+// The gates of a rollout: what prevents it from starting nodes. All callers read the same answer, computed once per
+// pass (rollout_view.h), so that the reported reason is the one that applies.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,35 @@
 
 namespace gso {
 
-// In the order in which they are reported: the first one that is closed.
+// In the order in which they are reported: the first closed gate.
 enum class Gate : std::uint8_t {
   open,
-  // --- Switches that people have turned.
+  // --- Switches that people have set.
   observe,   // Mode Observe, of the policy or of the operator.
   paused,    // The policy, its ConfigMap or the rollout.
   aborted,   // The rollout.
   undone,    // The rollout, by `rollout undo`.
-  approval,  // Mode Approve, and nobody has approved yet.
-  // --- What stands against this revision, or this moment.
+  approval,  // Mode Approve, and no person has approved yet.
+  // --- Reasons against this revision, or against starting now.
   gpu_operator_updating,  // The DaemonSets are about to change, or differ from their ClusterPolicy.
   max_failures,           // Too many nodes failed on this revision, now or before.
-  canary_unwell,          // A canary has stopped showing its profile. It is restarted all the same.
-  mechanism_unusable,     // Mechanism DaemonSetRestart would restart nodes that are not meant.
-  key_not_projected,      // The kubelets may not have the key's text yet.
+  canary_drifting,        // A canary has stopped showing its profile. It is restarted anyway.
+  mechanism_unusable,     // Mechanism DaemonSetRestart would also restart nodes of other policies.
+  key_not_projected,      // The kubelets might not have the key's text yet.
   outside_window,         // No maintenance window is open.
-  settling,               // The inputs have changed a moment ago.
-  new_attempt,            // The SharingRollout of an earlier attempt is replaced first: the next pass opens it.
+  settling,               // The inputs have just changed.
+  new_attempt,            // The SharingRollout of an earlier attempt is replaced first: the next pass opens the gate.
 };
 // The condition's reason, CamelCase; empty for an open gate.
 [[nodiscard]] std::string_view reason_of(Gate gate);
+
+// Closed until a person, a calendar or another controller opens it. The other gates open by themselves within minutes
+// and need no finding.
+[[nodiscard]] constexpr bool needs_attention(Gate gate) {
+  using enum Gate;
+  return gate == paused || gate == aborted || gate == undone || gate == approval || gate == max_failures ||
+         gate == mechanism_unusable || gate == outside_window;
+}
 
 struct GateState {
   Gate gate = Gate::open;
@@ -39,10 +47,10 @@ struct GateState {
 
 class RolloutView;
 
-// The first closed gate. `repair`: of nodes that stopped showing the revision that they have loaded; restarting them
+// The first closed gate. `repair`: for nodes that stopped showing the revision that they have loaded; restarting them
 // into it needs no approval.
 [[nodiscard]] GateState first_closed_gate(RolloutView& rollout, bool repair);
-// The first of those gates that also give back a node that only waits: what people have switched, failures, windows.
+// The first closed gate that also uncordons and queues a node that only waits: a person's switch, failures, windows.
 [[nodiscard]] GateState first_stop(RolloutView& rollout);
 
 }  // namespace gso

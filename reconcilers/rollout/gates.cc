@@ -30,7 +30,7 @@ std::string_view reason_of(Gate gate) {
       return kGpuOperatorUpdating;
     case Gate::max_failures:
       return kMaxFailures;
-    case Gate::canary_unwell:
+    case Gate::canary_drifting:
       return kCanaryUnwell;
     case Gate::mechanism_unusable:
       return "MechanismUnusable";
@@ -48,14 +48,14 @@ std::string_view reason_of(Gate gate) {
 
 namespace {
 
-// The policy's own profile was taken back, and this is what its nodes go back to. Whoever asks for approval has
-// approved the change; nobody wants its failure for longer than the way back takes.
+// The policy's own profile was rolled back, and this rollout restores its nodes. The person who approved the change
+// does not need to approve its rollback.
 bool goes_back(const RolloutView& rollout) {
-  return taken_back(rollout.pass.index, rollout.policy, rollout.key.set) != nullptr &&
+  return taken_back(rollout.pass.index, rollout.policy, rollout.key.config_map) != nullptr &&
          !owns_key(rollout.policy, rollout.key);
 }
 
-// --- Switches that people have turned.
+// --- Switches that people have set.
 
 GateState closed_by_people(RolloutView& rollout, bool repair) {
   const Pass& pass = rollout.pass;
@@ -66,12 +66,16 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
                                                : "the policy's mode is Observe: nothing is changed"};
   }
   if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
-  const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.set.config_map_key());
+  const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key());
   if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
-    return {Gate::paused, fmt::format("ConfigMap {} carries {}=true", rollout.set.id(), kPausedAnnotation)};
+    return {Gate::paused, fmt::format("ConfigMap {} carries {}=true", rollout.installation.id(), kPausedAnnotation)};
   }
   const Switches on = rollout.anew ? Switches() : switches_of(pass, rollout.key, rollout.target, rollout.object);
-  if (on.aborted) return {Gate::aborted, "spec.aborted of the rollout is set"};
+  if (on.aborted) {
+    return {Gate::aborted,
+            fmt::format("the rollout was aborted; `gpu-sharing-operator rollout start {}` tries it again",
+                        policy.meta.name)};
+  }
   if (on.undone) return {Gate::undone, "taken back by a person; `rollout start` tries it again"};
   if (on.paused) return {Gate::paused, "spec.paused of the rollout is set"};
   const bool asks = mode == PolicyMode::approve && !repair && !goes_back(rollout);
@@ -82,22 +86,23 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
 
 // --- Failures.
 
-// What onFailure: Rollback can do for a profile that is not ours: say what was verified last.
+// onFailure: Rollback cannot write a ConfigMap that the operator does not manage, so it reports the last verified text.
 std::string last_verified_text(const RolloutView& rollout) {
   constexpr std::size_t kMost = 512;  // The whole message must fit into a condition (message_text.h).
   const Index& index = rollout.pass.index;
   const RolloutKey& key = rollout.key;
   if (rollout.policy.rollout.on_failure != OnFailure::rollback || owns_key(rollout.policy, key) || !index.record)
     return {};
-  auto verified = index.record->verified.find(key.set + "/" + key.key);
-  if (verified == index.record->verified.end())
-    return "; ConfigMap " + key.set + " is not ours to write, and nothing was verified before";
-  const auto kept = index.record->texts.find(verified->second);
-  const std::string text = kept == index.record->texts.end() ? index.book.text_of(verified->second) : kept->second;
+  const std::string verified(index.record->last_verified(key.config_map, key.key));
+  if (verified.empty())
+    return "; ConfigMap " + key.config_map + " is not ours to write, and nothing was verified before";
+  const auto kept = index.record->texts.find(verified);
+  const std::string text = kept == index.record->texts.end() ? index.profiles.text_of(verified) : kept->second;
   if (text.empty() || text.size() > kMost) {
-    return fmt::format("; ConfigMap {} is not ours to write: put revision {} back there", key.set, verified->second);
+    return fmt::format("; ConfigMap {} is not ours to write: put revision {} back there", key.config_map, verified);
   }
-  return fmt::format("; ConfigMap {} is not ours to write: put the last verified text back there:\n{}", key.set, text);
+  return fmt::format("; ConfigMap {} is not ours to write: put the last verified text back there:\n{}", key.config_map,
+                     text);
 }
 
 GateState closed_by_failures(RolloutView& rollout) {
@@ -106,7 +111,7 @@ GateState closed_by_failures(RolloutView& rollout) {
   return {Gate::max_failures, why + last_verified_text(rollout)};
 }
 
-// --- Time, and what others are about to do.
+// --- Time, and changes that other controllers are about to make.
 
 GateState closed_by_window(RolloutView& rollout) {
   const WindowState windows = windows_at(rollout.policy.rollout.windows, rollout.pass.s.now);
@@ -119,38 +124,38 @@ GateState closed_by_window(RolloutView& rollout) {
 }
 
 GateState closed_by_announcement(RolloutView& rollout) {
-  const PluginInstallation& set = rollout.set;
-  if (!set.announced) return {};
-  if (std::string stays = lasting_difference(rollout.pass, set); !stays.empty())
+  const PluginInstallation& installation = rollout.installation;
+  if (!installation.announced) return {};
+  if (std::string stays = lasting_difference(rollout.pass, installation); !stays.empty())
     return {Gate::gpu_operator_updating, std::move(stays)};
   return {Gate::gpu_operator_updating,
           fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet",
-                      set.owner, set.announced_config_map, set.announced_default)};
+                      installation.owner, installation.announced_config_map, installation.announced_default)};
 }
 
-// --- What this revision needs before nodes can go to it.
+// --- What this revision needs before nodes can start.
 
-// By name; empty: nos partitions no node that the set's DaemonSets select.
-std::string first_node_of_nos(const World& world, const PluginInstallation& set) {
+// The first node by name; empty: nos partitions no node that the installation's DaemonSets select.
+std::string first_node_of_nos(const World& world, const PluginInstallation& installation) {
   std::string first;
   for (const auto& [key, node] : world.nodes.all()) {
     if (!is_partitioned_by_nos(*node) || (!first.empty() && first < key.name)) continue;
     const bool selected = std::ranges::any_of(
-        set.operands, [&](const Operand& operand) { return selects(operand, *node, false) != Selects::no; });
+        installation.operands, [&](const Operand& operand) { return selects(operand, *node, false) != Selects::no; });
     if (selected) first = key.name;
   }
   return first;
 }
 
 // Why the DaemonSets of one installation cannot be restarted; empty: they can be.
-std::string installation_obstacle(const World& world, const PluginInstallation& set) {
-  if (set.announcement_unknown) {
+std::string installation_obstacle(const World& world, const PluginInstallation& installation) {
+  if (installation.announcement_unknown) {
     return fmt::format(
         "ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
         "DaemonSets too: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism NodeByNode",
-        set.owner);
+        installation.owner);
   }
-  for (const Operand& operand : set.operands) {
+  for (const Operand& operand : installation.operands) {
     if (operand.on_delete) {
       return fmt::format(
           "DaemonSet {} has updateStrategy OnDelete, where a restart of the DaemonSet replaces no pod: use "
@@ -158,11 +163,11 @@ std::string installation_obstacle(const World& world, const PluginInstallation& 
           k8s::to_string(operand.key));
     }
   }
-  if (std::string node = first_node_of_nos(world, set); !node.empty()) {
+  if (std::string node = first_node_of_nos(world, installation); !node.empty()) {
     return fmt::format(
         "a restart of the DaemonSets in {} would restart their pods on node {}, too, whose GPUs nos partitions: keep "
         "them off the nodes of nos by a nodeAffinity (NotIn), or use mechanism NodeByNode",
-        set.ns, node);
+        installation.ns, node);
   }
   return {};
 }
@@ -170,26 +175,26 @@ std::string installation_obstacle(const World& world, const PluginInstallation& 
 // A restart of DaemonSets concerns every node of every installation that mounts the rollout's ConfigMap.
 std::string restart_obstacle(const RolloutView& rollout) {
   const Pass& pass = rollout.pass;
-  for (const PluginInstallation& set : pass.index.discovery.sets) {
-    if (set.id() != rollout.key.set) continue;
-    if (std::string why = installation_obstacle(pass.s.world, set); !why.empty()) return why;
+  for (const PluginInstallation& installation : pass.index.discovery.installations) {
+    if (installation.id() != rollout.key.config_map) continue;
+    if (std::string why = installation_obstacle(pass.s.world, installation); !why.empty()) return why;
   }
-  for (const auto& [key, other] : pass.index.units) {
-    if (key.set != rollout.key.set) continue;
+  for (const auto& [key, other] : pass.index.profile_rollouts) {
+    if (key.config_map != rollout.key.config_map) continue;
     const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
     if (policy.rollout.mechanism == Mechanism::daemonset_restart &&
         pass.s.settings.mode_of(policy) != PolicyMode::observe)
       continue;
     return fmt::format(
         "a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node",
-        rollout.set.ns, key.policy);
+        rollout.installation.ns, key.policy);
   }
   return {};
 }
 
-// Some of the nodes that would go next need another label.
+// Some of the nodes that would start next need another label.
 bool relabels(const RolloutView& rollout) {
-  return std::ranges::any_of(rollout.unit.groups, [&](const auto& entry) {
+  return std::ranges::any_of(rollout.profile_rollout.groups, [&](const auto& entry) {
     const auto& pending = entry.second.pending;
     const NodeAssessment* a = pending.empty() ? nullptr : rollout.pass.index.find(pending.begin()->second);
     return a != nullptr && a->label && !a->label->empty();
@@ -198,7 +203,7 @@ bool relabels(const RolloutView& rollout) {
 
 GateState closed_by_canary(RolloutView& rollout) {
   std::string why = drifting_canary(rollout);
-  return why.empty() ? GateState() : GateState{Gate::canary_unwell, std::move(why)};
+  return why.empty() ? GateState() : GateState{Gate::canary_drifting, std::move(why)};
 }
 
 GateState closed_by_mechanism(RolloutView& rollout) {
@@ -207,20 +212,23 @@ GateState closed_by_mechanism(RolloutView& rollout) {
   return why.empty() ? GateState() : GateState{Gate::mechanism_unusable, std::move(why)};
 }
 
-GateState closed_by_projection(RolloutView& rollout) {
+GateState closed_by_propagation(RolloutView& rollout) {
   const std::string& key = rollout.key.key;
-  if (!relabels(rollout) || key_is_projected(rollout.pass, rollout.set, key)) return {};
+  if (!relabels(rollout) || key_is_projected(rollout.pass, rollout.installation, key)) return {};
   return {Gate::key_not_projected,
           fmt::format("key {} of ConfigMap {} is new, or was edited, or has not been watched for {} yet: kubelets have "
                       "to project its text first",
-                      key, rollout.set.id(), k8s::format_go_duration(rollout.pass.s.settings.projection))};
+                      key, rollout.installation.id(), k8s::format_go_duration(rollout.pass.s.settings.projection))};
 }
 
 GateState closed_until_settled(RolloutView& rollout) {
-  const Duration settle = rollout.pass.s.settings.settle;
-  if (rollout.pass.held_for(settled_timer(rollout.pass, rollout.unit.set), settle)) return {};
-  return {Gate::settling, fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago", rollout.set.id(),
-                                      k8s::format_go_duration(settle))};
+  // Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
+  const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
+  const Duration settle =
+      std::max<Duration>(rollout.pass.s.settings.settle, std::chrono::seconds(by_daemonset ? 1 : 0));
+  if (rollout.pass.held_for(settled_timer(rollout.pass, rollout.profile_rollout.installation), settle)) return {};
+  return {Gate::settling, fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago",
+                                      rollout.installation.id(), k8s::format_go_duration(settle))};
 }
 
 GateState closed_by_earlier_attempt(RolloutView& rollout) {
@@ -233,7 +241,7 @@ GateState closed_by_earlier_attempt(RolloutView& rollout) {
 GateState first_closed_gate(RolloutView& rollout, bool repair) {
   if (GateState closed = closed_by_people(rollout, repair); !closed.is_open()) return closed;
   constexpr GateState (*kGates[])(RolloutView&) = {closed_by_announcement, closed_by_failures,       closed_by_canary,
-                                                   closed_by_mechanism,    closed_by_projection,     closed_by_window,
+                                                   closed_by_mechanism,    closed_by_propagation,    closed_by_window,
                                                    closed_until_settled,   closed_by_earlier_attempt};
   for (const auto gate : kGates) {
     if (GateState closed = gate(rollout); !closed.is_open()) return closed;

@@ -31,9 +31,7 @@ std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node, c
 bool report_kai_hindrance(Pass& pass, const std::string& node, const NodeAssessment& a) {
   const auto hindrance = kai_hindrance(pass, node, a);
   if (!hindrance) return false;
-  pass.finding(
-      hindrance->certain ? Severity::warning : Severity::info, node_ref(node), kKaiReservations,
-      fmt::format("not restarted into replicas of its GPUs{} {}", hindrance->certain ? ":" : "", hindrance->why));
+  pass.plan.findings.push_back(finding_of(node, *hindrance));
   return true;
 }
 

@@ -1,5 +1,5 @@
-// S8, asked before pods of a node that serve or will serve replicas are replaced: KAI's reservations rest on one unit
-// being one device.
+// S8, checked before the operator replaces pods of a node that serves or will serve replicas: KAI's reservations
+// require that one nvidia.com/gpu is one device.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 
 namespace gso {
 
-// nullopt: nothing of KAI is in the way, or the node's profile makes no replicas. Asks in `pass` for what is not known,
-// and for another look.
+// nullopt: KAI does not use the node's GPUs, or the node's profile creates no replicas. Requests in `pass` what is not
+// known, and another pass.
 [[nodiscard]] std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node,
                                                         const NodeAssessment& assessment);
 
-// The same as a finding about the node; true when there was one.
+// Reports the same as a finding about the node; true if KAI hinders the change.
 bool report_kai_hindrance(Pass& pass, const std::string& node, const NodeAssessment& assessment);
 
 }  // namespace gso

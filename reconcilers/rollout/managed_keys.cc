@@ -1,6 +1,6 @@
-// Keys of inline profiles in the ConfigMap that the plugin mounts. They are named by their content, so one is never
-// edited: it is written before the first node needs it, put back when somebody wiped it, and collected long after the
-// last node left it.
+// Keys of inline profiles in the ConfigMap that the plugin mounts. They are named by their content, so a key is never
+// edited: it is written before the first node needs it, restored when someone deleted it, and collected long after the
+// last node stopped using it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,35 +23,35 @@ class ManagedKeys {
   void run() {
     find_wanted();
     for (const auto& [where, keys] : wanted_) write_missing(where, keys);
-    for (const PluginInstallation& set : pass_.index.discovery.sets) collect(set);
+    for (const PluginInstallation& installation : pass_.index.discovery.installations) collect(installation);
   }
 
  private:
   using Keys = std::map<std::string, std::string>;  // key -> text
 
   void find_wanted() {
-    for (const auto& [unit_key, unit] : pass_.index.units) {
-      const PluginInstallation& set = pass_.index.discovery.sets[unit.set];
-      if (set.config_map.empty()) continue;
-      const SharingPolicy& policy = pass_.index.policy(pass_.s.world, unit_key.policy);
+    for (const auto& [rollout_key, profile_rollout] : pass_.index.profile_rollouts) {
+      const PluginInstallation& installation = pass_.index.discovery.installations[profile_rollout.installation];
+      if (installation.config_map.empty()) continue;
+      const SharingPolicy& policy = pass_.index.policy(pass_.s.world, rollout_key.policy);
       if (policy.inline_profile && pass_.s.settings.mode_of(policy) != PolicyMode::observe) {
-        want(set, inline_profile_key(policy.meta.name, *policy.inline_profile),
+        want(installation, inline_profile_key(policy.meta.name, *policy.inline_profile),
              inline_profile_text(*policy.inline_profile));
       }
-      if (is_managed_key(unit_key.key)) want(set, unit_key.key, known_text(unit_key));
+      if (is_managed_key(rollout_key.key)) want(installation, rollout_key.key, known_text(rollout_key));
     }
     keep_for_undo();
   }
 
-  // What an undo goes back to stays where it is: written anew, it would have to be projected first.
+  // The target of an undo keeps its key: if the key were written again, kubelets would have to project it first.
   void keep_for_undo() {
     if (!pass_.index.record) return;
     for (const auto& [where, good] : pass_.index.record->good) {
       const auto& [policy, id] = where;
-      const auto set =
-          std::ranges::find(pass_.index.discovery.sets, id, [](const PluginInstallation& s) { return s.id(); });
-      if (set == pass_.index.discovery.sets.end() || !is_known(policy)) continue;
-      if (is_managed_key(good.before)) want(*set, good.before, known_text({policy, id, good.before}));
+      const auto installation = std::ranges::find(pass_.index.discovery.installations, id,
+                                                  [](const PluginInstallation& s) { return s.id(); });
+      if (installation == pass_.index.discovery.installations.end() || !is_known(policy)) continue;
+      if (is_managed_key(good.before)) want(*installation, good.before, known_text({policy, id, good.before}));
     }
   }
 
@@ -59,21 +59,22 @@ class ManagedKeys {
     return pass_.s.world.policies.find(policy) != nullptr || pass_.index.held_policies.contains(policy);
   }
 
-  void want(const PluginInstallation& set, const std::string& key, const std::string& text) {
-    if (text.empty() || !pass_.index.book.compile(text)->valid)
-      return;  // Never written: nodes say why they are Blocked.
-    wanted_[set.config_map_key()].emplace(key, text);
-    // What the ClusterPolicy announces gets the key before its pods start.
-    if (set.announced && !set.announced_config_map.empty()) {
-      wanted_[{set.ns, set.announced_config_map}].emplace(key, text);
+  void want(const PluginInstallation& installation, const std::string& key, const std::string& text) {
+    if (text.empty() || !pass_.index.profiles.compile(text)->valid)
+      return;  // Never written: the nodes report why they are Blocked.
+    wanted_[installation.config_map_key()].emplace(key, text);
+    // The ConfigMap that the ClusterPolicy announces gets the key before its pods start.
+    if (installation.announced && !installation.announced_config_map.empty()) {
+      wanted_[{installation.ns, installation.announced_config_map}].emplace(key, text);
     }
   }
 
-  // A key that only nodes remember (its policy has gone or moved on): from the rollout that brought it. The key's hash
-  // says whether that is the text.
-  [[nodiscard]] std::string known_text(const RolloutKey& unit) const {
+  // A key that only nodes still use (its policy was deleted or uses another key): the text comes from the rollout of
+  // that key. The hash in the key's name shows whether the text matches.
+  [[nodiscard]] std::string known_text(const RolloutKey& rollout_key) const {
     for (const auto& [name, rollout] : pass_.s.world.rollouts.all()) {
-      if (rollout->config_map == unit.set && rollout->key == unit.key && is_text_of_key(rollout->profile, unit.key)) {
+      if (rollout->config_map == rollout_key.config_map && rollout->key == rollout_key.key &&
+          is_text_of_key(rollout->profile, rollout_key.key)) {
         return rollout->profile;
       }
     }
@@ -111,10 +112,10 @@ class ManagedKeys {
               std::move(message));
   }
 
-  // Nodes of the policy say why they are Blocked.
+  // The nodes of the policy report why they are Blocked.
   [[nodiscard]] bool breaks_single(const ObjectKey& where, const ConfigMap& config_map) const {
-    return std::ranges::any_of(pass_.index.discovery.sets, [&](const PluginInstallation& set) {
-      return set.config_map_key() == where && relies_on_single_key(set, config_map);
+    return std::ranges::any_of(pass_.index.discovery.installations, [&](const PluginInstallation& installation) {
+      return installation.config_map_key() == where && relies_on_single_key(installation, config_map);
     });
   }
 
@@ -124,13 +125,14 @@ class ManagedKeys {
     return it == config_map.data_managers.rend() ? "somebody unknown" : std::string(it->view());
   }
 
-  // Only keys that our field manager owns and whose name says their text; late, for pods that still show them.
-  void collect(const PluginInstallation& set) {
-    const ObjectKey where = set.config_map_key();
+  // Only keys that the operator's field manager owns and whose name contains the hash of their text; late, for pods
+  // that still show them.
+  void collect(const PluginInstallation& installation) {
+    const ObjectKey where = installation.config_map_key();
     const ConfigMap* config_map = pass_.s.world.configmaps.find(where);
-    if (set.announcement_unknown) return;  // What is announced may need them.
+    if (installation.announcement_unknown) return;  // The announced ConfigMap might need the keys.
     if (config_map == nullptr || config_map->our_keys.empty() || config_map->immutable ||
-        pass_.s.world.unsynced_namespaces.contains(set.ns) || !collected_.insert(where).second) {
+        pass_.s.world.unsynced_namespaces.contains(installation.ns) || !collected_.insert(where).second) {
       return;
     }
     WriteConfigMap write{where, {}, {}};
@@ -147,10 +149,11 @@ class ManagedKeys {
   }
 
   [[nodiscard]] bool is_default(const ObjectKey& where, const std::string& key) const {
-    return std::ranges::any_of(pass_.index.discovery.sets, [&](const PluginInstallation& set) {
-      if (set.config_map_key() != where) return false;
-      return set.announced_default == key ||
-             std::ranges::any_of(set.operands, [&](const Operand& operand) { return operand.default_key == key; });
+    return std::ranges::any_of(pass_.index.discovery.installations, [&](const PluginInstallation& installation) {
+      if (installation.config_map_key() != where) return false;
+      return installation.announced_default == key ||
+             std::ranges::any_of(installation.operands,
+                                 [&](const Operand& operand) { return operand.default_key == key; });
     });
   }
 
@@ -166,48 +169,55 @@ void plan_managed_keys(Pass& pass) {
 }
 
 namespace {
-// That a key has the text that it has now.
-TimerKey text_timer(const PluginInstallation& set, const std::string& key, const std::string& text) {
-  return {Timer::key_text, set.id(), fmt::format("{}/{:016x}", key, std::hash<std::string>{}(text))};
+// Runs while a key keeps its present text.
+TimerKey text_timer(const PluginInstallation& installation, const std::string& key, const std::string& text) {
+  return {Timer::key_text, installation.id(), fmt::format("{}/{:016x}", key, std::hash<std::string>{}(text))};
 }
+
+// Since when the text has been there, by the API server's clock. The operator's clock might differ, so this time only
+// seeds the timer of an operator that has just started. Writes by the operator do not count as a change of the data and
+// leave no such time.
+std::optional<WallTime> stored_text_time(const ConfigMap& config_map, const std::string& key) {
+  if (!config_map.data_time_known || config_map.our_keys.contains(key)) return std::nullopt;
+  return config_map.data_changed;
+}
+
 }  // namespace
 
 void note_texts_of_keys(Pass& pass) {
-  for (const PluginInstallation& set : pass.index.discovery.sets) {
-    const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
+  for (const PluginInstallation& installation : pass.index.discovery.installations) {
+    const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
     if (config_map == nullptr) continue;
     for (const auto& [key, text] : config_map->data)
-      if (text) pass.plan.timers.push_back(text_timer(set, key, *text));
+      if (text) (void)pass.ages.age(text_timer(installation, key, *text), stored_text_time(*config_map, key));
   }
 }
 
-std::optional<WallTime> text_since(const Pass& pass, const PluginInstallation& set, const std::string& key) {
-  if (key.empty()) return WallTime{};  // A node without a key shares nothing: there is no text to be read.
-  const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
+std::optional<WallTime> text_since(const Pass& pass, const PluginInstallation& installation, const std::string& key) {
+  if (key.empty()) return WallTime{};  // A node without a key shares nothing: it has no text to read.
+  const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
   if (config_map == nullptr) return std::nullopt;
   const auto text = config_map->data.find(key);
   if (text == config_map->data.end() || !text->second) return std::nullopt;
-  const WallTime seen = pass.since(text_timer(set, key, *text->second));
+  const WallTime seen = pass.since(text_timer(installation, key, *text->second));
   const auto known_since = data_known_since(pass.s.world, *config_map);
   return config_map->our_keys.contains(key) || !known_since ? seen : std::min(seen, *known_since);
 }
 
-bool key_is_projected(Pass& pass, const PluginInstallation& set, const std::string& key) {
-  const ConfigMap* config_map = pass.s.world.configmaps.find(set.config_map_key());
+bool key_is_projected(Pass& pass, const PluginInstallation& installation, const std::string& key) {
+  const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
   const auto text = config_map == nullptr ? decltype(config_map->data.end()){} : config_map->data.find(key);
   if (config_map == nullptr || text == config_map->data.end() || !text->second) return false;
-  const bool shown = pass.held_for(text_timer(set, key, *text->second), pass.s.settings.projection);
-  // Our own writes do not count as a change of the data.
-  const bool known = shown || (!config_map->our_keys.contains(key) && config_map->data_time_known &&
-                               pass.s.now - config_map->data_changed >= pass.s.settings.projection);
-  // A change waits for it: the fleet has not come to rest.
-  if (!known) pass.plan.timers.push_back({Timer::projecting, set.id(), key});
+  const bool known = pass.ages.held_for(text_timer(installation, key, *text->second), pass.s.settings.projection,
+                                        stored_text_time(*config_map, key));
+  // A change waits for the projection, so the fleet has not settled.
+  if (!known) pass.plan.timers.push_back({Timer::projecting, installation.id(), key});
   return known;
 }
 
 void plan_finalizers(Pass& pass) {
-  const bool observes =
-      pass.s.settings.rollouts == PolicyMode::observe;  // Then none is added; those that are there may go.
+  // In mode Observe no finalizer is added; existing ones can be removed.
+  const bool observes = pass.s.settings.rollouts == PolicyMode::observe;
   for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
     const std::string& name = policy->meta.name;
     const bool has = std::ranges::find(policy->finalizers, kRevertFinalizer) != policy->finalizers.end();

@@ -1,25 +1,82 @@
-// Nodes that load a profile by themselves: verified and recorded. Nodes that carry a state that is not theirs any more.
+// Nodes that load a profile by themselves are verified and recorded. Nodes whose state label or annotation has no
+// reason any more are cleaned.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
-void plan_nodes_to_record(Pass& pass) {
+namespace {
+
+// If more nodes than this are affected, they share one Event on their policy.
+constexpr std::int64_t kMostWithTheirOwn = 5;
+
+// How long a node that loads by itself has to show its profile before its pods are replaced.
+Duration loading_grace(const Pass& pass, const NodeAssessment& a) {
+  const Duration timeout = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
+  return a.cause == ChangeCause::moved ? std::min(kReloadGrace, timeout) : timeout;
+}
+
+bool loads_ungated(const Pass& pass, const NodeAssessment& a) {
+  const bool restarted =
+      pass.index.policy(pass.s.world, a.policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
+  return a.cause == ChangeCause::edited && !restarted;
+}
+
+// Policies with many nodes that load a content outside a rollout, either at once, or one after the other while their
+// DaemonSets replace the pods.
+std::map<std::string, bool> with_many_ungated(const Pass& pass) {
+  std::map<std::string, std::int64_t> counts;
+  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
+    const NodeAssessment* a = pass.index.find(name);
+    if (a != nullptr && loads_ungated(pass, *a)) ++counts[std::string(a->policy.view())];
+  }
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts)
+    counts[key.policy] += profile_rollout.tally.of(Phase::following_daemonset);
+  std::map<std::string, bool> out;
+  for (const auto& [policy, count] : counts) {
+    if (count > kMostWithTheirOwn) out.emplace(policy, false);
+  }
+  return out;
+}
+
+// `many`: policies with one Event for all nodes, and whether this pass has sent it already. Its note names no node and
+// no number, so that the notes of later passes are occurrences of the same Event.
+void report_ungated(Pass& pass, const std::string& name, const NodeAssessment& a, std::map<std::string, bool>& many) {
+  const std::string what = fmt::format("{} ({}) outside a rollout", a.target.view(), a.profile_ref.view());
+  const std::string policy(a.policy.view());
+  const auto of_many = many.find(policy);
+  if (of_many == many.end()) {
+    pass.event(node_ref(name), true, kLoadedUngated, "Verify",
+               fmt::format("pods were restarted by somebody else and loaded {}; it is verified", what));
+    return;
+  }
+  if (std::exchange(of_many->second, true)) return;
+  pass.event(policy_ref(pass.index.policy(pass.s.world, policy)), true, kLoadedUngated, "Verify",
+             fmt::format("pods of many nodes were restarted by somebody else and loaded {}; each node is verified, and "
+                         "counted by gpusharing_node_changes_total{{reason=\"LoadedUngated\"}}",
+                         what));
+}
+
+}  // namespace
+
+void plan_self_loaded_nodes(Pass& pass) {
+  std::map<std::string, bool> many = with_many_ungated(pass);
   for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
     const bool surplus = a->verified.surplus && a->measured_gpus > 0 && loading_expired(pass, name, *a);
     if ((!a->matches() && !surplus) || !must_have_read(pass, name, *a)) {
-      const RolloutSpec& rollout = pass.index.policy(pass.s.world, a->policy.view()).rollout;
-      const Duration grace =
-          a->cause == ChangeCause::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
-      // Afterwards it is a candidate for a restart (plan_starts asks the same timer).
-      (void)pass.held_for(loading_timer(name, *a), grace);
+      // Afterwards the node is a candidate for a restart (plan_starts reads the same timer).
+      (void)pass.held_for(loading_timer(name, *a), loading_grace(pass, *a));
       continue;
     }
     if (!pass.takes_more()) {
@@ -29,17 +86,10 @@ void plan_nodes_to_record(Pass& pass) {
     PatchNode patch = patch_out(*node, *a);
     record_on(patch, *node, *a, std::string(a->target.view()));
     add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), pass.s.settings));
-    const bool restarted =
-        pass.index.policy(pass.s.world, a->policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
-    const bool ungated = a->cause == ChangeCause::edited && !restarted;
+    const bool ungated = loads_ungated(pass, *a);
     pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false,
              name);
-    if (ungated) {
-      pass.event(
-          node_ref(name), true, kLoadedUngated, "Verify",
-          fmt::format("pods were restarted by somebody else and loaded {} ({}) outside a rollout; it is verified",
-                      a->target.view(), a->profile_ref.view()));
-    }
+    if (ungated) report_ungated(pass, name, *a, many);
   }
 }
 
@@ -48,10 +98,12 @@ bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a
   const Node* node = pass.s.world.nodes.find(name);
   const auto since = text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));
   if (node == nullptr || !since) return false;
-  // Sidecars reload when the label moves: the text must have been projected by then.
-  if (a.cause == ChangeCause::moved) return *since + pass.s.settings.projection <= pass.since(loading_timer(name, a));
-  // Creation times are whole seconds. A pod of the very second in which the ConfigMap was made has waited for it: what
-  // is mounted must be there. Of one that was edited since, it may have read the text of before.
+  // Sidecars reload when the label changes: the text must have been projected by then.
+  if (a.cause == ChangeCause::moved && *since + pass.s.settings.projection <= pass.since(loading_timer(name, a)))
+    return true;
+  // Creation times are whole seconds. A pod created in the same second as the ConfigMap has waited for it, because a
+  // mounted ConfigMap must exist. If the ConfigMap was edited since, such a pod might have read the text before the
+  // edit.
   const ConfigMap* config_map = pass.s.world.configmaps.find(pass.index.installation_of(a).config_map_key());
   const bool never_edited = config_map != nullptr && config_map->data_time_known &&
                             config_map->data_changed <= config_map->meta.creation_timestamp;
@@ -70,10 +122,7 @@ TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment
 }
 
 bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& a) {
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  const Duration grace =
-      a.cause == ChangeCause::moved ? std::min(kReloadGrace, rollout.verify_timeout) : rollout.verify_timeout;
-  return pass.s.now - pass.since(loading_timer(node, a)) >= grace;
+  return pass.s.now - pass.since(loading_timer(node, a)) >= loading_grace(pass, a);
 }
 
 void plan_node_states(Pass& pass) {
@@ -81,9 +130,8 @@ void plan_node_states(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
-    if (a->change && cordon_is_relied_on(*node, pass.index.installation_of(*a)))
-      continue;  // S7: the cordon goes with the rest.
-    // What failed before has been replaced by something that cannot be: nothing of it is under way any more.
+    if (a->change && !a->holder.empty()) continue;  // S7: the holder of the node relies on the cordon.
+    // The failed target was replaced by one that is Blocked: no change is in progress.
     PatchNode patch = patch_out(*node, *a);
     if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
     set_message(patch, a->message);
@@ -94,7 +142,8 @@ void plan_node_states(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->phase == Phase::unrecorded || !pass.plannable(*a)) continue;
-    if (pass.index.nodes_in(Bucket::block_to_write).contains(name)) continue;  // By the patch that says so.
+    // The patch that blocks the node does this, too.
+    if (pass.index.nodes_in(Bucket::block_to_write).contains(name)) continue;
     PatchNode patch = patch_out(*node, *a);
     const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
     if (!nothing) pass.add(std::move(patch), "Released", "nothing of a change is left on the node", false, name);
@@ -103,7 +152,7 @@ void plan_node_states(Pass& pass) {
 
 namespace {
 
-// Blocked by a driver upgrade that has drained it and taken the operands from it; only the policy's label is missing.
+// Held by a driver upgrade that has drained the node and deleted its operand pods; only the policy's label is missing.
 bool can_be_relabelled(const Pass& pass, const std::string& name, const Node& node, const NodeAssessment& a) {
   return a.phase == Phase::held && !a.is_unreadable() && a.label && !a.is_held() && node.ready && pass.plannable(a) &&
          pass.index.pods_of(name).empty();
@@ -130,12 +179,12 @@ void relabel_paused(Pass& pass, RolloutView& rollout, const std::set<std::string
 
 }  // namespace
 
-// Its pods come back with the profile, for free. (What the MIG manager has in its hands may come back with other
-// devices.)
+// The pods that are created after the driver upgrade load the profile without another restart. (Nodes in a MIG change
+// are excluded, because they might have other devices afterwards.)
 void plan_paused_relabels(Pass& pass) {
-  for (const auto& [key, unit] : pass.index.units) {
-    const auto paused = unit.blocked.find(std::string(kDriverUpgrade));
-    if (paused != unit.blocked.end()) relabel_paused(pass, rollout_of(pass, key), paused->second);
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
+    const auto paused = profile_rollout.blocked.find(std::string(kDriverUpgrade));
+    if (paused != profile_rollout.blocked.end()) relabel_paused(pass, rollout_of(pass, key), paused->second);
   }
 }
 

@@ -1,4 +1,4 @@
-// Nodes of a rollout that wait, or are in flight, and that nobody may touch now.
+// Nodes of a rollout that are Pending or in a change, and that the operator must not change now.
 #pragma once
 
 #include <map>
@@ -14,9 +14,11 @@ class RolloutView;
 inline constexpr std::string_view kNotReady = "NodesNotReady";
 
 struct OutOfReach {
-  // Reason (Held, DriverUpgrade, MIGChange, or NodesNotReady, which is no Blocked reason) -> node -> why.
+  // Reason (Held, DriverUpgrade, MIGChange, Quarantined, or NodesNotReady, which is not a Blocked reason) -> node ->
+  // why.
   std::map<std::string, std::map<std::string, std::string>> nodes;
-  bool stops_all = false;  // Nothing else of the rollout can move either: they are what is left, or its canary.
+  // No other node of the rollout can continue: these nodes are all that is left, or its canary.
+  bool stops_all = false;
 };
 [[nodiscard]] OutOfReach out_of_reach_of(RolloutView& rollout);
 

@@ -1,4 +1,4 @@
-// What was verified, what failed and what a person has stopped, into the record.
+// Records what was verified, what failed and what a person has stopped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/remediation.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -16,7 +17,7 @@ namespace gso {
 
 namespace {
 
-// The next record, copied at the first change: it may hold thousands of nodes.
+// The next record, copied at the first change, because it can hold thousands of nodes.
 class Outcomes {
  public:
   explicit Outcomes(Pass& pass) : pass_(pass) {}
@@ -29,6 +30,7 @@ class Outcomes {
     note_canaries();
     note_stops();
     note_devices();
+    note_remediations();
     if (!next_) return;
     forget_machines();
     write_record(pass_, *next_, reason_, message_);
@@ -42,7 +44,7 @@ class Outcomes {
     return *next_;
   }
 
-  // The same for what is no outcome: it goes with a write that is due anyway, under that one's reason.
+  // The same for entries that are not outcomes: they are added to a write that is due anyway and use its reason.
   FleetRecord& note(std::string_view reason, std::string message) {
     const std::string_view due = reason_;
     FleetRecord& next = change(reason, std::move(message));
@@ -50,34 +52,34 @@ class Outcomes {
     return next;
   }
 
-  // Every node that can be is at the unit's one target and shows it. Blocked nodes, and those that nobody can have now
-  // (in a large fleet there always are some), are waited for no longer than their group's canary, and not at all where
-  // none of them could be one.
+  // Every reachable node of the rollout has its one target and shows it. Blocked nodes and nodes that are held or
+  // NotReady (a large fleet always has some) delay this only while they could be their group's canary.
   [[nodiscard]] static bool is_complete(RolloutView& rollout) {
-    const Unit& unit = rollout.unit;
+    const ProfileRollout& profile_rollout = rollout.profile_rollout;
     const std::string& target = rollout.target;
-    const std::int64_t settled = unit.tally.settled;
-    if (unit.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision) return false;
-    if (rollout.failures() > 0 || unit.tally.changing > 0) return false;
-    // They are known again in a moment, and may be a canary then.
-    if (unit.blocked.contains(std::string(kLabelsMissing))) return false;
-    const auto set_aside = static_cast<std::int64_t>(unit.nodes(RolloutBucket::set_aside).size());
-    // Nodes that were out of service before and failed again do not keep the others from being complete (S12).
-    const auto excused = std::ssize(rollout.failed());  // None of them had served.
-    if (settled + unit.tally.blocked() + set_aside + excused != unit.tally.total) return false;
-    return std::ranges::all_of(unit.groups, [&](const auto& entry) {
-      // A group that nobody is left in who could be a canary has shown all that it can.
+    const std::int64_t settled = profile_rollout.tally.settled;
+    if (profile_rollout.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision)
+      return false;
+    if (rollout.failures() > 0 || profile_rollout.tally.changing > 0) return false;
+    // The labels of these nodes return shortly, and then the nodes could be canaries.
+    if (profile_rollout.blocked.contains(std::string(kLabelsMissing))) return false;
+    const auto set_aside = static_cast<std::int64_t>(profile_rollout.nodes(RolloutBucket::set_aside).size());
+    // Nodes that were out of service before and failed again do not prevent the rollout from being complete (S12).
+    const auto excused = std::ssize(rollout.failed());  // These nodes did not serve GPUs before their change.
+    if (settled + profile_rollout.tally.blocked() + set_aside + excused != profile_rollout.tally.total) return false;
+    return std::ranges::all_of(profile_rollout.groups, [&](const auto& entry) {
+      // A group without a possible canary cannot show more.
       return !has_candidate(rollout, entry.first, Candidates::any) || rollout.canary_passed(entry.first);
     });
   }
 
   void find_verified() {
     std::map<std::string, std::pair<std::string, bool>> keys;
-    for (const auto& [key, unit] : pass_.index.units) {
+    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
       RolloutView& rollout = rollout_of(pass_, key);
       const std::string& target = rollout.target;
       const bool complete = is_complete(rollout);
-      auto [slot, added] = keys.try_emplace(key.set + "/" + key.key, target, complete);
+      auto [slot, added] = keys.try_emplace(key.config_map + "/" + key.key, target, complete);
       slot->second.second = slot->second.second && complete && slot->second.first == target;
       if (complete) note_good(key, target);
     }
@@ -91,38 +93,38 @@ class Outcomes {
     }
   }
 
-  // What an inline profile can go back to.
+  // The profile to which an inline profile can be rolled back.
   void note_good(const RolloutKey& key, const std::string& target) {
     const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
     if (!owns_key(policy, key)) return;
     FleetRecord::Good good{key.key, target, {}};
-    auto known = pass_.index.record->good.find({key.policy, key.set});
+    auto known = pass_.index.record->good.find({key.policy, key.config_map});
     if (known != pass_.index.record->good.end()) {
       good.before = known->second.key == key.key ? known->second.before : known->second.key;
       if (known->second == good) return;
     }
-    change("Verified", fmt::format("policy {} is at {}", key.policy, target)).good[{key.policy, key.set}] = good;
+    change("Verified", fmt::format("policy {} is at {}", key.policy, target)).good[{key.policy, key.config_map}] = good;
   }
 
   void find_failures() {
-    for (const auto& [key, unit] : pass_.index.units) {
-      if (unit.nodes(RolloutBucket::failed).empty()) continue;
+    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
+      if (profile_rollout.nodes(RolloutBucket::failed).empty()) continue;
       RolloutView& rollout = rollout_of(pass_, key);
       const std::string& target = rollout.target;
       const SharingPolicy& policy = rollout.policy;
       if (pass_.s.settings.mode_of(policy) == PolicyMode::observe ||
           remembered_failure(pass_.index, key, policy, target) != nullptr)
         continue;
-      // Every node has shown that profile: it is the pods' new template that fails. Another profile would help nobody,
-      // and the next template is another try.
-      const auto verified = pass_.index.record->verified.find(key.set + "/" + key.key);
-      if (unit.tally.new_template > 0 && verified != pass_.index.record->verified.end() && verified->second == target)
+      // Every node has shown that profile, so the cause is the pods' new template. Another profile would not help, and
+      // the next template is a new attempt.
+      if (profile_rollout.tally.new_template > 0 && !target.empty() &&
+          pass_.index.record->last_verified(key.config_map, key.key) == target)
         continue;
       const std::string& why = rollout.too_many_failures();
       if (why.empty()) continue;
       const bool back = owns_key(policy, key) && policy.rollout.on_failure == OnFailure::rollback;
       FleetRecord& next = change(back ? kRolledBack : kMaxFailures, fmt::format("{}: {}", target, why));
-      next.failures.push_back({key.policy, key.set, key.key, target,
+      next.failures.push_back({key.policy, key.config_map, key.key, target,
                                std::string(policy.meta.annotations.get(kRetryAnnotation).value_or("")),
                                rollout.failed(), back});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
@@ -133,7 +135,7 @@ class Outcomes {
     }
   }
 
-  // Inline profiles that a person took back: remembered like those that failed, on no node.
+  // Inline profiles that a person rolled back: recorded like those that failed, with no node.
   void find_undone() {
     for (const SharingRollout* rollout : in_order(pass_.s.world.rollouts)) {
       const std::string& name = rollout->meta.name;
@@ -147,7 +149,7 @@ class Outcomes {
       FleetRecord& next =
           change(kUndone, fmt::format("{} of policy {} is taken back", rollout->to_revision, key.policy));
       if (known != nullptr) std::erase(next.failures, *known);
-      next.failures.push_back({key.policy, key.set, key.key, rollout->to_revision, retry, {}, true});
+      next.failures.push_back({key.policy, key.config_map, key.key, rollout->to_revision, retry, {}, true});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       pass_.event(rollout_ref(name), false, kUndone, "Rollback",
                   fmt::format("{} is taken back: the nodes of policy {} go to what was verified before",
@@ -155,9 +157,9 @@ class Outcomes {
     }
   }
 
-  // A failure is over when the nodes that failed show the revision after all. It outlives its policy: made again, that
-  // does not try the revision again by itself. Who failed on another revision waits for this one, and keeps nobody from
-  // it.
+  // A failure ends when the nodes that failed show the revision after all. It is kept when its policy is deleted: if
+  // the policy is created again, it does not try the revision again by itself. Nodes that failed on another revision do
+  // not delay this one.
   void forget_failures() {
     for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
       if (failure.rolled_back || !has_recovered(failure)) continue;
@@ -167,8 +169,10 @@ class Outcomes {
   }
 
   [[nodiscard]] bool has_recovered(const FleetRecord::Failure& failure) const {
-    auto unit = pass_.index.units.find({failure.policy, failure.set, failure.key});
-    if (unit == pass_.index.units.end() || failures_of(pass_.index, unit->second, failure.revision) > 0) return false;
+    auto profile_rollout = pass_.index.profile_rollouts.find({failure.policy, failure.config_map, failure.key});
+    if (profile_rollout == pass_.index.profile_rollouts.end() ||
+        failures_of(pass_.index, profile_rollout->second, failure.revision) > 0)
+      return false;
     return std::ranges::any_of(failure.nodes, [&](const std::string& name) {
       const NodeAssessment* a = pass_.index.find(name);
       return a != nullptr && a->phase == Phase::up_to_date && a->matches() && a->loaded.revision == failure.revision;
@@ -177,15 +181,15 @@ class Outcomes {
 
   void note_canaries() {
     std::vector<RecordedCanary> canaries = update_canaries(pass_);
-    // Those of what this pass has found verified go with the same write.
+    // The canaries of revisions that this pass has verified are dropped by the same write.
     std::erase_if(canaries, [&](const RecordedCanary& canary) {
-      return newly_verified_.contains({canary.set + "/" + canary.key, canary.revision});
+      return newly_verified_.contains({canary.config_map + "/" + canary.key, canary.revision});
     });
     if (canaries == pass_.index.record->canaries) return;
     note("CanaryRecorded", "the canaries of rollouts, and how far they are").canaries = std::move(canaries);
   }
 
-  // Specs of policies, and switches of rollouts: a stop holds although its object goes.
+  // Specs of policies, and switches of rollouts, so that a stop stays in effect when its object is deleted.
   void note_stops() {
     const FleetRecord& record = *pass_.index.record;
     const PolicyUpdate update =
@@ -205,7 +209,8 @@ class Outcomes {
     }
   }
 
-  // How many GPUs machines have that joined, or that have more than before: several in one write, once for each.
+  // The number of GPUs of machines that joined or that have more GPUs than before: several machines in one write, once
+  // for each.
   void note_devices() {
     constexpr std::size_t kEnough = 32;
     const std::set<std::string>& uncounted = pass_.index.nodes_in(Bucket::uncounted);
@@ -225,7 +230,18 @@ class Outcomes {
     }
   }
 
-  // Machines that are gone; and of those that say by themselves what they have loaded, what the record says of that.
+  void note_remediations() {
+    const std::vector<RecordedRemediation> due = due_remediations(pass_);
+    if (due.empty()) return;
+    FleetRecord next = next_ ? *next_ : *pass_.index.record;  // Its machines are shared, not copied.
+    const auto added = std::ranges::count_if(due, [&](const auto& attempt) { return next.note_remediation(attempt); });
+    if (added == 0) return;
+    note("RemediationRecorded", fmt::format("{} stuck pod{} to be replaced", added, added == 1 ? " is" : "s are"))
+        .remediations = std::move(next.remediations);
+  }
+
+  // Removes machines that no longer exist. Removes the recorded revision of machines whose own annotation has their
+  // loaded revision.
   void forget_machines() {
     std::map<MachineId, const std::string*> present;
     for (const auto& [key, node] : pass_.s.world.nodes.all()) {

@@ -1,9 +1,9 @@
-// Pods that cannot get well by themselves, known by the messages and states of their config-manager containers: one
-// deletion each, and longer and longer in between when it does not help.
+// See remediation.h.
+#include "reconcilers/rollout/remediation.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "reconcilers/model/labels.h"
@@ -16,44 +16,18 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-bool serves(const Node& node) {
-  return std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
-}
-
 class Remediator {
  public:
-  explicit Remediator(Pass& pass) : pass_(pass) { keep_healed(); }
+  explicit Remediator(Pass& pass) : pass_(pass) {}
 
-  void run() {
+  // `report`: findings and deletions; else only what is to be recorded.
+  std::vector<RecordedRemediation> run(bool report) {
+    report_ = report;
     for (const std::string& name : pass_.index.nodes_in(Bucket::pod_faults)) look_at(name);
+    return std::move(due_);
   }
 
  private:
-  // How often a component of a node was healed, and how long ago.
-  struct Remediations {
-    std::int64_t times = 0;
-    Duration ago{0};
-  };
-  static constexpr Duration kForgotten = std::chrono::hours(2);
-
-  void keep_healed() {
-    for (auto it = pass_.s.timers.lower_bound({Timer::remediated, "", ""}); it != pass_.s.timers.end(); ++it) {
-      const TimerKey& key = it->first;
-      if (key.timer != Timer::remediated) break;
-      const std::size_t last = key.scope.rfind('/');
-      const Duration ago = pass_.s.now - it->second;
-      if (pass_.s.world.nodes.find(key.subject) == nullptr || ago >= kForgotten) continue;
-      const std::int64_t times = std::atoll(key.scope.c_str() + last + 1);
-      Remediations& healed = remediations_[{key.subject, key.scope.substr(0, last)}];
-      if (times > healed.times) healed = {times, ago};
-    }
-    for (const auto& [what, healed] : remediations_) (void)pass_.age(remediated(what, healed.times));
-  }
-  using FaultyComponent = std::pair<std::string, std::string>;  // Node and component.
-  [[nodiscard]] static TimerKey remediated(const FaultyComponent& what, std::int64_t times) {
-    return {Timer::remediated, what.first, fmt::format("{}/{}", what.second, times)};
-  }
-
   [[nodiscard]] bool is_unsettled(const std::string& name, const NodeAssessment& a) const {
     return a.in_change() || a.loads_by_itself() || a.phase == Phase::failed || a.phase == Phase::following_daemonset ||
            pass_.index.nodes_in(Bucket::drifting).contains(name);
@@ -67,73 +41,93 @@ class Remediator {
     for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
       for (const Pod* pod : pods.of(component)) {
         if (pod->meta.deletion_timestamp || !costs_nothing(*node, *a, component, *pod)) continue;
-        if (const auto fault = pod_fault_of(*pod, pass_.s.settings.projection)) heal(name, component, *pod, *fault);
+        if (const auto fault = pod_fault_of(*pod, pass_.s.settings.projection))
+          remediate(*node, component, *pod, *fault);
       }
     }
   }
 
   [[nodiscard]] bool may_be_remediated(const Node& node, const NodeAssessment& a) {
-    const PluginInstallation& set = pass_.index.installation_of(a);
-    if (!a.taint.empty()) return false;  // The new pod would not come.
-    if (!node.ready || a.is_held() || !pass_.plannable(a) || !foreign_holder(node, set).empty()) return false;
+    if (!a.taint.empty()) return false;  // The new pod would not start.
+    if (!node.ready || !a.holder.empty() || !pass_.plannable(a)) return false;
     if (!a.profile || !a.profile->valid || a.is_blocked()) return false;  // S5
     if (pass_.s.settings.mode_of(pass_.index.policy(pass_.s.world, a.policy.view())) == PolicyMode::observe)
       return false;
-    const ConfigMap* config_map = pass_.s.world.configmaps.find(set.config_map_key());
+    const ConfigMap* config_map = pass_.s.world.configmaps.find(pass_.index.installation_of(a).config_map_key());
     if (config_map == nullptr || config_map->meta.annotations.get(kPausedAnnotation) == "true") return false;
     return !kai_hindrance(pass_, node.meta.name, a);  // S8
   }
 
-  // What still serves is left to a rollout, which has a slot and waits for workloads (S1).
+  // A pod that still serves is left to a rollout, which has a slot and waits for workloads (S1).
   static bool costs_nothing(const Node& node, const NodeAssessment& a, Component component, const Pod& pod) {
     if (component == Component::gfd) return true;
     if (a.change && !a.change->failed) {
-      // Its old pods go by the plan; those that came for them came when the workloads had gone.
+      // The change deletes its old pods in order. The pods that replaced them were created after the workloads had
+      // ended, so deleting them disturbs no workload.
       auto listed = a.change->pods.find(component);
       return listed != a.change->pods.end() && !listed->second.contains(std::string(pod.meta.uid));
     }
     const bool daemon_runs = std::ranges::any_of(
         pod.containers, [](const auto& c) { return c.running && !is_config_manager(c.name.view()); });
-    return !serves(node) && (component != Component::mps || !daemon_runs);
+    return !serves_gpus(node) && (component != Component::mps || !daemon_runs);
   }
-  // Why a new pod would do more harm; empty: it would not. A new plugin pod takes the GPUs away for a moment, and where
-  // they are away already it offers those that the DRA driver has handed out meanwhile. GFD only writes labels.
+  // Why a new pod would do more harm; empty: it would not. A new plugin pod unregisters the GPUs temporarily, and if
+  // they are already unregistered, the new pod would offer GPUs that the DRA driver has allocated since. GFD only
+  // writes labels.
   [[nodiscard]] std::string stays(const std::string& node, Component component) const {
     const std::string& device_class = pass_.index.dra.class_of(node);
     if (component == Component::gfd || device_class.empty()) return {};
     return fmt::format("the pod is not replaced while {} is reported for the node", kDraDoubleOffer);
   }
 
-  void heal(const std::string& node, Component component, const Pod& pod, const PodFault& fault) {
-    const FaultyComponent what{node, to_string(component)};
+  void remediate(const Node& node, Component component, const Pod& pod, const PodFault& fault) {
+    const std::string& name = node.meta.name;
     const bool lasts = pass_.held_for(
-        {Timer::pod_fault, node, fmt::format("{}/{}/{}", what.second, fault.name, pod.meta.uid.str())}, fault.patience);
-    const auto known = remediations_.find(what);
-    const std::int64_t times = known == remediations_.end() ? 0 : known->second.times;
+        {Timer::pod_fault, name, fmt::format("{}/{}/{}", to_string(component), fault.name, pod.meta.uid.str())},
+        fault.patience);
     const std::string message = fmt::format("{} pod {}: {}", to_string(component), pod.meta.name, fault.what);
-    if (const std::string why = stays(node, component); !why.empty()) {
-      return pass_.finding(Severity::warning, node_ref(node), fault.name, fmt::format("{}; {}", message, why));
+    const std::string why_it_stays = stays(name, component);
+    if (report_) {
+      pass_.finding(Severity::warning, node_ref(name), fault.name,
+                    why_it_stays.empty() ? message : fmt::format("{}; {}", message, why_it_stays));
     }
-    pass_.finding(Severity::warning, node_ref(node), fault.name, message);
-    if (!lasts) return;
-    if (times > 0) {
-      const Duration wait = std::min<Duration>(minutes(5) * (1LL << std::min<std::int64_t>(times - 1, 4)), kLongest);
-      if (known->second.ago < wait) return pass_.look_again_in(wait - known->second.ago);
+    if (!lasts || !why_it_stays.empty()) return;
+    const MachineId machine = machine_id(node.meta.uid.str());
+    const RecordedRemediation* known = pass_.index.record->remediation(machine, to_string(component), pass_.s.now);
+    const bool is_recorded = known != nullptr && known->pod == pod.meta.uid.str();
+    if (!is_recorded) {
+      if (const Duration left = left_to_wait(known); left > Duration::zero()) return pass_.look_again_in(left);
+      due_.push_back({machine, std::string(to_string(component)), pod.meta.uid.str(),
+                      1 + (known == nullptr ? 0 : known->attempts), pass_.s.now});
+      return;
     }
-    pass_.plan.timers.push_back(remediated(what, times + 1));
+    if (!report_) return;
     pass_.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, fault.name,
-              message + "; only a new pod gets over it", true, node);
+              message + "; only a new pod gets over it", true, name);
   }
 
-  static constexpr Duration kLongest = std::chrono::hours(1);
+  // Time until the next attempt: 5 minutes after the first one, then twice as long each time, up to an hour.
+  [[nodiscard]] Duration left_to_wait(const RecordedRemediation* before) const {
+    if (before == nullptr) return Duration::zero();
+    constexpr Duration kLongest = std::chrono::hours(1);
+    const Duration wait =
+        std::min<Duration>(minutes(5) * (1LL << std::clamp<std::int64_t>(before->attempts - 1, 0, 4)), kLongest);
+    return wait - (pass_.s.now - before->at);
+  }
+
   Pass& pass_;
-  std::map<FaultyComponent, Remediations> remediations_;
+  bool report_ = false;
+  std::vector<RecordedRemediation> due_;
 };
 
 }  // namespace
 
+std::vector<RecordedRemediation> due_remediations(Pass& pass) {
+  return Remediator(pass).run(false);
+}
+
 void plan_remediation(Pass& pass) {
-  Remediator(pass).run();
+  if (pass.index.record) (void)Remediator(pass).run(true);
 }
 
 }  // namespace gso

@@ -10,27 +10,28 @@ namespace gso {
 
 namespace {
 
-// The last verified revision of the key is known good: going (back) to it needs no canary. What else a new template
-// brings (another image) is not.
-bool is_verified(const Index& index, const RolloutKey& key, const Unit& unit, std::string_view target) {
-  if (!index.record || unit.tally.new_template > 0) return false;
-  const auto it = index.record->verified.find(key.set + "/" + key.key);
-  return it != index.record->verified.end() && it->second == target;
+// The last verified revision of the key is known to work: a rollout (or rollback) to it needs no canary. A new template
+// can bring other changes (another image), which are not verified.
+bool is_verified(const Index& index, const RolloutKey& key, const ProfileRollout& profile_rollout,
+                 std::string_view target) {
+  if (!index.record || profile_rollout.tally.new_template > 0) return false;
+  return !target.empty() && index.record->last_verified(key.config_map, key.key) == target;
 }
 
 }  // namespace
 
-std::string target_of(const Unit& unit) {
-  const auto most = std::ranges::max_element(unit.targets, {}, [](const auto& entry) { return entry.second; });
-  return most == unit.targets.end() ? std::string() : most->first;
+std::string target_of(const ProfileRollout& profile_rollout) {
+  const auto most =
+      std::ranges::max_element(profile_rollout.targets, {}, [](const auto& entry) { return entry.second; });
+  return most == profile_rollout.targets.end() ? std::string() : most->first;
 }
 
-RolloutView::RolloutView(Pass& in, const RolloutKey& of, const Unit& nodes)
+RolloutView::RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& nodes)
     : pass(in),
       key(of),
-      unit(nodes),
+      profile_rollout(nodes),
       policy(in.index.policy(in.s.world, of.policy)),
-      set(in.index.discovery.sets[nodes.set]),
+      installation(in.index.discovery.installations[nodes.installation]),
       target(target_of(nodes)),
       object(in.s.world.rollouts.find(rollout_name(of, target))),
       anew(object != nullptr && begins_anew(in.index, nodes, *object)),
@@ -60,13 +61,13 @@ const Canary& RolloutView::canary(const std::string& product) {
 }
 
 bool RolloutView::all_canaries_passed() {
-  return std::ranges::all_of(unit.groups, [&](const auto& group) {
+  return std::ranges::all_of(profile_rollout.groups, [&](const auto& group) {
     return !has_candidate(*this, group.first, Candidates::free) || canary_passed(group.first);
   });
 }
 
 const std::set<std::string>& RolloutView::failed() {
-  if (!failed_) failed_ = failed_on(pass.index, unit, target);
+  if (!failed_) failed_ = failed_on(pass.index, profile_rollout, target);
   return *failed_;
 }
 
@@ -87,7 +88,12 @@ const OutOfReach& RolloutView::out_of_reach() {
 const std::string& RolloutView::exhausted(const std::string& product) {
   const auto known = exhausted_.find(product);
   if (known != exhausted_.end()) return known->second;
-  return exhausted_.emplace(product, exhausted_budget(pass, key, unit, product, {})).first->second;
+  return exhausted_.emplace(product, exhausted_budget(pass, key, profile_rollout, product, {})).first->second;
+}
+
+const Waits& RolloutView::waits() {
+  if (!waits_) waits_ = waits_of(*this);
+  return *waits_;
 }
 
 bool RolloutView::has(const NodeAssessment& a) const {
@@ -107,7 +113,7 @@ const std::set<std::string>& RolloutView::changing() {
 const std::string& RolloutView::templates() {
   if (templates_) return *templates_;
   std::string all;
-  for (const Operand& operand : set.operands) {
+  for (const Operand& operand : installation.operands) {
     if (operand.on_delete) all += operand.newest_hash + "|";
   }
   templates_ = all.empty() ? std::string() : short_hash(all);
@@ -116,9 +122,9 @@ const std::string& RolloutView::templates() {
 
 RolloutView* RolloutViews::find(const RolloutKey& key) {
   if (const auto known = views_.find(key); known != views_.end()) return &known->second;
-  const auto unit = pass_.index.units.find(key);
-  if (unit == pass_.index.units.end()) return nullptr;
-  return &views_.try_emplace(key, pass_, unit->first, unit->second).first->second;
+  const auto profile_rollout = pass_.index.profile_rollouts.find(key);
+  if (profile_rollout == pass_.index.profile_rollouts.end()) return nullptr;
+  return &views_.try_emplace(key, pass_, profile_rollout->first, profile_rollout->second).first->second;
 }
 
 RolloutView* find_rollout(const Pass& pass, const RolloutKey& key) {

@@ -1,6 +1,5 @@
-// A rollout, as it is at this moment: one policy taking one profile key to its present revision. Whoever speaks of it
-// (starts, the record, both statuses, Events) reads this view; each of its parts is computed once per pass, when it is
-// first asked for.
+// A ProfileRollout in this pass: one policy, one profile key, its present revision. Starts, the record, both statuses
+// and Events read this view; each part is computed once per pass, on first use.
 #pragma once
 
 #include <cstdint>
@@ -14,58 +13,62 @@
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/gate.h"
 #include "reconcilers/rollout/out_of_reach.h"
+#include "reconcilers/rollout/waits.h"
 
 namespace gso {
 
 class RolloutView {
  public:
-  // All outlive this. Timers that the view names, and the moments at which it may change, go into the pass's plan.
-  RolloutView(Pass& in, const RolloutKey& of, const Unit& nodes);
+  // All arguments must outlive this. Timers that the view names, and the times at which it can change, are added to the
+  // pass's plan.
+  RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& nodes);
   RolloutView(const RolloutView&) = delete;
   RolloutView& operator=(const RolloutView&) = delete;
 
   Pass& pass;
   const RolloutKey& key;
-  const Unit& unit;
+  const ProfileRollout& profile_rollout;
   const SharingPolicy& policy;
-  const PluginInstallation& set;
-  const std::string target;      // The revision of most of its nodes; empty when none has one.
-  const SharingRollout* object;  // Null: there is none for this revision.
-  const bool anew;               // `object` is of an earlier attempt (attempts.h).
+  const PluginInstallation& installation;
+  const std::string target;      // The target of most of its nodes; empty if none has one.
+  const SharingRollout* object;  // Null: this revision has no SharingRollout.
+  const bool anew;               // `object` belongs to an earlier attempt (attempts.h).
   // The fleet has shown this revision before, and nothing else is new: it needs no canary.
   const bool verified;
 
   // Why it starts no node now.
   const GateState& gate();
-  // Nodes that stopped showing what they have loaded may be restarted into it.
+  // Nodes that stopped showing what they have loaded are allowed to be restarted into it.
   bool may_repair();
-  // Why nodes that only wait are given back; nullopt: they are not.
+  // Why nodes that only wait are uncordoned and queued again; nullopt: they keep waiting.
   const std::optional<Stop>& stop();
 
-  // Of one group of `unit`.
+  // The canary of one group of the rollout.
   const Canary& canary(const std::string& product);
   bool canary_passed(const std::string& product) { return canary(product).passed; }
-  // Of every group that has a node which could be a canary now.
+  // Only groups count that have a node which could be a canary now.
   bool all_canaries_passed();
 
-  // Nodes that failed on the way to `target`. Of these, those that served when their change began: only they judge the
-  // revision (S12).
+  // Nodes that failed during a change to `target`. failures() counts those that served when their change began: only
+  // they count against the revision (S12).
   const std::set<std::string>& failed();
   std::int64_t failures();
-  // Why this revision is taken no further: nodes that failed, now or before. Empty: nothing of that kind.
+  // Why no further node is changed to this revision: nodes that failed, now or before. Empty: no such reason.
   const std::string& too_many_failures();
 
-  // Nodes that wait, or are in flight, and that nobody may touch now.
+  // Nodes that are Pending or in a change, and that the operator must not change now.
   const OutOfReach& out_of_reach();
-  // Why a group has no room for one more node in some budget, for people; empty: it has.
+  // Which budget has no room for one more node of a group, and why, for people; empty: every budget has room.
   const std::string& exhausted(const std::string& product);
+  // What the Pending nodes wait for, while the gate is open.
+  const Waits& waits();
 
-  // The node belongs to it.
+  // The node belongs to this rollout.
   [[nodiscard]] bool has(const NodeAssessment& assessment) const;
   // Its nodes in a change to `target`.
   const std::set<std::string>& changing();
-  // Which templates its pods are made from, where the operator rolls them; empty: it rolls none. A new one is to be
-  // tried like a new profile.
+  // A hash of the templates that its pods are created from, where the operator replaces these pods (OnDelete); empty:
+  // it replaces none. A new template needs a canary like a new profile.
   const std::string& templates();
 
  private:
@@ -79,16 +82,17 @@ class RolloutView {
   std::optional<std::set<std::string>> changing_;
   std::optional<std::string> templates_;
   std::map<std::string, std::string> exhausted_;
+  std::optional<Waits> waits_;
 };
 
-// All rollouts of a pass: made by plan_all(), and shared by the reconcilers.
+// All rollouts of a pass, created by plan_all() and shared by the reconcilers.
 class RolloutViews {
  public:
   RolloutViews(const Snapshot& snapshot, Index& index) : pass_(snapshot, index, "rollout", this) {}
 
   // Null: no node belongs to such a rollout.
   [[nodiscard]] RolloutView* find(const RolloutKey& key);
-  // What the views have named so far: timers, and when to look again.
+  // What the views have added so far: timers, and when to plan again.
   [[nodiscard]] Plan take_plan() { return std::move(pass_.plan); }
 
  private:
@@ -96,10 +100,10 @@ class RolloutViews {
   std::map<RolloutKey, RolloutView> views_;
 };
 
-// The revision that most nodes of a unit are to have; empty when there is none.
-[[nodiscard]] std::string target_of(const Unit& unit);
+// The target revision of most nodes of a rollout; empty if none has one.
+[[nodiscard]] std::string target_of(const ProfileRollout& profile_rollout);
 
-// The rollout of a unit that has nodes, and the same of one that may have none.
+// The view of a rollout that has nodes; find_rollout() returns null if it has none.
 [[nodiscard]] RolloutView& rollout_of(const Pass& pass, const RolloutKey& key);
 [[nodiscard]] RolloutView* find_rollout(const Pass& pass, const RolloutKey& key);
 

@@ -9,27 +9,29 @@
 
 namespace gso {
 
-TimerKey settled_timer(const Pass& pass, std::size_t set) {
-  return {Timer::settled, pass.index.discovery.sets[set].id(), pass.index.signatures[set]};
+TimerKey settled_timer(const Pass& pass, std::size_t installation) {
+  return {Timer::settled, pass.index.discovery.installations[installation].id(), pass.index.signatures[installation]};
 }
 
-TimerKey differing_timer(const PluginInstallation& set) {
-  std::string state =
-      fmt::format("{}|{}|{}", set.clusterpolicy_generation, set.announced_config_map, set.announced_default);
-  for (const Operand& operand : set.operands) state += fmt::format("|{}:{}", operand.uid, operand.generation);
-  return {Timer::differing, set.id(), short_hash(state)};
+TimerKey differing_timer(const PluginInstallation& installation) {
+  std::string state = fmt::format("{}|{}|{}", installation.clusterpolicy_generation, installation.announced_config_map,
+                                  installation.announced_default);
+  for (const Operand& operand : installation.operands) state += fmt::format("|{}:{}", operand.uid, operand.generation);
+  return {Timer::differing, installation.id(), short_hash(state)};
 }
 
-std::string lasting_difference(const Pass& pass, const PluginInstallation& set) {
-  if (!set.announced || pass.s.now - pass.since(differing_timer(set)) < kDifferencePatience) return {};
+std::string lasting_difference(const Pass& pass, const PluginInstallation& installation) {
+  if (!installation.announced || pass.s.now - pass.since(differing_timer(installation)) < kDifferencePatience)
+    return {};
   const auto named = [&](const Operand& operand) {
     return fmt::format("DaemonSet {} has config {} default {}", k8s::to_string(operand.key),
                        operand.config_map.empty() ? "(none)" : operand.config_map,
                        operand.default_key.empty() ? "(none)" : operand.default_key);
   };
   std::vector<std::string> different;
-  for (const Operand& operand : set.operands) {
-    if (operand.config_map != set.announced_config_map || operand.default_key != set.announced_default)
+  for (const Operand& operand : installation.operands) {
+    if (operand.config_map != installation.announced_config_map ||
+        operand.default_key != installation.announced_default)
       different.push_back(named(operand));
   }
   return fmt::format(
@@ -37,8 +39,10 @@ std::string lasting_difference(const Pass& pass, const PluginInstallation& set) 
       "by hand, or the GPU Operator does not run. It overwrites changes by hand only when it has something new to "
       "write. Nothing starts until both say the same: set spec.devicePlugin.config of the ClusterPolicy to what is "
       "wanted",
-      first_names(different), set.owner, set.announced_config_map.empty() ? "(none)" : set.announced_config_map,
-      set.announced_default.empty() ? "(none)" : set.announced_default, k8s::format_go_duration(kDifferencePatience));
+      first_names(different), installation.owner,
+      installation.announced_config_map.empty() ? "(none)" : installation.announced_config_map,
+      installation.announced_default.empty() ? "(none)" : installation.announced_default,
+      k8s::format_go_duration(kDifferencePatience));
 }
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// Whether the inputs of an installation have come to rest: its ConfigMap, its DaemonSets, and what its ClusterPolicy
+// Whether the inputs of an installation have settled: its ConfigMap, its DaemonSets, and what its ClusterPolicy
 // announces for them.
 #pragma once
 
@@ -8,13 +8,15 @@
 
 namespace gso {
 
-// How long the DaemonSets may differ from their ClusterPolicy before that is no update of the GPU Operator any more.
+// How long the DaemonSets can differ from their ClusterPolicy before the operator stops treating that as an update by
+// the GPU Operator.
 inline constexpr Duration kDifferencePatience = std::chrono::minutes(2);
-// Seen while they differ as they do now.
-[[nodiscard]] TimerKey differing_timer(const PluginInstallation& set);
-// They have differed for longer than that: which DaemonSets, from what, and how to go on. Empty: not so.
-[[nodiscard]] std::string lasting_difference(const Pass& pass, const PluginInstallation& set);
-// The inputs of an operand set are as they were: what its pods would load, by signature.
-[[nodiscard]] TimerKey settled_timer(const Pass& pass, std::size_t set);
+// Runs while they differ in the same way.
+[[nodiscard]] TimerKey differing_timer(const PluginInstallation& installation);
+// The DaemonSets have differed for longer than that: which DaemonSets, from what, and how to continue. Empty: they have
+// not.
+[[nodiscard]] std::string lasting_difference(const Pass& pass, const PluginInstallation& installation);
+// Runs while the inputs of an installation are unchanged: what its pods would load, by signature.
+[[nodiscard]] TimerKey settled_timer(const Pass& pass, std::size_t installation);
 
 }  // namespace gso

@@ -14,18 +14,19 @@ std::int64_t taken(const std::map<Key, std::int64_t>& counts, const Key& key) {
 
 }  // namespace
 
-std::string Slots::exhausted(const RolloutKey& key, const Unit& unit, const NodeAssessment& a) const {
+std::string Slots::exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
+                             const NodeAssessment& a) const {
   const std::string product(a.product.view());
-  return exhausted_budget(*pass_, key, unit, product, taken_of(key, product));
+  return exhausted_budget(*pass_, key, profile_rollout, product, taken_of(key, product));
 }
 
 SlotsTaken Slots::taken_of(const RolloutKey& key, const std::string& product) const {
   return {cluster_, taken(policies_, key.policy), taken(groups_, std::pair(key, product))};
 }
 
-bool Slots::free(const RolloutKey& key, const Unit& unit, const NodeAssessment& a) const {
+bool Slots::free(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a) const {
   const std::string product(a.product.view());
-  return has_slot(*pass_, key, unit, product, taken_of(key, product));
+  return has_slot(*pass_, key, profile_rollout, product, taken_of(key, product));
 }
 
 void Slots::take(const RolloutKey& key, const NodeAssessment& a) {
@@ -35,19 +36,20 @@ void Slots::take(const RolloutKey& key, const NodeAssessment& a) {
   ++groups_[{key, std::string(a.product.view())}];
 }
 
-bool Slots::fit_ever(const RolloutKey& key, const Unit& unit, const GangPeers& mates) const {
+bool Slots::fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout, const GangPeers& peers) const {
   const RolloutSpec& rollout = pass_->index.policy(pass_->s.world, key.policy).rollout;
   std::map<std::string, std::int64_t> needs;
   std::int64_t all = 0;
-  for (const std::string& mate : mates.nodes) {
-    const NodeAssessment& a = *pass_->index.find(mate);
+  for (const std::string& peer : peers.nodes) {
+    const NodeAssessment& a = *pass_->index.find(peer);
     if (a.unavailable && !a.change) continue;  // Needs no slot.
     ++needs[std::string(a.product.view())];
     ++all;
   }
   return all <= policy_budget(key) && all <= pass_->s.settings.cluster_max_unavailable.of(pass_->index.cluster.total) &&
          std::ranges::all_of(needs, [&](const auto& need) {
-           return need.second <= rollout.max_unavailable_per_group.of(unit.groups.at(need.first).tally.total);
+           return need.second <=
+                  rollout.max_unavailable_per_group.of(profile_rollout.groups.at(need.first).tally.total);
          });
 }
 

@@ -1,5 +1,5 @@
-// Slots: what a pass has taken of the budgets (S1) so far. Busy is what is out of service, whoever caused it; a node
-// that is busy already needs no slot.
+// Slots: what a pass has used of the budgets (S1) so far. A node counts as busy while it is out of service, whatever
+// the cause; a busy node needs no further slot.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,21 @@ namespace gso {
 
 class Slots {
  public:
-  // `pass` must outlive it. Copies may be kept, to go back to.
+  // `pass` must outlive it. A caller can keep a copy to restore it later.
   explicit Slots(const Pass& pass) : pass_(&pass) {}
 
-  // Out of service, or failed half-way: one of those that the budgets count already.
+  // Out of service, or failed mid-change: one of those that the budgets count already.
   [[nodiscard]] static bool is_busy(const NodeAssessment& a) { return a.unavailable || a.change != nullptr; }
 
   // Cluster, policy and group have room for one more node.
-  [[nodiscard]] bool free(const RolloutKey& key, const Unit& unit, const NodeAssessment& a) const;
-  // The first budget that has no room for one more node, for people; empty: all have.
-  [[nodiscard]] std::string exhausted(const RolloutKey& key, const Unit& unit, const NodeAssessment& a) const;
+  [[nodiscard]] bool free(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a) const;
+  // The first budget that has no room for one more node, for people; empty: all have room.
+  [[nodiscard]] std::string exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
+                                      const NodeAssessment& a) const;
   void take(const RolloutKey& key, const NodeAssessment& a);
-  // Whether the budgets could take all nodes of a job if nothing else were under way.
-  [[nodiscard]] bool fit_ever(const RolloutKey& key, const Unit& unit, const GangPeers& mates) const;
+  // Whether the budgets could cover all nodes of a job if no other change were in progress.
+  [[nodiscard]] bool fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout,
+                              const GangPeers& peers) const;
   // At most half of a policy's slots wait for workloads, so that a few busy nodes do not stop the rest.
   [[nodiscard]] std::int64_t most_draining(const RolloutKey& key) const;
 

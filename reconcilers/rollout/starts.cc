@@ -1,15 +1,16 @@
-// Which nodes start now: a unit is one policy taking one profile key to its present revision; it starts nodes while
-// every gate (gate.h) is open and a slot is free in fleet, group and cluster.
+// Which nodes start now. A rollout starts nodes while every gate (gate.h) is open and a slot is free in cluster, policy
+// and group.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/busy_nodes.h"
+#include "reconcilers/rollout/daemonset_restart.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
+#include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/slots.h"
@@ -18,7 +19,7 @@
 namespace gso {
 namespace {
 
-// How long a node is left where it is when there were not enough slots for all nodes of its jobs.
+// How long a node is skipped after the slots were not enough for all nodes of its jobs.
 constexpr Duration kGangWait = std::chrono::minutes(1);
 
 class Starter {
@@ -31,57 +32,56 @@ class Starter {
 
   void run() {
     collect_reloads();
-    for (const auto& [key, unit] : pass_.index.units) start_unit(key, unit);
+    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) look_at(key, profile_rollout);
+    start_groups();
   }
 
  private:
-  // Quiet inputs stay quiet while another gate is closed or nothing is left to start.
+  // Inputs that have settled stay settled while another gate is closed or no node is left to start.
   void keep_settled() {
-    std::set<std::size_t> sets;
-    for (const auto& [key, unit] : pass_.index.units) sets.insert(unit.set);
-    for (const std::size_t set : sets) (void)pass_.age(settled_timer(pass_, set));
+    std::set<std::size_t> installations;
+    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts)
+      installations.insert(profile_rollout.installation);
+    for (const std::size_t installation : installations) (void)pass_.age(settled_timer(pass_, installation));
   }
 
-  // Nodes that gave up waiting for their workloads keep their place at the back of the queue.
+  // Nodes that stopped waiting for their workloads keep their place at the back of the queue.
   void find_deferred() {
     for (const std::string& name : pass_.index.nodes_in(Bucket::deferred)) {
       if (const auto deferral = deferral_of(*pass_.s.world.nodes.find(name))) deferred_.emplace(name, deferral->until);
     }
   }
 
-  // Nodes that wait for slots for the others of their jobs: not listed again on every pass.
+  // Nodes that wait for slots for their gang peers are not listed again in every pass.
   void keep_gang_peers() {
     for (const SeenNode& seen : seen_nodes(pass_, Timer::gang_waits)) {
       const bool waits = seen.assessment.phase == Phase::pending;
-      if (waits && pass_.s.now - seen.since < kGangWait) hold_back(seen.name, seen.assessment);
+      if (waits && pass_.s.now - seen.since < kGangWait) wait_for_peers(seen.name, seen.assessment);
     }
   }
 
-  void hold_back(const std::string& name, const NodeAssessment& a) {
-    if (!held_back_.insert(name).second) return;
-    const Duration age = pass_.age({Timer::gang_waits, name, std::string(a.target.view())});
-    pass_.look_again_in(kGangWait - age);
+  void wait_for_peers(const std::string& name, const NodeAssessment& a) {
+    if (!waiting_for_peers_.insert(name).second) return;
+    pass_.renew({Timer::gang_waits, name, std::string(a.target.view())}, kGangWait);
     pass_.finding(
         Severity::info, node_ref(name), kJobSpansNodes,
         "its pods belong to jobs that run on other nodes of this rollout too, and leave together or not at all: the "
         "other nodes go first");
   }
 
-  // Nodes whose own reload (or first start) did not bring the profile in, or lost it: restarted like an edited one.
+  // Nodes that did not load their profile by themselves, or lost it: restarted as after an edit.
   void collect_reloads() {
     for (const std::string& name : pass_.index.nodes_in(Bucket::self_loaded)) {
       const NodeAssessment* a = pass_.index.find(name);
       if (a == nullptr || a->is_held()) continue;
       const bool has_read = must_have_read(pass_, name, *a);
       if (a->matches() && has_read) continue;
-      // It shows what its pods cannot have read: an edit that no label shows.
-      const bool at_once = a->matches() && a->cause == ChangeCause::joined && !has_read;
-      if (!at_once && !loading_expired(pass_, name, *a)) continue;
+      const bool cannot_have_read = a->cause == ChangeCause::joined && !has_read && serves_long_enough(name, *a);
+      if (!cannot_have_read && !loading_expired(pass_, name, *a)) continue;
       if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
       reloads_[pass_.index.rollout_key_of(*a)].insert(name);
     }
-    // Nodes that have stopped showing what they run, for longer than a start may take. A missing device is no such
-    // case.
+    // Nodes that have not shown their profile for longer than a start can take. A missing device is not such a case.
     for (const std::string& name : pass_.index.nodes_in(Bucket::drifting)) {
       const NodeAssessment* a = pass_.index.find(name);
       if (a == nullptr || !may_be_reloaded(pass_, name)) continue;
@@ -91,167 +91,182 @@ class Starter {
     }
   }
 
-  void start_unit(const RolloutKey& key, const Unit& unit) {
+  // The pods serve, and have had the time that a node's status and labels need to show what they serve. A node that
+  // shows its profile by then needs no such time: its pods are older than an edit that no label shows.
+  bool serves_long_enough(const std::string& name, const NodeAssessment& a) {
+    if (a.matches()) return true;
+    const TimerKey serves{Timer::loading, name, fmt::format("{}/serves", a.target.view())};
+    return a.pods_ready && pass_.held_for(serves, pass_.s.settings.status_lag);
+  }
+
+  void look_at(const RolloutKey& key, const ProfileRollout& profile_rollout) {
     const auto reloads = reloads_.find(key);
     const bool pending =
-        std::ranges::any_of(unit.groups, [](const auto& group) { return !group.second.pending.empty(); });
+        std::ranges::any_of(profile_rollout.groups, [](const auto& group) { return !group.second.pending.empty(); });
     if ((!pending && reloads == reloads_.end()) ||
-        pass_.s.world.unsynced_namespaces.contains(pass_.index.discovery.sets[unit.set].ns)) {
+        pass_.s.world.unsynced_namespaces.contains(
+            pass_.index.discovery.installations[profile_rollout.installation].ns)) {
       return;
     }
     RolloutView& rollout = rollout_of(pass_, key);
-    const std::string& target = rollout.target;
     const Gate gate = rollout.gate().gate;
-    if (pending && (gate == Gate::approval || switches_to_restore(pass_, key, target)))
-      ensure_rollout(key, unit, target);
-    // The canary itself is restarted all the same.
-    // Repair to the revision that is recorded already needs no approval.
-    const bool approval_missing = gate == Gate::approval && reloads != reloads_.end() && rollout.may_repair();
-    if (gate != Gate::open && gate != Gate::canary_unwell && !approval_missing) return;
-    if (reloads != reloads_.end()) {
-      for (const std::string& name : reloads->second) {
-        if (approval_missing && !pass_.index.nodes_in(Bucket::drifting).contains(name)) continue;
-        const Outcome outcome = try_start(key, unit, name, true);
-        if (outcome != Outcome::no_slot && outcome != Outcome::busy) continue;
-        const std::string full = slots_.exhausted(key, unit, *pass_.index.find(name));
-        pass_.finding(Severity::warning, node_ref(name), kBudgetExhausted,
-                      fmt::format("must be restarted to show its profile; {}",
-                                  full.empty() ? "it waits for its workloads, as many nodes of its policy do as may"
-                                               : "no slot is free: " + full));
-      }
+    // A rollout that waits for an approval needs the object to approve.
+    if (gate == Gate::approval || (pending && switches_to_restore(pass_, key, rollout.target)))
+      objects_.ensure(rollout, rollout.target);
+    if (reloads != reloads_.end()) start_reloads(rollout, reloads->second);
+    if (gate != Gate::open || !pending) return;
+    if (restarts_.plan(rollout)) by_daemonset_.insert(key);
+    for (const auto& [product, group] : profile_rollout.groups) {
+      if (!group.pending.empty()) groups_.push_back({rollout, product, group});
     }
-    if (gate != Gate::open || restart_daemonsets(key, unit, target)) return;
-    for (const auto& [product, group] : unit.groups) start_group(rollout, product, group);
   }
 
-  // Mechanism DaemonSetRestart, for what only new pods load; a label is moved node by node all the same. The template
-  // names what it was restarted for, so that it is done once.
-  bool restart_daemonsets(const RolloutKey& key, const Unit& unit, const std::string& target) {
-    if (pass_.index.policy(pass_.s.world, key.policy).rollout.mechanism != Mechanism::daemonset_restart) return false;
-    std::map<std::size_t, std::set<Component>> components;  // By operand set: several may mount the unit's ConfigMap.
-    for (const auto& [product, group] : unit.groups) {
-      for (const auto& [available, name] : group.pending) {
-        const NodeAssessment& a = *pass_.index.find(name);
-        if (a.label || a.change) continue;
-        components[a.set].insert(Component::plugin);
-        for (Component component : {Component::gfd, Component::mps}) {
-          if (steps_for(a.transition).replaces(component)) components[a.set].insert(component);
-        }
+  void start_reloads(RolloutView& rollout, const std::set<std::string>& names) {
+    const GateState& gate = rollout.gate();
+    // A repair to the revision that is recorded already needs no approval.
+    const bool only_repair = gate.gate == Gate::approval && rollout.may_repair();
+    // The canary itself is restarted anyway.
+    const bool open = gate.is_open() || gate.gate == Gate::canary_drifting;
+    for (const std::string& name : names) {
+      const bool may_start = open || (only_repair && pass_.index.nodes_in(Bucket::drifting).contains(name));
+      if (!may_start) {
+        if (needs_attention(gate.gate)) report_waiting_reload(name, gate.reason(), gate.message);
+        continue;
       }
+      const Outcome outcome = try_start(rollout, name, true);
+      if (outcome != Outcome::no_slot && outcome != Outcome::busy) continue;
+      const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, *pass_.index.find(name));
+      report_waiting_reload(name, std::string(kBudgetExhausted),
+                            full.empty() ? "it waits for its workloads, as many nodes of its policy do as may"
+                                         : "no slot is free: " + full);
     }
-    if (components.empty()) return false;
-    std::string all;
-    for (const auto& [other, state] : pass_.index.units) {
-      if (other.set == key.set) all += rollout_name(other, target_of(state)) + "|";
-    }
-    const std::string restarted_for = short_hash(all);
-    ensure_rollout(key, unit, target);
-    for (const auto& [set, wanted] : components) {
-      for (const Operand& operand : pass_.index.discovery.sets[set].operands) {
-        const DaemonSet* daemonset = pass_.s.world.daemonsets.find(operand.key);
-        if (daemonset == nullptr || !wanted.contains(operand.component) || daemonset->restarted_for == restarted_for)
-          continue;
-        if (!restarted_.insert(operand.key).second) continue;
-        pass_.add(RestartDaemonSet{operand.key, daemonset->meta.resource_version, restarted_for}, "Restart",
-                  fmt::format("{} to {}, by its DaemonSet", key.key, target), true);
-      }
-    }
-    return true;
   }
 
-  // Out of service, and by no change of ours.
+  void report_waiting_reload(const std::string& name, const std::string& reason, const std::string& why) {
+    pass_.finding(Severity::warning, node_ref(name), reason,
+                  fmt::format("must be restarted to show its profile; {}", why));
+  }
+
+  // Out of service, but not by a change of the operator.
   [[nodiscard]] bool is_out_of_service(const std::string& name) const {
     const NodeAssessment& a = *pass_.index.find(name);
     return a.unavailable && !a.change;
   }
 
-  // Nodes that serve nobody cost nobody anything: they need no slot and go beside the canary, of which they prove
-  // nothing (S12). They come first in the group.
-  void repair_unavailable(const RolloutKey& key, const Unit& unit, const Group& group) {
-    for (const auto& [available, name] : group.pending) {
+  // The nodes of one group of a rollout, in this pass.
+  struct Candidates {
+    RolloutView& rollout;
+    const std::string& product;
+    const Group& group;
+    std::vector<std::string> busy = {};
+    bool somebody = false;  // A node that is not deferred could start, or waits for a slot.
+    bool ended = false;     // No further node of the group starts in this pass.
+  };
+
+  // Idle nodes start first, in every group of every rollout: a busy node would keep a slot that they could use. Nodes
+  // whose workloads did not end in an earlier attempt start last.
+  void start_groups() {
+    for (Candidates& group : groups_) repair_unavailable(group);
+    for (Candidates& group : groups_) start_idle(group);
+    for (Candidates& group : groups_) start_busy(group);
+    for (Candidates& group : groups_) start_deferred(group);
+  }
+
+  // Nodes that serve no GPU need no slot: they start beside the canary and prove nothing for it (S12). They start first
+  // in their group.
+  void repair_unavailable(const Candidates& candidates) {
+    for (const auto& [available, name] : candidates.group.pending) {
       if (available || !pass_.takes_more()) return;
-      if (!deferred_.contains(name) && is_out_of_service(name)) (void)try_start(key, unit, name, true);
+      if (!deferred_.contains(name) && is_out_of_service(name)) (void)try_start(candidates.rollout, name, true);
     }
   }
 
-  void start_group(RolloutView& rollout, const std::string& product, const Group& group) {
-    if (group.pending.empty()) return;
-    const RolloutKey& key = rollout.key;
-    const Unit& unit = rollout.unit;
-    repair_unavailable(key, unit, group);
-    const std::int64_t& started = started_[{key, product}];  // Of a map: its address stays.
-    const std::int64_t may_start = started + left_in_canary(rollout, product);
-    std::vector<std::string> busy;
-    bool somebody = false;  // Those who waited in vain come again only when nobody else is left.
-    for (const auto& [available, name] : group.pending) {
-      if (started >= may_start || !pass_.takes_more()) return;
+  // The canary lets no further node of the group start.
+  [[nodiscard]] bool canary_is_full(const Candidates& candidates) {
+    return left_in_canary(candidates.rollout, candidates.product) <= 0;
+  }
+
+  void start_idle(Candidates& candidates) {
+    const RolloutKey& key = candidates.rollout.key;
+    for (const auto& [available, name] : candidates.group.pending) {
+      candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
+      if (candidates.ended) return;
       if (deferred_.contains(name) || is_out_of_service(name)) continue;
       const bool some_may_wait = busy_.waiting(key.policy) < slots_.most_draining(key);
-      if (busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) break;
-      const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(key, unit, name, false);
-      if (outcome == Outcome::no_slot) return;
-      if (outcome == Outcome::busy) busy.push_back(name);
-      somebody = somebody || outcome != Outcome::skipped;
+      if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) return;
+      const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
+      candidates.ended = outcome == Outcome::no_slot;
+      if (candidates.ended) return;
+      if (outcome == Outcome::busy) candidates.busy.push_back(name);
+      candidates.somebody = candidates.somebody || outcome != Outcome::skipped;
     }
-    for (const std::string& name : busy) {
-      if (busy_.waiting(key.policy) >= slots_.most_draining(key)) break;
-      if (started >= may_start || try_start(key, unit, name, true) == Outcome::no_slot) return;
-    }
-    if (!somebody) start_deferred(key, unit, group, may_start);
   }
 
-  void start_deferred(const RolloutKey& key, const Unit& unit, const Group& group, std::int64_t may_start) {
-    for (const auto& [available, name] : group.pending) {
+  void start_busy(Candidates& candidates) {
+    const RolloutKey& key = candidates.rollout.key;
+    for (const std::string& name : candidates.busy) {
+      if (candidates.ended || busy_.waiting(key.policy) >= slots_.most_draining(key)) return;
+      candidates.ended = canary_is_full(candidates) || try_start(candidates.rollout, name, true) == Outcome::no_slot;
+    }
+  }
+
+  void start_deferred(Candidates& candidates) {
+    if (candidates.somebody) return;
+    for (const auto& [available, name] : candidates.group.pending) {
       const auto deferred = deferred_.find(name);
-      if (deferred == deferred_.end()) continue;
+      if (candidates.ended || deferred == deferred_.end()) continue;
       if (pass_.s.now < deferred->second) {
         pass_.look_again_in(deferred->second - pass_.s.now);
         continue;
       }
-      const std::string product(pass_.index.find(name)->product.view());
-      if (started_[{key, product}] >= may_start || try_start(key, unit, name, true) == Outcome::no_slot) return;
+      candidates.ended = canary_is_full(candidates) || try_start(candidates.rollout, name, true) == Outcome::no_slot;
     }
   }
 
-  // Nodes that the canary lets start in a group now; all of them once it has passed.
+  // How many nodes the canary lets start in a group now; all of them once it has passed.
   [[nodiscard]] std::int64_t left_in_canary(RolloutView& rollout, const std::string& product) {
-    const Group& group = rollout.unit.groups.at(product);
+    const Group& group = rollout.profile_rollout.groups.at(product);
     if (rollout.canary_passed(product)) return group.tally.total;
     const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
-    return quota - rollout.canary(product).proven - canaries_in_flight(rollout, product) -
+    return quota - rollout.canary(product).proven - std::ssize(canaries_in_progress(rollout, product)) -
            started_[{rollout.key, product}];
   }
 
-  // Nobody may touch the node now, or KAI uses it: it is waited for by nobody, as it may be so for long.
-  [[nodiscard]] bool is_out_of_reach(const Unit& unit, const std::string& name) const {
+  // The node is held, NotReady or used by KAI, possibly for long: it does not delay other nodes.
+  [[nodiscard]] bool is_out_of_reach(const ProfileRollout& profile_rollout, const std::string& name) const {
     const NodeAssessment* a = pass_.index.find(name);
-    if (a == nullptr || unit.nodes(RolloutBucket::set_aside).contains(name)) return true;
+    if (a == nullptr || profile_rollout.nodes(RolloutBucket::set_aside).contains(name)) return true;
     const auto hindrance = kai_hindrance(pass_, name, *a);
-    return hindrance && hindrance->certain;  // What is being looked up is known in a moment.
+    return hindrance && hindrance->certain;  // The result of a pending lookup is known shortly.
   }
 
-  // A job that is all that can go of a group is its canary as a whole.
-  [[nodiscard]] bool only_they_are_left(const Unit& unit, const std::string& product, const GangPeers& mates) const {
-    return std::ranges::all_of(unit.groups.at(product).pending, [&](const auto& entry) {
+  // If gang peers are the only nodes of a group that can start, they are its canary together.
+  [[nodiscard]] bool only_peers_are_left(const ProfileRollout& profile_rollout, const std::string& product,
+                                         const GangPeers& peers) const {
+    return std::ranges::all_of(profile_rollout.groups.at(product).pending, [&](const auto& entry) {
       const std::string& name = entry.second;
-      return mates.nodes.contains(name) || held_back_.contains(name) || is_out_of_reach(unit, name);
+      return peers.nodes.contains(name) || waiting_for_peers_.contains(name) || is_out_of_reach(profile_rollout, name);
     });
   }
 
   enum class Outcome { started, no_slot, busy, skipped };
 
-  // Also for reloads, which are no change of the profile.
+  // Also for reloads, which do not change the profile.
   bool kai_allows(const std::string& name, const NodeAssessment& a) { return !report_kai_hindrance(pass_, name, a); }
 
-  // `may_wait`: also a node that has to wait for its workloads.
-  Outcome try_start(const RolloutKey& key, const Unit& unit, const std::string& name, bool may_wait) {
+  // `may_wait`: also start a node that must wait for its workloads.
+  Outcome try_start(RolloutView& view, const std::string& name, bool may_wait) {
+    const RolloutKey& key = view.key;
+    const ProfileRollout& profile_rollout = view.profile_rollout;
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !node->ready) return Outcome::skipped;
-    if (begun_.contains(name) || held_back_.contains(name) || !kai_allows(name, *a)) return Outcome::skipped;
+    if (by_daemonset_.contains(key) && !a->label) return Outcome::skipped;
+    if (started_with_peers_.contains(name) || waiting_for_peers_.contains(name) || !kai_allows(name, *a))
+      return Outcome::skipped;
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.installation_of(*a), key.key))
       return Outcome::no_slot;
-    if (!Slots::is_busy(*a) && !slots_.free(key, unit, *a)) return Outcome::no_slot;
+    if (!Slots::is_busy(*a) && !slots_.free(key, profile_rollout, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
     bool idle = drain == Drain::nothing;
@@ -259,7 +274,7 @@ class Starter {
     if (!idle && asks_first) {
       const NodeUse use = use_of(pass_.s, name, WallTime::min());
       if (!use.fresh) {
-        // The slot is kept for it, so that no more nodes are listed than could start.
+        // The slot is kept for the node, so that no more nodes are listed than could start.
         pass_.plan.consumers_wanted.insert(name);
         slots_.take(key, *a);
         if (!is_out_of_service(name)) ++started_[{key, std::string(a->product.view())}];
@@ -273,68 +288,70 @@ class Starter {
       if (!may_wait) return Outcome::busy;
     }
     if (!idle && rollout.workloads == WorkloadMode::evict) {
-      if (const auto outcome = start_together(key, unit, name, *a)) return *outcome;
+      if (const auto outcome = start_together(view, name, *a)) return *outcome;
     }
     if (!idle && !Slots::is_busy(*a) && busy_.waiting(policy) >= slots_.most_draining(key)) return Outcome::busy;
     if (!idle) busy_.start(policy);
-    // A node that is to be idle is cordoned first and looked at once more: pods may have come since.
+    // A node that must be idle is cordoned first and listed once more: pods could have been bound since.
     const bool live = idle && drain != Drain::idle;
     slots_.take(key, *a);
     if (!is_out_of_service(name)) ++started_[{key, std::string(a->product.view())}];
-    ensure_rollout(key, unit, std::string(a->target.view()));
+    objects_.ensure(view, std::string(a->target.view()));
     start(*node, *a, rollout, live);
     return Outcome::started;
   }
 
-  // --- Members of one job leave in one wave, or not at all (workloads: Evict).
+  // --- Members of one job leave in one wave, or none of them leaves (workloads: Evict).
 
-  // nullopt: no job ties the node to others, or they can never go together and nobody else is left: it starts alone,
-  // and evicts nobody.
-  std::optional<Outcome> start_together(const RolloutKey& key, const Unit& unit, const std::string& name,
-                                        const NodeAssessment& a) {
-    constexpr std::size_t kMostHeldBack = 32;  // Each of them was listed.
-    const GangPeers mates = gang_peers_of(pass_, name);
-    if (!mates.unlisted.empty()) {
-      pass_.plan.consumers_wanted.insert(mates.unlisted.begin(), mates.unlisted.end());
+  // nullopt: the node has no gang peers, or the budgets never allow all of them and no other node is left; then it
+  // starts alone and evicts no pod.
+  std::optional<Outcome> start_together(RolloutView& view, const std::string& name, const NodeAssessment& a) {
+    const RolloutKey& key = view.key;
+    const ProfileRollout& profile_rollout = view.profile_rollout;
+    constexpr std::size_t kMostWaitingForPeers = 32;  // Each of them was listed.
+    const GangPeers peers = gang_peers_of(pass_, name);
+    if (!peers.unlisted.empty()) {
+      pass_.plan.consumers_wanted.insert(peers.unlisted.begin(), peers.unlisted.end());
       slots_.take(key, a);
       ++started_[{key, std::string(a.product.view())}];
       return Outcome::started;
     }
-    if (mates.pending.size() <= 1) return std::nullopt;
-    const bool hopeless = !slots_.fit_ever(key, unit, mates);
-    if (hopeless && only_they_are_left(unit, std::string(a.product.view()), mates)) return std::nullopt;
-    if (hopeless || !take_slots(key, unit, mates)) {
-      if (held_back_.size() >= kMostHeldBack) return Outcome::no_slot;
-      hold_back(name, a);
+    if (peers.pending.size() <= 1) return std::nullopt;
+    const bool hopeless = !slots_.fit_ever(key, profile_rollout, peers);
+    if (hopeless && only_peers_are_left(profile_rollout, std::string(a.product.view()), peers)) return std::nullopt;
+    if (hopeless || !take_slots(key, profile_rollout, peers)) {
+      if (waiting_for_peers_.size() >= kMostWaitingForPeers) return Outcome::no_slot;
+      wait_for_peers(name, a);
       return Outcome::skipped;
     }
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
-    for (const std::string& mate : mates.pending) {
-      const NodeAssessment& other = *pass_.index.find(mate);
-      begun_.insert(mate);
+    for (const std::string& peer : peers.pending) {
+      const NodeAssessment& other = *pass_.index.find(peer);
+      started_with_peers_.insert(peer);
       ++started_[{key, std::string(other.product.view())}];
       busy_.start(key.policy);
-      ensure_rollout(key, unit, std::string(other.target.view()));
-      start(*pass_.s.world.nodes.find(mate), other, rollout, false);
+      objects_.ensure(view, std::string(other.target.view()));
+      start(*pass_.s.world.nodes.find(peer), other, rollout, false);
     }
     return Outcome::started;
   }
 
-  // Takes a slot for each that needs one; none where they do not all get one.
-  bool take_slots(const RolloutKey& key, const Unit& unit, const GangPeers& mates) {
+  // Takes a slot for each peer that needs one, or no slot if one of them gets none.
+  bool take_slots(const RolloutKey& key, const ProfileRollout& profile_rollout, const GangPeers& peers) {
     const Slots before = slots_;
     RolloutView& rollout = rollout_of(pass_, key);
     std::map<std::string, std::int64_t> needs;
-    const auto waiting = static_cast<std::int64_t>(mates.pending.size());
+    const auto waiting = static_cast<std::int64_t>(peers.pending.size());
     const std::int64_t before_them = busy_.waiting(key.policy);
     bool all = before_them == 0 || before_them + waiting <= slots_.most_draining(key);
-    for (const std::string& mate : mates.pending) {
-      const NodeAssessment& a = *pass_.index.find(mate);
+    for (const std::string& peer : peers.pending) {
+      const NodeAssessment& a = *pass_.index.find(peer);
       const std::string product(a.product.view());
-      const bool canary = ++needs[product] <= left_in_canary(rollout, product) ||
-                          (canaries_in_flight(rollout, product) == 0 && only_they_are_left(unit, product, mates));
-      all = all && canary && !begun_.contains(mate) && kai_allows(mate, a) &&
-            (Slots::is_busy(a) || slots_.free(key, unit, a));
+      const bool canary =
+          ++needs[product] <= left_in_canary(rollout, product) ||
+          (canaries_in_progress(rollout, product).empty() && only_peers_are_left(profile_rollout, product, peers));
+      all = all && canary && !started_with_peers_.contains(peer) && kai_allows(peer, a) &&
+            (Slots::is_busy(a) || slots_.free(key, profile_rollout, a));
       if (!all) break;
       slots_.take(key, a);
     }
@@ -346,14 +363,14 @@ class Starter {
     const std::string& name = node.meta.name;
     const NodeView view = view_of(pass_, node, a);
     NodeChange change = begin_change(view, {a.transition, a.cause});
-    // A canary that was verified and then stopped serving judges its revision all the same.
-    const RolloutKey unit = pass_.index.rollout_key_of(a);
-    RolloutView& rollout_view = rollout_of(pass_, unit);
+    // A canary that was verified and then stopped serving still counts for or against its revision.
+    const RolloutKey profile_rollout = pass_.index.rollout_key_of(a);
+    RolloutView& rollout_view = rollout_of(pass_, profile_rollout);
     const bool was_canary =
         a.loaded.revision == a.target && !rollout_view.verified &&
         (is_recorded_canary(rollout_view, name) || rollout_view.canary_passed(std::string(a.product.view())));
     change.served = change.served || was_canary;
-    // Clients of MPS break whether or not somebody waits for them: no new ones meanwhile.
+    // MPS clients break in any case, so the cordon keeps new ones away.
     const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);
     pass_.add(patch_into(view, change, {.cordon = cordon, .with_label = live}), "Update",
               fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
@@ -372,44 +389,18 @@ class Starter {
     pass_.plan.timers.push_back(verifying_timer(name, change));
   }
 
-  void ensure_rollout(const RolloutKey& key, const Unit& unit, const std::string& target) {
-    const std::string name = rollout_name(key, target);
-    if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(name) != nullptr || !made_.insert(name).second)
-      return;
-    constexpr std::size_t kMaxText = 64 << 10;
-    nlohmann::ordered_json spec = {
-        {"policy", key.policy}, {"configMap", key.set}, {"key", key.key}, {"toRevision", target}};
-    const PluginInstallation& set = pass_.index.discovery.sets[unit.set];
-    if (const ConfigMap* config_map = pass_.s.world.configmaps.find(set.config_map_key())) {
-      auto text = config_map->data.find(key.key);
-      if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText)
-        spec["profile"] = *text->second;
-    }
-    nlohmann::ordered_json object = {
-        {"apiVersion", kApiVersion}, {"kind", "SharingRollout"}, {"metadata", {{"name", name}}}};
-    const auto kept = switches_to_restore(pass_, key, target);
-    if (kept) {
-      if (kept->paused) spec["paused"] = true;
-      if (kept->aborted) spec["aborted"] = true;
-      if (kept->undone) object["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
-    }
-    object["spec"] = std::move(spec);
-    pass_.add(
-        CreateObject{rollout_ref(name), object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)},
-        kept ? "RolloutRestored" : "RolloutStarted",
-        fmt::format("policy {} takes {} key {} to {}", key.policy, key.set, key.key, target));
-  }
-
   Pass& pass_;
   Slots slots_{pass_};
   BusyNodes busy_{pass_};
+  RolloutObjects objects_{pass_};
+  DaemonSetRestarts restarts_{pass_, objects_};
   std::map<std::string, WallTime, std::less<>> deferred_;  // Until when.
   std::map<RolloutKey, std::set<std::string>> reloads_;
   std::map<std::pair<RolloutKey, std::string>, std::int64_t> started_;  // In this pass, by group.
-  std::set<std::string> begun_;      // Started in this pass together with another one.
-  std::set<std::string> held_back_;  // Wait for slots for all nodes of their jobs.
-  std::set<std::string> made_;
-  std::set<ObjectKey> restarted_;
+  std::set<std::string> started_with_peers_;  // Started in this pass together with another one.
+  std::set<std::string> waiting_for_peers_;   // They wait for slots for all nodes of their jobs.
+  std::vector<Candidates> groups_;            // Groups of the rollouts whose gate is open.
+  std::set<RolloutKey> by_daemonset_;         // Rollouts whose nodes wait for their DaemonSets.
 };
 
 }  // namespace

@@ -30,10 +30,10 @@ bool is_undone(const SharingRollout& rollout) {
 using Subject = std::tuple<std::string, std::string, std::string, std::string>;
 
 Subject subject_of(const RecordedSwitches& entry) {
-  return {entry.policy, entry.set, entry.key, entry.revision};
+  return {entry.policy, entry.config_map, entry.key, entry.revision};
 }
 
-// The object's switches, joined with what the record has of it already.
+// The object's switches, combined with what the record has of them already.
 RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, const RecordedSwitches* known) {
   const std::string retry = retry_of(pass, rollout.policy);
   RecordedSwitches out{rollout.policy,  rollout.config_map,
@@ -47,7 +47,8 @@ RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, co
     out.undone = out.undone || known->undone;
   }
   if (!out.aborted && !out.undone) return out;
-  // `rollout start` sets another one and then deletes the object: until that is gone, the entry keeps the old one.
+  // `rollout start` sets another retry value and then deletes the object: until it is gone, the entry keeps the old
+  // value.
   const bool was_on = known != nullptr && (known->aborted || known->undone);
   out.retry = was_on ? known->retry : retry;
   return out;
@@ -56,14 +57,15 @@ RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, co
 }  // namespace
 
 bool is_left(const Pass& pass, const RolloutKey& key, const SharingRollout& rollout) {
-  const auto at = pass.index.units.find(key);
-  if (at != pass.index.units.end()) {
+  const auto at = pass.index.profile_rollouts.find(key);
+  if (at != pass.index.profile_rollouts.end()) {
     const std::string target = target_of(at->second);
     return target != rollout.to_revision && is_valid(target);
   }
-  return std::ranges::any_of(pass.index.units, [&](const auto& unit) {
-    return unit.first.set == key.set &&
-           !pass.s.world.unsynced_namespaces.contains(pass.index.discovery.sets[unit.second.set].ns);
+  return std::ranges::any_of(pass.index.profile_rollouts, [&](const auto& profile_rollout) {
+    return profile_rollout.first.config_map == key.config_map &&
+           !pass.s.world.unsynced_namespaces.contains(
+               pass.index.discovery.installations[profile_rollout.second.installation].ns);
   });
 }
 
@@ -72,7 +74,8 @@ Switches switches_of(const Pass& pass, const RolloutKey& key, const std::string&
   Switches out;
   if (rollout != nullptr) out = {rollout->paused, rollout->approved, rollout->aborted, is_undone(*rollout)};
   if (!pass.index.record) return out;
-  const auto kept = pass.index.record->switches(key.policy, key.set, key.key, target, retry_of(pass, key.policy));
+  const auto kept =
+      pass.index.record->switches(key.policy, key.config_map, key.key, target, retry_of(pass, key.policy));
   if (!kept) return out;
   out.aborted = out.aborted || kept->aborted;
   out.undone = out.undone || kept->undone;
@@ -85,7 +88,7 @@ Switches switches_of(const Pass& pass, const RolloutKey& key, const std::string&
 std::optional<RecordedSwitches> switches_to_restore(const Pass& pass, const RolloutKey& key,
                                                     const std::string& target) {
   if (!pass.index.record || !pass.s.world.policies_served) return std::nullopt;
-  auto kept = pass.index.record->switches(key.policy, key.set, key.key, target, retry_of(pass, key.policy));
+  auto kept = pass.index.record->switches(key.policy, key.config_map, key.key, target, retry_of(pass, key.policy));
   if (!kept) return std::nullopt;
   kept->approved = false;
   return kept->any() ? kept : std::nullopt;
@@ -102,26 +105,29 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
     const RolloutKey key{rollout->policy, rollout->config_map, rollout->key};
     const Subject subject{rollout->policy, rollout->config_map, rollout->key, rollout->to_revision};
     seen.insert(subject);
-    const auto unit = pass.index.units.find(key);
+    const auto profile_rollout = pass.index.profile_rollouts.find(key);
     const auto before = known.find(subject);
     const RecordedSwitches* entry_before = before == known.end() ? nullptr : before->second;
     RecordedSwitches entry = switches_in(pass, *rollout, entry_before);
     if (!entry.any()) continue;
     entry.left = (entry_before != nullptr && entry_before->left) || is_left(pass, key, *rollout);
-    // Of an attempt that ended before a newer template came, or of one that was left before a switch was set in it.
-    const bool over = !entry.left && unit != pass.index.units.end() && begins_anew(pass.index, unit->second, *rollout);
+    // For an attempt that ended before a newer template arrived, or that another revision replaced before a switch was
+    // set.
+    const bool over = !entry.left && profile_rollout != pass.index.profile_rollouts.end() &&
+                      begins_anew(pass.index, profile_rollout->second, *rollout);
     if (!over) out.push_back(std::move(entry));
   }
   for (const auto& [subject, entry] : known) {
     if (seen.contains(subject) || entry->left) continue;
-    const auto unit = pass.index.units.find({entry->policy, entry->set, entry->key});
-    const std::string target = unit == pass.index.units.end() ? std::string() : target_of(unit->second);
+    const auto profile_rollout = pass.index.profile_rollouts.find({entry->policy, entry->config_map, entry->key});
+    const std::string target =
+        profile_rollout == pass.index.profile_rollouts.end() ? std::string() : target_of(profile_rollout->second);
     const bool has_policy = policies.policies.contains(entry->policy);
     if (is_valid(target) && target != entry->revision) continue;
     if (policies.forgotten ? !has_policy || !world.policies_served : world.policies_served && !has_policy) continue;
     RecordedSwitches kept = *entry;
     if (kept.retry != retry_of(pass, kept.policy)) kept.aborted = kept.undone = false;
-    if (world.policies_served) kept.approved = false;  // Whoever deletes the object takes the approval back.
+    if (world.policies_served) kept.approved = false;  // Deleting the object withdraws the approval.
     if (kept.any()) out.push_back(std::move(kept));
   }
   std::ranges::sort(out);
@@ -130,15 +136,16 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
 
 bool holds_a_switch(const Pass& pass, const SharingRollout& rollout) {
   const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
-  const auto unit = pass.index.units.find(key);
-  if (unit != pass.index.units.end() && target_of(unit->second) == rollout.to_revision) return true;
+  const auto profile_rollout = pass.index.profile_rollouts.find(key);
+  if (profile_rollout != pass.index.profile_rollouts.end() && target_of(profile_rollout->second) == rollout.to_revision)
+    return true;
   const bool on = rollout.paused || rollout.aborted || is_undone(rollout);
   return on && !is_left(pass, key, rollout);
 }
 
 namespace {
 
-// The command after which stops of policies that are gone by now do not hold any more.
+// The command that clears the stops of policies that are deleted by now.
 std::string forget_command(const Pass& pass) {
   return fmt::format("kubectl annotate configmap --namespace {} {} --overwrite {}=$(date -u +%Y-%m-%dT%H:%M:%SZ)",
                      pass.s.settings.operator_namespace, pass.s.settings.state_config_map, kForgetPoliciesAnnotation);

@@ -1,4 +1,4 @@
-// One patch for each node that carries something of ours, one for each finalizer.
+// One patch for each node with labels or annotations of the operator, one for each finalizer.
 #include "reconcilers/status/cleanup.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kReconciler = "cleanup";
 
-// Ours on a Node. `hold` and `devices` are people's.
+// Annotations that the operator writes on a Node. `hold` and `devices` are written by people.
 constexpr std::string_view kNodeAnnotations[] = {kRevisionAnnotation, kProfileAnnotation,  kMessageAnnotation,
                                                  kDeferredAnnotation, kGpuCountAnnotation, kOwnedAnnotation,
                                                  kMpsMarkAnnotation};
@@ -31,7 +31,7 @@ constexpr std::string_view kNodeAnnotations[] = {kRevisionAnnotation, kProfileAn
 struct ProfileLabel {
   std::string key;
   std::string value;
-  std::string before;  // Empty: there was none.
+  std::string before;  // Empty: the label was absent.
   const SharingPolicy* policy = nullptr;
 };
 
@@ -43,7 +43,7 @@ class Leaving {
     const NodeAssessment* a = index_.assessment(node.meta.name);
     std::string key(kConfigLabel);
     if (a != nullptr) {
-      const Operand* plugin = index_.installations()[a->set].find(Component::plugin, node);
+      const Operand* plugin = index_.installations()[a->installation].find(Component::plugin, node);
       if (plugin != nullptr && !plugin->node_label.empty()) key = plugin->node_label;
     }
     const auto writer = label_writer(node, key);
@@ -62,7 +62,7 @@ class Leaving {
     PatchNode patch;
     patch.name = node.meta.name;
     const auto label = profile_label(node);
-    take_back_labels(node, label ? label->key : std::string(kConfigLabel), patch, out);
+    restore_labels(node, label ? label->key : std::string(kConfigLabel), patch, out);
     if (label && reverts(*label)) revert(*label, in_use, patch, out);
     for (const std::string_view annotation : kNodeAnnotations) {
       if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
@@ -91,7 +91,7 @@ class Leaving {
   }
 
  private:
-  void take_back_labels(const Node& node, const std::string& profile_label, PatchNode& patch, Cleanup& out) const {
+  void restore_labels(const Node& node, const std::string& profile_label, PatchNode& patch, Cleanup& out) const {
     const std::set<std::string> foreign = nfd_owned(node);
     for (const auto& [key, owned] : owned_labels(node)) {
       const std::optional<std::string>& before = owned.before;
@@ -121,9 +121,10 @@ class Leaving {
   }
 
   void uncordon(const Node& node, PatchNode& patch, Cleanup& out) const {
-    if (!is_cordoned_by_us(node) || !node.unschedulable) return;
+    if (!is_cordoned_by_operator(node) || !node.unschedulable) return;
     const NodeAssessment* a = index_.assessment(node.meta.name);
-    std::string holder(foreign_holder(node, a == nullptr ? PluginInstallation() : index_.installations()[a->set]));
+    std::string holder(
+        foreign_holder(node, a == nullptr ? PluginInstallation() : index_.installations()[a->installation]));
     if (is_held(node)) holder = kHoldAnnotation;
     if (!holder.empty()) {
       out.kept.push_back(
@@ -146,7 +147,7 @@ std::vector<const T*> sorted(const k8s::Store<T>& store) {
   return out;
 }
 
-// The patch that takes `old` to `status`: a merge patch takes out only what it says is null.
+// The patch that changes `old` to `status`: a merge patch removes only members that are null.
 std::string patch_text(const Json& old, Json status) {
   for (const auto& [field, value] : old.items()) {
     if (!status.contains(field)) status[field] = nullptr;
@@ -154,7 +155,7 @@ std::string patch_text(const Json& old, Json status) {
   return status.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Under way for ever otherwise: nobody is left to write its status.
+// Otherwise the rollout would be in progress forever, because no operator is left to update its status.
 void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   if (has_ended(rollout.phase)) return;
   constexpr std::string_view kWhy = "the operator was removed while it was under way: its nodes stay as they are";
@@ -166,7 +167,7 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   const std::vector<StatusCondition> conditions{
       {"Ready", false, std::string(kOperatorRemoved), std::string(kWhy)},
       {"Progressing", false, std::string(kOperatorRemoved), std::string(kWhy)},
-      // So that its switches count for nothing when an operator comes back.
+      // Its switches must have no effect after a reinstallation.
       {std::string(kCurrentCondition), false, std::string(kOperatorRemoved), std::string(kWhy)}};
   status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, now);
   PatchStatus patch{{std::string(kApiVersion), "SharingRollout", "", rollout.meta.name, rollout.meta.uid},
@@ -179,8 +180,8 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
                          {}});
 }
 
-// What it says would stand for ever otherwise, as if somebody still looked. An operator that comes back says anew what
-// holds.
+// Otherwise the old conditions would stay forever, as if an operator still watched. A reinstalled operator sets them
+// again.
 void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
   constexpr std::string_view kWhy = "the operator was removed: nobody looks after this policy's nodes";
   const Json old = Json::parse(policy.status_json, nullptr, false);

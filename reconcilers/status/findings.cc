@@ -1,4 +1,4 @@
-// The default policy, and what is found on nodes, ConfigMaps and DaemonSets that is no status of a policy.
+// The default policy, and the findings about nodes, ConfigMaps and DaemonSets that no policy's status has.
 #include <fmt/format.h>
 
 #include <map>
@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 void plan_default_policy(Pass& pass) {
   const World& world = pass.s.world;
   if (!world.policies_served || !world.policies.synced() || world.policies.find(kDefaultPolicy) != nullptr) return;
-  // Its last spec is not known: made from the flags, it would lift a stop.
+  // The last spec is unknown: a policy created from the flags would remove a stop.
   if (!pass.index.record_problem.empty()) return;
   const RolloutSpec& rollout = pass.s.settings.rollout;
   auto count = [](const IntOrPercent& value) { return value.percent ? Json(value.to_string()) : Json(value.value); };
@@ -65,19 +65,19 @@ namespace {
 
 constexpr std::size_t kMost = 50;  // Findings of one kind.
 
-// Whatever takes the plugin's GPUs away for a moment hands them out twice, a crash or a reboot too.
+// Anything that temporarily unregisters the plugin's GPUs makes them available twice, also a crash or a reboot.
 void plan_double_offers(Pass& pass) {
   std::size_t shown = 0;
   for (const std::string& name : pass.index.dra.nodes()) {
     const NodeAssessment* a = pass.index.find(name);
     if (a == nullptr || a->phase == Phase::unmanaged || !pass.plannable(*a)) continue;
-    if (a->is_blocked() && a->reason == kDraDoubleOffer) continue;  // Told with the blocked nodes.
+    if (a->is_blocked() && a->reason == kDraDoubleOffer) continue;  // Reported with the Blocked nodes.
     if (++shown > kMost) break;
     pass.finding(Severity::warning, node_ref(name), kDraDoubleOffer, double_offer(pass.index.dra.class_of(name)));
   }
 }
 
-// A policy that governs nothing, whatever it selects.
+// A policy that governs no node, whatever it selects.
 void plan_refused_selectors(Pass& pass) {
   std::map<std::string, std::string> problems;  // By policy: the store has no order.
   for (const auto& [key, policy] : pass.s.world.policies.all()) {
@@ -89,12 +89,12 @@ void plan_refused_selectors(Pass& pass) {
   }
 }
 
-// Whoever uses the node next, by time-slicing or alone, finds GPUs that take one process only.
+// After that, GPUs of the node accept one process only, with time-slicing or without.
 void plan_unclean_exits(Pass& pass) {
   for (const auto& [name, killed] : pass.s.world.killed_daemons) {
     const Duration age = pass.s.now - killed.deleted_at;
-    if (age > kUncleanExitTold) continue;
-    pass.look_again_in(kUncleanExitTold - age + std::chrono::seconds(1));
+    if (age > kUncleanExitReported) continue;
+    pass.look_again_in(kUncleanExitReported - age + std::chrono::seconds(1));
     const std::string message = fmt::format(
         "MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left in compute mode "
         "EXCLUSIVE_PROCESS. `nvidia-smi -c DEFAULT` there, or a reboot, sets it back",
@@ -108,19 +108,19 @@ ObjectRef daemonset_ref(const ObjectKey& key) {
   return {"apps/v1", "DaemonSet", key.ns, key.name, ""};
 }
 
-// Nodes where the kubelet has two plugins of one resource.
+// Nodes on which two device plugins register the same resource.
 void plan_conflicts(Pass& pass) {
   std::size_t shown = 0;
   for (const std::string& name : pass.index.nodes_in(Bucket::contested)) {
     const NodeAssessment& a = *pass.index.find(name);
     const Node* node = pass.s.world.nodes.find(name);
-    const PluginInstallation& set = pass.index.installation_of(a);
-    const Operand* plugin = node == nullptr ? nullptr : set.find(Component::plugin, *node);
+    const PluginInstallation& installation = pass.index.installation_of(a);
+    const Operand* plugin = node == nullptr ? nullptr : installation.find(Component::plugin, *node);
     if (plugin == nullptr) continue;
     if (++shown > kMost) break;
-    const std::string_view why = set.provider == Provider::gpu_operator ? "the GPU Operator's"
-                                 : set.config_map.empty()               ? "the first by name"
-                                                                        : "the first with profiles";
+    const std::string_view why = installation.provider == Provider::gpu_operator ? "the GPU Operator's"
+                                 : installation.config_map.empty()               ? "the first by name"
+                                                                                 : "the first with profiles";
     pass.finding(
         Severity::warning, node_ref(name), kDevicePluginConflict,
         fmt::format(
@@ -143,19 +143,20 @@ void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKe
           operand.config_file, operand.key.ns, operand.file_config_map));
 }
 
-// What is wrong with DaemonSets, whatever nodes they select.
+// Problems of DaemonSets, independent of the nodes that they select.
 void plan_daemonset_findings(Pass& pass) {
   std::set<ObjectKey> told;
-  for (const PluginInstallation& set : pass.index.discovery.sets) {
-    for (const Operand& operand : set.operands) plan_unmanaged_config(pass, operand, told);
-    if (!set.announced || pass.s.world.unsynced_namespaces.contains(set.ns)) continue;
-    (void)pass.held_for(differing_timer(set), kDifferencePatience);
-    const std::string stays = lasting_difference(pass, set);
+  for (const PluginInstallation& installation : pass.index.discovery.installations) {
+    for (const Operand& operand : installation.operands) plan_unmanaged_config(pass, operand, told);
+    if (!installation.announced || pass.s.world.unsynced_namespaces.contains(installation.ns)) continue;
+    (void)pass.held_for(differing_timer(installation), kDifferencePatience);
+    const std::string stays = lasting_difference(pass, installation);
     if (stays.empty()) continue;
-    const auto differs = std::ranges::find_if(set.operands, [&](const Operand& operand) {
-      return operand.config_map != set.announced_config_map || operand.default_key != set.announced_default;
+    const auto differs = std::ranges::find_if(installation.operands, [&](const Operand& operand) {
+      return operand.config_map != installation.announced_config_map ||
+             operand.default_key != installation.announced_default;
     });
-    if (differs != set.operands.end())
+    if (differs != installation.operands.end())
       pass.finding(Severity::warning, daemonset_ref(differs->key), kDaemonSetDiffers, stays);
   }
   for (const Operand& stray : pass.index.discovery.strays) plan_unmanaged_config(pass, stray, told);
@@ -167,7 +168,8 @@ namespace {
 
 void find_unknown_times(Pass& pass) {
   std::set<ObjectKey> config_maps;
-  for (const PluginInstallation& set : pass.index.discovery.sets) config_maps.insert(set.config_map_key());
+  for (const PluginInstallation& installation : pass.index.discovery.installations)
+    config_maps.insert(installation.config_map_key());
   for (const ObjectKey& key : config_maps) {
     const ConfigMap* config_map = pass.s.world.configmaps.find(key);
     if (config_map == nullptr || config_map->data.empty() || data_known_since(pass.s.world, *config_map)) continue;
@@ -178,29 +180,29 @@ void find_unknown_times(Pass& pass) {
   }
 }
 
-// One finding for each of the first nodes of a set: the counts are in the status.
-template <typename Tell>
-void tell_first(const std::set<std::string>& nodes, const Tell& tell) {
-  std::size_t told = 0;
+// One finding for each of the first nodes in `nodes`: the counts are in the status.
+template <typename Report>
+void report_first(const std::set<std::string>& nodes, const Report& report) {
+  std::size_t reported = 0;
   for (const std::string& name : nodes) {
-    if (told >= kMost) return;
-    if (tell(name)) ++told;
+    if (reported >= kMost) return;
+    if (report(name)) ++reported;
   }
 }
 
 void find_drift(Pass& pass) {
   const Index& index = pass.index;
-  tell_first(index.nodes_in(Bucket::drifting), [&](const std::string& name) {
+  report_first(index.nodes_in(Bucket::drifting), [&](const std::string& name) {
     pass.finding(Severity::warning, node_ref(name), kDrift, shown_difference(*index.find(name)));
     return true;
   });
-  tell_first(index.nodes_in(Bucket::missing_devices), [&](const std::string& name) {
+  report_first(index.nodes_in(Bucket::missing_devices), [&](const std::string& name) {
     pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, missing_devices_text(*index.find(name)));
     return true;
   });
 }
 
-// Before there is a record nothing is blocked; a policy's mistake is one all the same.
+// Before the record exists nothing is Blocked, but a policy's mistake is reported anyway.
 void find_wrong_keys(Pass& pass) {
   const Index& index = pass.index;
   std::set<std::string_view> told;
@@ -212,25 +214,26 @@ void find_wrong_keys(Pass& pass) {
   }
 }
 
-// An invalid profile is told once, of the policy or ConfigMap that it comes from.
-void tell_invalid(Pass& pass, const RolloutKey& key, const Unit& unit, const NodeAssessment& blocked) {
-  if (blocked.has_unknown_label()) return;  // Preflight says it of the node: KeyNotFound.
-  const PluginInstallation& set = pass.index.discovery.sets[unit.set];
+// An invalid profile is reported once, for the policy or ConfigMap that it comes from.
+void report_invalid(Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
+                    const NodeAssessment& blocked) {
+  if (blocked.has_unknown_label()) return;  // Preflight reports it for the node: KeyNotFound.
+  const PluginInstallation& installation = pass.index.discovery.installations[profile_rollout.installation];
   pass.finding(Severity::error,
                blocked.wrong_key ? policy_ref(pass.index.policy(pass.s.world, key.policy))
-                                 : config_map_ref(set.config_map_key()),
+                                 : config_map_ref(installation.config_map_key()),
                kConfigInvalid, blocked.message);
 }
 
 void find_blocked(Pass& pass) {
   const Index& index = pass.index;
-  for (const auto& [key, unit] : index.units) {
-    for (const auto& [reason, nodes] : unit.blocked) {
+  for (const auto& [key, profile_rollout] : index.profile_rollouts) {
+    for (const auto& [reason, nodes] : profile_rollout.blocked) {
       if (reason == kConfigInvalid) {
-        tell_invalid(pass, key, unit, *index.find(*nodes.begin()));
+        report_invalid(pass, key, profile_rollout, *index.find(*nodes.begin()));
         continue;
       }
-      tell_first(nodes, [&](const std::string& name) {
+      report_first(nodes, [&](const std::string& name) {
         pass.finding(Severity::warning, node_ref(name), reason, index.find(name)->message);
         return true;
       });
@@ -239,10 +242,10 @@ void find_blocked(Pass& pass) {
 }
 
 void find_coming_breaks(Pass& pass) {
-  tell_first(pass.index.nodes_in(Bucket::would_break), [&](const std::string& name) {
+  report_first(pass.index.nodes_in(Bucket::would_break), [&](const std::string& name) {
     const NodeAssessment& a = *pass.index.find(name);
-    if (!pass.plannable(a)) return false;  // Its ConfigMap is not known yet, which is not "missing".
-    // Preflight names what is missing, once for the ClusterPolicy where it is the ConfigMap.
+    if (!pass.plannable(a)) return false;  // Its ConfigMap has not been read yet, which is not "missing".
+    // Preflight reports what is missing; if that is the ConfigMap, once for the ClusterPolicy.
     if (a.source == EffectiveKey::Source::error || a.announced_map_missing) return false;
     pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, a.would_break);
     return true;
@@ -250,7 +253,7 @@ void find_coming_breaks(Pass& pass) {
 }
 
 void find_dropped_labels(Pass& pass) {
-  tell_first(pass.index.nodes_in(Bucket::unwritable), [&](const std::string& name) {
+  report_first(pass.index.nodes_in(Bucket::unwritable), [&](const std::string& name) {
     for (const auto& [label, value] : pass.index.find(name)->expectation->dropped_labels) {
       pass.finding(Severity::warning, node_ref(name), kLabelDropped,
                    fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); a shorter name in "
@@ -261,7 +264,7 @@ void find_dropped_labels(Pass& pass) {
   });
 }
 
-// Installations that profiles do not apply to, or that are not understood.
+// Installations to which profiles do not apply, or that the operator does not recognize.
 void find_other_providers(Pass& pass) {
   for (const auto& [key, cluster] : pass.s.world.gpu_clusters.all()) {
     pass.finding(
@@ -276,7 +279,7 @@ void find_other_providers(Pass& pass) {
 
 void find_preexisting_drift(Pass& pass) {
   if (!pass.index.record) return;
-  tell_first(pass.index.nodes_in(Bucket::drifted_at_install), [&](const std::string& name) {
+  report_first(pass.index.nodes_in(Bucket::drifted_at_install), [&](const std::string& name) {
     const NodeAssessment* a = pass.index.find(name);
     if (a == nullptr || a->phase != Phase::up_to_date || a->matches()) return false;
     pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));
@@ -287,7 +290,7 @@ void find_preexisting_drift(Pass& pass) {
 }  // namespace
 
 void plan_findings(Pass& pass) {
-  tell_unreadable_record(pass);
+  report_unreadable_record(pass);
   find_held_policies(pass);
   find_unknown_times(pass);
   find_drift(pass);

@@ -15,6 +15,23 @@ std::string join_names(const std::vector<std::string>& names) {
   return first_names(names);
 }
 
+std::string first_deferred(const std::map<std::string, std::string>& deferred) {
+  const auto& [name, why] = *deferred.begin();
+  const std::size_t more = deferred.size() - 1;
+  return fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why);
+}
+
+std::string waits_text(const PolicySum& sum) {
+  const bool alike =
+      std::ranges::all_of(sum.waits, [&](const auto& wait) { return wait.second == sum.waits.begin()->second; });
+  std::string out;
+  for (const auto& [key, why] : sum.waits) {
+    if (alike) return why;
+    out += fmt::format("{}key {}: {}", out.empty() ? "" : "; ", key.empty() ? "(none)" : key, why);
+  }
+  return out;
+}
+
 StatusCondition config_valid_of(const PolicySum& sum) {
   if (sum.invalid.empty()) return {"ConfigValid", true, "Valid", "every profile in use parses"};
   std::string message;
@@ -30,17 +47,18 @@ StatusCondition degraded_of(const PolicySum& sum) {
   if (!sum.rolled_back.empty()) return {"Degraded", true, std::string(kRolledBack), sum.rolled_back};
   if (!sum.failed_before.empty()) return {"Degraded", true, std::string(kMaxFailures), sum.failed_before};
   if (!sum.unhealthy.empty()) {
-    return {"Degraded", true, std::string(kDeviceUnhealthy),
-            fmt::format("fewer devices are served than there are: {}; {}", join_names(sum.unhealthy), sum.sickness)};
+    return {
+        "Degraded", true, std::string(kDeviceUnhealthy),
+        fmt::format("fewer devices are served than there are: {}; {}", join_names(sum.unhealthy), sum.missing_devices)};
   }
   return {"Degraded", false, "AsExpected", "no node failed"};
 }
 
-StatusCondition half_way_under_observe(const PolicySum& sum) {
+StatusCondition left_mid_change_condition(const PolicySum& sum) {
   return {"Progressing", false, std::string(kObserve),
           fmt::format("half-way, and left so (cordoned, where they were drained): {}; the operator runs with rollouts: "
                       "Observe. Let it finish with Enforce, or take everything back with `cleanup`",
-                      join_names(sum.left_half_way))};
+                      join_names(sum.left_mid_change))};
 }
 
 StatusCondition ready_of(const PolicySum& sum) {
@@ -64,12 +82,12 @@ StatusCondition ready_of(const PolicySum& sum) {
     return {"Ready", false, std::string(kVerificationFailed),
             "failed to verify: " + join_names({sum.failed.begin(), sum.failed.end()})};
   }
-  const std::int64_t moving = sum.tally.changing + sum.tally.loading + sum.tally.of(Phase::following_daemonset);
+  const std::int64_t moving = sum.tally.moving();
   const std::int64_t work = sum.tally.of(Phase::pending) + moving;
   if (work > 0) {
     const std::string unsettled = first_names(sum.unsettled, static_cast<std::size_t>(work));
     const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.gate == Gate::observe;
-    if (waits || !sum.left_half_way.empty()) {
+    if (waits || !sum.left_mid_change.empty()) {
       return {"Ready", false, std::string(kObserve),
               fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.tally.total, unsettled)};
     }

@@ -1,4 +1,4 @@
-// The Events that go with the changes of a policy's status: each is told once, with the condition that says it.
+// The Events for changes of a policy's status: each is sent once, with the condition.
 #include <algorithm>
 
 #include "reconcilers/model/labels.h"
@@ -8,7 +8,7 @@ namespace gso {
 
 namespace {
 
-// The condition as it is now where it is False and says something else than before; empty otherwise.
+// The present condition if it is False and its text has changed; empty otherwise.
 std::string newly_false(std::string_view before, std::string_view after, std::string_view type) {
   std::string now = false_condition(after, type);
   return now == false_condition(before, type) ? std::string() : now;
@@ -22,7 +22,7 @@ ObjectRef state_ref(const Pass& pass) {
   return config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map});
 }
 
-void tell_unstaged(Pass& pass, const PolicySum& sum, const std::string& unstaged) {
+void report_unstaged(Pass& pass, const PolicySum& sum, const std::string& unstaged) {
   const bool unread = unstaged.starts_with(kClusterPolicyForbidden);
   const bool breaks = unstaged.starts_with(kNodesWouldBreak);
   const std::string_view reason = unread ? kClusterPolicyForbidden : breaks ? kNodesWouldBreak : kUnstagedClusterPolicy;
@@ -35,7 +35,7 @@ void tell_unstaged(Pass& pass, const PolicySum& sum, const std::string& unstaged
 
 }  // namespace
 
-void tell_changes(Pass& pass, const PolicySum& sum, std::string_view before, std::string_view after) {
+void report_changes(Pass& pass, const PolicySum& sum, std::string_view before, std::string_view after) {
   if (!newly_false(before, after, "ConfigValid").empty()) {
     for (std::size_t i = 0; i < sum.invalid.size(); ++i) {
       pass.event(sum.invalid_objects[i], true, kConfigInvalid, "Refuse",
@@ -47,7 +47,7 @@ void tell_changes(Pass& pass, const PolicySum& sum, std::string_view before, std
                message_of(waits));
   }
   if (const std::string unstaged = newly_false(before, after, "Staged"); !unstaged.empty())
-    tell_unstaged(pass, sum, unstaged);
+    report_unstaged(pass, sum, unstaged);
 }
 
 }  // namespace gso

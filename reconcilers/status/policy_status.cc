@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -24,7 +25,7 @@ std::string dump(const Json& json) {
 
 class PolicyStatuses {
  public:
-  explicit PolicyStatuses(Pass& pass) : pass_(pass), queued_(waiting_in_queue(pass)) { sum_up(); }
+  explicit PolicyStatuses(Pass& pass) : pass_(pass), queued_(blocked_in_queue(pass)) { sum_up(); }
 
   void run() {
     if (pass_.s.world.policies_served) {
@@ -41,24 +42,24 @@ class PolicyStatuses {
     } else {
       sums_[std::string(kDefaultPolicy)].policy = &pass_.index.policy(pass_.s.world, kDefaultPolicy);
     }
-    for (const auto& [key, unit] : pass_.index.units) {
-      if (auto it = sums_.find(key.policy); it != sums_.end()) add_unit(key, unit, it->second);
+    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
+      if (auto it = sums_.find(key.policy); it != sums_.end()) add_rollout(key, profile_rollout, it->second);
     }
     for (auto& [name, sum] : sums_) add_rollback(sum);
     for (const auto& [policy, nodes] : pass_.index.left_to_nos) {
       if (auto it = sums_.find(policy); it != sums_.end()) it->second.left_to_nos.assign(nodes.begin(), nodes.end());
     }
-    const std::map<std::string, BlockedBy> draining = waiting_in_flight(pass_);
+    const std::map<std::string, BlockedBy> draining = blocked_in_progress(pass_);
     for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
       const NodeAssessment& a = *pass_.index.find(name);
       auto it = sums_.find(std::string(a.policy.view()));
       if (it == sums_.end()) continue;
-      note_in_flight(pass_, name, it->second.oldest);
-      if (pass_.s.settings.rollouts == PolicyMode::observe) it->second.left_half_way.push_back(name);
+      note_in_progress(pass_, name, it->second.oldest);
+      if (pass_.s.settings.rollouts == PolicyMode::observe) it->second.left_mid_change.push_back(name);
       if (const auto who = draining.find(name); who != draining.end()) {
         it->second.waiting[std::string(who->second.reason)].emplace(name, who->second.message);
         if (refused_write(pass_, name) != nullptr) ++it->second.refused;
-      } else if (is_half_way(name, a)) {
+      } else if (is_mid_update(name, a)) {
         it->second.waiting[std::string(a.reason)].emplace(name, a.message);
         ++it->second.stuck;
       }
@@ -71,7 +72,7 @@ class PolicyStatuses {
       const NodeAssessment& a = *pass_.index.find(name);
       auto it = sums_.find(std::string(a.policy.view()));
       if (it == sums_.end()) continue;
-      if (it->second.unhealthy.empty()) it->second.sickness = missing_devices_text(a);
+      if (it->second.unhealthy.empty()) it->second.missing_devices = missing_devices_text(a);
       it->second.unhealthy.push_back(name);
     }
     name_nodes();
@@ -85,8 +86,8 @@ class PolicyStatuses {
     }
   }
 
-  // Some of its pods are gone, others stay until there is something that they can be restarted into.
-  [[nodiscard]] bool is_half_way(const std::string& name, const NodeAssessment& a) const {
+  // Some of its pods are gone; the others stay until the operator can restart them into a valid target.
+  [[nodiscard]] bool is_mid_update(const std::string& name, const NodeAssessment& a) const {
     if (a.reason.empty()) return false;
     return std::ranges::any_of(pass_.index.pods_of(name), [&](const Pod* pod) {
       return std::ranges::any_of(a.change->pods,
@@ -94,7 +95,7 @@ class PolicyStatuses {
     });
   }
 
-  // Who a policy is not Ready for.
+  // The nodes because of which a policy is not Ready.
   void name_nodes() {
     const Index& index = pass_.index;
     const auto sum_of = [&](const NodeAssessment& a) {
@@ -120,10 +121,10 @@ class PolicyStatuses {
         if (PolicySum* sum = a == nullptr ? nullptr : sum_of(*a)) sum->unsettled.push_back(name);
       }
     }
-    for (const auto& [key, unit] : index.units) {
+    for (const auto& [key, profile_rollout] : index.profile_rollouts) {
       auto it = sums_.find(key.policy);
       if (it == sums_.end()) continue;
-      for (const auto& [product, group] : unit.groups) {
+      for (const auto& [product, group] : profile_rollout.groups) {
         for (const auto& [available, name] : group.pending) {
           if (it->second.unsettled.size() >= kMostNames) break;
           it->second.unsettled.push_back(name);
@@ -132,7 +133,7 @@ class PolicyStatuses {
     }
   }
 
-  // The inline profile that the policy asks for is remembered as failed.
+  // Adds that the inline profile which the policy requests failed, or was undone, and was rolled back.
   void add_rollback(PolicySum& sum) const {
     const FleetRecord::Failure* failure = taken_back(pass_.index, *sum.policy);
     if (failure == nullptr) return;
@@ -143,142 +144,138 @@ class PolicyStatuses {
                                   failure->revision, where);
   }
 
-  void add_unit(const RolloutKey& key, const Unit& unit, PolicySum& sum) {
-    sum.tally += unit.tally;
-    for (const auto& [reason, nodes] : unit.blocked) sum.blocked[reason].insert(nodes.begin(), nodes.end());
-    sum.failed.insert(unit.nodes(RolloutBucket::failed).begin(), unit.nodes(RolloutBucket::failed).end());
+  void add_rollout(const RolloutKey& key, const ProfileRollout& profile_rollout, PolicySum& sum) {
+    sum.tally += profile_rollout.tally;
+    for (const auto& [reason, nodes] : profile_rollout.blocked) sum.blocked[reason].insert(nodes.begin(), nodes.end());
+    sum.failed.insert(profile_rollout.nodes(RolloutBucket::failed).begin(),
+                      profile_rollout.nodes(RolloutBucket::failed).end());
     RolloutView& view = rollout_of(pass_, key);
     const std::string& target = view.target;
     sum.targets.insert(target);
-    const auto* failure =
-        unit.nodes(RolloutBucket::failed).empty() ? remembered_failure(pass_.index, key, *sum.policy, target) : nullptr;
+    const auto* failure = profile_rollout.nodes(RolloutBucket::failed).empty()
+                              ? remembered_failure(pass_.index, key, *sum.policy, target)
+                              : nullptr;
     if (failure != nullptr) {
       sum.failed_before =
           fmt::format("{} failed on {}", target, join_names({failure->nodes.begin(), failure->nodes.end()}));
     }
-    const PluginInstallation& set = pass_.index.discovery.sets[unit.set];
-    if (auto invalid = unit.blocked.find(std::string(kConfigInvalid)); invalid != unit.blocked.end()) {
+    const PluginInstallation& installation = pass_.index.discovery.installations[profile_rollout.installation];
+    if (auto invalid = profile_rollout.blocked.find(std::string(kConfigInvalid));
+        invalid != profile_rollout.blocked.end()) {
       const NodeAssessment& blocked = *pass_.index.find(*invalid->second.begin());
       if (!blocked.has_unknown_label()) {
         sum.invalid.push_back(blocked.message);
         sum.invalid_objects.push_back(blocked.wrong_key ? policy_ref(*sum.policy)
-                                                        : config_map_ref(set.config_map_key()));
+                                                        : config_map_ref(installation.config_map_key()));
       }
     }
-    const std::int64_t pending = unit.tally.of(Phase::pending);
-    const std::int64_t moving = unit.tally.changing;
+    const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
+    const std::int64_t moving = profile_rollout.tally.changing;
     if (pending > 0) {
       const GateState& gate = view.gate();
-      if (!gate.is_open() && !is_passing(key, gate.gate)) sum.closed.emplace_back(key, gate);
-      add_budgets(view, sum);
+      if (!gate.is_open() && !is_passing(key, gate.gate)) {
+        sum.closed.emplace_back(key, gate);
+        sum.waits.emplace(key.key, fmt::format("{}: {}", gate.reason(), gate.message));
+      }
+      add_waits(view, sum);
     }
     if (pending + moving > 0) {
-      // There is none where all of them go somewhere else: an invalid text has no rollout.
+      // The SharingRollout can be missing: an invalid text has no rollout, even while nodes change to another revision.
       std::string rollout = rollout_name(key, target);
       if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(rollout) != nullptr)
         sum.rollout = std::move(rollout);
+      sum.stopped = view.stop().has_value();
       add_out_of_reach(view.out_of_reach(), sum);
     }
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
-    const std::int64_t following = by_us ? 0 : unit.tally.of(Phase::following_daemonset);
-    if (set.announcement_unknown) sum.unread_owner = set.owner;
-    if (unit.tally.of(Phase::following_daemonset) > 0) watch_daemonsets(key, unit, set, sum);
-    // Under OnDelete nothing is restarted by what is announced: it comes through the policy's waves.
-    const bool waits_for_us = std::ranges::all_of(set.operands, &Operand::on_delete);
-    const bool announced = set.announced && !waits_for_us;
+    const std::int64_t following = by_us ? 0 : profile_rollout.tally.of(Phase::following_daemonset);
+    if (installation.announcement_unknown) sum.unread_owner = installation.owner;
+    if (profile_rollout.tally.of(Phase::following_daemonset) > 0)
+      watch_daemonsets(key, profile_rollout, installation, sum);
+    // With updateStrategy OnDelete an announcement restarts no pod: the change is staged in the policy's waves.
+    const bool waits_for_us = std::ranges::all_of(installation.operands, &Operand::on_delete);
+    const bool announced = installation.announced && !waits_for_us;
     if (announced || following > 0) {
-      sum.unstaged_owner = set.owner;
-      sum.unstaged = announced ? fmt::format("ClusterPolicy {} announces config {} default {}", set.owner,
-                                             set.announced_config_map, set.announced_default)
-                               : fmt::format("the DaemonSets in {} roll to a new template by themselves", set.ns);
+      sum.unstaged_owner = installation.owner;
+      sum.unstaged = announced
+                         ? fmt::format("ClusterPolicy {} announces config {} default {}", installation.owner,
+                                       installation.announced_config_map, installation.announced_default)
+                         : fmt::format("the DaemonSets in {} roll to a new template by themselves", installation.ns);
     }
   }
 
-  // The DaemonSet controller replaces the pods of these nodes: as long as their number falls it is at work.
-  void watch_daemonsets(const RolloutKey& key, const Unit& unit, const PluginInstallation& set, PolicySum& sum) {
-    const std::int64_t following = unit.tally.of(Phase::following_daemonset);
+  // The DaemonSet controller replaces the pods of these nodes: it makes progress as long as their number falls.
+  void watch_daemonsets(const RolloutKey& key, const ProfileRollout& profile_rollout,
+                        const PluginInstallation& installation, PolicySum& sum) {
+    const std::int64_t following = profile_rollout.tally.of(Phase::following_daemonset);
     const Duration patience = sum.policy->rollout.verify_timeout;
     const std::string scope = fmt::format("{}/{}/{}", key.policy, key.key, following);
-    if (!pass_.held_for({Timer::daemonset_stalls, key.set, scope}, patience)) return;
+    if (!pass_.held_for({Timer::daemonset_stalls, key.config_map, scope}, patience)) return;
     sum.stalled = fmt::format(
         "{} node{} wait{} for the DaemonSets in {} to replace their pods by the newest template, and no pod was "
         "replaced "
         "for {}: look at `kubectl -n {} rollout status daemonset` and at pods that do not become Ready",
-        following, following == 1 ? "" : "s", following == 1 ? "s" : "", set.ns, k8s::format_go_duration(patience),
-        set.ns);
-    pass_.finding(Severity::warning, config_map_ref(set.config_map_key()), kRollingUpdateStalled, sum.stalled);
+        following, following == 1 ? "" : "s", following == 1 ? "s" : "", installation.ns,
+        k8s::format_go_duration(patience), installation.ns);
+    pass_.finding(Severity::warning, config_map_ref(installation.config_map_key()), kRollingUpdateStalled, sum.stalled);
   }
 
-  // Not worth a word, and two writes: it is over in a moment. Inputs that do not come to rest are.
+  // Do not report transient gates: each report costs two status writes. Inputs that keep changing are reported.
   [[nodiscard]] bool is_passing(const RolloutKey& key, Gate gate) const {
     if (gate == Gate::new_attempt) return true;
     if (gate != Gate::settling) return false;
     const Duration patience = std::max<Duration>(3 * pass_.s.settings.settle, std::chrono::seconds(30));
-    return !pass_.held_for({Timer::unsettled, key.set, fmt::format("{}/{}", key.policy, key.key)}, patience);
+    return !pass_.held_for({Timer::unsettled, key.config_map, fmt::format("{}/{}", key.policy, key.key)}, patience);
   }
 
-  // A node that is not Ready is no blocked one: it counts against the budgets, and the SharingRollout names it.
+  // A node that is not Ready is not Blocked: it counts against the budgets, and the SharingRollout names it.
   static void add_out_of_reach(const OutOfReach& out, PolicySum& sum) {
-    ++sum.units_with_work;
-    sum.units_that_stand += out.stops_all ? 1 : 0;
+    ++sum.rollouts_with_work;
+    sum.stopped_rollouts += out.stops_all ? 1 : 0;
     for (const auto& [reason, nodes] : out.nodes) {
       sum.out_of_reach[reason].insert(nodes.begin(), nodes.end());
       if (reason != kNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
     }
   }
 
-  void add_budgets(RolloutView& view, PolicySum& sum) const {
-    for (const auto& [product, group] : view.unit.groups) {
-      if (!can_start(group, sum)) continue;
-      const std::string& why = view.exhausted(product);
-      sum.has_slot = sum.has_slot || why.empty();
-      if (sum.exhausted.empty()) sum.exhausted = why;
-    }
+  static void add_waits(RolloutView& view, PolicySum& sum) {
+    const Waits& waits = view.waits();
+    sum.has_slot = sum.has_slot || waits.has_slot;
+    if (sum.exhausted.empty()) sum.exhausted = waits.exhausted;
     if (sum.has_slot) sum.exhausted.clear();
-  }
-
-  // Nodes that are NotReady or held are skipped, and those at the back of the queue stand in blocked[]: their group has
-  // a slot for nobody.
-  bool can_start(const Group& group, PolicySum& sum) const {
-    std::vector<std::string> not_ready, waits_held;
-    for (const auto& [available, name] : group.pending) {
-      const NodeAssessment& a = *pass_.index.find(name);
-      if (queued_.contains(name)) continue;
-      if (a.ready && !a.is_held()) return true;
-      (a.is_held() ? waits_held : not_ready).push_back(name);
-    }
-    sum.not_ready.insert(sum.not_ready.end(), not_ready.begin(), not_ready.end());
-    sum.waits_held.insert(sum.waits_held.end(), waits_held.begin(), waits_held.end());
-    return false;
+    sum.not_ready.insert(sum.not_ready.end(), waits.not_ready.begin(), waits.not_ready.end());
+    sum.waits_held.insert(sum.waits_held.end(), waits.held.begin(), waits.held.end());
+    sum.deferred.insert(waits.deferred.begin(), waits.deferred.end());
+    if (!waits.message.empty()) sum.waits.emplace(view.key.key, waits.message);
   }
 
   // --- Conditions.
 
-  // Who only looks wants to know what would be done.
+  // In mode Observe the message says what would be done.
   [[nodiscard]] std::string closed_message(const RolloutKey& key, const GateState& gate) const {
     if (gate.gate != Gate::observe) return fmt::format("key {}: {}", key.key, gate.message);
-    const Unit& unit = pass_.index.units.find(key)->second;
-    const std::int64_t pending = unit.tally.of(Phase::pending);
-    return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, unit.tally.total,
-                       target_of(unit), gate.message);
+    const ProfileRollout& profile_rollout = pass_.index.profile_rollouts.find(key)->second;
+    const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
+    return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, profile_rollout.tally.total,
+                       target_of(profile_rollout), gate.message);
   }
 
   [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
-    const std::int64_t moving = sum.tally.changing + sum.tally.loading + sum.tally.of(Phase::following_daemonset);
+    const std::int64_t moving = sum.tally.moving();
     const std::int64_t waiting = sum.tally.of(Phase::pending);
     if (auto condition = reverting(pass_, *sum.policy)) return *condition;
-    if (!sum.left_half_way.empty()) return half_way_under_observe(sum);
+    if (!sum.left_mid_change.empty()) return left_mid_change_condition(sum);
     if (!sum.closed.empty()) {
       const auto& [key, gate] = sum.closed.front();
-      // A node that has loaded its profile by itself is only looked at, for as long as it is NotReady: others wait for
-      // the gate meanwhile.
+      // A node that has loaded its profile by itself is only verified, for as long as it is NotReady; meanwhile the
+      // other nodes wait for the gate.
       const bool only_looking = moving == sum.tally.loading && waiting > 0;
       if (moving == 0 || only_looking) return {"Progressing", false, gate.reason(), closed_message(key, gate)};
     }
     if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
     if (!sum.stalled.empty() && sum.tally.of(Phase::following_daemonset) == moving && waiting == 0)
       return {"Progressing", false, std::string(kRollingUpdateStalled), sum.stalled};
-    const bool refused = sum.refused > 0 && sum.refused == moving;  // Whoever comes next would stand there as well.
+    const bool refused = sum.refused > 0 && sum.refused == moving;  // The next node would be refused as well.
     if (refused || (sum.stuck > 0 && sum.stuck == moving && waiting == 0)) {
       const auto& [reason, nodes] = refused ? *sum.waiting.find(std::string(kForbidden)) : *sum.waiting.begin();
       return {"Progressing", false, reason,
@@ -287,6 +284,8 @@ class PolicyStatuses {
     if (moving == 0 && !sum.exhausted.empty()) {
       return {"Progressing", false, std::string(kBudgetExhausted), sum.exhausted};
     }
+    if (moving == 0 && !sum.has_slot && !sum.deferred.empty())
+      return {"Progressing", false, std::string(kDeferred), first_deferred(sum.deferred)};
     if (moving == 0 && !sum.has_slot && !sum.not_ready.empty()) {
       return {"Progressing", false, "NodesNotReady",
               "the nodes that are left are NotReady: " + join_names(sum.not_ready)};
@@ -295,14 +294,16 @@ class PolicyStatuses {
       return {"Progressing", false, std::string(kHeld),
               "the nodes that are left are held: " + join_names(sum.waits_held)};
     }
-    if (sum.units_that_stand > 0 && sum.units_that_stand == sum.units_with_work) {
+    if (sum.stopped_rollouts > 0 && sum.stopped_rollouts == sum.rollouts_with_work) {
       const auto& [reason, nodes] = *sum.out_of_reach.begin();
       return {"Progressing", false, reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second)};
     }
-    return {"Progressing", true, "RollingOut", "nodes are being taken to their revision"};
+    std::string waits = waits_text(sum);
+    return {"Progressing", true, std::string(kRollingOut),
+            waits.empty() ? "nodes are being taken to their revision" : waits};
   }
 
-  // Said by the loser, as long as it loses; and once that it does not any more.
+  // Overlapped is True on the losing policy, then set to False once.
   [[nodiscard]] std::optional<StatusCondition> overlapped(const PolicySum& sum, std::string_view before) const {
     const std::string& name = sum.policy->meta.name;
     std::string message;
@@ -319,8 +320,8 @@ class PolicyStatuses {
     return StatusCondition{"Overlapped", false, "NoOverlap", "no other policy governs a node that this one selects"};
   }
 
-  // Nodes that cannot be changed, or that have been taken out of service and wait for their workloads. The message is
-  // the first node's.
+  // Nodes that cannot be changed, or that are out of service and wait for their workloads. The message is the first
+  // node's.
   static Json blocked_entry(const std::string& reason, const std::vector<std::pair<std::string, std::string>>& nodes) {
     constexpr std::size_t kNodes = 5;
     Json names = Json::array();
@@ -343,7 +344,7 @@ class PolicyStatuses {
                  {{"total", sum.tally.total},
                   {"upToDate", sum.tally.settled},
                   {"pending", sum.tally.of(Phase::pending)},
-                  {"updating", sum.tally.changing + sum.tally.loading + sum.tally.of(Phase::following_daemonset)},
+                  {"updating", sum.tally.moving()},
                   {"blocked", sum.tally.blocked()},
                   {"failed", sum.tally.of(Phase::failed)},
                   {"held", sum.tally.held}}},
@@ -351,10 +352,11 @@ class PolicyStatuses {
     if (generation > 0) out["observedGeneration"] = generation;
     out["mode"] = mode_name(pass_.s.settings.mode_of(*sum.policy));
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
-    add_progress(pass_, *sum.policy, {sum.rollout, sum.tally.settled, sum.tally.changing, sum.oldest}, before, out);
+    add_progress(pass_, *sum.policy, {sum.rollout, sum.tally.settled, sum.tally.changing, sum.stopped, sum.oldest},
+                 before, out);
     if (sum.targets.size() == 1 && sum.tally.settled == sum.tally.total && sum.tally.total > 0)
       out["verifiedRevision"] = *sum.targets.begin();
-    // Those that are out of service for it come first.
+    // Nodes that are out of service because of it come first.
     std::map<std::string, std::vector<std::pair<std::string, std::string>>> blocked;
     for (const auto& [reason, nodes] : sum.waiting) blocked[reason].assign(nodes.begin(), nodes.end());
     for (const auto& [reason, nodes] : sum.blocked) {
@@ -373,11 +375,11 @@ class PolicyStatuses {
     const std::string& before = sum.policy->status_json;
     std::string after = dump(status_of(sum, before));
     if (after == before) return;
-    tell_changes(pass_, sum, before, after);
+    report_changes(pass_, sum, before, after);
     pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(after)}, std::string(kStatusChanged), "");
   }
 
-  // Without our CRDs the same text stands in the state ConfigMap, written every few seconds at most.
+  // Without the CRDs the same text is written to the state ConfigMap, every few seconds at most.
   void write_status_text() {
     constexpr Duration kInterval = std::chrono::seconds(5);
     const PolicySum& sum = sums_.begin()->second;
@@ -399,13 +401,13 @@ class PolicyStatuses {
       pass_.look_again_in(kInterval - (pass_.s.now - *written));
       return;
     }
-    tell_changes(pass_, sum, old_text, new_text);
+    report_changes(pass_, sum, old_text, new_text);
     const Json text = {{"version", 1}, {"updatedAt", k8s::format_time(pass_.s.now)}, {"policy", policy}};
     pass_.add(write_state(pass_.s.settings, {{std::string(kStatusKey), dump(text)}}), std::string(kStatusChanged), "");
   }
 
   Pass& pass_;
-  std::map<std::string, BlockedBy> queued_;  // At the back of the queue.
+  std::map<std::string, BlockedBy> queued_;  // Nodes at the back of the queue.
   std::map<std::string, PolicySum> sums_;
 };
 

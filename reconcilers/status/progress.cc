@@ -1,4 +1,4 @@
-// How far a policy's change is: what it goes to, when it will be through, who holds it up.
+// Progress of a policy's change: its target, its estimated end, its oldest node in progress.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,24 +25,26 @@ std::int64_t count_of(const Json& object, const char* field) {
   return at != object.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
 }
 
-// Going on as fast as since the rollout's start. Rounded up to the minute: more would be a pretence.
+// Extrapolated from the pace since `pace` began, and rounded up to the minute because it is not more precise.
 std::optional<WallTime> extrapolate(const Json& rollout, WallTime now) {
-  const auto started = time_of(rollout, "startedAt");
-  const auto counts = rollout.find("counts");
-  if (!started || counts == rollout.end() || !counts->is_object()) return std::nullopt;
-  const std::int64_t done = count_of(*counts, "updated");
-  const std::int64_t left = count_of(*counts, "pending") + count_of(*counts, "inFlight");
+  const Json pace = object_at(rollout, "pace");
+  const Json counts = object_at(rollout, "counts");
+  const auto started = time_of(pace, "since");
+  if (!started) return std::nullopt;
+  const std::int64_t done = count_of(counts, "updated") - count_of(pace, "updated");
+  const std::int64_t left = count_of(counts, "pending") + count_of(counts, "inFlight");
   if (done <= 0 || left <= 0 || now <= *started) return std::nullopt;
   using Seconds = std::chrono::duration<double>;
   const Seconds needed = Seconds(now - *started) * (static_cast<double>(left) / static_cast<double>(done));
   constexpr auto kNoEstimate = std::chrono::hours(24 * 365);
-  if (needed > kNoEstimate) return std::nullopt;  // A rollout that slow goes by other things than its pace.
+  // The pace of such a slow rollout does not predict its end.
+  if (needed > kNoEstimate) return std::nullopt;
   return std::chrono::ceil<std::chrono::minutes>(now + std::chrono::ceil<std::chrono::seconds>(needed));
 }
 
 }  // namespace
 
-void note_in_flight(Pass& pass, const std::string& node, OldestInFlight& oldest) {
+void note_in_progress(Pass& pass, const std::string& node, OldestInProgress& oldest) {
   const NodeAssessment* a = pass.index.find(node);
   if (a == nullptr || !a->change) return;
   const TimerKey timer{Timer::changing, node, a->change->to};
@@ -59,22 +61,21 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
   const Json old = parsed.is_object() ? parsed : Json::object();
   if (!progress.oldest.node.empty()) {
     WallTime since = progress.oldest.since;
-    // A new leader has not seen the beginning; the status remembers it.
+    // A new leader did not observe the start; the status has it.
     const Json known = object_at(old, "oldestInFlight");
     if (text_at(known, "node") == progress.oldest.node)
       since = std::min(since, time_of(known, "since").value_or(since));
     status["oldestInFlight"] = {{"node", progress.oldest.node}, {"since", k8s::format_time(since)}};
   }
   const SharingRollout* rollout = progress.rollout.empty() ? nullptr : pass.s.world.rollouts.find(progress.rollout);
-  if (rollout == nullptr || progress.in_flight == 0) return;
+  if (rollout == nullptr || progress.in_flight == 0 || progress.stopped) return;
   const auto known = time_of(old, "estimatedCompletion");
   const Json nodes = object_at(old, "nodes");
   const bool same =
       text_at(old, "currentRollout") == progress.rollout && count_of(nodes, "upToDate") == progress.up_to_date;
   const Json state = Json::parse(rollout->status_json, nullptr, false);
-  const auto estimate = known && same && *known > pass.s.now ? known
-                        : state.is_object()                  ? extrapolate(state, pass.s.now)
-                                                             : std::nullopt;
+  const auto fresh = extrapolate(state, pass.s.now);
+  const auto estimate = fresh && known && same && *known > pass.s.now ? known : fresh;
   if (estimate) status["estimatedCompletion"] = k8s::format_time(*estimate);
 }
 

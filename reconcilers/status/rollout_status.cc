@@ -1,4 +1,4 @@
-// Status of the SharingRollouts: phase, counts, who is blocked or failed. And the history that is kept.
+// Status of the SharingRollouts: phase, counts, blocked and failed nodes. Also trims the history.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/attempts.h"
@@ -28,30 +29,20 @@ struct RolloutPhase {
   std::string name;
   std::string reason;
   std::string message;
-  bool stands = false;  // Progressing, but for nodes that nobody may touch now.
+  // Progressing, but it only waits for nodes that the operator must not change now.
+  bool stands = false;
+  // What the Pending nodes wait for: part of the conditions, but not a reason for an Event.
+  std::string waits{};
+  [[nodiscard]] std::string said() const {
+    return message.empty() || waits.empty() ? message + waits : message + "; " + waits;
+  }
 };
 
-// Why none of the nodes that wait has a slot; empty where one has, or where nobody but NotReady and held nodes waits.
-std::string no_slot(RolloutView& view) {
-  std::string why;
-  for (const auto& [product, group] : view.unit.groups) {
-    const bool asks = std::ranges::any_of(group.pending, [&](const auto& entry) {
-      const NodeAssessment& a = *view.pass.index.find(entry.second);
-      return a.ready && !a.is_held();
-    });
-    if (!asks) continue;
-    const std::string& full = view.exhausted(product);
-    if (full.empty() || !group.pending.begin()->first) return {};
-    if (why.empty()) why = full;
-  }
-  return why;
-}
-
-// The revision may be the one that they run.
+// The revision can be the one that the nodes run already.
 constexpr std::string_view kNewerTemplate =
     "nodes wait for pods of a newer template of their DaemonSets (updateStrategy OnDelete)";
 
-// All nodes in flight wait for a right that the operator does not have: the first of them, and which; else empty.
+// If all nodes in a change wait for a missing permission: the first node and the permission; else empty.
 std::string none_may_be_written(const RolloutView& view, std::int64_t moving) {
   std::string first;
   std::int64_t refused = 0;
@@ -63,23 +54,8 @@ std::string none_may_be_written(const RolloutView& view, std::int64_t moving) {
   return refused > 0 && refused == moving ? first : std::string();
 }
 
-// What the others wait for while canaries soak; empty where some group's have passed, or none has verified yet.
-std::string soak(RolloutView& view) {
-  std::optional<WallTime> until;
-  for (const auto& [product, group] : view.unit.groups) {
-    if (group.pending.empty()) continue;
-    const Canary& canary = view.canary(product);
-    if (canary.passed) return {};
-    if (!canary.soaks_to) continue;
-    until = until ? std::min(*until, *canary.soaks_to) : *canary.soaks_to;
-  }
-  if (!until) return {};
-  return fmt::format("the canary is verified and soaks for {}: the next nodes start at {}",
-                     k8s::format_go_duration(view.policy.rollout.canary_soak), k8s::format_time(*until));
-}
-
-// Half-way to another revision when this one came. Their pods read it whoever approves what; to stop there would keep
-// them out of service.
+// Nodes that were mid-change to another revision when this one arrived. Their pods read the new text with or without
+// approval; stopping would keep the nodes out of service.
 std::string on_their_way(RolloutView& view) {
   const std::set<std::string>& nodes = view.changing();
   if (nodes.empty()) return {};
@@ -88,15 +64,18 @@ std::string on_their_way(RolloutView& view) {
 
 // `rollout`: the object of the view's target.
 RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
-  const Unit& unit = view.unit;
+  const ProfileRollout& profile_rollout = view.profile_rollout;
   if (!view.anew && switches_of(view.pass, view.key, rollout.to_revision, &rollout).aborted)
-    return {"Failed", "Aborted", "spec.aborted is set: the remaining nodes stay as they are"};
-  const std::int64_t pending = unit.tally.of(Phase::pending);
-  const std::int64_t moving = unit.tally.changing;
-  const std::int64_t other = unit.tally.loading + unit.tally.of(Phase::following_daemonset);
+    return {"Failed", std::string(reason_of(Gate::aborted)),
+            fmt::format("the rollout was aborted: the remaining nodes stay as they are; `gpu-sharing-operator rollout "
+                        "start {}` tries it again",
+                        rollout.policy)};
+  const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
+  const std::int64_t moving = profile_rollout.tally.changing;
+  const std::int64_t other = profile_rollout.tally.loading + profile_rollout.tally.of(Phase::following_daemonset);
   const bool failed = view.failures() > 0;
   if (pending + moving == 0 && !failed) {
-    // A node that joined, or drifted, later does not open what was completed.
+    // A node that joins or drifts later does not reopen a completed rollout.
     if (other == 0 || rollout.phase == "Completed")
       return {"Completed", "Completed", "every node that can be is at the revision"};
   }
@@ -114,41 +93,44 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
       const auto& [reason, nodes] = *out.nodes.begin();
       return {"Progressing", reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second), true};
     }
-    if (std::string why = moving == 0 ? no_slot(view) : std::string(); !why.empty())
-      return {"Progressing", std::string(kBudgetExhausted), std::move(why), true};
-    std::string why = moving == 0 ? soak(view) : std::string();
-    if (why.empty() && unit.tally.new_template > 0) why = kNewerTemplate;
-    return {"Progressing", "RollingOut", std::move(why)};
+    const Waits& waits = view.waits();
+    if (moving == 0 && !waits.exhausted.empty())
+      return {"Progressing", std::string(kBudgetExhausted), waits.exhausted, true};
+    if (moving == 0 && !waits.deferred.empty())
+      return {"Progressing", std::string(kDeferred), first_deferred(waits.deferred), true};
+    return {"Progressing", std::string(kRollingOut),
+            std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : ""), false, waits.message};
   }
   return {"Progressing", gate.reason(), gate.message};
 }
 
-// As many nodes as the policy's budget takes out of service at a time.
+// The number of nodes that the policy's budget allows out of service at a time.
 std::int64_t nodes_per_wave(const RolloutView& view) {
   const Tally& sums = view.pass.index.policies.at(view.key.policy);
   return std::max<std::int64_t>(1, view.policy.rollout.max_unavailable.of(sums.total));
 }
 
-// 0 while the canary is under way, then the number of budgets' worth of nodes that are done.
+// 0 while the canary is in progress; then 1, plus 1 for each nodes_per_wave() of settled nodes.
 std::int64_t wave_of(RolloutView& view) {
   bool some_passed = false;
-  for (const auto& [product, group] : view.unit.groups) {
+  for (const auto& [product, group] : view.profile_rollout.groups) {
     const bool passed = view.canary_passed(product);
-    const bool may_pass = has_candidate(view, product, Candidates::free) || canaries_in_flight(view, product) > 0;
+    const bool may_pass =
+        has_candidate(view, product, Candidates::free) || !canaries_in_progress(view, product).empty();
     if (!passed && may_pass) return 0;
     some_passed = some_passed || passed;
   }
   if (!some_passed) return 0;
-  return 1 + view.unit.tally.settled / nodes_per_wave(view);
+  return 1 + view.profile_rollout.tally.settled / nodes_per_wave(view);
 }
 
-// Says on the SharingRollout that its canary has passed, and which wave begins: of many waves about twenty.
-// `before`: the wave that its status has.
+// Reports on the SharingRollout that its canary has passed, and which wave begins: about twenty reports if the waves
+// are many. `before`: the wave in its status.
 void report_wave(Pass& pass, RolloutView& view, const SharingRollout& rollout, std::int64_t before, std::int64_t wave) {
   constexpr std::int64_t kMostReported = 20;
   if (wave <= before) return;
   const std::string what = fmt::format("{} to {}", rollout.key, rollout.to_revision);
-  const Tally& nodes = view.unit.tally;
+  const Tally& nodes = view.profile_rollout.tally;
   if (before == 0) {
     if (!has_passed_canary(view)) return;
     pass.event(rollout_ref(rollout.meta.name), false, kCanaryPassed, "Canary",
@@ -169,7 +151,7 @@ Json nodes_of(RolloutView& view) {
   const std::set<std::string>& failed = view.failed();
   constexpr std::size_t kMost = 50;
   Json out = Json::array();
-  std::set<std::string> told;  // A map by name: the first reason stands.
+  std::set<std::string> told;  // The list is a map by name: keep the first reason.
   auto add = [&](const std::string& name, std::string_view state, std::string_view reason, std::string_view message) {
     if (out.size() >= kMost || !told.insert(name).second) return;
     out.push_back({{"name", name}, {"state", state}, {"reason", reason}, {"message", cut_message(message)}});
@@ -179,12 +161,12 @@ Json nodes_of(RolloutView& view) {
     add(name, kStateFailed, kVerificationFailed,
         node ? node->meta.annotations.get(kMessageAnnotation).value_or("") : std::string_view());
   }
-  for (const auto& [reason, names] : view.unit.blocked) {
+  for (const auto& [reason, names] : view.profile_rollout.blocked) {
     for (const std::string& name : names) {
       if (!failed.contains(name)) add(name, kStateBlocked, reason, pass.index.find(name)->message);
     }
   }
-  for (const auto& waiting : {waiting_in_flight(pass), waiting_in_queue(pass)}) {
+  for (const auto& waiting : {blocked_in_progress(pass), blocked_in_queue(pass)}) {
     for (const auto& [name, who] : waiting) {
       if (view.has(*pass.index.find(name))) add(name, "Waiting", who.reason, who.message);
     }
@@ -209,14 +191,14 @@ const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& r
   return remembered_failure(pass.index, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
 }
 
-// Nobody has gone anywhere else meanwhile: it is the same attempt.
+// No node has another target since then, so it is the same attempt.
 bool nobody_left(RolloutView& view) {
-  return view.unit.tally.settled + std::ssize(view.changing()) == view.unit.tally.total;
+  return view.profile_rollout.tally.settled + std::ssize(view.changing()) == view.profile_rollout.tally.total;
 }
 
-// The object goes once everything else lets nodes start (or they wait to be approved), so that there is one for as long
-// as possible; the next pass writes the new one before it starts a node. False where something else holds the nodes:
-// the old object is the one to tell what.
+// The object is deleted when every other gate lets nodes start (or they wait for approval), so that the object exists
+// for as long as possible; the next pass creates the new one before it starts a node. False if another gate is closed:
+// the old object then reports what blocks the nodes.
 bool plan_new_attempt(Pass& pass, RolloutView& view, const SharingRollout& rollout) {
   const Gate gate = view.gate().gate;
   const std::string& key = view.key.key;
@@ -251,26 +233,29 @@ void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
   pass.add(status_patch(rollout, status), "Superseded", std::string(kLeft));
 }
 
-// What a record says from now on.
+// The next content of a SharingRollout's status.
 struct Account {
   RolloutPhase phase{"Superseded", "Superseded",
-                     "the profile has changed again, or no node of the policy uses it any more", false};
-  Json status = Json::object();  // As it stands, but for what differs.
+                     "the profile has changed again, or no node of the policy uses it any more"};
+  Json status = Json::object();  // The present status, updated where it differs.
   bool left = false;             // is_left()
   bool anew = false;             // RolloutView::anew
+  bool stopped = false;          // By people, failures or windows.
+  std::int64_t changing = 0;     // Nodes in progress,
+  std::int64_t settled = 0;      // and nodes that are done.
 };
 
-// counts.inFlight; null where nothing is counted.
-Json* told_in_flight(Json& status) {
+// counts.inFlight; null if the status has no counts.
+Json* counted_in_progress(Json& status) {
   const auto counts = status.find("counts");
   if (counts == status.end() || !counts->is_object()) return nullptr;
   const auto at = counts->find("inFlight");
   return at == counts->end() ? nullptr : &*at;
 }
 
-// Of a record whose revision its nodes are to have. False where there is nothing to write.
+// For a SharingRollout whose revision is the target of its nodes. False if nothing must be written.
 bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& rollout, Account& out) {
-  const Unit& unit = view.unit;
+  const ProfileRollout& profile_rollout = view.profile_rollout;
   const bool returns = was_left(pass.index, rollout) && !is_undone(rollout);
   out.anew = view.anew;
   if (out.anew && plan_new_attempt(pass, view, rollout)) return false;
@@ -278,22 +263,25 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
   out.phase = phase_of(view, rollout);
   if (out.anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(reason_of(Gate::new_attempt)))
     out.status.erase("startedAt");
-  // Nodes in flight finish when it is aborted: they are counted until they have.
-  const std::int64_t moving = unit.tally.changing;
-  const Json* told = told_in_flight(out.status);
+  // Nodes in a change finish after an abort: count them until then.
+  const std::int64_t moving = profile_rollout.tally.changing;
+  out.stopped = view.stop().has_value();
+  out.changing = moving;
+  out.settled = profile_rollout.tally.settled;
+  const Json* told = counted_in_progress(out.status);
   const bool at_rest = moving == 0 && (told == nullptr || *told == 0);
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
-  out.status["counts"] = {{"total", unit.tally.total},
-                          {"updated", unit.tally.settled},
+  out.status["counts"] = {{"total", profile_rollout.tally.total},
+                          {"updated", profile_rollout.tally.settled},
                           {"inFlight", moving},
-                          {"pending", unit.tally.of(Phase::pending)},
-                          {"blocked", unit.tally.blocked()},
+                          {"pending", profile_rollout.tally.of(Phase::pending)},
+                          {"blocked", profile_rollout.tally.blocked()},
                           {"failed", std::ssize(view.failed())}};
   if (!has_ended(out.phase.name) && (view.too_many_failures().empty() || !out.status.contains("wave"))) {
     std::int64_t wave = wave_of(view);
     const auto known = out.status.find("wave");
     if (known != out.status.end() && known->is_number_integer() && !out.anew) {
-      // A wave that has begun has begun, whoever drifts or comes back later.
+      // The wave number never decreases, even if nodes drift or return later.
       const auto before = known->get<std::int64_t>();
       report_wave(pass, view, rollout, before, wave);
       wave = std::max(before, wave);
@@ -305,7 +293,7 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
   return true;
 }
 
-// Of one whose nodes are meant for something else, or are not seen. False where nothing is left to write but what is
+// For a rollout whose nodes have another target, or that has no nodes. False if nothing must be written except what is
 // planned here.
 bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
   if (has_ended(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
@@ -322,32 +310,48 @@ bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
   return true;
 }
 
+// Since when, and with how many nodes done already, the rollout has had one pace: since its canaries passed, or since
+// the last stop ended. The time before that does not predict the time that is left.
+void write_pace(Account& account, WallTime now) {
+  const bool goes = account.phase.name == "Progressing" && !account.phase.stands && !account.stopped &&
+                    number_at(account.status, "wave") > 0;
+  if (!goes) {
+    account.status.erase("pace");
+  } else if (account.changing > 0 && !account.status.contains("pace")) {
+    account.status["pace"] = {{"since", k8s::format_time(now)}, {"updated", account.settled}};
+  }
+}
+
 void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
   const RolloutPhase& phase = account.phase;
   Json& status = account.status;
   if (phase.name == "Superseded" || phase.name == "RolledBack") close_counts(status);
   const std::string now = k8s::format_time(pass.s.now);
-  if (!status.contains("startedAt")) status["startedAt"] = now;
+  if (has_ended(rollout.phase) && !has_ended(phase.name)) status.erase("startedAt");
+  const bool begins = account.changing > 0 || has_ended(phase.name);
+  if (begins && !status.contains("startedAt")) status["startedAt"] = now;
+  write_pace(account, pass.s.now);
   if (phase.name == "Completed" && !status.contains("completedAt")) status["completedAt"] = now;
   if (phase.name != "Completed") status.erase("completedAt");
   status["phase"] = phase.name;
   std::vector<StatusCondition> conditions{
-      {"Ready", phase.name == "Completed", phase.reason, phase.message},
-      {"Progressing", phase.name == "Progressing" && !phase.stands, phase.reason, phase.message}};
+      {"Ready", phase.name == "Completed", phase.reason, phase.said()},
+      {"Progressing", phase.name == "Progressing" && !phase.stands, phase.reason, phase.said()}};
   if (account.left) conditions.push_back({std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)});
   if (account.anew)
     conditions.push_back(
         {std::string(kCurrentCondition), false, std::string(reason_of(Gate::new_attempt)), std::string(kAnew)});
-  if (phase.reason == "Aborted")
+  if (phase.reason == reason_of(Gate::aborted))
     conditions.push_back({std::string(kAbortedCondition), true, phase.reason, phase.message});
   status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, pass.s.now);
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
   PatchStatus patch = status_patch(rollout, status);
   if (patch.status_json == rollout.status_json) return;
   if (phase.name != rollout.phase) {
-    const bool bad = phase.name == "Failed" || phase.name == "RolledBack" || phase.reason == kMaxFailures;
+    const bool aborted = phase.reason == reason_of(Gate::aborted);
+    const bool bad = (phase.name == "Failed" && !aborted) || phase.name == "RolledBack" || phase.reason == kMaxFailures;
     pass.event(patch.object, bad, phase.reason, "Rollout",
-               fmt::format("{} to {}: {}{}{}", rollout.key, rollout.to_revision, phase.name,
+               fmt::format("{} to {}: {}{}{}", rollout.key, rollout.to_revision, aborted ? phase.reason : phase.name,
                            phase.message.empty() ? "" : ": ", phase.message));
   }
   pass.add(std::move(patch), phase.name, phase.message);
@@ -365,7 +369,7 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   if (differs) write_account(pass, rollout, std::move(account));
 }
 
-// Finished rollouts beyond the limit go, oldest first, policy by policy.
+// Deletes finished rollouts beyond the limit, oldest first, for each policy.
 void plan_history(Pass& pass) {
   std::map<std::string_view, std::vector<const SharingRollout*>> finished;
   for (const auto& [key, rollout] : pass.s.world.rollouts.all()) {
@@ -383,7 +387,8 @@ void plan_history(Pass& pass) {
     std::size_t left = rollouts.size() - limit;
     for (const SharingRollout* rollout : rollouts) {
       if (left == 0) break;
-      if (holds_a_switch(pass, *rollout)) continue;  // The present target's, or a stop: no history.
+      // It belongs to the present target, or it holds a stop: it is not history.
+      if (holds_a_switch(pass, *rollout)) continue;
       ObjectRef ref = rollout_ref(rollout->meta.name);
       ref.uid = rollout->meta.uid;
       pass.add(DeleteObject{std::move(ref)}, "HistoryLimit", fmt::format("more than {} finished rollouts", limit));

@@ -1,4 +1,4 @@
-// Status of SharingPolicy and SharingRollout: JSON texts that change only when what they say changes.
+// Status of SharingPolicy and SharingRollout: JSON texts that change only when their content changes.
 #pragma once
 
 #include <string>
@@ -18,42 +18,47 @@ struct StatusCondition {
   bool holds = false;
   std::string reason;
   std::string message;
-  bool unknown = false;  // Status Unknown: nobody is there to tell.
+  bool unknown = false;  // Status Unknown: no operator is left to evaluate it.
 };
 
 // As SharingPolicy spells it: Enforce, Approve, Observe.
 [[nodiscard]] std::string_view mode_name(PolicyMode mode);
 
-// Phases of a SharingRollout after which nothing of it is under way: Completed, Superseded, Failed, RolledBack.
+// Phases of a SharingRollout that has ended: Completed, Superseded, Failed, RolledBack.
 [[nodiscard]] bool has_ended(std::string_view phase);
-// Why a status is written, by PatchStatus or into the state ConfigMap: not worth a log line each.
+// Reason of a status write, by PatchStatus or into the state ConfigMap. Such writes are too frequent for a log line
+// each.
 inline constexpr std::string_view kStatusChanged = "StatusChanged";
-// Reason of a policy's condition Progressing while nothing is to be done.
+// Reason of the condition Progressing while nodes are in progress, or can start.
+inline constexpr std::string_view kRollingOut = "RollingOut";
+// Reason of a policy's condition Progressing while no change is needed.
 inline constexpr std::string_view kNothingToDo = "Settled";
 
-// What a SharingRollout's status says of nodes when another revision, or nobody, takes its place: none of them is in
-// flight, waits or is blocked for it any more.
+// Resets the node counts in a SharingRollout's status when another revision replaces it: no node is in progress,
+// pending or blocked for it.
 void close_counts(nlohmann::json& status);
 
 // conditions[] with lastTransitionTime kept from `before` (a status text) where the status did not flip.
 [[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before,
                                             std::int64_t generation, WallTime now);
 
-// Who of a policy's nodes has been changing for the longest time.
-struct OldestInFlight {
-  std::string node;  // Empty: nobody.
+// The node of a policy that has been in a change for the longest time.
+struct OldestInProgress {
+  std::string node;  // Empty: no node is in a change.
   WallTime since{};
 };
-// Takes a node that is in flight into account; names since when it has been so.
-void note_in_flight(Pass& pass, const std::string& node, OldestInFlight& oldest);
+// Adds a node in a change and names the timer of its start.
+void note_in_progress(Pass& pass, const std::string& node, OldestInProgress& oldest);
 struct Progress {
-  std::string rollout;  // The SharingRollout under way; empty: none.
+  std::string rollout;  // The SharingRollout in progress; empty: none.
   std::int64_t up_to_date = 0;
   std::int64_t in_flight = 0;
-  OldestInFlight oldest;
+  // By people, failures or windows: the time at which it continues cannot be predicted.
+  bool stopped = false;
+  OldestInProgress oldest;
 };
-// profileKey, estimatedCompletion and oldestInFlight of a policy's status. `before`: the status as it stands, since an
-// estimate changes only when another node is done, or when it has passed.
+// profileKey, estimatedCompletion and oldestInFlight of a policy's status. `before`: the present status, because an
+// estimate changes only when another node is done, or when the estimated time has passed.
 void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, std::string_view before,
                   nlohmann::json& status);
 // The condition Progressing of a deleted policy that waits for its nodes under the finalizer; nullopt for others.
@@ -64,11 +69,10 @@ void plan_default_policy(Pass& pass);
 void plan_policy_statuses(Pass& pass);
 void plan_rollout_statuses(Pass& pass);
 void plan_findings(Pass& pass);
-// Where the record cannot be read (FleetIndex::record_problem): a finding and an Event; and what every policy says
-// then.
-void tell_unreadable_record(Pass& pass);
+// If the record cannot be read (FleetIndex::record_problem): a finding and an Event, and the status of every policy.
+void report_unreadable_record(Pass& pass);
 void plan_unreadable_statuses(Pass& pass);
-// What preflight finds about ConfigMaps, DaemonSets and nodes: told before anything is touched.
+// What preflight finds about ConfigMaps, DaemonSets and nodes, reported before anything is changed.
 void plan_preflight(Pass& pass);
 
 }  // namespace gso

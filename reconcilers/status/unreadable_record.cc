@@ -1,4 +1,4 @@
-// A record that cannot be read: nothing is rolled by it, and everybody is told so where they look.
+// If the record cannot be read, no rollout starts; the finding, the Event and every policy's status report it.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -29,16 +29,17 @@ void tell(Pass& pass) {
 
 }  // namespace
 
-void tell_unreadable_record(Pass& pass) {
+void report_unreadable_record(Pass& pass) {
   if (pass.index.record_problem.empty()) return;
   pass.finding(Severity::error, state_ref(pass), kRecordUnreadable, what_is_wrong(pass));
-  // Else it goes with the status that says it, once.
+  // If policies are served, the Event is sent once, with the status that reports the problem.
   if (!pass.s.world.policies_served) tell(pass);
 }
 
-// The counts and the other conditions stay as they were said last: what the fleet runs is not known.
+// The counts and the other conditions keep their last values, because what the fleet runs is not known.
 void plan_unreadable_statuses(Pass& pass) {
-  if (!pass.s.world.policies_served) return;  // The status stands beside the record: who mends it shall find it alone.
+  // The status is kept in the same ConfigMap as the record; write nothing there until a person has repaired it.
+  if (!pass.s.world.policies_served) return;
   const std::string reason(kRecordUnreadable);
   const std::string message =
       fmt::format("ConfigMap {}: {}", k8s::to_string(pass.index.stored.problem_in()), what_is_wrong(pass));

@@ -374,7 +374,7 @@ takes_over_the_crds_of_a_release_that_is_gone() {
   install
   uninstall --wait
   helm install "${other[@]}" --create-namespace >"$work/notes"
-  grep "belongs to release $namespace/$release and is left alone" "$work/notes"
+  grep "belongs to release $namespace/$release, so this release does not change it" "$work/notes"
   if helm get manifest second --namespace elsewhere | grep '^kind: CustomResourceDefinition'; then return 1; fi
   # The commands of the notes.
   sed -n '/^  kubectl annotate crd/,/release-name/p' "$work/notes" >"$work/take_over"
@@ -382,7 +382,7 @@ takes_over_the_crds_of_a_release_that_is_gone() {
   # shellcheck source=/dev/null
   source "$work/take_over"
   helm upgrade "${other[@]}" >"$work/notes"
-  if grep 'left alone' "$work/notes"; then return 1; fi
+  if grep 'does not change it' "$work/notes"; then return 1; fi
   helm get manifest second --namespace elsewhere | grep -c '^kind: CustomResourceDefinition' | grep -x 2
   kubectl get sharingpolicies kept
 }

@@ -110,7 +110,7 @@ stopped_and_started_in_mid_rollout() {
   kubeconfig_for "token: \"$(<"$cluster/admin.token")\"" >"$work/admin.kubeconfig"
   answer=$("$build/controller/gpu-sharing-operator" check --kubeconfig "$work/admin.kubeconfig" --namespace "$namespace" --timeout 1s) || code=$?
   ((code == 1))
-  grep 'MISSING no leader within 1s: nobody holds the Lease' <<<"$answer"
+  grep 'MISSING no leader within 1s: the Lease has no holder' <<<"$answer"
   kubectl scale deployment "$release" --namespace "$namespace" --replicas 2
   await 120 replicas_are 6 11
   await 60 up_to_date 12

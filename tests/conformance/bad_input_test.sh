@@ -29,7 +29,7 @@ complains() {
 missing_namespace() {
   kubeconfig_for "$(good_user)" >"$work/bad.kubeconfig"
   namespace=nowhere start_operator "$work/bad.kubeconfig"
-  await 20 logged 'Lease nowhere/gpu-sharing-operator cannot be created.*namespace nowhere does not exist; create it'
+  await 20 logged 'Lease nowhere/gpu-sharing-operator could not be created: namespace nowhere does not exist'
   await 20 readyz_says 'namespace nowhere does not exist'
   if is_ready; then return 1; fi
   stop operator

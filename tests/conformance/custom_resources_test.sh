@@ -46,7 +46,7 @@ wrong_policies_are_refused() {
   refused 'exactly one of configMapKey and inline' "$(policy x '{"profile":{}}')"
   refused 'exactly one of configMapKey and inline' "$(policy x '{"profile":{"configMapKey":"a","inline":{"strategy":"none"}}}')"
   refused 'need replicas, 2 or more' "$(policy x '{"profile":{"inline":{"strategy":"mps"}}}')"
-  refused 'strategy none shares nothing' "$(policy x '{"profile":{"inline":{"strategy":"none","replicas":4}}}')"
+  refused 'strategy none does not share' "$(policy x '{"profile":{"inline":{"strategy":"none","replicas":4}}}')"
   refused 'at most 48 clients' "$(policy x '{"profile":{"inline":{"strategy":"mps","replicas":49}}}')"
   refused 'MPS shares nvidia.com/gpu only' "$(policy x '{"profile":{"inline":{"strategy":"mps","replicas":4,"resource":"nvidia.com/mig-1g.5gb"}}}')"
   refused 'spec.profile.inline.replicas' "$(policy x '{"profile":{"inline":{"strategy":"time-slicing","replicas":1}}}')"

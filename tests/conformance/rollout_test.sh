@@ -139,7 +139,7 @@ inline_profile_goes_back_by_itself() {
     "rollout":{"canary":{"nodesPerGroup":0}}}}'
   await 60 newest_is_of inline
   exits 0 rollout undo "$(newest)"
-  says 'taken back'
+  says 'undone. The nodes of policy'
   await 120 rolled_back
   await 30 policy_says_so
   kubectl delete sharingpolicies inline

@@ -38,7 +38,7 @@ struct OneOperator {
     options.namespace_ = "gpu-sharing-operator";
     options.metrics_bind_address = "0";
     options.health_probe_bind_address = "0";
-    options.settle = std::chrono::seconds(0);
+    options.settle_period = std::chrono::seconds(0);
   }
   void start(Sim& sim) {
     Runtime runtime;

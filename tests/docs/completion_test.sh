@@ -32,7 +32,7 @@ check "an option" "--output" "$(ask status --o)"
 check "an option's values" "text wide json yaml" "$(ask status -o '')"
 check "nothing of that name" "" "$(ask status --nothing)"
 check "is registered" "complete -F _gpu_sharing_operator gpu-sharing-operator" "$(complete -p gpu-sharing-operator)"
-check "kubectl's way" $'undo\tBack to what was verified before\n:4' "$(kubectl_complete-gpu_sharing rollout u)"
+check "kubectl's way" $'undo\tRevert to the last verified profile\n:4' "$(kubectl_complete-gpu_sharing rollout u)"
 check "the plugin's name" "Usage: kubectl gpu-sharing audit [OPTIONS]" "$(kubectl-gpu_sharing audit --help | sed -n 2p)"
 for shell in zsh fish; do
   "$binary" completion "$shell" >"$work/completion.$shell"

@@ -7,6 +7,8 @@ suite has noticed. Prints one line for each, and at the end how many were notice
 
   NAME          only entries whose name, file or YAML file contains one of these texts
   --sample N    N entries, spread evenly over the list
+  --journal F   writes each result to file F as well, and leaves out the entries that F has already: an interrupted run
+                goes on where it stopped
   --check       makes no change: only looks whether every entry still fits the code
   --suites A,B  only these suites (planner, explain, kai, profile, lint, controller, command, k8sclient, scenarios)
 
@@ -16,7 +18,9 @@ that should notice first). Exit status 1: one was not noticed, does not fit or d
 import argparse
 import glob
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -33,8 +37,10 @@ SUITES = ["planner", "profile", "explain", "kai", "lint", "k8sclient", "controll
 # What a change leaves unused is no mistake here.
 UNUSED = "".join('#pragma GCC diagnostic ignored "-Wunused-%s"\n' % what for what in
                  ("variable", "parameter", "function", "value", "but-set-variable", "but-set-parameter"))
-# A suite that runs longer than this hangs, which is noticed as well. Seconds.
-LONGEST = 900
+# A suite that computes longer than this hangs, which is noticed as well; so does one that waits longer. Seconds of the
+# processor, so that a busy machine looks like an idle one, and of the clock.
+LONGEST_COMPUTING = 300
+LONGEST_WAITING = 3600
 
 
 def entries():
@@ -130,6 +136,10 @@ def print_of(suite):
     return os.stat(path).st_mtime_ns if path else 0
 
 
+def limit_computing():
+    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_COMPUTING, LONGEST_COMPUTING + 5))
+
+
 def ask(suite):
     """The first test of a suite that fails; None where all pass."""
     environment = dict(os.environ, GSO_SOURCE_DIR=TREE, GTEST_FAIL_FAST="1", GTEST_BRIEF="1",
@@ -137,9 +147,11 @@ def ask(suite):
                        K8SCLIENT_EXEC_PLUGIN=os.path.join(TREE, "build", "debug", "tests", "k8sclient", "exec_plugin"))
     command = [os.path.join(TREE, "tests", "scenarios", "suite.py")] if suite == "scenarios" else [program_of(suite)]
     try:
-        done = subprocess.run(command, cwd=TREE, env=environment, capture_output=True, text=True, timeout=LONGEST,
-                              errors="replace", check=False)
+        done = subprocess.run(command, cwd=TREE, env=environment, capture_output=True, text=True, timeout=LONGEST_WAITING,
+                              errors="replace", check=False, preexec_fn=limit_computing)
     except subprocess.TimeoutExpired:
+        return "it does not end"
+    if done.returncode == -signal.SIGXCPU:
         return "it does not end"
     if done.returncode == 0:
         return None
@@ -197,6 +209,21 @@ class Mutator:
         return "missed", entry["seen"]
 
 
+def results_in(journal):
+    """NAME -> (result, detail), of the entries that a journal has; the file need not exist."""
+    if not journal or not os.path.exists(journal):
+        return {}
+    with open(journal, encoding="utf-8") as text:
+        lines = [line.rstrip("\n").split("\t") for line in text]
+    return {line[0]: (line[1], line[2]) for line in lines if len(line) == 3}
+
+
+def write_result(journal, name, result, detail):
+    if journal:
+        with open(journal, "a", encoding="utf-8") as text:
+            text.write("%s\t%s\t%s\n" % (name, result, " ".join(detail.split())))
+
+
 def spread(items, count):
     """So many of the items, evenly."""
     count = min(count, len(items))
@@ -207,6 +234,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev mutate", description="Seeded mistakes, and which test notices each.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only entries whose name or file contains this")
     parser.add_argument("--sample", type=int, metavar="N", help="N entries, spread over the list")
+    parser.add_argument("--journal", metavar="FILE", help="results are kept there, and not asked for again")
     parser.add_argument("--check", action="store_true", help="only: does every entry still fit the code?")
     parser.add_argument("--suites", default=",".join(SUITES), help="only these, in this order (%(default)s)")
     given = parser.parse_args()
@@ -224,13 +252,16 @@ def main():
             print("FAILED: tests/mutations/%s: %s: %s" % (entry["source"], entry["name"], problem))
         print("%d passed, %d failed" % (len(chosen) - len(gone), len(gone)))
         return 1 if gone else 0
+    known = results_in(given.journal)
     prepare_tree()
     mutator = Mutator([suite for suite in given.suites.split(",") if suite in SUITES])
-    mutator.baseline(chosen)
+    mutator.baseline([entry for entry in chosen if entry["name"] not in known])
     counts, noticed_by = {"noticed": 0, "missed": 0, "broken": 0}, {}
     for entry in chosen:
         begun = time.monotonic()
-        result, detail = mutator.judge(entry)
+        result, detail = known.get(entry["name"]) or mutator.judge(entry)
+        if entry["name"] not in known:
+            write_result(given.journal, entry["name"], result, detail)
         counts[result] += 1
         if result == "noticed":
             suite = detail.split(":")[0]

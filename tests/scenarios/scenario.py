@@ -169,6 +169,7 @@ class Cluster:
         self.history = []       # (moment, data) of the plugin's ConfigMap.
         self.bad_templates = set()
         self.refuses_eviction = set()
+        self.restarts_wanted, self.restarts = [], []  # Of DaemonSets: (name, what for).
         self.served_crds = crds
         self.gfd = gfd and layout == "gpu-operator"
         self.layout, self.version, self.on_delete = layout, version, on_delete
@@ -850,6 +851,8 @@ class Cluster:
             if "target" in action and self.key(*self.named(action)) in self.gone:
                 continue  # 404: an earlier action of this look has taken it away.
             self.apply(action)
+        if self.restarts_wanted:
+            self.roll_daemonsets()
         self.react()
         self.last_tick = self.clock
         self.ticks.append(result)
@@ -971,6 +974,21 @@ class Cluster:
 
     def apply_RecordEvent(self, action):
         pass
+
+    def apply_RestartDaemonSet(self, action):
+        daemonset = self.found(action)
+        meta = daemonset["spec"]["template"]["metadata"]
+        meta.setdefault("annotations", {})["gpusharing.dev/restarted-for"] = action["restartedFor"]
+        self.touch(daemonset)
+        self.restarts_wanted.append((daemonset["metadata"]["name"], action["restartedFor"]))
+
+    def roll_daemonsets(self):
+        """The DaemonSets' controller replaces every pod at once; for simplicity those of the other components as well."""
+        self.restarts += self.restarts_wanted
+        self.restarts_wanted = []
+        self.template("restart-%d" % len(self.restarts))
+        for pod in self.operand_pods():
+            self.drop(pod)
 
     def apply_DeletePod(self, action):
         pod = self.found(action)

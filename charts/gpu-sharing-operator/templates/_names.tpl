@@ -3,7 +3,7 @@
 {{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 55 | trimSuffix "-" }}
 {{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 55 | trimSuffix "-" }}{{ end }}
 {{- end }}
-{{- /* The schema asks for a name where none is created: the namespace's `default` would hold our rights otherwise. */}}
+{{- /* The schema asks for a name where none is created: otherwise the namespace's `default` account would get the operator's permissions. */}}
 {{- define "gso.serviceAccount" -}}
 {{- default (include "gso.fullname" .) .Values.serviceAccount.name }}
 {{- end }}
@@ -11,7 +11,7 @@
 helm.sh/hook: pre-delete
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
-{{- /* Of the Job that runs before an uninstall: an account of its own, where we make accounts. */}}
+{{- /* For the Job before an uninstall: its own account, if the chart creates accounts. */}}
 {{- define "gso.cleanupAccount" -}}
 {{- if .Values.serviceAccount.create }}{{ include "gso.fullname" . }}-cleanup{{ else }}{{ include "gso.serviceAccount" . }}{{ end }}
 {{- end }}
@@ -54,7 +54,7 @@ projected:
   - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
   - downwardAPI: {items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]}
 {{- end }}
-{{- /* "true" where the account may write: the rules of RBAC follow from the modes. */}}
+{{- /* "true" if the account can write: the rules of RBAC follow from the modes. */}}
 {{- define "gso.rolls" -}}{{ if ne .Values.modes.rollouts "Observe" }}true{{ end }}{{- end }}
 {{- define "gso.labelsNodes" -}}{{ if ne .Values.modes.labels "Observe" }}true{{ end }}{{- end }}
 {{- /* The operator's configuration file: `config`, and what follows from `modes`. */}}
@@ -66,15 +66,15 @@ projected:
 {{- end }}
 {{- /* A release as `namespace/name`. */}}
 {{- define "gso.release" -}}{{ .Release.Namespace }}/{{ .Release.Name }}{{- end }}
-{{- /* Who owns the CRD of that name in the cluster: a release as `namespace/name`, `/` for whoever is not helm, nothing
-where it is not there. */}}
+{{- /* Who owns the CRD of that name in the cluster: a release as `namespace/name`, `/` for an owner other than helm, nothing
+if the CRD does not exist. */}}
 {{- define "gso.ownerOfCRD" -}}
 {{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" . }}
 {{- $by := dig "metadata" "annotations" dict . }}
 {{- printf "%s/%s" (get $by "meta.helm.sh/release-namespace") (get $by "meta.helm.sh/release-name") }}
 {{- end }}
 {{- end }}
-{{- /* Two operators that write would roll the nodes of one namespace against each other, each within a budget of its own. */}}
+{{- /* Two operators that write would change the nodes of one namespace against each other, each within its own budget. */}}
 {{- define "gso.refuseSecondOperator" -}}
 {{- range $ns := .Values.operandNamespaces }}
 {{- range (lookup "rbac.authorization.k8s.io/v1" "Role" $ns "").items }}

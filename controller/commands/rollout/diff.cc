@@ -1,5 +1,5 @@
-// `rollout diff`: which nodes would restart, and whose pods are in the way, between what the nodes run and the present
-// text, or a text that is given. Reads only.
+// `rollout diff`: which nodes would restart, and which pods block them, between what the nodes run and the present or a
+// given text. Reads only.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -63,9 +63,9 @@ k8s::Result<Given> read_config_map(const World& world, const std::string& json) 
   return out;
 }
 
-// Somebody's label names the key, which may not be there yet.
-bool is_asked_for(const World& world, const PluginInstallation& set, const std::string& key) {
-  return std::ranges::any_of(set.operands, [&](const Operand& operand) {
+// A node label names the key, which might not exist yet.
+bool is_asked_for(const World& world, const PluginInstallation& installation, const std::string& key) {
+  return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
     if (operand.node_label.empty()) return false;
     return std::ranges::any_of(
         world.nodes.all(), [&](const auto& entry) { return entry.second->meta.labels.get(operand.node_label) == key; });
@@ -73,31 +73,31 @@ bool is_asked_for(const World& world, const PluginInstallation& set, const std::
 }
 
 // A profile: for the key that is named, or the one that is the only, or the plugin's default. A key that neither the
-// ConfigMap nor a node knows is a slip of the pen.
-k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<PluginInstallation>& sets) {
+// ConfigMap nor a node label has is a typing error.
+k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<PluginInstallation>& installations) {
   Given out;
   std::string missing;
-  for (const PluginInstallation& set : sets) {
-    const ConfigMap* config_map = call.world.configmaps.find(set.config_map_key());
+  for (const PluginInstallation& installation : installations) {
+    const ConfigMap* config_map = call.world.configmaps.find(installation.config_map_key());
     if (config_map == nullptr) continue;
     std::string key = call.options.key;
     if (key.empty() && config_map->data.size() == 1) key = config_map->data.begin()->first;
-    for (const Operand& operand : set.operands) {
+    for (const Operand& operand : installation.operands) {
       if (key.empty()) key = operand.default_key;
     }
     if (key.empty())
       return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("which key of {} the profile is for is not clear: name it with --key", set.id()));
-    if (!config_map->data.contains(key) && !is_asked_for(call.world, set, key)) {
+                       fmt::format("cannot tell which key of {} this profile belongs to; name the key with --key",
+                                   installation.id()));
+    if (!config_map->data.contains(key) && !is_asked_for(call.world, installation, key)) {
       std::vector<std::string> keys;
       for (const auto& [name, value] : config_map->data) keys.push_back(name);
-      missing = fmt::format("ConfigMap {} has no key {}, and no node asks for it; there {} {}", set.id(), key,
-                            keys.size() == 1 ? "is" : "are",
+      missing = fmt::format("ConfigMap {} has no key {}, and no node label names it. Keys: {}", installation.id(), key,
                             keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", ")));
       continue;
     }
     GivenText text;
-    text.config_map = set.config_map_key();
+    text.config_map = installation.config_map_key();
     text.keys[key] = call.input;
     const bool known =
         std::ranges::any_of(out.maps, [&](const GivenText& other) { return other.config_map == text.config_map; });
@@ -108,16 +108,16 @@ k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<Plugi
   return out;
 }
 
-k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<PluginInstallation>& sets) {
+k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<PluginInstallation>& installations) {
   const k8s::Result<std::string> json = yaml_to_json(call.input);
   if (!json) return std::unexpected(json.error());
   const Json document = Json::parse(*json, nullptr, false);
-  if (!document.is_object()) return k8s::fail(k8s::Reason::invalid, "a ConfigMap or a profile document is wanted");
+  if (!document.is_object()) return k8s::fail(k8s::Reason::invalid, "the input is neither a ConfigMap nor a profile");
   const auto said = document.find("kind");
   const std::string kind = said != document.end() && said->is_string() ? said->get<std::string>() : std::string();
   if (!kind.empty() && kind != "ConfigMap")
     return k8s::fail(k8s::Reason::invalid, fmt::format("kind {} is neither a ConfigMap nor a profile", kind));
-  k8s::Result<Given> out = kind.empty() ? read_profile(call, sets) : read_config_map(call.world, *json);
+  k8s::Result<Given> out = kind.empty() ? read_profile(call, installations) : read_config_map(call.world, *json);
   if (!out) return out;
   for (const GivenText& map : out->maps) {
     for (const auto& [key, text] : map.keys) {
@@ -135,8 +135,8 @@ std::vector<DroppedKey> dropped_keys(const World& world, const FleetIndex& index
   std::map<std::pair<k8s::ObjectKey, std::string>, std::vector<std::string>> users;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment* a = index.assessment(name);
-    const PluginInstallation& set = index.installations()[a->set];
-    users[{set.config_map_key(), std::string(a->key.view())}].push_back(name);
+    const PluginInstallation& installation = index.installations()[a->installation];
+    users[{installation.config_map_key(), std::string(a->key.view())}].push_back(name);
   }
   std::vector<DroppedKey> out;
   for (const GivenText& text : given.maps) {
@@ -167,18 +167,19 @@ std::vector<std::string> names_of(const std::vector<Component>& components) {
 
 std::string what_happens(const NodeDifference& d) {
   if (!d.blocked.empty()) return fmt::format("Blocked({})", d.blocked);
-  if (d.in_flight) return "in flight";
+  if (d.in_flight) return "in progress";
   if (d.transition == Transition::none) return std::string(to_string(d.cause));
   return fmt::format("{}, {}", to_string(d.cause), to_string(d.transition));
 }
 
-// `told`: that the given text is invalid stands elsewhere.
-void print_text(const std::vector<NodeDifference>& all, bool told, std::ostream& out) {
+// `reported`: the invalid text is reported elsewhere.
+void print_text(const std::vector<NodeDifference>& all, bool reported, std::ostream& out) {
   if (all.empty()) {
     out << "No node would change.\n";
     return;
   }
-  std::vector<TextRow> rows{{"NODE", "POLICY", "PROFILE", "FROM", "TO", "CHANGE", "RESTARTS", "CORDON", "IN THE WAY"}};
+  std::vector<TextRow> rows{
+      {"NODE", "POLICY", "PROFILE", "FROM", "TO", "CHANGE", "RESTARTS", "CORDON", "BLOCKING PODS"}};
   std::size_t restarts = 0;
   std::size_t busy = 0;
   std::size_t stay = 0;
@@ -195,18 +196,16 @@ void print_text(const std::vector<NodeDifference>& all, bool told, std::ostream&
   // The same reason is said once, with who has it.
   std::map<std::string, std::vector<std::string>> blocked;
   for (const NodeDifference& d : all) {
-    if (!d.blocked.empty() && !(told && d.blocked == kConfigInvalid)) blocked[d.message].push_back(d.node);
+    if (!d.blocked.empty() && !(reported && d.blocked == kConfigInvalid)) blocked[d.message].push_back(d.node);
   }
   for (const NodeDifference& d : all) {
     if (d.in_flight && !d.message.empty()) blocked[d.message].push_back(d.node);
   }
   for (const auto& [message, nodes] : blocked) out << fmt::format("{}: {}\n", join(nodes, ""), message);
   const std::size_t change = all.size() - stay;
-  out << fmt::format("{} node{} would change, {} by restarts; on {} somebody is in the way\n", change,
-                     change == 1 ? "" : "s", restarts, busy);
-  if (stay > 0)
-    out << fmt::format("{} node{} blocked, and would stay as {} now\n", stay, stay == 1 ? " is" : "s are",
-                       stay == 1 ? "it is" : "they are");
+  out << fmt::format("{} node{} would change, {} by restarts; {} node{} pods that block the change\n", change,
+                     change == 1 ? "" : "s", restarts, busy, busy == 1 ? " has" : "s have");
+  if (stay > 0) out << fmt::format("{} node{} blocked and would not change\n", stay, stay == 1 ? " is" : "s are");
 }
 
 Json to_json(const QuotaChange& quota, const OfferChange& offer) {
@@ -218,12 +217,12 @@ Json to_json(const QuotaChange& quota, const OfferChange& offer) {
 }
 
 std::string text_of(const QuotaChange& quota, const OfferChange& offer) {
-  return fmt::format("{}: {} means something else: the nodes that change offer {} of {} now, and {} afterwards",
+  return fmt::format("{}: {} counts other devices afterwards: the changed nodes offer {} of {} now and {} afterwards",
                      quota.object, quota.field, offer.before, quota.resource, offer.after);
 }
 
 std::string text_of(const DroppedKey& dropped) {
-  return fmt::format("key {} of ConfigMap {} goes, and {} {} it: {}", dropped.key, dropped.config_map,
+  return fmt::format("key {} of ConfigMap {} would be removed, but {} {} it: {}", dropped.key, dropped.config_map,
                      dropped.nodes.size() == 1 ? "one node" : fmt::format("{} nodes", dropped.nodes.size()),
                      dropped.nodes.size() == 1 ? "uses" : "use", join(dropped.nodes, ""));
 }
@@ -264,8 +263,8 @@ struct Outcome {
   std::vector<std::string> invalid_keys;
   std::vector<DroppedKey> dropped;
   std::vector<std::string> left_alone;  // Drift from before the operator.
-  bool unrecorded = false;              // There is no record: what is there now was taken for the baseline.
-  // The given text, or what the cluster has now, is one that no plugin takes.
+  bool unrecorded = false;              // No record exists: the present state was taken as the baseline.
+  // The given text, or the cluster's text, is invalid.
   [[nodiscard]] bool wrong() const {
     const bool blocked = std::ranges::any_of(nodes, [](const auto& node) { return node.blocked == kConfigInvalid; });
     return blocked || !invalid.empty() || !dropped.empty();
@@ -280,7 +279,7 @@ void print_errors(const RolloutCall& call) {
   }
 }
 
-// Puts the given text into the world. Errors: it is not to be understood.
+// Puts the given text into the world. Errors: the text is neither a ConfigMap nor a profile.
 k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
   FleetIndex index;
   index.note_everything_changed();
@@ -305,13 +304,13 @@ std::string left_alone_text(const Outcome& found) {
   const std::string_view them = count == 1 ? "it" : "them";
   if (found.unrecorded) {
     return fmt::format(
-        "{} {} not show {} now: {}. No operator has recorded anything here; one that is installed takes what it sees "
-        "for its baseline and leaves {} alone, until `rollout start --adopt`",
+        "{} {} not show {} now: {}. No record of the operator was found: an operator that starts records the present "
+        "state as the baseline and leaves {} unchanged until `rollout start --adopt`",
         who, count == 1 ? "does" : "do", its, join(found.left_alone, ""), them);
   }
   return fmt::format(
-      "{} {} not shown {} since the operator saw {} first, and {} left alone: {}; `rollout start --adopt` rolls {}",
-      who, have, its, them, count == 1 ? "is" : "are", join(found.left_alone, ""), them);
+      "{} {} not shown {} since the baseline was recorded, and {} skipped: {}. To roll {} out: rollout start --adopt",
+      who, have, its, count == 1 ? "is" : "are", join(found.left_alone, ""), them);
 }
 
 void print(const RolloutCall& call, const Outcome& found) {
@@ -322,7 +321,7 @@ void print(const RolloutCall& call, const Outcome& found) {
     for (const DroppedKey& dropped : found.dropped) *call.out << "error KeyInUse: " << text_of(dropped) << "\n";
     if (!found.invalid.empty()) {
       print_errors(call);
-      *call.out << fmt::format("invalid: {}: nothing would be restarted into it\n",
+      *call.out << fmt::format("invalid: {}: no pod would be restarted with this profile\n",
                                fmt::join(found.invalid_keys, ", "));
     }
     return;
@@ -343,7 +342,7 @@ void print(const RolloutCall& call, const Outcome& found) {
 
 asio::awaitable<int> rollout_diff(RolloutCall* call) {
   const k8s::WallTime now = call->clock->now();
-  const std::string unread = unjudged(call->world, call->settings);
+  const std::string unread = coverage_gap(call->world, call->settings);
   if (!unread.empty()) co_return call->refuse(unread);
   Outcome found;
   FleetIndex present;

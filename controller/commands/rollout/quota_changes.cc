@@ -144,7 +144,7 @@ asio::awaitable<std::vector<QuotaChange>> quota_changes(k8s::ApiClient* client,
     const k8s::Result<std::string> listed = co_await client->list(kind.gvr, everywhere, &sink);
     std::ranges::move(found, std::back_inserter(out));
     const bool absent = !listed && listed.error().reason == k8s::Reason::not_found;
-    if (!listed && !absent) add_once(*incomplete, unlisted(listed.error(), kind.gvr).error().message);
+    if (!listed && !absent) append_unique(*incomplete, unlisted(listed.error(), kind.gvr).error().message);
   }
   co_return out;
 }

@@ -31,7 +31,7 @@ struct QuotaChange {
 // none.
 [[nodiscard]] std::vector<QuotaChange> quotas_in(std::string_view resource, std::string_view json,
                                                  const std::map<std::string, OfferChange>& offers);
-// Quotas that count one of these resources. KAI's queues count whole GPUs, which are units of nvidia.com/gpu to it.
+// Quotas that count one of these resources. KAI's queues count whole GPUs, each one nvidia.com/gpu.
 // `incomplete` gets what may not be read; an API that is not served has no queues.
 boost::asio::awaitable<std::vector<QuotaChange>> quota_changes(k8s::ApiClient* client,
                                                                std::map<std::string, OfferChange> offers,

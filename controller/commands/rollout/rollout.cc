@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 #include <utility>
 
+#include "controller/commands/check.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/session.h"
@@ -20,6 +22,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 
@@ -65,7 +68,8 @@ std::vector<PolicyWait> waits_of(const RolloutCall& call, const std::vector<Roll
   return waiting_policies(call.world, policy, busy);
 }
 
-int show_status(RolloutCall& call) {
+// `why_none`: no operator is at work; empty: one is.
+int show_status(RolloutCall& call, const std::string& why_none) {
   const bool named = !call.options.name.empty();
   const RolloutChoice choice{call.options.name, true};
   const auto unfinished =
@@ -85,7 +89,12 @@ int show_status(RolloutCall& call) {
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
   bool wrong = false;
-  Json document{{"rollouts", Json::array()}, {"waiting", Json::array()}, {"incomplete", call.incomplete}};
+  Json document{{"operator", why_none.empty() ? "" : "none: " + why_none},
+                {"rollouts", Json::array()},
+                {"waiting", Json::array()},
+                {"incomplete", call.incomplete}};
+  if (!call.options.json && !why_none.empty())
+    *call.out << fmt::format("No operator runs: {}. Nothing moves; what follows is as it was left.\n", why_none);
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
   for (const RolloutFacts& facts : shown) {
     wrong = wrong || facts.went_wrong();
@@ -93,7 +102,8 @@ int show_status(RolloutCall& call) {
     const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
     std::string estimate;
     const bool current = text_at(status, "currentRollout") == facts.rollout->meta.name;
-    if (current && waits_for_workloads(facts).empty()) estimate = text_at(status, "estimatedCompletion");
+    if (current && why_none.empty() && waits_for_workloads(facts).empty())
+      estimate = text_at(status, "estimatedCompletion");
     document["rollouts"].push_back(rollout_json(facts));
     document["rollouts"].back()["estimatedCompletion"] = estimate;
     const SharingRollout& rollout = *facts.rollout;
@@ -106,7 +116,8 @@ int show_status(RolloutCall& call) {
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return wrong ? 1 : 0;
   }
-  if (shown.empty()) *call.out << "No rollout is under way.\n";
+  const bool goes_on = std::ranges::any_of(waiting, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
+  if (shown.empty() && !goes_on) *call.out << "No rollout is under way.\n";
   for (const PolicyWait& wait : waiting) print_waiting(wait, *call.out);
   return wrong ? 1 : 0;
 }
@@ -133,21 +144,28 @@ int show_history(RolloutCall& call) {
 
 // --- start
 
-// What a new start concerns, for people: what failed and is what nodes should run still.
-void tell_failures(RolloutCall& call, const std::string& policy) {
+// What a new start concerns, for people: nodes that are deferred; what failed and is what nodes should run still.
+void tell_retried(RolloutCall& call, const std::string& policy) {
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
+  for (const std::string& name : index.impl().nodes_in(Bucket::deferred)) {
+    const auto deferral = deferral_of(*call.world.nodes.find(name));
+    if (!deferral || index.assessment(name)->policy != policy) continue;
+    *call.out << fmt::format("  node {}, which was deferred until {}\n", name, k8s::format_time(deferral->until));
+  }
   const auto& record = index.impl().record;
   if (!record) return;
   for (const FleetRecord::Failure& failure : record->failures) {
-    const auto unit = index.impl().units.find(RolloutKey{policy, failure.set, failure.key});
-    const bool present = unit != index.impl().units.end() && target_of(unit->second) == failure.revision;
+    const auto profile_rollout =
+        index.impl().profile_rollouts.find(RolloutKey{policy, failure.config_map, failure.key});
+    const bool present = profile_rollout != index.impl().profile_rollouts.end() &&
+                         target_of(profile_rollout->second) == failure.revision;
     const bool inline_again = failure.rolled_back;  // Its nodes have gone back: no unit is of it.
     if (failure.policy != policy || !(present || inline_again)) continue;
     std::string nodes;
     for (const std::string& node : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
-    *call.out << fmt::format("  {} of {} key {}, which {}{}\n", failure.revision, failure.set, failure.key,
+    *call.out << fmt::format("  {} of {} key {}, which {}{}\n", failure.revision, failure.config_map, failure.key,
                              failure.nodes.empty() ? "was taken back" : "failed", nodes);
   }
 }
@@ -194,9 +212,9 @@ asio::awaitable<int> start(RolloutCall* call) {
     *call->out << fmt::format("{}: its record is removed, it was {}\n", rollout.meta.name,
                               rollout.aborted ? "aborted" : "taken back");
   }
-  *call->out << fmt::format("policy {}: what failed is tried again{}\n", name,
+  *call->out << fmt::format("policy {}: what failed or was deferred is tried again{}\n", name,
                             call->options.adopt ? ", and drift from before the operator is rolled" : "");
-  tell_failures(*call, name);
+  tell_retried(*call, name);
   co_return 0;
 }
 
@@ -231,7 +249,9 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
           "`diff`");
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
   } else if (rollout.verb == Verb::status) {
-    code = show_status(call);
+    const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
+    const std::string why_none = co_await why_no_operator(client, clock, lease);
+    code = show_status(call, why_none);
   } else if (rollout.verb == Verb::history) {
     code = show_history(call);
   } else if (rollout.verb == Verb::start) {
@@ -256,8 +276,10 @@ int run_rollout(const RolloutOptions& rollout, const Options& options, std::istr
     input = *std::move(text);
   }
   const PlannerSettings settings = options.planner_settings();
+  RolloutOptions asked = rollout;
+  asked.lease_name = options.lease_name;
   return run_on_cluster(command_of(rollout.verb), options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
-    return rollout_command(client, clock, rollout, settings, input, &out, &err);
+    return rollout_command(client, clock, asked, settings, input, &out, &err);
   });
 }
 

@@ -23,6 +23,7 @@ struct RolloutOptions {
   bool write_config_map = false;  // undo: put the text into the ConfigMap.
   std::string file;               // diff: a ConfigMap or a profile; "-" is stdin.
   std::string key;                // diff: the key that a profile is for.
+  std::string lease_name = Options().lease_name;  // status: of the operator.
   bool json = false;
 };
 

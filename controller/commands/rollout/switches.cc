@@ -93,12 +93,12 @@ k8s::Result<std::vector<k8s::ObjectKey>> mounted_config_maps(const RolloutCall& 
   index.refresh(call.world, call.settings);
   std::set<k8s::ObjectKey> found;
   std::set<std::string> unread;
-  for (const PluginInstallation& set : index.installations()) {
-    const k8s::ObjectKey key = set.config_map_key();
+  for (const PluginInstallation& installation : index.installations()) {
+    const k8s::ObjectKey key = installation.config_map_key();
     if (key.name.empty()) continue;
     if (call.world.configmaps.find(key) != nullptr) {
       found.insert(key);
-    } else if (call.world.unsynced_namespaces.contains(set.ns)) {
+    } else if (call.world.unsynced_namespaces.contains(installation.ns)) {
       unread.insert(k8s::to_string(key));
     }
   }

@@ -1,6 +1,6 @@
-// `rollout undo`. A profile that we own goes back by itself. For others the rollout is paused and the text that was
-// verified last is printed; it is written into the ConfigMap only when asked for, and never where somebody keeps that
-// in step with Git.
+// `rollout undo`. The operator reverts an inline profile by itself. For others the rollout is paused
+// and the last verified text is printed; it is written to the ConfigMap only on request, and never if a GitOps tool
+// manages it.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -70,8 +70,8 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const std::string owner = gitops_owner(*found);
   if (!owner.empty()) {
     *call->err << fmt::format(
-        "gpu-sharing-operator rollout: ConfigMap {} is not written: {} keeps it, and would undo the undo. Put the "
-        "text below into its source\n",
+        "gpu-sharing-operator rollout: ConfigMap {} was not written: {} manages it and would overwrite the change. Put "
+        "the text below into its source\n",
         undo.config_map, owner);
     *call->out << undo.text;
     co_return kForbiddenByOwner;
@@ -87,20 +87,21 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const k8s::WriteOptions options;
   const k8s::Result<std::string> written = co_await call->client->merge_patch(gvr, key, text, options);
   if (!written) co_return call->refuse(written.error().message);
-  *call->out << fmt::format("ConfigMap {} key {}: {} is back ({}); its rollout needs no canary where it was verified\n",
-                            undo.config_map, undo.key, undo.revision, undo.why);
+  *call->out << fmt::format(
+      "ConfigMap {} key {}: restored {} ({}); a rollout to a revision that was verified before skips the canary\n",
+      undo.config_map, undo.key, undo.revision, undo.why);
   co_return 0;
 }
 
-asio::awaitable<int> undo_ours(RolloutCall* call, std::string name, std::string policy) {
+asio::awaitable<int> undo_inline(RolloutCall* call, std::string name, std::string policy) {
   Json body;
   body["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
   const std::string text = body.dump();
   const bool done = co_await patch_ours(call, "sharingrollouts", name, text);
   if (!done) co_return 2;
   *call->out << fmt::format(
-      "{}: taken back: the nodes of policy {} go to what was verified before. `rollout start policy/{}` tries it "
-      "again; change spec.profile to keep it so\n",
+      "{}: undone. The nodes of policy {} return to the last verified profile. Retry: rollout start policy/{}. To keep "
+      "the old profile, change spec.profile\n",
       name, policy, policy);
   co_return 0;
 }
@@ -141,7 +142,8 @@ asio::awaitable<int> undo_choice_of_key(RolloutCall* call, Undo undo) {
   if (!stopped) co_return 2;
   const std::string before = key_before(call->world, *undo.rollout);
   *call->out << fmt::format(
-      "policy {} chooses key {}, whose text is as it was verified: set its spec.profile.configMapKey back{}\n",
+      "policy {} selects key {}, and the text of that key is the verified one. To go back, set "
+      "spec.profile.configMapKey{}\n",
       undo.rollout->policy, undo.key, before.empty() ? "" : " to " + before);
   co_return 0;
 }
@@ -157,9 +159,9 @@ void print_text(const RolloutCall& call, const Undo& undo) {
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return;
   }
-  *call.out << fmt::format("# Put this back as key {} of ConfigMap {} ({}, {}), or say --write-configmap:\n{}{}",
-                           undo.key, undo.config_map, undo.revision, undo.why, undo.text,
-                           undo.text.ends_with('\n') ? "" : "\n");
+  *call.out << fmt::format(
+      "# Write this as key {} of ConfigMap {} ({}, {}), or run again with --write-configmap:\n{}{}", undo.key,
+      undo.config_map, undo.revision, undo.why, undo.text, undo.text.ends_with('\n') ? "" : "\n");
 }
 
 }  // namespace
@@ -199,13 +201,13 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
   int code = 0;
   if (ours && asked) {
     co_return call->refuse(
-        fmt::format("key {} is the inline profile of policy {}: what stands in spec.profile there decides. `rollout "
+        fmt::format("key {} holds the inline profile of policy {}: change spec.profile of the policy instead. `rollout "
                     "history {}` prints the text of that rollout",
                     undo.key, undo.rollout->policy, undo.rollout->meta.name));
   }
   if (ours) {
     const std::string name = undo.rollout->meta.name;
-    code = co_await undo_ours(call, name, undo.rollout->policy);
+    code = co_await undo_inline(call, name, undo.rollout->policy);
     co_return code;
   }
   if (!asked && undo.rollout != nullptr && is_choice_of_key(call->world, record, *undo.rollout)) {
@@ -215,9 +217,9 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
   if (undo.text.empty()) {
     co_return call->refuse(
         undo.revision.empty()
-            ? fmt::format("nothing is known to have been verified for {} key {} before what stands there",
-                          undo.config_map, undo.key)
-            : fmt::format("the text of {} is not on record; `rollout history` lists those that are", undo.revision));
+            ? fmt::format("no verified revision is recorded for {} key {} before the present one", undo.config_map,
+                          undo.key)
+            : fmt::format("the text of {} is not recorded; `rollout history` lists the recorded ones", undo.revision));
   }
   if (call->options.write_config_map) {
     code = co_await write_back(call, undo);

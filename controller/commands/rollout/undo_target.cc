@@ -73,9 +73,9 @@ class UndoChoice {
     for (const RolloutFacts& facts : rollouts_) {
       if (is_named(facts) && !facts.finished()) running.insert(key_of(*facts.rollout));
     }
-    if (!running.empty()) return only_one(running, "have rollouts under way");
+    if (!running.empty()) return only_one(running, "have rollouts in progress");
     if (const std::set<Key> edited = keys_that_differ(); !edited.empty())
-      return only_one(edited, "do not hold what was verified last");
+      return only_one(edited, "do not hold the last verified revision");
     return key_of_last();
   }
 
@@ -83,7 +83,7 @@ class UndoChoice {
     if (keys.size() == 1) return *keys.begin();
     if (keys.empty()) {
       return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("{} is in the history of no key; `rollout history` lists what is", revision_));
+                       fmt::format("revision {} is in no key's history; see `rollout history`", revision_));
     }
     std::string names;
     for (const Key& key : keys) {
@@ -92,21 +92,21 @@ class UndoChoice {
       if (rollout != nullptr) names += fmt::format(" (rollout {})", rollout->meta.name);
     }
     return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("several keys {}: {}. Name a rollout of one of them", what, names));
+                     fmt::format("{} keys {}: {}. Name a rollout of one of them", keys.size(), what, names));
   }
 
   // Where the text is another one than that which was verified last, or there is none any more.
   [[nodiscard]] std::set<Key> keys_that_differ() const {
     std::set<Key> out;
     if (record_ == nullptr) return out;
-    for (const PluginInstallation& set : index_.impl().discovery.sets) {
-      const std::string prefix = set.id() + "/";
+    for (const PluginInstallation& installation : index_.impl().discovery.installations) {
+      const std::string prefix = installation.id() + "/";
       for (auto at = record_->verified.lower_bound(prefix);
            at != record_->verified.end() && at->first.starts_with(prefix); ++at) {
-        const Key key{set.id(), at->first.substr(prefix.size())};
-        const bool in_use = std::ranges::any_of(index_.impl().units, [&](const auto& unit) {
-          const RolloutKey& of = unit.first;
-          return of.set == key.first && of.key == key.second && (!policy_ || of.policy == *policy_);
+        const Key key{installation.id(), at->first.substr(prefix.size())};
+        const bool in_use = std::ranges::any_of(index_.impl().profile_rollouts, [&](const auto& profile_rollout) {
+          const RolloutKey& of = profile_rollout.first;
+          return of.config_map == key.first && of.key == key.second && (!policy_ || of.policy == *policy_);
         });
         if (in_use && !is_managed_key(key.second) && present_revision(key) != at->second) out.insert(key);
       }
@@ -128,9 +128,9 @@ class UndoChoice {
 
   // It goes to what its policy's nodes should run at present.
   [[nodiscard]] bool is_present(const SharingRollout& rollout) const {
-    const auto& units = index_.impl().units;
-    const auto unit = units.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
-    return unit != units.end() && target_of(unit->second) == rollout.to_revision;
+    const auto& profile_rollouts = index_.impl().profile_rollouts;
+    const auto profile_rollout = profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
+    return profile_rollout != profile_rollouts.end() && target_of(profile_rollout->second) == rollout.to_revision;
   }
 
   // The one under way, else that to the present revision, else the newest.
@@ -152,16 +152,16 @@ class UndoChoice {
 
   // --- Which revision.
 
-  // Of the text that stands there; empty: there is none.
+  // The revision of the key's present text; empty: the key has none.
   [[nodiscard]] std::string present_revision(const Key& key) const {
-    for (const PluginInstallation& set : index_.impl().discovery.sets) {
-      if (set.id() != key.first) continue;
-      const ConfigMap* config_map = world_.configmaps.find(set.config_map_key());
+    for (const PluginInstallation& installation : index_.impl().discovery.installations) {
+      if (installation.id() != key.first) continue;
+      const ConfigMap* config_map = world_.configmaps.find(installation.config_map_key());
       if (config_map == nullptr) return {};
       const auto text = config_map->data.find(key.second);
       if (text == config_map->data.end() || !text->second) return {};
-      ProfileCache book;
-      return book.compile(*text->second)->revision;
+      ProfileCache profiles;
+      return profiles.compile(*text->second)->revision;
     }
     return {};
   }

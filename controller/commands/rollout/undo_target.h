@@ -15,8 +15,8 @@ namespace gso {
 struct Undo {
   std::string config_map;  // "namespace/name"
   std::string key;
-  // The rollout that takes the key to what stands there now, else the last one of the key; null where there is none on
-  // record (the text was invalid from the start, or its rollouts are pruned).
+  // The rollout to the key's present text, else the last rollout of the key; null if none is recorded (the text was
+  // invalid from the start, or its rollouts are pruned).
   const SharingRollout* rollout = nullptr;
   bool under_way = false;  // That rollout is, and is not paused.
   std::string revision;    // Empty: nothing is known to go back to.
@@ -29,7 +29,7 @@ struct Undo {
 // under way; else of the key that does not hold what was verified last (an invalid text starts no rollout); else of the
 // last rollout to what the nodes should run; with a revision alone: of the key whose history it is in. `record` may be
 // null. Errors (`invalid`): several keys are meant and are named; none is; a revision that is not in the key's history
-// (it may be one of another key: its text would mean something else there), or that stands there already.
+// (it may be one of another key: its text would mean something else there), or that the key already has.
 [[nodiscard]] k8s::Result<Undo> choose_undo(const World& world, const FleetIndex& index, const FleetRecord* record,
                                             const std::string& name, const std::string& revision);
 

@@ -22,7 +22,7 @@ struct RolloutCall {
   std::string input;  // The text of --file.
   World world;
   std::vector<std::string> incomplete;  // What could not be read.
-  OurKinds ours;
+  SharingKinds ours;
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   // Writes "gpu-sharing-operator rollout: …" (or "diff:", which is a command of its own) and gives 2.

@@ -48,7 +48,7 @@ std::string names_of(const std::vector<RolloutFacts>& rollouts) {
   constexpr std::size_t kMost = 10;
   std::string out;
   for (std::size_t i = 0; i < std::min(rollouts.size(), kMost); ++i) {
-    out += fmt::format("{}{} ({})", i == 0 ? "" : ", ", rollouts[i].rollout->meta.name, rollouts[i].phase);
+    out += fmt::format("{}{} ({})", i == 0 ? "" : ", ", rollouts[i].rollout->meta.name, rollouts[i].shown_phase());
   }
   if (rollouts.size() > kMost) out += fmt::format(" and {} more", rollouts.size() - kMost);
   return out;
@@ -73,6 +73,11 @@ std::string progress_bar(std::int64_t done, std::int64_t total) {
 
 bool RolloutFacts::finished() const {
   return has_ended(phase) || (rollout->aborted && !earlier_attempt);
+}
+
+std::string RolloutFacts::shown_phase() const {
+  const std::string_view aborted = reason_of(Gate::aborted);
+  return phase == "Failed" && reason == aborted ? std::string(aborted) : phase;
 }
 
 bool RolloutFacts::undone() const {
@@ -167,12 +172,13 @@ namespace {
 // `status`: of a policy. Progressing names what holds all that is left; blocked[] also who is held beside others.
 void read_waits(const std::string& policy, const Json& status, std::vector<PolicyWait>& out) {
   std::set<std::string> said;
+  const bool some_wait = number_at(object_at(status, "nodes"), "pending") > 0;
   const auto conditions = status.find("conditions");
   if (conditions != status.end() && conditions->is_array()) {
     for (const Json& condition : *conditions) {
-      const bool stands = condition.is_object() && text_at(condition, "type") == "Progressing" &&
-                          text_at(condition, "status") == "False" && text_at(condition, "reason") != kNothingToDo;
-      if (!stands) continue;
+      if (!condition.is_object() || text_at(condition, "type") != "Progressing") continue;
+      const bool stands = text_at(condition, "status") == "False" && text_at(condition, "reason") != kNothingToDo;
+      if (!stands && !(some_wait && text_at(condition, "reason") == kRollingOut)) continue;
       out.push_back({policy, text_at(condition, "reason"), text_at(condition, "message"), {}, 0});
       said.insert(out.back().reason);
     }
@@ -212,7 +218,8 @@ void print_waiting(const PolicyWait& wait, std::ostream& out) {
   const std::string nodes = wait.nodes.empty() ? ""
                                                : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
                                                              more > 0 ? fmt::format(" and {} more", more) : "");
-  out << fmt::format("policy {} waits: {}{}: {}\n", wait.policy, wait.reason, nodes, wait.message);
+  const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
+  out << fmt::format("policy {} waits: {}{}\n", wait.policy, reason, wait.message);
 }
 
 Json waiting_json(const PolicyWait& wait) {
@@ -258,10 +265,10 @@ std::string outlook(const RolloutFacts& facts, const std::string& estimate, cons
 void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
                           k8s::WallTime now, std::ostream& out) {
   const SharingRollout& rollout = *facts.rollout;
-  out << fmt::format("{}: {}\n", rollout.meta.name, facts.phase);
+  out << fmt::format("{}: {}\n", rollout.meta.name, facts.shown_phase());
   out << fmt::format("  policy {} takes {} key {} to {}\n", rollout.policy, rollout.config_map,
                      rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision);
-  out << fmt::format("  {} {}/{} up to date, {} in flight, {} pending, {} blocked, {} failed{}\n",
+  out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}\n",
                      progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_flight,
                      facts.pending, facts.blocked, facts.failed,
                      facts.finished()  ? ""
@@ -287,7 +294,7 @@ void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostre
     const SharingRollout& rollout = *facts.rollout;
     const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
     rows.push_back({rollout.meta.name, rollout.policy, rollout.config_map, or_dash(rollout.key), rollout.to_revision,
-                    facts.phase, or_dash(facts.started_at), or_dash(facts.completed_at),
+                    facts.shown_phase(), or_dash(facts.started_at), or_dash(facts.completed_at),
                     fmt::format("{}/{}", facts.updated, facts.total)});
   }
   if (rows.size() == 1) {

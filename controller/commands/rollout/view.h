@@ -33,6 +33,8 @@ struct RolloutFacts {
   // Nodes wait for a new attempt, which takes this record's place before one starts: the switches in it do not count.
   bool earlier_attempt = false;
   [[nodiscard]] bool finished() const;
+  // The phase for people: a rollout that a person aborted is Aborted, although its phase is Failed.
+  [[nodiscard]] std::string shown_phase() const;
   [[nodiscard]] bool undone() const;
   // A revision that did not work: what exit status 1 stands for.
   [[nodiscard]] bool went_wrong() const;
@@ -55,7 +57,7 @@ struct RolloutChoice {
 [[nodiscard]] std::optional<std::string> policy_of(std::string_view name);
 
 // Why a policy with a change has no rollout under way: what its status says stands in the way (a window, a hold, a
-// driver upgrade).
+// driver upgrade), or what its nodes wait for (RollingOut: the soak of a canary).
 struct PolicyWait {
   std::string policy, reason, message;
   std::vector<std::string> nodes;  // Those that it is about, the first few; none: all that wait.

@@ -21,10 +21,10 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Notes a 401: it says nothing of whose credentials those were.
-class NotingTransport final : public k8s::Transport {
+// Records a 401, so that the command can name the rejected credentials.
+class AuthFailureRecorder final : public k8s::Transport {
  public:
-  explicit NotingTransport(k8s::Transport* behind) : behind_(behind) {}
+  explicit AuthFailureRecorder(k8s::Transport* behind) : behind_(behind) {}
   asio::awaitable<k8s::Result<k8s::HttpResponse>> send(k8s::HttpRequest request) override {
     k8s::Result<k8s::HttpResponse> answer = co_await behind_->send(std::move(request));
     if (answer && answer->status == kUnauthorized) refused = true;
@@ -45,10 +45,12 @@ class NotingTransport final : public k8s::Transport {
 }  // namespace
 
 std::string login_hint(const std::string& server, const std::string& identity) {
+  if (identity.empty())
+    return fmt::format("{} requires credentials and none are given. Log in and check `kubectl auth whoami`", server);
   return fmt::format(
-      "{} does not accept the credentials of {}: they are wrong, or a token or certificate has expired. Log in again, "
-      "and see `kubectl auth whoami`",
-      server, identity.empty() ? "nobody (none are given)" : identity);
+      "{} rejected the credentials of {}: they are wrong, or a token or certificate has expired. Log in again and "
+      "check `kubectl auth whoami`",
+      server, identity);
 }
 
 int run_connected(std::string_view command, const Options& options, std::ostream& err, const SessionBody& body) {
@@ -70,13 +72,13 @@ int run_connected(std::string_view command, const Options& options, std::ostream
   session.namespace_name = connection->namespace_name;
   const std::unique_ptr<k8s::Transport> transport =
       k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get());
-  NotingTransport noting(transport.get());
-  session.transport = &noting;
+  AuthFailureRecorder recorder(transport.get());
+  session.transport = &recorder;
   k8s::ClientOptions client_options;
   client_options.max_retries = 1;
   // What people ask for is theirs, not the operator's.
   client_options.field_manager = std::string(kFieldManager) + "-cli";
-  k8s::ApiClient client(&noting, clock.get(), client_options);
+  k8s::ApiClient client(&recorder, clock.get(), client_options);
   session.client = &client;
   int exit_status = 0;
   asio::co_spawn(io, body(std::move(session)), [&](const std::exception_ptr& error, int status) {
@@ -85,7 +87,7 @@ int run_connected(std::string_view command, const Options& options, std::ostream
     io.stop();
   });
   io.run();
-  if (noting.refused && exit_status != 0) err << command << ": " << login_hint(server, identity) << "\n";
+  if (recorder.refused && exit_status != 0) err << command << ": " << login_hint(server, identity) << "\n";
   return exit_status;
 }
 

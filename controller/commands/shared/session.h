@@ -20,7 +20,7 @@ struct Session {
   boost::asio::io_context* io = nullptr;
   k8s::Clock* clock = nullptr;
   k8s::Transport* transport = nullptr;
-  k8s::ApiClient* client = nullptr;  // For somebody who waits: it tries again once.
+  k8s::ApiClient* client = nullptr;  // A client for interactive use: it retries once.
   std::string server;                // "https://host:port/prefix"
   std::string namespace_name;        // Of the kubeconfig's context, or the pod's own.
 };

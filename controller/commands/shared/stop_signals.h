@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT for whoever runs until he is told to stop.
+// SIGTERM and SIGINT for commands that run until they are stopped.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -14,6 +14,14 @@ COMPONENTS = {
     "gfd": ("gpu-feature-discovery", "gpu-feature-discovery-ctr"),
     "mps": ("mps-control-daemon", "mps-control-daemon-ctr"),
 }
+# What remediation systems leave on a node that they have taken out of service: (key, beginning of the value).
+QUARANTINE_LABELS = (("dgxc.nvidia.com/nvsentinel-state", ""), ("cloud.google.com/active-node-maintenance", "ONGOING"),
+                     ("sagemaker.amazonaws.com/node-health-status", "Unschedulable"))
+QUARANTINE_TAINTS = ("sagemaker.amazonaws.com/node-health-status", "cloud.google.com/impending-node-termination",
+                     "remediator.kubernetes.azure.com/unschedulable", "remediator.aks.microsoft.com/unschedulable",
+                     "medik8s.io/remediation", "medik8s.io/fence-agents-remediation",
+                     "remediation.medik8s.io/fence-agents-remediation", "medik8s.io/drain",
+                     "node.kubernetes.io/out-of-service", "karpenter.sh/disrupted")
 KEPT = ("nodes", "pods", "daemonsets", "configmaps", "sharingpolicies", "sharingrollouts", "clusterpolicies", "leases")
 
 
@@ -43,6 +51,12 @@ def listed_uids(change):
 
 def is_cordoned(node):
     return bool((node.get("spec") or {}).get("unschedulable"))
+
+
+def is_quarantined(node):
+    if any(labels(node).get(key, "") != "" and labels(node)[key].startswith(value) for key, value in QUARANTINE_LABELS):
+        return True
+    return any(taint.get("key") in QUARANTINE_TAINTS for taint in (node.get("spec") or {}).get("taints") or [])
 
 
 def is_true(thing, condition):
@@ -214,6 +228,7 @@ class Cluster:
         self._fact(("unavailable", name), out, write.ended)
         held = "true" in (labels(after).get("gpusharing.dev/hold"), annotations(after).get("gpusharing.dev/hold"))
         self._fact(("held", name), held, write.ended)
+        self._fact(("quarantined", name), is_quarantined(after), write.ended)
 
     def _follow_pods(self, write, before, after):
         phase = (after.get("status") or {}).get("phase")

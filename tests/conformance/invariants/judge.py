@@ -26,12 +26,12 @@ S5    each start and each deletion against the text in its    what only the plug
       ConfigMap, by YAML and the plainest rules of the plugin  find wrong
 S6    writes that change nothing; writes into a cluster that  timers inside of the operator
       is done and quiet; S6b PATCHes of a Node in a change
-S7    who set the cordon that is lifted, holds, taints,       quarantines that only a label of somebody else's tool
-      resourceVersion of each cordon                          means
+S7    who set the cordon that is lifted, holds, taints,       quarantines by marks that cluster.py does not list
+      quarantines, resourceVersion of each cordon
 S8    starts on Nodes with KAI's pods                         BindRequests
 S9    starts before or without an input since the record      upgrades: a story has one version
 S10   starts and first deletions under pause, abort, hold,    maintenance windows, undo
-      Observe, or without approval
+      quarantine, Observe, or without approval
 S11   what is recorded as done: old pods gone, new ones       whether the new pods have read the newest text
       Ready, Node Ready and serving
 S12   not judged: which canary proved what is in the operator's record alone

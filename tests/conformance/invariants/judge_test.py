@@ -336,6 +336,14 @@ class JudgeTest(unittest.TestCase):
         log.finish("n1")
         self.breaks("S7", "gpusharing.dev/hold is set")
 
+    def test_an_uncordoning_of_a_quarantined_node(self):
+        log = self.begin()
+        log.start("n1")
+        log.patch_node("n1", set_on("metadata", "labels", "dgxc.nvidia.com/nvsentinel-state", "draining"), user="nvsentinel")
+        log.wait(5)
+        log.finish("n1")
+        self.breaks("S7", "while it is quarantined")
+
     def test_a_taint(self):
         log = self.begin()
         log.patch_node("n1", set_on("spec", "taints", [{"key": "a"}]))
@@ -393,7 +401,11 @@ class JudgeTest(unittest.TestCase):
             return lambda log: log.put("sharingrollouts", "", "r", {"spec": {
                 "policy": "default", "configMap": "gpu-operator/mps-config", "key": "any", "toRevision": "v1-b", name: True}})
 
-        for stop, text in ((hold, "held"), (pause_config_map, "configmap paused"), (set_mode("Observe"), "Observe"),
+        def quarantine(log):
+            log.patch_node("n1", set_on("spec", "taints", [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]),
+                           user="karpenter")
+
+        for stop, text in ((hold, "held"), (quarantine, "quarantined"), (pause_config_map, "configmap paused"), (set_mode("Observe"), "Observe"),
                            (set_mode("Approve"), "not approved"), (switch("paused"), "paused"),
                            (switch("aborted"), "aborted"), (lambda log: log.edit_policy(paused=True), "policy paused")):
             self.log = MadeUpLog()

@@ -36,14 +36,23 @@ def number_of(limit, total):
     return int(limit)
 
 
-class Budgets(Rule):
-    number, title = "S1", "no node is taken out of service beyond a budget (cluster, policy, group)"
+class NodeRule(Rule):
+    """A rule about writes to Nodes that are known: judge_node() gets the node before and after each."""
 
     def judge(self, write, cluster):
-        if not is_node_write(write):
-            return
-        before, after = before_and_after(write, cluster)
-        if before is None or self.is_out(write.name, before, cluster, write):
+        before, after = before_and_after(write, cluster) if is_node_write(write) else (None, None)
+        if before is not None:
+            self.judge_node(write, before, after, cluster)
+
+    def judge_node(self, write, before, after, cluster):
+        raise NotImplementedError
+
+
+class Budgets(NodeRule):
+    number, title = "S1", "no node is taken out of service beyond a budget (cluster, policy, group)"
+
+    def judge_node(self, write, before, after, cluster):
+        if self.is_out(write.name, before, cluster, write):
             return
         if not change_of(after) and not (is_cordoned(after) and not is_cordoned(before)):
             return
@@ -176,15 +185,10 @@ class ForeignMarks(Rule):
             self.violated(write, "more of a DaemonSet was changed than gpusharing.dev/restarted-for")
 
 
-class Cordons(Rule):
+class Cordons(NodeRule):
     number, title = "S7", "only the operator's own cordon is lifted, no taint is set, and no holder is overridden"
 
-    def judge(self, write, cluster):
-        if not is_node_write(write):
-            return
-        before, after = before_and_after(write, cluster)
-        if before is None:
-            return
+    def judge_node(self, write, before, after, cluster):
         self.judged(cluster)
         body = write.request
         if is_cordoned(before) != is_cordoned(after) and "resourceVersion" not in metadata(body):
@@ -194,19 +198,18 @@ class Cordons(Rule):
                 self.violated(write, f"node {write.name} was cordoned by {cluster.cordoned_by.get(write.name)}")
             if ("held", write.name) in cluster.since:
                 self.violated(write, f"node {write.name} was uncordoned while gpusharing.dev/hold is set")
+            if cluster.holds_since(("quarantined", write.name), write.received - LAG):
+                self.violated(write, f"node {write.name} was uncordoned while it is quarantined")
         for field in differing(before.get("spec") or {}, after.get("spec") or {}):
             if field != "unschedulable":
                 self.violated(write, f"spec.{field} of node {write.name} was changed")
 
 
-class Baseline(Rule):
+class Baseline(NodeRule):
     number, title = "S9", "nothing starts that no change since the operator's baseline can have asked for"
 
-    def judge(self, write, cluster):
-        if not is_node_write(write):
-            return
-        before, after = before_and_after(write, cluster)
-        if before is None or not starts_change(before, after):
+    def judge_node(self, write, before, after, cluster):
+        if not starts_change(before, after):
             return
         self.judged(cluster)
         change = change_of(after)
@@ -231,8 +234,8 @@ class Stops(Rule):
         moment = write.received - LAG
         policy, key = change.get("policy"), change.get("key")
         which = (policy, change.get("configMap"), key, change.get("to"))
-        stops = [("held", node), ("policy paused", policy), ("Observe", policy), ("paused", which), ("aborted", which),
-                 ("configmap paused", change.get("configMap"))]
+        stops = [("held", node), ("quarantined", node), ("policy paused", policy), ("Observe", policy),
+                 ("paused", which), ("aborted", which), ("configmap paused", change.get("configMap"))]
         for stop in stops:
             if cluster.holds_since(stop, moment):
                 self.violated(write, f"node {node} was disrupted: {stop[0]}")
@@ -262,14 +265,11 @@ class Stops(Rule):
         return (change, name) if untouched else ({}, "")
 
 
-class Verified(Rule):
+class Verified(NodeRule):
     number, title = "S11", "a change that is recorded as done has new, Ready pods on a Ready node with GPUs"
 
-    def judge(self, write, cluster):
-        if not is_node_write(write):
-            return
-        before, after = before_and_after(write, cluster)
-        if before is None or not change_of(before) or change_of(after):
+    def judge_node(self, write, before, after, cluster):
+        if not change_of(before) or change_of(after):
             return
         change = change_of(before)
         recorded = annotations(after).get("gpusharing.dev/revision")
@@ -289,18 +289,15 @@ class Verified(Rule):
             self.violated(write, f"node {write.name} is done: not Ready, or without GPUs {amounts(before, 'allocatable')}")
 
 
-class FewPatches(Rule):
+class FewPatches(NodeRule):
     number, title = "S6b", "a change takes two PATCHes of its Node, one for a label, and one for each new list"
 
     def __init__(self):
         super().__init__()
         self.patches = {}  # Node -> PATCHes of the change under way, and lists.
 
-    def judge(self, write, cluster):
-        if not is_node_write(write):
-            return
-        before, after = before_and_after(write, cluster)
-        if before is None or not (change_of(before) or change_of(after)):
+    def judge_node(self, write, before, after, cluster):
+        if not (change_of(before) or change_of(after)):
             return
         self.judged(cluster)
         if starts_change(before, after):

@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(
         LeaseCase{"Expired",
                   R"({"spec":{"holderIdentity":"a","leaseDurationSeconds":15,"renewTime":"2026-01-01T00:00:40Z"}})",
                   false, "a has not renewed the Lease since 2026-01-01T00:00:40Z"},
-        LeaseCase{"Released", R"({"spec":{"holderIdentity":"","leaseDurationSeconds":1}})", false, "nobody holds"},
+        LeaseCase{"Released", R"({"spec":{"holderIdentity":"","leaseDurationSeconds":1}})", false, "no holder"},
         LeaseCase{"NeverRenewed", R"({"spec":{"holderIdentity":"a"}})", false, "since ever"},
         LeaseCase{"WithoutSpec", R"({"metadata":{}})", false, "no spec"}, LeaseCase{"NoObject", "[]", false, "no spec"},
         LeaseCase{"NoJson", "<html>", false, "no spec"}),

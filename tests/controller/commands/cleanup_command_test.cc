@@ -102,7 +102,7 @@ TEST_F(CleanupCommand, ALeaderThatLivesKeepsEverythingAsItIsAndIsNamed) {
 TEST_F(CleanupCommand, ADeploymentThatIsNotThereNeedNotBeStopped) {
   cleanup.stop_deployment = "never-there";
   EXPECT_EQ(run(), 0) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("Deployment gpu-sharing-operator/never-there: is not there"));
+  EXPECT_THAT(out.str(), HasSubstr("Deployment gpu-sharing-operator/never-there: not found"));
   expect_clean();
 }
 

@@ -64,11 +64,11 @@ TEST_F(LookCommands, ANodeIsExplainedWithWhoUsesIt) {
   EXPECT_THAT(out.str(), HasSubstr("node gpu-1: "));
   EXPECT_THAT(out.str(), testing::ContainsRegex("profile +mps-config/any [(]time-slicing, nvidia.com/gpu x 2[)]"));
   EXPECT_THAT(out.str(), HasSubstr("  team/train: nvidia.com/gpu=1\n"));
-  EXPECT_THAT(out.str(), HasSubstr("the operator has recorded nothing here"));
+  EXPECT_THAT(out.str(), HasSubstr("no record of the operator was found"));
   EXPECT_EQ(explain({"node", "gpu-1"}, OutputForm::json), 0);
   EXPECT_EQ(Json::parse(out.str())["node"], "gpu-1");
   EXPECT_EQ(explain({"nobody"}), 2);
-  EXPECT_THAT(err.str(), HasSubstr("there is no node nobody; a pod is named NAMESPACE/POD"));
+  EXPECT_THAT(err.str(), HasSubstr("node nobody not found; a pod is named NAMESPACE/POD"));
 }
 
 TEST_F(LookCommands, APodIsExplainedByWhatTheNodesHaveLeft) {
@@ -92,7 +92,7 @@ TEST_F(LookCommands, WithoutTheRightToListPodsTheRestIsSaid) {
   transport.faults().add(rule);
   EXPECT_EQ(explain({"team/second"}), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("NotScheduledYet"));
-  EXPECT_THAT(out.str(), HasSubstr("incomplete: pods may not be listed by "));
+  EXPECT_THAT(out.str(), HasSubstr("incomplete: pods cannot be listed by "));
 }
 
 TEST_F(LookCommands, TargetsAreNamedInFewWays) {
@@ -126,13 +126,13 @@ TEST_F(LookCommands, AnAuditIsOnePageAndOneWhereThereAreErrors) {
 TEST_F(LookCommands, WithoutTheRightToReadWhatPluginsLoadThereIsNoAllClear) {
   forbid("configmaps");
   EXPECT_EQ(audit(), 2) << out.str();
-  EXPECT_THAT(out.str(), HasSubstr("This is not the whole picture: "));
-  EXPECT_THAT(out.str(), HasSubstr("of the device plugin in gpu-operator may not be read"));
+  EXPECT_THAT(out.str(), HasSubstr("Nodes not checked: "));
+  EXPECT_THAT(out.str(), HasSubstr("of the device plugin in gpu-operator cannot be read"));
   EXPECT_EQ(audit(OutputForm::json), 2);
   EXPECT_FALSE(Json::parse(out.str())["incomplete"].empty());
   out.str("");
   EXPECT_EQ(sim.run(plan_cluster(&client, &sim.clock, PlanOptions(), &out, &err)), 2) << out.str();
-  EXPECT_THAT(err.str(), HasSubstr("This is not the whole picture: "));
+  EXPECT_THAT(err.str(), HasSubstr("Nodes not checked: "));
 }
 
 TEST_F(LookCommands, ThePlanOfTheLiveClusterIsThatOfItsManifests) {

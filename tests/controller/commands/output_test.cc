@@ -186,9 +186,8 @@ TEST(Completion, TheClusterIsTheOneThatTheWordsName) {
 }
 
 TEST(Login, AHintNamesWhoseCredentialsAreRefused) {
-  EXPECT_THAT(
-      login_hint("https://h:6443", R"(user "a" of context "c" (kubeconfig /k))"),
-      HasSubstr(R"(https://h:6443 does not accept the credentials of user "a" of context "c" (kubeconfig /k))"));
+  EXPECT_THAT(login_hint("https://h:6443", R"(user "a" of context "c" (kubeconfig /k))"),
+              HasSubstr(R"(https://h:6443 rejected the credentials of user "a" of context "c" (kubeconfig /k))"));
   EXPECT_THAT(login_hint("https://h", ""), HasSubstr("none are given"));
 }
 

@@ -96,10 +96,10 @@ TEST_F(Rights, WhatMayNotBeReadIsNotCalledAbsent) {
   EXPECT_THAT(status(), testing::ContainsRegex("gpu-1 +Unknown .*could not be read"));
   EXPECT_THAT(out.str(), Not(HasSubstr("does not exist")));
   EXPECT_THAT(out.str(),
-              HasSubstr("incomplete: configmaps of namespace gpu-operator may not be listed by user \"oncall\": "
-                        "it takes the rule {apiGroups: [\"\"], resources: [configmaps], verbs: [list]} in a "
-                        "Role there\n"));
-  EXPECT_EQ(count_of(out.str(), "pods of namespace gpu-operator may not"), 1U) << out.str();
+              HasSubstr("incomplete: configmaps of namespace gpu-operator cannot be listed by user \"oncall\". "
+                        "Missing permission: add {apiGroups: [\"\"], resources: [configmaps], verbs: [list]} to a "
+                        "Role of that namespace (docs/rights.md)\n"));
+  EXPECT_EQ(count_of(out.str(), "pods of namespace gpu-operator cannot"), 1U) << out.str();
   out.str("");
   EXPECT_EQ(explain({"gpu-1"}), 2) << out.str();
   EXPECT_THAT(out.str(), Not(HasSubstr("does not exist")));
@@ -118,8 +118,8 @@ TEST_F(Rights, ASupportBundleWithoutNodesHoldsWhatCanBeReadAndNamesWhatIsMissing
   EXPECT_THAT(*bundle, HasSubstr("version.txt"));
   EXPECT_THAT(*bundle, Not(HasSubstr("ALLOCATABLE"))) << "no status without nodes";
   ASSERT_GE(missing.size(), 2U);
-  EXPECT_THAT(missing[0], HasSubstr("nodes may not be listed by user \"oncall\""));
-  EXPECT_THAT(missing[1], HasSubstr("status.txt, plan.txt and audit.txt are left out"));
+  EXPECT_THAT(missing[0], HasSubstr("nodes cannot be listed by user \"oncall\""));
+  EXPECT_THAT(missing[1], HasSubstr("status.txt, plan.txt and audit.txt are missing"));
   EXPECT_EQ(std::ranges::count(missing, missing[0]), 1);
 }
 
@@ -134,10 +134,10 @@ TEST_F(Rights, NoSwitchIsTurnedWhereOurKindsMayNotBeRead) {
 TEST_F(Rights, CheckTellsWhatMayNotBeReadFromWhatIsNotServed) {
   may({kNodes, kDaemonSets, kOperands});
   EXPECT_EQ(check(), 1);
-  EXPECT_THAT(out.str(), HasSubstr("MISSING our CRDs may not be read"));
+  EXPECT_THAT(out.str(), HasSubstr("MISSING the SharingPolicy/SharingRollout CRDs cannot be read"));
   EXPECT_THAT(out.str(), Not(HasSubstr("are not served")));
   EXPECT_THAT(out.str(),
-              HasSubstr("MISSING leases of namespace gpu-sharing-operator may not be read by user \"oncall\""));
+              HasSubstr("MISSING leases of namespace gpu-sharing-operator cannot be read by user \"oncall\""));
 }
 
 TEST_F(Rights, CheckNamesTheWritesThatTheAccountMayNotSend) {
@@ -152,21 +152,21 @@ TEST_F(Rights, CheckNamesTheWritesThatTheAccountMayNotSend) {
   const RbacRule pods{{""}, {"pods"}, {"delete"}, "gpu-operator"};
   may({kNodes, kDaemonSets, kOperands, kOurs, nodes, ours, events, leases, config_maps});
   (void)check(true);
-  EXPECT_THAT(out.str(), HasSubstr("MISSING it may not delete pods in namespace gpu-operator\n"));
-  EXPECT_EQ(count_of(out.str(), "it may not"), 1U) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("MISSING permission to delete pods in namespace gpu-operator\n"));
+  EXPECT_EQ(count_of(out.str(), "MISSING permission"), 1U) << out.str();
   out.str("");
   (void)check();
-  EXPECT_EQ(count_of(out.str(), "it may not"), 0U) << "a person's account is not asked";
+  EXPECT_EQ(count_of(out.str(), "MISSING permission"), 0U) << "a person's account is not asked";
   may({kNodes, kDaemonSets, kOperands, kOurs, nodes, ours, events, leases, config_maps, pods});
   out.str("");
   (void)check(true);
-  EXPECT_THAT(out.str(), HasSubstr("ok      all 9 kinds of writes that rollouts take are granted\n"));
+  EXPECT_THAT(out.str(), HasSubstr("ok      all 9 write permissions that rollouts need are granted\n"));
 }
 
 TEST_F(Rights, CheckMissesTheOneOfOurCrdsThatIsGone) {
   may({kNodes, kDaemonSets, kOperands, kOurs});
   EXPECT_EQ(check(), 1);  // No leader.
-  EXPECT_THAT(out.str(), HasSubstr("ok      our CRDs are served"));
+  EXPECT_THAT(out.str(), HasSubstr("ok      the SharingPolicy/SharingRollout CRDs are installed"));
   out.str("");
   const k8s::HttpResponse gone =
       send(k8s::Method::del, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sharingrollouts.gpusharing.dev",
@@ -174,7 +174,7 @@ TEST_F(Rights, CheckMissesTheOneOfOurCrdsThatIsGone) {
   ASSERT_EQ(gone.status, 200) << gone.body;
   sim.clock.run_for(std::chrono::seconds(5));
   EXPECT_EQ(check(), 1);
-  EXPECT_THAT(out.str(), HasSubstr("MISSING CRD sharingrollouts.gpusharing.dev is not served"));
+  EXPECT_THAT(out.str(), HasSubstr("MISSING CRD sharingrollouts.gpusharing.dev is not installed"));
 }
 
 TEST_F(OurClusterWithoutCrds, CheckIsFineWithNeitherOfOurCrds) {
@@ -183,7 +183,8 @@ TEST_F(OurClusterWithoutCrds, CheckIsFineWithNeitherOfOurCrds) {
   CheckOptions options;
   options.timeout = std::chrono::seconds(1);
   (void)sim.run(check_on_cluster(&client, &sim.clock, Options(), options, &out, &err));
-  EXPECT_THAT(out.str(), HasSubstr("ok      our CRDs are not served: the record is kept in the state ConfigMap"));
+  EXPECT_THAT(out.str(), HasSubstr("ok      the SharingPolicy/SharingRollout CRDs are not installed in this cluster; "
+                                   "the record is kept in the state ConfigMap"));
 }
 
 // Rights in one namespace only: what a team has.
@@ -206,20 +207,20 @@ TEST_F(Rights, APodIsExplainedToWhoMayReadItsNamespaceOnly) {
     "message":"no GPU is free","lastTimestamp":"2026-01-01T00:00:00Z"})");
   may({{{""}, {"pods", "events"}, {"get", "list"}, "team"}});
   EXPECT_EQ(explain({"team/waits"}), 1) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("pod team/waits: Pending, no node has been chosen\n  asks for nvidia.com/gpu=1\n"));
+  EXPECT_THAT(out.str(), HasSubstr("pod team/waits: Pending, no node has been chosen\n  requests nvidia.com/gpu=1\n"));
   EXPECT_THAT(out.str(), HasSubstr("error SchedulerRefuses: default-scheduler finds no node for it: 0/1 nodes are "
                                    "available: 1 Insufficient nvidia.com/gpu.\n"));
   EXPECT_THAT(out.str(), HasSubstr("FailedScheduling: no GPU is free\n"));
   EXPECT_THAT(out.str(), HasSubstr("  team/runs: nvidia.com/gpu=1 on gpu-1\n"));
-  EXPECT_THAT(out.str(), HasSubstr("incomplete: nodes may not be listed by user \"oncall\""));
-  EXPECT_THAT(out.str(), HasSubstr("; so nothing is said about nodes\n"));
+  EXPECT_THAT(out.str(), HasSubstr("incomplete: nodes not checked: nodes cannot be listed by user \"oncall\""));
   EXPECT_THAT(out.str(), Not(HasSubstr("NoGPUNodes")));
   out.str("");
   EXPECT_EQ(explain({"team/waits"}, OutputForm::json), 1);
   EXPECT_EQ(Json::parse(out.str())["beside"][0], "team/runs: nvidia.com/gpu=1 on gpu-1");
   EXPECT_EQ(explain({"gpu-1"}), 2);
-  EXPECT_THAT(err.str(), HasSubstr("explain: nodes may not be listed by user \"oncall\": it takes the rule {apiGroups: "
-                                   "[\"\"], resources: [nodes], verbs: [list]} in a ClusterRole"));
+  EXPECT_THAT(err.str(),
+              HasSubstr("explain: nodes cannot be listed by user \"oncall\". Missing permission: add {apiGroups: "
+                        "[\"\"], resources: [nodes], verbs: [list]} to a ClusterRole"));
 }
 
 // docs/oncall-rbac.yaml, as RBAC resolves it.
@@ -290,7 +291,7 @@ TEST_F(Rights, TheDocumentedRolesAreEnoughForWhatTheyAreFor) {
   const k8s::Result<std::string> bundle = sim.run(support_bundle(mine.get(), &sim.clock, Options()));
   ASSERT_TRUE(bundle.has_value());
   for (const std::string& said : {out.str(), err.str(), *bundle}) {
-    EXPECT_THAT(said, Not(HasSubstr("may not be ")));
+    EXPECT_THAT(said, Not(HasSubstr("Missing permission")));
     EXPECT_THAT(said, Not(HasSubstr("incomplete: ")));
   }
   EXPECT_THAT(unused(documented_rules(), guard->used), testing::IsEmpty());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/model/json_access.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {
@@ -81,7 +82,7 @@ TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) 
   rollout("r", "Progressing", "v1-2");
   EXPECT_EQ(run(Verb::status), 0);
   EXPECT_THAT(out.str(), HasSubstr("r: Progressing"));
-  EXPECT_THAT(out.str(), HasSubstr("[############............] 2/4 up to date, 1 in flight, 1 pending"));
+  EXPECT_THAT(out.str(), HasSubstr("[############............] 2/4 up to date, 1 in progress, 1 pending"));
   rollout("s", "Paused", "v1-3", "other", "", "default", "MaxFailures");
   EXPECT_EQ(run(Verb::status), 1);
   EXPECT_THAT(out.str(), HasSubstr("MaxFailures: it is so"));
@@ -152,6 +153,60 @@ TEST_F(RolloutCommand, NoTimeIsGivenWhereWorkloadsDecide) {
   options.json = true;
   EXPECT_EQ(run(Verb::status), 0) << err.str();
   EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["estimatedCompletion"], "");
+}
+
+TEST_F(RolloutCommand, APolicyThatSoaksWithoutARolloutSaysWhatItWaitsFor) {
+  const char* path = "/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status";
+  const Json condition{{"type", "Progressing"},
+                       {"status", "True"},
+                       {"reason", "RollingOut"},
+                       {"message", "the canary gpu-1 is verified and soaks for 1h0m0s"},
+                       {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+  Json status{{"conditions", Json::array({condition})}, {"nodes", {{"pending", 3}}}};
+  merge(path, Json{{"status", status}}.dump());
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(out.str(), "policy default waits: the canary gpu-1 is verified and soaks for 1h0m0s\n");
+  status["nodes"]["pending"] = 0;
+  merge(path, Json{{"status", status}}.dump());
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(out.str(), "No rollout is under way.\n") << "no node waits";
+}
+
+TEST_F(RolloutCommand, AnAbortedRolloutIsCalledAborted) {
+  rollout("r", "Failed", "v1-2", "any", "version: v1\n", "default", "Aborted");
+  EXPECT_EQ(run(Verb::status, "r"), 0) << "a person wanted it so";
+  EXPECT_THAT(out.str(), HasSubstr("r: Aborted\n"));
+  EXPECT_EQ(run(Verb::history), 0);
+  EXPECT_THAT(out.str(), testing::ContainsRegex("v1-2 +Aborted"));
+  EXPECT_EQ(run(Verb::pause), 2);
+  EXPECT_THAT(err.str(), HasSubstr("r (Aborted)"));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status, "r"), 0);
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["phase"], "Failed") << "as the object has it";
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["reason"], "Aborted");
+}
+
+TEST_F(RolloutCommand, StatusSaysFirstThatNoOperatorRunsAndForetellsNothingThen) {
+  rollout("r", "Progressing", "v1-2");
+  const std::string end = k8s::format_time(sim.clock.now() + std::chrono::hours(5));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        Json{{"status", {{"currentRollout", "r"}, {"estimatedCompletion", end}}}}.dump());
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), testing::StartsWith("r: Progressing"));
+  EXPECT_THAT(out.str(), HasSubstr("to go"));
+  sim.clock.run_for(std::chrono::hours(2));
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), testing::StartsWith("No operator runs: pod-1 has not renewed the Lease since "));
+  EXPECT_THAT(out.str(), Not(HasSubstr("to go")));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(text_at(Json::parse(out.str()), "operator"), HasSubstr("pod-1 has not renewed"));
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["estimatedCompletion"], "");
+  options.json = false;
+  (void)send(k8s::Method::del, std::string(kLeases) + "/gpu-sharing-operator", "", "");
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(),
+              testing::StartsWith("No operator runs: Lease gpu-sharing-operator/gpu-sharing-operator does not exist"));
 }
 
 TEST_F(RolloutCommand, HistoryIsNewestFirstAndARecordHasItsText) {

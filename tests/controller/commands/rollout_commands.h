@@ -15,7 +15,23 @@ namespace gso {
 
 class RolloutCommand : public OurCluster {
  protected:
-  RolloutCommand() { post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("default", "{}")); }
+  RolloutCommand() {
+    post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("default", "{}"));
+    renew_lease();
+  }
+  // An operator is at work for another hour.
+  void renew_lease() {
+    const nlohmann::json spec{{"holderIdentity", "pod-1"},
+                              {"renewTime", k8s::format_micro_time(sim.clock.now())},
+                              {"leaseDurationSeconds", 3600}};
+    const nlohmann::json lease{{"apiVersion", "coordination.k8s.io/v1"},
+                               {"kind", "Lease"},
+                               {"metadata", {{"name", "gpu-sharing-operator"}}},
+                               {"spec", spec}};
+    post(kLeases, lease.dump());
+  }
+  static constexpr const char* kLeases =
+      "/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases";
   static std::string policy(const std::string& name, const std::string& spec) {
     return R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":")" + name +
            R"("},"spec":)" + spec + "}";

@@ -45,8 +45,9 @@ TEST_F(RolloutCommand, DiffNamesQueuesThatMeanSomethingElseAfterwards) {
   options.verb = Verb::diff;
   options.file = "-";
   EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("KAI queue research: resources.gpu.quota=8 means something else: the nodes that "
-                                   "change offer 4 of nvidia.com/gpu now, and 2 afterwards\n"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("KAI queue research: resources.gpu.quota=8 counts other devices afterwards: the changed nodes "
+                        "offer 4 of nvidia.com/gpu now and 2 afterwards\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("limit=")));
   options.json = true;
   EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
@@ -89,10 +90,9 @@ TEST_F(RolloutCommand, DiffOfAnUnknownKeyIsUsageAndNamesTheKeysThereAre) {
   options.file = "-";
   options.key = "typo";
   EXPECT_EQ(run_with(options, "version: v1\n"), 2) << out.str();
-  EXPECT_EQ(
-      err.str(),
-      "gpu-sharing-operator diff: ConfigMap gpu-operator/mps-config has no key typo, and no node asks for it; there "
-      "is any\n");
+  EXPECT_EQ(err.str(),
+            "gpu-sharing-operator diff: ConfigMap gpu-operator/mps-config has no key typo, and no node label names it. "
+            "Keys: any\n");
   merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"nvidia.com/device-plugin.config":"typo"}}})");
   EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
 }
@@ -107,8 +107,8 @@ TEST_F(RolloutCommand, DiffTellsAnInvalidTextOnceHoweverManyNodesItConcerns) {
   const std::string text = out.str();
   EXPECT_THAT(text, HasSubstr("-:5:40: error: "));
   EXPECT_THAT(text, HasSubstr("[ReplicasBelowMinimum]\n"));
-  EXPECT_THAT(text, HasSubstr("2 nodes are blocked, and would stay as they are now\n"));
-  EXPECT_THAT(text, HasSubstr("invalid: key any: nothing would be restarted into it\n"));
+  EXPECT_THAT(text, HasSubstr("2 nodes are blocked and would not change\n"));
+  EXPECT_THAT(text, HasSubstr("invalid: key any: no pod would be restarted with this profile\n"));
   EXPECT_THAT(text, Not(HasSubstr(std::string(kInvalidRevision))));
   const std::size_t first = text.find("replicas is 0");
   ASSERT_NE(first, std::string::npos) << text;
@@ -122,9 +122,10 @@ TEST_F(RolloutCommand, DiffOfAConfigMapWithoutAKeyThatNodesUseIsAnError) {
       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config, namespace: gpu-operator}\n"
       "data: {other: \"version: v1\\n\"}\n";
   EXPECT_EQ(run_with(options, without), 1) << err.str();
-  EXPECT_THAT(out.str(),
-              HasSubstr("error KeyInUse: key any of ConfigMap gpu-operator/mps-config goes, and one node uses "
-                        "it: gpu-1\n"));
+  EXPECT_THAT(
+      out.str(),
+      HasSubstr("error KeyInUse: key any of ConfigMap gpu-operator/mps-config would be removed, but one node uses "
+                "it: gpu-1\n"));
   options.json = true;
   EXPECT_EQ(run_with(options, without), 1) << err.str();
   EXPECT_EQ(Json::parse(out.str())["findings"][0]["nodes"], Json::array({"gpu-1"}));
@@ -150,11 +151,11 @@ TEST_F(RolloutCommand, DiffWithoutAFileShowsWhatIsPending) {
 TEST_F(RolloutCommand, DiffNamesDriftThatIsLeftAloneAndWhetherAnOperatorHasRecordedAnything) {
   options.verb = Verb::diff;
   EXPECT_EQ(run_with(options), 0) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("1 node does not show its profile now: gpu-1. No operator has recorded anything"));
+  EXPECT_THAT(out.str(), HasSubstr("1 node does not show its profile now: gpu-1. No record of the operator was found"));
   FleetRecord kept;
   const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
   MachineRecord gpu_1;
-  gpu_1.set = k8s::Interned("gpu-operator/mps-config");
+  gpu_1.config_map = k8s::Interned("gpu-operator/mps-config");
   gpu_1.key = k8s::Interned("any");
   gpu_1.revision = k8s::Interned(ProfileCache().compile(text)->revision);
   gpu_1.drift = true;
@@ -162,8 +163,8 @@ TEST_F(RolloutCommand, DiffNamesDriftThatIsLeftAloneAndWhetherAnOperatorHasRecor
   kept.machines.set(machine_id(uid), gpu_1);
   record(print_head({kept}));
   EXPECT_EQ(run_with(options), 0) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("1 node has not shown its profile since the operator saw it first, and is left "
-                                   "alone: gpu-1; `rollout start --adopt` rolls it\n"));
+  EXPECT_THAT(out.str(), HasSubstr("1 node has not shown its profile since the baseline was recorded, and is skipped: "
+                                   "gpu-1. To roll it out: rollout start --adopt\n"));
   options.json = true;
   EXPECT_EQ(run_with(options), 0) << err.str();
   EXPECT_EQ(Json::parse(out.str())["leftAlone"], Json::array({"gpu-1"}));

@@ -75,9 +75,9 @@ TEST_F(Undo, GoesToARevisionOfTheHistoryWhenAskedTo) {
   EXPECT_THAT(err.str(), HasSubstr("v1-9 is not in the history of gpu-operator/mps-config key any"));
   rollout("textless", "Completed", "v1-9", "any", "");
   EXPECT_EQ(run(Verb::undo, "r"), 2);
-  EXPECT_THAT(err.str(), HasSubstr("the text of v1-9 is not on record"));
-  ProfileCache book;
-  options.to_revision = book.compile(text())->revision;
+  EXPECT_THAT(err.str(), HasSubstr("the text of v1-9 is not recorded"));
+  ProfileCache profiles;
+  options.to_revision = profiles.compile(text())->revision;
   rollout("present", "Completed", options.to_revision);
   EXPECT_EQ(run(Verb::undo, "r"), 2);
   EXPECT_THAT(err.str(), HasSubstr("is what gpu-operator/mps-config key any holds already"));
@@ -127,13 +127,13 @@ TEST_F(Undo, OfAnInlineProfileToARevisionIsForItsPolicyToSay) {
   rollout("own", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
   options.to_revision = "v1-2";
   EXPECT_EQ(run(Verb::undo, "own"), 2);
-  EXPECT_THAT(err.str(), HasSubstr("is the inline profile of policy p"));
+  EXPECT_THAT(err.str(), HasSubstr("holds the inline profile of policy p"));
 }
 
 TEST_F(Undo, OfWhatTheNodesShouldRunNotOfTheNewestRecord) {
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", R"({"status":{"phase":"Superseded"}})");
-  ProfileCache book;
-  rollout("present", "Completed", book.compile(text())->revision);
+  ProfileCache profiles;
+  rollout("present", "Completed", profiles.compile(text())->revision);
   rollout("newer", "Completed", "v1-5");
   options.json = true;
   EXPECT_EQ(run(Verb::undo), 0) << err.str();
@@ -146,13 +146,13 @@ TEST_F(Undo, OfAKeyThatAPolicyChoseNamesTheKeyBefore) {
   rollout("moves", "Progressing", "v1-1", "any", "version: v1 # good\n", "chooses");
   EXPECT_EQ(run(Verb::undo, "moves"), 0) << err.str();
   EXPECT_EQ(spec_of("moves")["paused"], true);
-  EXPECT_THAT(out.str(), HasSubstr("set its spec.profile.configMapKey back to other"));
+  EXPECT_THAT(out.str(), HasSubstr("set spec.profile.configMapKey to other"));
 }
 
 TEST_F(RolloutCommand, UndoWithoutAnythingVerifiedSaysSo) {
   rollout("r", "Progressing", "v1-2");
   EXPECT_EQ(run(Verb::undo), 2);
-  EXPECT_THAT(err.str(), HasSubstr("nothing is known to have been verified for gpu-operator/mps-config key any"));
+  EXPECT_THAT(err.str(), HasSubstr("no verified revision is recorded for gpu-operator/mps-config key any"));
 }
 
 struct OwnerCase {

@@ -77,7 +77,7 @@ class StatusTest : public testing::Test {
     const std::string revision = nlohmann::json::parse(print(true))["nodes"][0]["target"];
     FleetRecord record;
     MachineRecord gpu_1;
-    gpu_1.set = k8s::Interned("gpu-operator/mps-config");
+    gpu_1.config_map = k8s::Interned("gpu-operator/mps-config");
     gpu_1.key = k8s::Interned("any");
     gpu_1.revision = k8s::Interned(revision);
     gpu_1.drift = preexisting_drift;
@@ -137,7 +137,7 @@ TEST_F(StatusTest, RolloutsHaveAProgressBar) {
   rollout.phase = "Progressing";
   rollout.status_json = R"({"counts":{"total":4,"updated":1,"inFlight":2}})";
   world.rollouts.apply(rollout);
-  EXPECT_THAT(print(false), HasSubstr("[######..................] 1/4, 2 in flight\n"));
+  EXPECT_THAT(print(false), HasSubstr("[######..................] 1/4, 2 in progress\n"));
 }
 
 TEST_F(StatusTest, OfRolloutsThatHaveEndedTheLastOneOfEachKeyIsShown) {
@@ -218,7 +218,7 @@ TEST_F(StatusTest, WhatMayNotBeReadIsNamedAndTheRestIsShown) {
   rule.resource = "configmaps";
   transport.faults().add(rule);
   ASSERT_TRUE(read().has_value());
-  EXPECT_THAT(print(false), HasSubstr("incomplete: configmaps of namespace gpu-operator may not be listed by "));
+  EXPECT_THAT(print(false), HasSubstr("incomplete: configmaps of namespace gpu-operator cannot be listed by "));
 }
 
 TEST_F(StatusTest, ASwitchThatMeansNothingIsSaid) {

@@ -61,7 +61,7 @@ class StatusWatch : public OurCluster {
   void fail_gpu_1() {
     FleetRecord record;
     MachineRecord gpu_1;
-    gpu_1.set = k8s::Interned("gpu-operator/mps-config");
+    gpu_1.config_map = k8s::Interned("gpu-operator/mps-config");
     gpu_1.key = k8s::Interned("any");
     gpu_1.revision = k8s::Interned("v1-2");
     const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
@@ -154,7 +154,7 @@ TEST_F(StatusWatch, RuntimeClassesThatMayNotBeReadAreSaidAndTheRestIsShown) {
   transport.faults().add(rule);
   begin();
   EXPECT_THAT(last(), HasSubstr("kai-config: GPU sharing is on"));
-  EXPECT_THAT(last(), HasSubstr("incomplete: runtimeclasses may not be listed by "));
+  EXPECT_THAT(last(), HasSubstr("incomplete: runtimeclasses cannot be listed by "));
   EXPECT_EQ(end(), 0);
 }
 

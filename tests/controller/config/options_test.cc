@@ -91,7 +91,7 @@ TEST(OptionsTest, FlagWinsOverEnvironmentOverFileOverDefault) {
   const Parsed parsed = parse({"run", "--config", file.path(), "--settle-period=1s"});
   ASSERT_EQ(parsed.invocation.exit_code, std::nullopt) << parsed.err;
   const Options& options = parsed.invocation.options;
-  EXPECT_EQ(options.settle, 1s) << "flag";
+  EXPECT_EQ(options.settle_period, 1s) << "flag";
   EXPECT_EQ(options.log_level, LogLevel::error) << "environment";
   EXPECT_EQ(options.max_in_flight, 4) << "file";
   EXPECT_EQ(options.lease_duration, 15s) << "default";
@@ -103,8 +103,8 @@ TEST(OptionsTest, AVariableThatIsNoSettingIsNamedWithTheNearestOne) {
                                "GSO_METRICS_PORT=tcp://10.0.0.1:80", "GSO_METRICS_PORT_80_TCP_ADDR=10.0.0.1",
                                "GSO_SOMETHING_ELSE_ALTOGETHER="}),
             (std::vector<std::string>{
-                "GSO_LOG_LEVLE in the environment is no setting and is ignored, did you mean 'GSO_LOG_LEVEL'?",
-                "GSO_SOMETHING_ELSE_ALTOGETHER in the environment is no setting and is ignored"}));
+                "GSO_LOG_LEVLE in the environment is not a setting and is ignored; did you mean 'GSO_LOG_LEVEL'?",
+                "GSO_SOMETHING_ELSE_ALTOGETHER in the environment is not a setting and is ignored"}));
   for (const OptionSpec& spec : option_specs()) EXPECT_TRUE(unknown_variables({spec.environment() + "=1"}).empty());
   const Variable wrong("GSO_SETTEL_PERIOD", "1s");
   EXPECT_THAT(parse({"plan", "f.yaml"}).err, HasSubstr("did you mean 'GSO_SETTLE_PERIOD'?"));
@@ -130,9 +130,11 @@ TEST(OptionsTest, MistakesInTheFileNameFileLineKeyAndWhatWouldBeRight) {
     const char* message;
   };
   const Case cases[] = {
-      {"typing error", "log-level: info\nsetle-period: 3s\n", "c.yaml:2:1: unknown setting 'setle-period', did you mean 'settle-period'?"},
+      {"typing error", "log-level: info\nsetle-period: 3s\n",
+       "c.yaml:2:1: unknown setting 'setle-period'; did you mean 'settle-period'?"},
       {"nothing like it", "wombat: 3s\n", "c.yaml:1:1: unknown setting 'wombat'"},
-      {"not a duration", "settle-period: fast\n", "c.yaml:1:1: settle-period: 'fast' is not a duration such as 500ms, 10s or 1h30m"},
+      {"not a duration", "settle-period: fast\n",
+       "c.yaml:1:1: settle-period: 'fast' is not a duration such as 500ms, 10s or 1h30m"},
       {"a list", "- settle-period\n", "c.yaml:1:1: expected a mapping of settings, such as 'settle-period: 10s'"},
       {"nested", "settle-period: {a: b}\n", "c.yaml:1:1: settle-period: expected a single value (DURATION)"},
       {"twice", "settle-period: 1s\nsettle-period: 2s\n", "c.yaml:2:1: 'settle-period' is set twice"},
@@ -238,8 +240,12 @@ TEST(CliTest, WrongUsageIsExitStatusTwo) {
   };
   const Case cases[] = {
       {"nothing", {}, "subcommand"},
-      {"unknown verb", {"rollout", "foo"}, "rollout: unknown command 'foo': there is status, history"},
-      {"unknown command", {"frobnicate"}, "unknown command 'frobnicate': there is run, lint"},
+      {"unknown verb", {"rollout", "foo"}, "rollout: unknown command 'foo'. Commands: status, history"},
+      {"unknown command", {"frobnicate"}, "unknown command 'frobnicate'. Commands: run, lint"},
+      {"mistyped command", {"lnt"}, "unknown command 'lnt'; did you mean 'lint'? Commands: run, lint"},
+      {"mistyped verb of rollout",
+       {"rollout", "puase"},
+       "unknown command 'puase'; did you mean 'pause'? Commands: status"},
       {"unknown flag", {"run", "--frob"}, "--frob"},
       {"no file", {"plan"}, "FILE"},
       {"bad output form", {"plan", "-o", "xml", "-"}, "xml"},

@@ -71,9 +71,9 @@ struct Candidate {
     options.identity = std::move(name);
     options.seed = seed;
     LeaderElectionEvents events;
-    events.started_leading = [this] { told.emplace_back("started"); };
-    events.stopped_leading = [this] { told.emplace_back("stopped"); };
-    events.new_leader = [this](const std::string& who) { told.push_back("saw " + who); };
+    events.started_leading = [this] { observed.emplace_back("started"); };
+    events.stopped_leading = [this] { observed.emplace_back("stopped"); };
+    events.new_leader = [this](const std::string& who) { observed.push_back("saw " + who); };
     events.failed = [this](const k8s::Error& error) { errors.push_back(error); };
     elector = std::make_unique<LeaderElector>(&client, &sim.clock, options, events);
   }
@@ -81,7 +81,7 @@ struct Candidate {
   k8s::ApiClient client;
   std::unique_ptr<LeaderElector> elector;
   bool unplugged = false;
-  std::vector<std::string> told;
+  std::vector<std::string> observed;
   std::vector<k8s::Error> errors;
 };
 
@@ -103,7 +103,7 @@ TEST_F(LeaderElectionTest, AMissingLeaseIsCreatedAndHeld) {
   EXPECT_EQ(spec["leaseDurationSeconds"], 15);
   EXPECT_EQ(spec["leaseTransitions"], 0);
   EXPECT_EQ(spec["acquireTime"], "2026-01-01T00:00:00.000000Z");
-  EXPECT_EQ(one.told, (std::vector<std::string>{"saw one", "started"}));
+  EXPECT_EQ(one.observed, (std::vector<std::string>{"saw one", "started"}));
 }
 
 TEST_F(LeaderElectionTest, TheHolderRenewsEveryRetryPeriodWithOneRequestOnTheLeaseChannel) {
@@ -133,7 +133,7 @@ TEST_F(LeaderElectionTest, TheSecondCandidateStandsByAndTakesOverOnlyAfterTheLea
   EXPECT_LE(waited, 15s + 5s);
   EXPECT_EQ(server.lease["spec"]["holderIdentity"], "two");
   EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 1);
-  EXPECT_EQ(two.told, (std::vector<std::string>{"saw one", "saw two", "started"}));
+  EXPECT_EQ(two.observed, (std::vector<std::string>{"saw one", "saw two", "started"}));
 }
 
 TEST_F(LeaderElectionTest, TheOldHolderMayNotWriteLongBeforeTheNewOneMay) {
@@ -249,7 +249,7 @@ TEST_F(LeaderElectionTest, AFewFailedRenewalsAreSurvived) {
   one.unplugged = false;
   sim.clock.run_for(4s);
   EXPECT_TRUE(one.elector->may_write());
-  EXPECT_EQ(one.told, (std::vector<std::string>{"saw one", "started"}));
+  EXPECT_EQ(one.observed, (std::vector<std::string>{"saw one", "started"}));
   EXPECT_FALSE(one.errors.empty());
 }
 

@@ -68,13 +68,13 @@ TEST_F(ManagerTest, AMissingNamespaceOfTheLeaseIsSaidOnceInTheLogAndByTheReadine
   run(50s);
   const ProbeAnswer ready = manager.ready();
   EXPECT_FALSE(ready.ok);
-  EXPECT_THAT(ready.text, HasSubstr("Lease elsewhere/gpu-sharing-operator cannot be created"));
-  EXPECT_THAT(ready.text, HasSubstr("namespace elsewhere does not exist; create it, or name"));
+  EXPECT_THAT(ready.text, HasSubstr("Lease elsewhere/gpu-sharing-operator could not be created"));
+  EXPECT_THAT(ready.text, HasSubstr("namespace elsewhere does not exist. Nothing is planned or written"));
   EXPECT_THAT(a.log, HasSubstr("namespace elsewhere does not exist"));
   EXPECT_EQ(a.log.find("WARN"), a.log.rfind("WARN")) << a.log;
   create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"elsewhere"}})");
   EXPECT_TRUE(eventually([&] { return manager.ready().ok && manager.leading(); }));
-  EXPECT_THAT(a.log, HasSubstr("Over: Lease could not be acquired or renewed"));
+  EXPECT_THAT(a.log, HasSubstr("Recovered: Lease could not be acquired or renewed"));
   sim.run(end(&manager));
 }
 

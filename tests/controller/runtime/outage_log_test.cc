@@ -54,7 +54,8 @@ TEST_F(OutageLogTest, AServerThatIsAwayIsOneLineThenOneAMinuteWithACountThenOne)
   sim.clock.run_for(5s);
   outages.answered(200);
   outages.answered(200);
-  EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("Over: API server cannot be reached"), HasSubstr("after=1m5s"))));
+  EXPECT_THAT(said(),
+              ElementsAre(AllOf(HasSubstr("Recovered: API server cannot be reached"), HasSubstr("after=1m5s"))));
   sim.clock.run_for(10min);
   watches_fail(unreachable);
   EXPECT_THAT(said(), ElementsAre(HasSubstr("API server cannot be reached")));
@@ -82,18 +83,18 @@ TEST_F(OutageLogTest, RefusedCredentialsAreOneOutageAndForbiddenKindsOneEach) {
   const k8s::Error stale{k8s::Reason::unauthorized, 401, "Unauthorized (HTTP 401)"};
   watches_fail(stale);
   outages.failed("Lease could not be acquired or renewed", "Lease ops/operator", stale);
-  EXPECT_THAT(said(), ElementsAre(HasSubstr("refuses our credentials")));
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("rejects the operator's credentials")));
   outages.answered(401);
   EXPECT_THAT(said(), IsEmpty());
   outages.answered(403);
-  EXPECT_THAT(said(), ElementsAre(HasSubstr("Over: API server refuses our credentials")));
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("Recovered: API server rejects the operator's credentials")));
   watches_fail(forbidden);
   watches_fail(forbidden);
   EXPECT_THAT(said(), ElementsAre(HasSubstr("subject=nodes"), HasSubstr("subject=daemonsets"),
                                   HasSubstr("pods of gpu-operator")));
   outages.worked("Watch failed", "nodes");
   outages.worked("Watch failed", "nodes");
-  EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("Over: Watch failed"), HasSubstr("subject=nodes"))));
+  EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("Recovered: Watch failed"), HasSubstr("subject=nodes"))));
 }
 
 }  // namespace

@@ -221,11 +221,11 @@ TEST(RateLimiterTest, MaxOf_TheBucketSlowsManyKeysTogether) {
 }
 
 TEST_F(WorkqueueTest, Metrics_TimesAreThoseOfTheClock) {
-  std::vector<std::string> told;
+  std::vector<std::string> observed;
   WorkqueueHooks hooks;
-  hooks.added = [&] { told.emplace_back("added"); };
-  hooks.taken = [&](Duration d) { told.push_back("taken after " + k8s::format_go_duration(d)); };
-  hooks.finished = [&](Duration d) { told.push_back("finished after " + k8s::format_go_duration(d)); };
+  hooks.added = [&] { observed.emplace_back("added"); };
+  hooks.taken = [&](Duration d) { observed.push_back("taken after " + k8s::format_go_duration(d)); };
+  hooks.finished = [&](Duration d) { observed.push_back("finished after " + k8s::format_go_duration(d)); };
   Workqueue measured(&sim.clock, RateLimiter(), hooks);
   measured.add("foo");
   measured.add("foo");
@@ -236,7 +236,7 @@ TEST_F(WorkqueueTest, Metrics_TimesAreThoseOfTheClock) {
   EXPECT_EQ(measured.unfinished_work(), 30ms);
   measured.done("foo");
   EXPECT_EQ(measured.longest_running(), 0ms);
-  EXPECT_EQ(told, (std::vector<std::string>{"added", "taken after 50ms", "finished after 30ms"}));
+  EXPECT_EQ(observed, (std::vector<std::string>{"added", "taken after 50ms", "finished after 30ms"}));
 }
 
 }  // namespace

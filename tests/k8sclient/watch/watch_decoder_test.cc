@@ -319,12 +319,12 @@ TEST(WatchMachine, keeps_its_place_when_the_failure_says_nothing_about_it) {
 }
 
 TEST(WatchMachine, asks_for_what_its_state_needs) {
-  EXPECT_EQ(next_ask(Empty{}, {true}), WatchAsk::open_watch_list);
-  EXPECT_EQ(next_ask(Empty{}, {false}), WatchAsk::start_list);
-  EXPECT_EQ(next_ask(Listing{}, {true}), WatchAsk::list_page);
-  EXPECT_EQ(next_ask(InitialWatch{}, {false}), WatchAsk::read);
-  EXPECT_EQ(next_ask(InitListed{}, {true}), WatchAsk::open_watch);
-  EXPECT_EQ(next_ask(Watching{}, {true}), WatchAsk::read);
+  EXPECT_EQ(next_action(Empty{}, {true}), WatchAction::open_watch_list);
+  EXPECT_EQ(next_action(Empty{}, {false}), WatchAction::start_list);
+  EXPECT_EQ(next_action(Listing{}, {true}), WatchAction::list_page);
+  EXPECT_EQ(next_action(InitialWatch{}, {false}), WatchAction::read);
+  EXPECT_EQ(next_action(InitListed{}, {true}), WatchAction::open_watch);
+  EXPECT_EQ(next_action(Watching{}, {true}), WatchAction::read);
 }
 
 TEST(ResourceVersions, are_compared_as_numbers_of_any_length_and_never_when_opaque) {

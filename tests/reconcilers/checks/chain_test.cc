@@ -31,26 +31,26 @@ std::set<std::string> blocked_reasons_in_labels() {
   return out;
 }
 
-// A setup with everything that a profile needs, and what it refers to.
+// A setup with everything that a profile needs, and the objects that it references.
 struct Workshop {
-  PluginInstallation set;
+  PluginInstallation installation;
   Operand plugin, mps;
   EffectiveKey key;
-  ProfileCache book;
+  ProfileCache profiles;
   std::vector<Device> devices;
 
   explicit Workshop(const std::string& release = "v0.20.0") {
-    set.ns = "gpu-operator";
-    set.config_map = "mps-config";
+    installation.ns = "gpu-operator";
+    installation.config_map = "mps-config";
     plugin.key = {"gpu-operator", "plugin"};
     plugin.node_label = "nvidia.com/device-plugin.config";
-    plugin.config_map = set.config_map;
+    plugin.config_map = installation.config_map;
     plugin.default_key = "any";
     plugin.mps_root = true;
     plugin.version = PluginVersion::of_image("nvcr.io/nvidia/k8s-device-plugin:" + release);
     mps.component = Component::mps;
     mps.key = {"gpu-operator", "mps"};
-    mps.config_map = set.config_map;
+    mps.config_map = installation.config_map;
     mps.node_label = plugin.node_label;
     mps.default_key = plugin.default_key;
     key = {EffectiveKey::Source::default_key, "any", ""};
@@ -66,8 +66,8 @@ struct Workshop {
   }
 
   Setup setup(const std::string& text) {
-    Setup out{.set = set, .plugin = plugin, .mps = &mps, .config_map_exists = true, .key = key};
-    out.profile = book.compile(text);
+    Setup out{.installation = installation, .plugin = plugin, .mps = &mps, .config_map_exists = true, .key = key};
+    out.profile = profiles.compile(text);
     EXPECT_TRUE(out.profile->valid) << out.profile->error;
     out.labelled = key.source == EffectiveKey::Source::label;
     out.hardware.written_down = devices.empty() ? nullptr : &devices;
@@ -97,7 +97,7 @@ std::string mps(int replicas, const std::string& more = "") {
   return fmt::format("sharing: {{mps: {{{}resources: [{{name: gpu, replicas: {}}}]}}}}", more, replicas);
 }
 
-// The sidecar's defect is named wherever MPS works.
+// The sidecar's defect is reported for every release in which MPS works.
 Codes with_sidecar(Codes codes) {
   codes.emplace_back("MPSSidecarCannotSignal");
   return codes;
@@ -113,7 +113,7 @@ TEST(Chain, EveryRowHasOneFunctionACodeOfItsOwnAndAReasonOfTheClosedList) {
     EXPECT_FALSE(check.meaning.empty());
     EXPECT_FALSE(check.remedy.empty());
     EXPECT_TRUE(check.blocks.empty() || reasons.contains(std::string(check.blocks)));
-    // What is listed about nodes is shared by those that are alike.
+    // Answers that are listed for nodes are shared by nodes with equal setups.
     EXPECT_TRUE(!check.listed || check.of_setup != nullptr);
     EXPECT_TRUE(check.blocks.empty() || check.severity == Severity::error);
     EXPECT_EQ(find_check(check.code), &check);
@@ -126,6 +126,30 @@ TEST(Chain, ANodeTakesAsManyMpsClientsAsItsOldestGpu) {
   EXPECT_EQ(Workshop().with({gpu(7, 0)}).codes(mps(16)), with_sidecar({}));
   EXPECT_EQ(Workshop().with({gpu(9, 0), gpu(7, 2)}).codes(mps(17)), with_sidecar({"MPSReplicasAboveMaximum"}));
   EXPECT_EQ(Workshop().with({gpu(10, 0)}).codes(mps(17)), with_sidecar({}));
+}
+
+TEST(Chain, ANodeThatAnyGfdServesDoesNotStartWithoutItsProductLabel) {
+  Workshop shop;
+  Operand gfd = shop.plugin;
+  gfd.component = Component::gfd;
+  gfd.key = {"elsewhere", "gfd"};
+  const auto complaints = [&](const Operand* own, const Operand* other, bool labelled) {
+    Node node;
+    node.ready = true;
+    node.allocatable[k8s::Interned("nvidia.com/gpu")] = 2;
+    if (labelled) node.meta.labels.set("nvidia.com/gpu.product", "Tesla-T4");
+    gso::Setup setup = shop.setup("version: v1");
+    setup.gfd = own;
+    setup.other_gfd = other;
+    NodeSetup asked{.setup = std::move(setup), .node = node};
+    asked.starts = true;
+    const Complaints found = find_check("LabelsMissing")->of_node(asked);
+    return found.empty() ? std::string() : found.front().message;
+  };
+  EXPECT_NE(complaints(&gfd, nullptr, false).find("DaemonSet elsewhere/gfd"), std::string::npos);
+  EXPECT_NE(complaints(nullptr, &gfd, false).find("DaemonSet elsewhere/gfd"), std::string::npos);
+  EXPECT_EQ(complaints(nullptr, &gfd, true), "");
+  EXPECT_EQ(complaints(nullptr, nullptr, false), "") << "nobody writes the label there";
 }
 
 TEST(Chain, MpsAndMigExcludeEachOther) {
@@ -185,7 +209,7 @@ TEST(Chain, DefectsDependOnTheRelease) {
   }
 }
 
-// "make a the default" was told to a node that runs b, which holds the same text.
+// Regression: a node that runs b was advised "make a the default", because a and b have the same text.
 TEST(PreflightCache, TwoKeysOfOneTextHaveAnswersOfTheirOwn) {
   PreflightCache cache;
   Workshop workshop;
@@ -208,7 +232,7 @@ TEST(PreflightCache, AlikeSetupsShareAnAnswerAndADifferenceInAnythingThatIsReadM
   const PreflightCache::Answer answer = cache.check(setup);
   EXPECT_EQ(cache.check(workshop.setup(mps(4))), answer);
   std::vector<gso::Setup> others(7, setup);
-  others[0].profile = workshop.book.compile(mps(8));
+  others[0].profile = workshop.profiles.compile(mps(8));
   others[1].hardware.compute_major = 7;
   others[2].hardware.mig_enabled = true;
   others[3].mps = nullptr;
@@ -219,7 +243,8 @@ TEST(PreflightCache, AlikeSetupsShareAnAnswerAndADifferenceInAnythingThatIsReadM
   for (const gso::Setup& other : others) EXPECT_TRUE(answers.insert(cache.check(other)).second);
 }
 
-// Without GFD the cache's key had the node's name: it grew with nodes times edits, and nothing ever left it.
+// Regression: without GFD the cache's key contained the node's name, so the cache grew with nodes times edits and never
+// shrank.
 TEST(PreflightCache, KeepsNoMoreThanWhatNodesHold) {
   constexpr int kNodes = 100;
   constexpr int kEdits = 50;

@@ -1,4 +1,4 @@
-// Preflight, case by case: a piece of the installation changed, and what is said about it.
+// Preflight, case by case: one part of the installation is changed, and the resulting findings.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct Case {
 const std::vector<Case>& cases() {
   static const std::vector<Case> kCases{
       {"a good cluster", {}, {}},
-      // --- Which key a node gets.
+      // --- The key of a node.
       {"no default, and the fallback empty", {kNoDefault, kNoneAnnounced}, {}},
       {"no default, and no fallback that resolves",
        {kNoDefault,
@@ -180,7 +180,7 @@ const std::vector<Case>& cases() {
        {profile("imex: {channelIDs: [1]}"),
         {"env: [{name: MPS_ROOT", "args: [-imex-channel-ids=0], env: [{name: MPS_ROOT"}},
        {"warning Node n1 SettingOverridden"}},
-      // --- What the DaemonSets say themselves.
+      // --- Settings of the DaemonSets themselves.
       {"a MIG_STRATEGY that does not exist", {more_env("MIG_STRATEGY", "bogus")}, {kPluginSetting}},
       {"an empty MIG_STRATEGY", {more_env("MIG_STRATEGY", "''")}, {kPluginSetting}},
       {"a MIG_STRATEGY from elsewhere",

@@ -1,4 +1,4 @@
-// A GPU Operator installation with one node, as manifests, and pieces of it to change.
+// A GPU Operator installation with one node, as manifests, and parts of it that tests replace.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 namespace gso::preflight_test {
 
-using Change = std::pair<std::string, std::string>;  // A piece of the manifests, and what stands there instead.
+using Change = std::pair<std::string, std::string>;  // A part of the manifests, and its replacement.
 using Told = std::set<std::string>;                  // "error Node n1 MPSRootMissing"
 
 // A GPU Operator installation with one node, an MPS default, and all that it needs.

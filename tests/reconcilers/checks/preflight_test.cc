@@ -1,4 +1,4 @@
-// Preflight: one good cluster, and what one change to its manifests must be told about, before anything is touched.
+// Preflight: one good cluster, and the findings for one change of its manifests, before anything is changed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(Preflight, GfdAndMpsDaemonMustLoadWhatThePluginLoads) {
             (Told{"warning Node n1 GFDOtherConfig", "error Node n1 MPSDaemonHasNoPods"}));
   EXPECT_EQ(told(check_cluster(load(other_config_map("mps", "old-config", "mps-control-daemon-ctr")).world, {})),
             Told{"error Node n1 MPSOtherConfig"});
-  // None at all.
+  // Without any default.
   auto bare = other_config_map("gfd", "x", "gpu-feature-discovery");
   bare[0].second = bare[0].first;
   replace(bare[0].second, "mountPath: /available-configs", "mountPath: /elsewhere");
@@ -47,7 +47,7 @@ TEST(Preflight, GfdAndMpsDaemonMustLoadWhatThePluginLoads) {
   EXPECT_EQ(told(check_cluster(load(differs).world, {})), Told{"warning Node n1 GFDOtherConfig"});
 }
 
-// A GFD that loads something else writes the labels all the same: they are not ours, and prove nothing.
+// A GFD that loads another profile still writes the labels: the operator does not own them, and they prove nothing.
 TEST(Preflight, LabelsBelongToAGfdThatIsNotOfTheNodesSet) {
   auto other_owner = other_config_map("gfd", "mps-config", "gpu-feature-discovery");
   other_owner[0].second = other_owner[0].first;
@@ -67,8 +67,40 @@ TEST(Preflight, LabelsBelongToAGfdThatIsNotOfTheNodesSet) {
     const NodeAssessment* node = index.assessment("n1");
     ASSERT_NE(node, nullptr);
     EXPECT_EQ(node->labeller, Labeller::foreign_gfd);
-    EXPECT_FALSE(labels_are_ours(node->has_labeller(), {}));
+    EXPECT_FALSE(operator_owns_labels(node->has_labeller(), {}));
   }
+}
+
+// Checked for one node, and therefore not in an answer that nodes share.
+TEST(Preflight, AGpuThatDraOffersTooIsNamedOnceForItsNode) {
+  const auto dra = [](const std::string& node, const std::string& resource) {
+    return fmt::format(
+        "\n---\napiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {{name: gpu.nvidia.com}}\nspec: "
+        "{{extendedResourceName: {1}}}\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {{name: "
+        "slice}}\nspec: {{driver: gpu.nvidia.com, nodeName: {0}, pool: {{name: {0}}}, devices: [{{name: gpu-0}}]}}\n",
+        node, resource);
+  };
+  const auto found = [](const std::string& text) {
+    const auto loaded = load_manifests({{"test.yaml", text}}, WallTime{});
+    EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : loaded.error().message);
+    std::vector<std::string> out;
+    for (const Finding& finding : check_cluster(loaded->world, {})) {
+      if (finding.severity != Severity::info)
+        out.push_back(fmt::format("{} {} {} {}", name_of(finding.severity), finding.object.kind, finding.object.name,
+                                  finding.reason));
+    }
+    return out;
+  };
+  const std::vector<std::string> kOnce{"error Node n1 DRADoubleOffer"};
+  EXPECT_EQ(found(manifests({}) + dra("n1", "nvidia.com/gpu")), kOnce);
+  EXPECT_EQ(found(manifests({}) + dra("n1", "example.com/gpu")), std::vector<std::string>{});
+  EXPECT_EQ(found(manifests({}) + dra("n2", "nvidia.com/gpu")), std::vector<std::string>{});
+  // Without the DaemonSets, the Node's resources show that a plugin serves it.
+  const std::string all(manifests({}));
+  const std::string node = all.substr(all.rfind("apiVersion: v1\nkind: Node"));
+  EXPECT_EQ(found(node + dra("n1", "nvidia.com/gpu")), kOnce);
+  EXPECT_EQ(found("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n" + dra("n1", "nvidia.com/gpu")),
+            std::vector<std::string>{});
 }
 
 TEST(Preflight, WithoutGfdTheMpsDaemonHasPodsOnlyWhereSomebodyWritesTheLabel) {
@@ -77,7 +109,7 @@ TEST(Preflight, WithoutGfdTheMpsDaemonHasPodsOnlyWhereSomebodyWritesTheLabel) {
   EXPECT_TRUE(told(check_cluster(loaded.world, settings), true).contains("info Node n1 MPSDaemonHasNoPods"));
   settings.label_mode = PlannerSettings::LabelMode::verify;
   EXPECT_EQ(told(check_cluster(loaded.world, settings)), Told{"error Node n1 MPSDaemonHasNoPods"});
-  // Neither can we where Node Feature Discovery owns the label.
+  // The operator cannot write the label either if Node Feature Discovery owns it.
   const LoadedManifests owned = load({{"gfd: 'on'}\nstatus", "gfd: 'off', nvidia.com/mps.capable: 'false'}\nstatus"},
                                       {"  labels: {nvidia.com/gpu.present",
                                        "  annotations: {nfd.node.kubernetes.io/feature-labels: "
@@ -112,7 +144,7 @@ TEST(Preflight, NamesTheDefectsOfTheRelease) {
   }
 }
 
-// The plan tells the same, on every node up to a point, and for all others together.
+// The plan has the same findings, up to a number of nodes one per node, and one for all others together.
 TEST(Preflight, ThePlanTellsNodeByNodeAndSumsUpWhatConcernsMany) {
   test::FleetSpec spec;
   spec.profiles = {
@@ -195,7 +227,7 @@ TEST(Preflight, APolicysKeyMustBeInTheConfigMap) {
   const Told wrong{"error SharingPolicy p ConfigInvalid"};
   EXPECT_EQ(told(check_cluster(load({with("profile: {configMapKey: slices}")}).world, {})), Told{});
   EXPECT_EQ(told(check_cluster(load({with("profile: {configMapKey: typo}")}).world, {})), wrong);
-  // Of nodes that are not there yet.
+  // For nodes that do not exist yet.
   EXPECT_EQ(
       told(check_cluster(load({with("nodeSelector: {matchLabels: {a: b}}, profile: {configMapKey: typo}")}).world, {})),
       wrong);

@@ -1,5 +1,5 @@
-// What can work where: strategy x way in x plugin release x MIG x GFD x --mps-root, as the planner and preflight answer
-// for one node each. The table is golden/what_works_where.md, and stands in docs/compatibility.md.
+// Which strategies work: strategy x cause of change x plugin release x MIG x GFD x --mps-root, as the planner and
+// preflight answer for one node each. The table is golden/what_works_where.md, and docs/compatibility.md contains it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ std::string verdict(const NodeAssessment& a) {
   return fmt::format("NeedsFix({})", fmt::join(codes, ", "));
 }
 
-// Six nodes that run something else, asked to share in three ways, with GFD and without.
+// Six nodes with other profiles, which must share in three ways, with GFD and without.
 void answer(const std::string& strategy, const std::string& version, const std::string& mig,
             const std::string& mps_root, std::map<Row, std::string>& answers) {
   const std::string wanted = strategy == "mps" ? "mps-4" : strategy == "time-slicing" ? "ts-4" : "none";
@@ -80,7 +80,7 @@ void answer(const std::string& strategy, const std::string& version, const std::
       node.gfd = gfd == "yes";
       node.mig = mig == "single";
       node.labels = {{"way", way}};
-      // What the MIG manager leaves, with GFD or without.
+      // MIG devices as the MIG manager creates them, with GFD or without.
       if (node.mig)
         node.labels.insert({{"nvidia.com/mig.config", "all-1g.5gb"}, {"nvidia.com/mig.config.state", "success"}});
       spec.nodes.push_back(std::move(node));
@@ -102,7 +102,7 @@ void answer(const std::string& strategy, const std::string& version, const std::
   }
 }
 
-// Rows that differ in one dimension only, and answer the same, become one.
+// Rows that differ in one dimension only and have the same answer are joined.
 void fold(std::size_t dimension, std::map<Row, std::string>& answers) {
   std::map<std::pair<Row, std::string>, std::set<std::string>> families;
   for (const auto& [row, answer] : answers) {

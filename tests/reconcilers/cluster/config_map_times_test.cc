@@ -1,4 +1,4 @@
-// A ConfigMap without managedFields proves no change time: what was watched counts, and nothing else.
+// A ConfigMap without managedFields proves no change time: only what the operator has watched counts.
 #include "reconcilers/cluster/config_map_times.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which device plugin governs a node, and what is said of plugins that the operator does not manage.
+// Which device plugin governs a node, and the findings about plugins that the operator does not manage.
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/registry.h"
 
@@ -86,7 +86,7 @@ class Planned {
   }
   [[nodiscard]] std::string governed_by() const {
     const NodeAssessment* a = index_.assessment("n1");
-    return a == nullptr ? "nobody" : index_.installations()[a->set].operands.front().key.ns;
+    return a == nullptr ? "nobody" : index_.installations()[a->installation].operands.front().key.ns;
   }
   [[nodiscard]] std::vector<std::string> findings(std::string_view reason) const {
     std::vector<std::string> out;
@@ -127,7 +127,7 @@ TEST(Discovery, ANodeIsOfNosByThePresentNameOfItsLabelAndByTheOldOneAlone) {
   const std::string old = "nos.nebuly.ai/gpu-partitioning";
   const struct {
     std::map<std::string, std::string> labels;
-    std::string said_by;  // Empty: it is not of nos.
+    std::string said_by;  // Empty: nos does not partition the node.
   } cases[] = {
       {{}, ""},
       {{{present, "mps"}}, present + "=mps"},
@@ -162,8 +162,8 @@ TEST(Discovery, TheDevicePluginOfNosIsAProviderOfItsOwn) {
     EXPECT_TRUE(loaded.has_value());
     const Discovery found = discover(loaded->world);
     std::vector<std::string_view> out;
-    for (const PluginInstallation& set : found.of_nos) out.push_back(to_string(set.provider));
-    for (const PluginInstallation& set : found.sets) out.push_back(to_string(set.provider));
+    for (const PluginInstallation& installation : found.of_nos) out.push_back(to_string(installation.provider));
+    for (const PluginInstallation& installation : found.installations) out.push_back(to_string(installation.provider));
     return out;
   };
   EXPECT_THAT(providers(selector), ElementsAre("Nos"));

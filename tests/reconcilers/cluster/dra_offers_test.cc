@@ -1,4 +1,5 @@
-// Which nodes' GPUs the scheduler would hand out by DRA, too, as DeviceClasses and ResourceSlices come and go.
+// Which nodes' GPUs the scheduler would also allocate by DRA, while DeviceClasses and ResourceSlices are created and
+// deleted.
 #include "reconcilers/cluster/dra_offers.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +52,7 @@ TEST(DraOffers, ANodeIsOfferedTwiceWithASliceOfTheDriverAndAClassThatNamesGpus) 
   EXPECT_EQ(offers.class_of("n3"), "");
   EXPECT_EQ(offers.nodes(), Names{"n1"});
 
-  // A second pool on the node, and the first one goes.
+  // A second pool is created on the node, and the first one is deleted.
   world.resource_slices.apply(slice("e", "n1"));
   world.resource_slices.erase({"", "a"});
   offers.refresh(world);
@@ -62,7 +63,7 @@ TEST(DraOffers, ANodeIsOfferedTwiceWithASliceOfTheDriverAndAClassThatNamesGpus) 
   EXPECT_EQ(offers.nodes(), Names{"n3"});
   EXPECT_EQ(offers.take_changed_nodes(), (Names{"n1", "n3"}));
 
-  // From scratch it is the same.
+  // A new index has the same result.
   DraOffers again;
   again.refresh(world);
   EXPECT_EQ(again.nodes(), Names{"n3"});

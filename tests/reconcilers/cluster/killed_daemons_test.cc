@@ -1,4 +1,4 @@
-// MPSUncleanExit: told of a daemon that was killed as its pod went, by what its last state says.
+// MPSUncleanExit: reported for a daemon that was killed while its pod was deleted, according to its last state.
 #include "reconcilers/cluster/killed_daemons.h"
 
 #include <fmt/format.h>

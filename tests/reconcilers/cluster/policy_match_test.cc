@@ -1,4 +1,4 @@
-// Which policy governs a node: what sharing changes on the node does not decide.
+// Which policy governs a node: labels that sharing changes on the node do not decide it.
 #include "reconcilers/cluster/policy_match.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(PolicyMatch, ProductsAreComparedWithoutTheSuffixThatSharingAdds) {
     EXPECT_TRUE(policy_selects(not_in, other));
     EXPECT_TRUE(policy_selects(not_in, none));
   }
-  // The suffix means something in GPU products alone.
+  // The suffix has a meaning only in GPU products.
   const SharingPolicy pool = policy(R"({"nodeSelector":{"matchLabels":{"pool":"a-SHARED"}}})");
   EXPECT_FALSE(policy_selects(pool, node(R"({"pool":"a"})")));
   EXPECT_TRUE(policy_selects(pool, node(R"({"pool":"a-SHARED"})")));
@@ -62,7 +62,7 @@ TEST(PolicyMatch, ASelectorOnALabelThatSharingWritesSelectsNothing) {
   const SharingPolicy strategy = policy(
       R"({"nodeSelector":{"matchExpressions":[{"key":"nvidia.com/gpu.sharing-strategy","operator":"Exists"}]}})");
   EXPECT_FALSE(policy_selects(strategy, fits));
-  // The label that chooses a profile may be gone by, where the policy does not change it.
+  // A selector can use the label that chooses a profile if the policy does not change that label.
   const std::string by_config = R"("nodeSelector":{"matchLabels":{"nvidia.com/device-plugin.config":"a"}})";
   EXPECT_TRUE(policy_selects(policy("{" + by_config + "}"), fits));
   EXPECT_TRUE(policy_selects(policy("{" + by_config + R"(,"profile":{"configMapKey":"a"}})"), fits));

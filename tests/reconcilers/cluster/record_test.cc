@@ -50,7 +50,7 @@ MachineRecord machine(std::string_view revision, std::int64_t devices) {
   MachineRecord out;
   out.devices = devices;
   if (revision.empty()) return out;
-  out.set = k8s::Interned("ns/map");
+  out.config_map = k8s::Interned("ns/map");
   out.key = k8s::Interned("key");
   out.revision = k8s::Interned(revision);
   return out;
@@ -61,7 +61,7 @@ SharingPolicy policy(const std::string& name, const std::string& spec) {
       R"({{"metadata":{{"name":"{}","uid":"uid-{}","creationTimestamp":"2026-01-01T00:00:00Z"}},"spec":{}}})", name,
       name, spec));
   EXPECT_TRUE(read.has_value());
-  return policy_to_record(*read);
+  return recorded_spec(*read);
 }
 
 FleetRecord full_record() {
@@ -83,6 +83,7 @@ FleetRecord full_record() {
       policy("p", R"({"priority":3,"rollout":{"paused":true},"unknown":{"kept":1}})"), record.recorded_at, {"uid-q"}};
   record.crds_gone_since = record.recorded_at;
   record.rollouts.push_back({"p", "ns/map", "key", "v1-b", true, false, true, false, false, "7"});
+  EXPECT_TRUE(record.note_remediation({MachineId{7}, "plugin", "uid-7", 2, record.recorded_at}));
   return record;
 }
 
@@ -104,7 +105,7 @@ TEST(Record, AWrongFieldIsNamed) {
   EXPECT_NE(read.error().message.find("texts must map texts to texts"), std::string::npos) << read.error().message;
 }
 
-// Any value of another type, at any place: an error, or a record. Never an exception, and never a policy less.
+// A value of a wrong type at any place gives an error or a record; never an exception, and never a lost policy.
 TEST(Record, AnOddValueAnywhereIsAnErrorOrARecord) {
   const auto whole = nlohmann::json::parse(print_head({full_record()}));
   const auto values = whole.flatten();
@@ -117,6 +118,25 @@ TEST(Record, AnOddValueAnywhereIsAnErrorOrARecord) {
       EXPECT_TRUE(!read || read->record.policies.contains("p")) << path;
     }
   }
+}
+
+TEST(Record, AnAttemptOfARemediationCountsForTwoHoursAndReplacesTheOneBefore) {
+  FleetRecord record;
+  const k8s::WallTime first = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
+  (void)record.note_remediation({MachineId{7}, "plugin", "uid-1", 1, first});
+  (void)record.note_remediation({MachineId{7}, "plugin", "uid-2", 2, first + std::chrono::minutes(5)});
+  (void)record.note_remediation({MachineId{8}, "plugin", "uid-3", 1, first});
+  ASSERT_EQ(record.remediations.size(), 2U);
+  EXPECT_EQ(record.remediation(MachineId{7}, "plugin", first + std::chrono::minutes(6))->attempts, 2);
+  EXPECT_EQ(record.remediation(MachineId{7}, "gfd", first), nullptr);
+  EXPECT_EQ(record.remediation(MachineId{8}, "plugin", first + std::chrono::hours(2)), nullptr);
+}
+
+TEST(Record, ThousandsOfStuckPodsDoNotMakeTheRecordTooLarge) {
+  FleetRecord record;
+  const k8s::WallTime first = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
+  for (std::uint64_t i = 0; i < 3000; ++i) (void)record.note_remediation({MachineId{i}, "plugin", "uid", 1, first});
+  EXPECT_EQ(record.remediations.size(), FleetRecord::kMostRemediations);
 }
 
 TEST(Record, OneOfAnotherVersionIsLeftAlone) {
@@ -149,7 +169,7 @@ class StoredRecords : public testing::Test {
     }
     world.configmaps.apply(std::move(out));
   }
-  // How many passes it takes until nothing is left to write.
+  // The number of passes until no write remains.
   int write(const FleetRecord& record) {
     for (int pass = 0; pass < 10; ++pass) {
       const auto writes = record_writes(record, world, settings);

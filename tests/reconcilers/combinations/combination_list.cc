@@ -1,4 +1,4 @@
-// Which combinations there are, and how they are called.
+// The list of combinations, and their names.
 #include <fmt/format.h>
 
 #include <array>
@@ -11,7 +11,7 @@ namespace gso::test {
 
 namespace {
 
-// Disruptive ones into, within and out of MPS, and those that leave running clients alone.
+// Disruptive changes that begin, edit and end MPS, and changes that do not affect running clients.
 constexpr std::array<Change, 6> kChanges = {{{"mps-4", "mps-8", "mps-6", "mps-5"},
                                              {"ts-4", "ts-8", "ts-6", "ts-5"},
                                              {"ts-4", "mps-4", "mps-8", "mps-5"},
@@ -47,11 +47,12 @@ std::string Combination::name() const {
 
 namespace {
 
-// One of the things that come together: how many values it has, and which are alike where only kinds count.
+// One dimension of a combination: how many values it has, and which of them are of one kind.
 struct Dimension {
   int values;
   std::vector<int> kinds;      // none or some; of changes: disruptive or live.
-  std::vector<int> on_server;  // What has to meet there: what its fleet tells apart; of changes only their kinds.
+  std::vector<int> on_server;  // The classes that must meet on the server: those that its fleet distinguishes; of
+                               // changes only their kinds.
   void (*set)(Combination&, int value);
 };
 
@@ -68,12 +69,12 @@ const std::vector<Dimension>& dimensions() {
        [](Combination& c, int v) { c.change = kChanges[static_cast<std::size_t>(v)]; }},
       yes_or_no([](Combination& c, int v) { c.canary = v != 0; }),
       yes_or_no([](Combination& c, int v) { c.percent = v != 0; }),
-      // On the server a machine has no GPU for new programs, or labels stay as they are.
+      // On the server either a machine has no GPU for new programs, or labels stay as they are.
       {1 + kFaults,
        none_or_some(1 + kFaults),
        {0, 1, 1, 2, 1, 1},
        [](Combination& c, int v) { c.fault = static_cast<Fault>(v); }},
-      // Where it is, matters only where there is one.
+      // The place of a fault matters only if the combination has one.
       {2, {0, 0}, each_value(2), [](Combination& c, int v) { c.fault_in_canary = v != 0; }},
       {kKills, none_or_some(kKills), none_or_some(kKills),
        [](Combination& c, int v) {

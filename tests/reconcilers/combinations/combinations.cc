@@ -22,12 +22,12 @@ using std::chrono::seconds;
 
 constexpr int kDriftNodes = 40;
 constexpr std::string_view kBroken = "a05", kCordoned = "a06";  // Before the installation.
-// Whoever dies at every write for ever forgets for ever how long anything has held.
+// An operator that is killed at every write always loses its timers.
 constexpr std::int64_t kMostKills = 30;
 constexpr Duration kIdleTimeout = seconds(20);
 constexpr Duration kVerifyTimeout = seconds(30);
-// Longer than anything has to hold before the operator acts on it. One that was killed begins to count anew; it may be
-// killed for a status at every edge of a window, so that this is less than a window takes to come again.
+// Longer than every time that the operator waits before it acts. A killed operator restarts its timers; it can be
+// killed for a status at every edge of a window, so this must be less than the time between two windows.
 constexpr Duration kRemembered = seconds(120);
 
 constexpr std::string_view kPolicy =
@@ -55,7 +55,7 @@ FleetSpec fleet_of(const Combination& c) {
   return spec;
 }
 
-// A reservation and its fraction pod on one node, a BindRequest in flight to another (S8).
+// A reservation and its fraction pod on one node, a pending BindRequest for another (S8).
 void share_by_kai(KaiWorld& kai) {
   KaiPod pod;
   pod.node_name = Interned("a04");
@@ -89,7 +89,7 @@ class Rollout {
     fleet_.settings.cluster_max_unavailable = {50, true};
     fleet_.settings.projection = seconds(2);
     if (!c_.kai) return;
-    fleet_.settings.kai.gc_mode = KaiGcMode::off;  // What is looked at here is the rollout.
+    fleet_.settings.kai.gc_mode = KaiGcMode::off;  // These tests are about the rollout.
     KaiWorld& kai = fleet_.world.kai;
     kai.configs.init_done();
     kai.deployments.init_done();
@@ -108,22 +108,22 @@ class Rollout {
   }
 
  private:
-  // In this rollout: others of the same test may have failed before.
+  // Failures of this rollout only: other rollouts of the same test might have failed before.
   [[nodiscard]] bool failed() const { return failures() > failures_before_; }
   static int failures() { return testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(); }
 
-  // S9: an operator that comes to a running fleet changes nothing.
+  // S9: an operator that is installed in a running fleet changes nothing.
   void install() {
-    // Its GPUs are gone, and nobody has looked after it.
+    // Its GPUs are missing, and no person has repaired it.
     if (c_.broken_before) {
       fleet_.crash_pods(std::string(kBroken), true);
       fleet_.delete_pod_of(std::string(kBroken), "plugin");
       fleet_.advance(seconds(5));
     }
     if (c_.cordoned_before) fleet_.use(std::string(kCordoned), "train", std::string(kGpuResource), 1);
-    // Nobody has restarted anything since: 40 nodes show what stood there before.
+    // No pod has been restarted since: 40 nodes show the earlier text.
     if (c_.old_drift) fleet_.edit("old", "ts-4");
-    // Beside two that are NotReady, and those that have been out of service for long.
+    // In addition to two NotReady nodes, and those that have been out of service for a long time.
     const std::string one_left =
         std::to_string(1 + (c_.not_ready ? 2 : 0) + (c_.broken_before ? 1 : 0) + (c_.cordoned_before ? 1 : 0));
     fleet_.policy(
@@ -154,7 +154,7 @@ class Rollout {
     if (c_.fault == Fault::never_ready) fleet_.hold_pods(ill, true);
   }
 
-  // Fifteen seconds before it closes.
+  // Fifteen seconds before the window closes.
   void to_the_end_of_a_window() {
     constexpr std::int64_t kPeriod = 600;
     const auto since = std::chrono::duration_cast<seconds>(fleet_.now.time_since_epoch()).count() % kPeriod;
@@ -163,27 +163,27 @@ class Rollout {
 
   [[nodiscard]] std::string sick_node() const { return c_.fault_in_canary ? "a01" : "a03"; }
 
-  // The edit, and whatever comes of it until nothing happens any more, or nothing but the wait for a budget.
+  // The edit, and its effects until nothing happens any more, or until nodes only wait for a budget.
   void change() {
     fleet_.edit("any", c_.change.to);
-    // A node whose pods do not go is tried again and again.
+    // A node whose pods do not end is retried again and again.
     const bool tries = c_.pdb_refuses || c_.cordoned_before;
     const bool quiet = run_until_quiet(tries && c_.killed_every == 0 ? bound() / 4 : bound());
-    // A pod that no new pod helps is tried again later and later, for ever.
+    // A pod whose fault a new pod does not fix is retried forever, with growing delays.
     EXPECT_TRUE(quiet || tries || c_.fault == Fault::sidecar_is_stuck)
         << "L1: no rest within " << k8s::format_go_duration(bound());
     Plan rest = fleet_.plan();
-    // In the middle of it, a status is a step behind what it is about.
+    // During the rollout, a status is one step behind its objects.
     for (int i = 0; i < 5 && !quiet && !all_converged_or_named(fleet_, rest); ++i) {
       (void)step();
       fleet_.advance(seconds(1));
       rest = fleet_.plan();
     }
     check_converged_or_named(fleet_, rest);
-    // While nodes wait for the next window, the status says so when it closes.
-    // A pod that no new pod helps is healed again.
+    // While nodes wait for the next window, the status says so when it closes. The remediation of a pod whose fault a
+    // new pod does not fix is repeated.
     const bool heals = c_.fault == Fault::sidecar_is_stuck;
-    const bool waits = fleet_.index.impl().units.begin()->second.tally.of(Phase::pending) > 0;
+    const bool waits = fleet_.index.impl().profile_rollouts.begin()->second.tally.of(Phase::pending) > 0;
     if (quiet && !failed() && !heals && !c_.kai && !(waits && c_.window_closes)) check_silent(fleet_);
     if (c_.old_drift) expect_drift_untouched();
     if (c_.cordoned_before) {
@@ -192,7 +192,7 @@ class Rollout {
     if (!failed() && nothing_stands_in_the_way()) expect_served_nodes_arrived();
   }
 
-  // But for the nodes that were out of service before: those are no reason to wait.
+  // Except nodes that were out of service before: they are no reason to wait.
   [[nodiscard]] bool nothing_stands_in_the_way() const {
     return c_.fault == Fault::none && !c_.not_ready && !c_.pdb_refuses && !c_.window_closes && !c_.kai &&
            c_.superseding == Superseding::none;
@@ -208,7 +208,7 @@ class Rollout {
     }
   }
 
-  // Without those of old drift.
+  // Without the nodes with old drift.
   [[nodiscard]] std::vector<std::string> rolled_nodes() const {
     std::vector<std::string> out;
     for (const auto& [key, node] : fleet_.world.nodes.all()) {
@@ -226,12 +226,13 @@ class Rollout {
     }
   }
 
-  // What stood in the way goes, and somebody writes another profile: then every node converges.
+  // The faults and blocking pods are removed, and a person writes another profile: then every node converges.
   void repair() {
     for (const std::string& node : rolled_nodes()) fleet_.set_ready(node, true);
     fleet_.protect("web", "");
     leave_to_us(fleet_.world.kai);
-    // Nobody evicts a pod that would find nothing of what it asks for: it has to end by itself.
+    // The operator does not evict a pod whose requested resource would not exist afterwards: the pod must end by
+    // itself.
     if (std::string_view(c_.change.to).ends_with("-renamed")) fleet_.release("a02");
     if (c_.broken_before) fleet_.crash_pods(std::string(kBroken), false);
     if (c_.cordoned_before) {
@@ -263,7 +264,7 @@ class Rollout {
     if (c_.old_drift) expect_drift_untouched();
   }
 
-  // S9: another start, and one without anything that was ours, change nothing.
+  // S9: a restart, and a restart without any of the operator's own state, change nothing.
   void look_back() {
     fleet_.kill_operator();
     for (int i = 0; i < 3; ++i) {
@@ -276,7 +277,7 @@ class Rollout {
     for (int i = 0; i < 8; ++i) check_undisruptive(fleet_.tick(), "after our state was lost");
   }
 
-  // Everything one after another, each node as long as it may take; with windows, one minute in ten.
+  // All nodes one after another, each with the longest time allowed; with windows, one minute in ten.
   [[nodiscard]] Duration bound() const {
     const int nodes = 6 + (c_.broken_before ? 1 : 0) + (c_.cordoned_before ? 1 : 0);
     const Duration each = 2 * (kIdleTimeout + kVerifyTimeout) + seconds(30);
@@ -285,13 +286,13 @@ class Rollout {
 
   // --- Steps.
 
-  // That KAI and replicas are on one node is a finding that stands: its Event is planned in every pass, and sent once
-  // by the runtime.
+  // KAI and replicas on one node are a lasting finding: its Event is planned in every pass, and the runtime sends it
+  // once.
   [[nodiscard]] bool is_told_again(const PlannedAction& planned) const {
     return !fleet_.world.kai.pods.all().empty() && std::holds_alternative<RecordEvent>(planned.action);
   }
 
-  // True once nothing has happened for longer than it takes a window to come again, but in statuses.
+  // True once nothing except statuses has changed for longer than the time between two windows.
   bool run_until_quiet(Duration limit) {
     const WallTime end = fleet_.now + std::chrono::duration_cast<std::chrono::milliseconds>(limit);
     const Duration enough = c_.window_closes ? std::chrono::minutes(12) : std::chrono::minutes(2);
@@ -318,8 +319,8 @@ class Rollout {
 
   Plan step() {
     ++trace_.steps;
-    // Looking at everything anew costs several times what a step costs, so that not every one is compared: what the
-    // index has missed stays missed, and differs at the next comparison still.
+    // A new index costs several times as much as a step, so not every step is compared: an event that the index has
+    // missed still causes a difference at the next comparison.
     const bool compare = trace_.steps % (c_.old_drift ? 16 : 4) == 0;
     const Plan again = compare ? fleet_.plan_from_scratch() : Plan{};
     Plan plan = fleet_.plan();
@@ -351,7 +352,7 @@ class Rollout {
     }
   }
 
-  // What happens while nodes are in flight.
+  // Events while nodes are in a change.
   void disturb() {
     if (installing_) return;
     for (const auto& [key, node] : fleet_.world.nodes.all()) {

@@ -1,5 +1,6 @@
-// Rollouts of a model fleet in which everything comes together that can: which change, how it is staged, what fails,
-// who is in the way, and when the operator dies. One Combination is one rollout from installation to rest.
+// Rollouts of a model fleet that combine many conditions: the kind of change, how it is staged, what fails, which pods
+// block it, and when the operator is killed. One Combination is one rollout from the installation until nothing happens
+// any more.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,14 @@ namespace gso::test {
 enum class Fault { none, plugin_crashes, sidecar_is_stuck, labels_stay_wrong, capacity_stays_wrong, never_ready };
 inline constexpr int kFaults = 5;  // Without none.
 
-// An edit while nodes are in flight.
+// An edit while nodes are in a change.
 enum class Superseding { none, by_another, by_the_old_one, by_a_broken_one };
 
 struct Change {
   const char* from;
   const char* to;
   const char* another;  // Of a superseding edit.
-  const char* repair;   // Of the edit that ends it all: what failed before is not tried again.
+  const char* repair;   // The profile of the final edit: a failed revision is not tried again.
 };
 
 struct Combination {
@@ -31,20 +32,20 @@ struct Combination {
   bool fault_in_canary = false;  // Else in a node that comes after it.
   int killed_every = 0;          // Writes after which the operator is killed, again and again; 0: never.
   int killed_from = 0;           // The first of these writes.
-  bool not_ready = false;        // One node from before the edit on, one that is lost in flight.
+  bool not_ready = false;        // One node is NotReady from before the edit on, and one is lost during its change.
   bool pdb_refuses = false;      // workloads: Evict, and a budget that allows no eviction.
   bool window_closes = false;    // Fifteen seconds after the edit.
   Superseding superseding = Superseding::none;
-  bool old_drift = false;        // 40 more nodes that do not show their profile when the operator comes.
+  bool old_drift = false;        // 40 more nodes that do not show their profile when the operator is installed.
   bool kai = false;              // KAI shares a GPU of one node, and is about to on another.
   bool broken_before = false;    // One more node, which serves nothing since before the installation.
-  bool cordoned_before = false;  // One more node, cordoned by a person so that a pod there may end.
+  bool cordoned_before = false;  // One more node, cordoned by a person so that a pod there can end.
   [[nodiscard]] std::string name() const;
 };
 
 enum class Extent {
-  // Any three dimensions meet in each combination of the values that the simulated fleet tells apart, changes by their
-  // kind; each change meets any value.
+  // Any three dimensions meet in each combination of the values that the simulated fleet distinguishes, changes by
+  // their kind; each change meets any value.
   on_server,
   triples,      // Any three dimensions meet in each combination of their values, any four as yes and no.
   yes_and_no,   // The product of all dimensions as yes and no, 8,192. Values of more take turns.
@@ -54,7 +55,7 @@ enum class Extent {
 // The values of the first dimension.
 [[nodiscard]] std::span<const Change> all_changes();
 
-// What happened, for tests about the driver itself.
+// What happened in a rollout, for tests of the driver itself.
 struct RolloutTrace {
   std::int64_t writes = 0;  // Events not counted.
   std::int64_t kills = 0;

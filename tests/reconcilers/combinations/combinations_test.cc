@@ -4,7 +4,7 @@
 // any three of them in each combination of their values, and any four as yes and no; GSO_COMBINATIONS=full plays all
 // 8,192 of yes and no (hours), =all every value of every dimension (days). A rollout is also killed once after each of
 // its writes in turn: by default one change of MPS, otherwise every change. GSO_COMBINATION=17 plays one,
-// GSO_SHOW_STORY=1 prints what is planned, GSO_KEEP_GOING=1 goes on after a failure.
+// GSO_SHOW_STORY=1 prints what is planned, GSO_KEEP_GOING=1 continues after a failure.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -72,8 +72,8 @@ TEST_P(KilledOnce, AfterEachWriteInTurn) {
 INSTANTIATE_TEST_SUITE_P(Changes, KilledOnce,
                          testing::Range<std::size_t>(0, extent() == Extent::triples ? 1 : all_changes().size()));
 
-// S12: nodes that were out of service before the edit are no canaries, and their failure stops nobody. play() asserts
-// that all others arrive.
+// S12: nodes that were out of service before the edit are no canaries, and their failure stops no other node. play()
+// asserts that all others arrive.
 class OutOfServiceBefore : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(OutOfServiceBefore, NodesHoldUpNobody) {
@@ -92,7 +92,7 @@ TEST_P(OutOfServiceBefore, NodesHoldUpNobody) {
 
 INSTANTIATE_TEST_SUITE_P(Changes, OutOfServiceBefore, testing::Range<std::size_t>(0, all_changes().size()));
 
-// The values of a combination, read off it.
+// The values of a combination as a row.
 using Row = std::vector<int>;
 
 bool is_disruptive(const Combination& c) {
@@ -111,7 +111,7 @@ Row each_value_of(const Combination& c) {
           c.old_drift,    c.kai,       c.broken_before, c.cordoned_before};
 }
 
-// What the simulated fleet tells apart.
+// The classes that the simulated fleet distinguishes.
 Row on_server_by_change(const Combination& c) {
   Row row = each_value_of(c);
   row[3] = c.fault == Fault::none ? 0 : c.fault == Fault::labels_stay_wrong ? 2 : 1;
@@ -129,13 +129,14 @@ Row yes_and_no(const Combination& c) {
   Row row = each_value_of(c);
   row[0] = is_disruptive(c);
   row[3] = c.fault != Fault::none;
-  row[4] = 0;  // Where a fault is that there is not.
+  row[4] = 0;  // The place of a fault is irrelevant without a fault.
   row[5] = c.killed_every > 0;
   row[9] = c.superseding != Superseding::none;
   return row;
 }
 
-// Any so many dimensions meet in each combination of their values: `values` says how many those have.
+// That number of dimensions, any of them, meet in each combination of their values: `values` has the number of values
+// of each.
 void expect_covering(Extent extent, Row (*row_of)(const Combination&), const std::vector<int>& values, int strength) {
   std::vector<Row> rows;
   for (const Combination& c : all_combinations(extent)) rows.push_back(row_of(c));

@@ -11,9 +11,9 @@ namespace gso::test {
 namespace {
 
 constexpr int kOpen = -1;       // A dimension of a row that has no value yet.
-constexpr int kCandidates = 4;  // Rows that are tried for each that is taken.
+constexpr int kCandidates = 4;  // The number of rows that are tried for each chosen row.
 
-// Some dimensions that have to meet, and in which combinations of their classes they have.
+// Some dimensions that must meet, and the combinations of their classes that have already occurred.
 struct Group {
   const std::vector<std::vector<int>>* classes;
   std::vector<std::size_t> dimensions;
@@ -86,7 +86,7 @@ class Array {
   }
 
  private:
-  // A row in which a combination that the group misses takes place, and nothing else is decided.
+  // A row with one combination that the group still needs; all other values are open.
   [[nodiscard]] std::vector<int> beginning(const Group& group, int candidate) const {
     const std::size_t nth = group.missing * static_cast<std::size_t>(candidate) / kCandidates;
     std::size_t combination = 0;
@@ -111,7 +111,7 @@ class Array {
     return out;
   }
 
-  // Gives each open dimension, one after another, the value by which most meet that have not met.
+  // Sets each open dimension, one after another, to the value that gives the most new combinations.
   [[nodiscard]] std::vector<int> complete(std::vector<int> row, int candidate) const {
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::size_t d = (i + 3 * static_cast<std::size_t>(candidate)) % row.size();

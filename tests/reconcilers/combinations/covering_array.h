@@ -1,5 +1,5 @@
-// Covering arrays: few rows in which everything meets. A row gives each dimension one of its values; the array is
-// complete when any so many dimensions meet in each combination of their values.
+// Covering arrays: few rows that contain all combinations. A row has one value for each dimension; the array is
+// complete if every group of `strength` dimensions occurs in each combination of its values.
 #pragma once
 
 #include <vector>

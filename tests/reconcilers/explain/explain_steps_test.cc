@@ -1,4 +1,4 @@
-// What is said of a node at each step of its change, and the command to go on with.
+// What is reported about a node at each step of its change, and the command to continue with.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ FleetSpec one_node(const std::string& profile) {
   return spec;
 }
 
-// Of a01 while it is in flight, each once.
+// The steps of a01 while it is in a change, each once.
 std::vector<std::string> steps_of(FleetModel& fleet, int ticks) {
   std::vector<std::string> out;
   for (int i = 0; i < ticks; ++i) {

@@ -1,4 +1,4 @@
-// `rollout diff`: which nodes a text would restart, and who is in the way.
+// `rollout diff`: which nodes a text would restart, and which pods block them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

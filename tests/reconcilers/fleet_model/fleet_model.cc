@@ -93,7 +93,7 @@ FleetModel::FleetModel(FleetSpec spec) : spec_(std::move(spec)) {
   world.rollouts.init_done();
   now += std::chrono::seconds(5);
   for (const NodeSpec& node : spec_.nodes) boot(node);
-  // The fleet has been running for a while.
+  // The fleet has already been running for a while.
   for (int i = 0; i < 10; ++i) {
     now += std::chrono::seconds(1);
     run_machines();
@@ -123,7 +123,7 @@ void FleetModel::run_machines() {
     const auto machine = machines_.find(name);
     if (machine == machines_.end()) continue;
     run_machine(name, machine->second);
-    // What crashes is started again, and tells so each time.
+    // A crashed container is restarted, and its status shows each restart.
     if (std::ranges::any_of(pods_by_node_[name], [](const auto& pod) { return !pod->ready; })) awake_.insert(name);
   }
 }
@@ -184,7 +184,7 @@ void FleetModel::put_config_map() {
   out.meta.ns = k8s::Interned(kNamespace);
   out.meta.uid = config_map_ + "-uid";
   out.meta.resource_version = std::to_string(++serial_);
-  out.data_changed = data_changed_;
+  out.data_changed = data_changed_ - std::chrono::duration_cast<WallTime::duration>(spec_.api_behind);
   out.our_keys = our_keys_;
   out.immutable = spec_.immutable;
   for (const auto& [key, value] : config_annotations_) out.meta.annotations.set(key, value);
@@ -205,7 +205,7 @@ void FleetModel::boot(const NodeSpec& spec) {
     out.meta.labels.set(kGpuCount, std::to_string(spec.gpus));
     if (spec.mig) out.meta.labels.set(kMigStrategy, "single");
   } else {
-    // Set by hand, so that an MPS pod can exist there.
+    // Set by a person, so that an MPS pod can exist there.
     out.meta.labels.set(kMpsCapable, "true");
   }
   for (const auto& [key, value] : spec.labels) out.meta.labels.set(key, value);
@@ -265,7 +265,7 @@ void FleetModel::roll_daemonsets() {
       if (component != "mps" && due && present.empty()) busy = true;
       for (const Pod* pod : present) {
         const bool old = pod->meta.labels.get(kRevisionHashLabel) != hash;
-        // What does not work is replaced first, and takes no one out of service.
+        // Pods that do not work are replaced first, which takes no further node out of service.
         if (old && (old_pod == nullptr || !pod->ready)) old_pod = pod;
         if (!pod->ready && !old) busy = true;
       }

@@ -1,5 +1,5 @@
 // FleetModel: a small fleet under the GPU Operator's layout for planner tests. It holds the World that planners see,
-// does to it what a cluster would do after each action, and owns time. One second is one tick; nothing runs by itself.
+// changes it like a cluster after each action, and owns time. One second is one tick; nothing runs by itself.
 //
 //   FleetModel fleet(spec);             // a running fleet
 //   fleet.settle();                     // ticks until nothing is planned any more
@@ -45,6 +45,7 @@ struct FleetSpec {
   bool on_delete = false;
   bool crds = true;
   bool immutable = false;    // The plugin's ConfigMap.
+  Duration api_behind{0};    // How far the API server's clock, which dates edits, is behind the operator's.
   std::string mig_strategy;  // MIG_STRATEGY of the plugin.
   bool mps_root = true;      // MPS_ROOT of the plugin.
 };
@@ -67,13 +68,13 @@ class FleetModel {
   WallTime now;
   FleetIndex index;
 
-  // Planning as the runtime does it: conditions are remembered for the next time. Applies nothing.
+  // Plans like the runtime: timers are kept for the next pass. Applies nothing.
   Plan plan();
-  // The same from a new index, before anything is remembered.
+  // Plans with a new index, before any timer is kept.
   [[nodiscard]] Plan plan_from_scratch() const;
   void apply(const Plan& plan);
   void apply(const PlannedAction& planned);
-  // Time passes, the cluster works: pods come and become Ready, reload, labels and capacity follow.
+  // Time passes and the cluster works: pods are created and become Ready, reload, and labels and capacity follow.
   void advance(Duration duration);
   // plan, apply, one second. Returns the plan.
   Plan tick();
@@ -84,79 +85,81 @@ class FleetModel {
   // --- What people do.
   void edit(const std::string& key, std::string_view profile);
   void remove_key(const std::string& key);
-  // As kubectl replace, or a GitOps tool that prunes: nothing of ours is left.
+  // As kubectl replace, or a GitOps tool that prunes: nothing of the operator remains in it.
   void replace_config_map(const std::map<std::string, std::string>& profiles);
   // A generator of names (kustomize): a new ConfigMap beside the old one, named in the ClusterPolicy and rolled by the
   // GPU Operator.
   void generate_config_map(const std::string& name, const std::map<std::string, std::string>& profiles);
   void write_record(const std::string& text);  // Into the operator's state ConfigMap.
   void annotate_state(std::string_view key, const std::string& value);
-  // Our CRDs are deleted, and every object of theirs; or installed again.
+  // The operator's CRDs are deleted with all their objects, or installed again.
   void serve_crds(bool served);
   void delete_rollouts();  // kubectl delete sharingrollouts --all
-  // The node comes back from a reboot with so many GPUs: plugin and GFD both count them.
+  // The node is rebooted and then has that number of GPUs: plugin and GFD both count them.
   void reboot_with_gpus(const std::string& node, std::int64_t gpus);
   void drop_config_map();                 // kubectl patch clusterpolicy, config: null; rolled by the GPU Operator.
-  void set_daemonsets_there(bool there);  // Deleted with all of their pods left, and made anew.
+  void set_daemonsets_there(bool there);  // false: deleted, with all of their pods left; true: created again.
   void label(const std::string& node, const std::string& key, std::optional<std::string> value);
   void annotate(const std::string& node, std::string_view key, std::optional<std::string> value);
   void annotate_config_map(std::string_view key, std::optional<std::string> value);
   void announce_default(const std::string& key);  // kubectl patch clusterpolicy
-  void forbid_clusterpolicies(bool forbidden);    // 403 on them, as the manager tells it.
-  void roll_templates(const std::string& key);    // What the GPU Operator makes of it.
-  // The same, to the template before the last one: its ControllerRevisions are as old as they were.
+  void forbid_clusterpolicies(bool forbidden);    // 403 on them, as the manager reports it.
+  void roll_templates(const std::string& key);    // What the GPU Operator then does.
+  // Rolls back to the template before the last one: its ControllerRevisions keep their creation times.
   void roll_templates_back(const std::string& key);
   void policy(const std::string& yaml);  // kubectl apply
   void remove_policy(const std::string& name);
   void rollout_switch(const std::string& name, std::string_view field, bool value);
   void undo_newest_rollout(const std::string& policy);
   void forget_finished_rollouts();
+  void lose_rollout_status();  // As after a restore from a backup: the objects exist, without their status.
   // A pod of a ReplicaSet, in namespace `jobs`.
   void use(const std::string& node, const std::string& pod, const std::string& resource, std::int64_t count,
            const std::map<std::string, std::string>& annotations = {});
-  void use_bare(const std::string& node, const std::string& pod);         // One GPU, and nobody makes it anew.
-  void taint(const std::string& node, const std::vector<Taint>& taints);  // In place of those that it has.
+  void use_bare(const std::string& node, const std::string& pod);  // Uses one GPU; no controller creates it again.
+  void taint(const std::string& node, const std::vector<Taint>& taints);  // Replaces the node's taints.
   // A member of a batch/v1 Job, in namespace `jobs`.
   void use_by_job(const std::string& node, const std::string& pod, const std::string& job,
                   const std::map<std::string, std::string>& annotations);
   // Makes its PodDisruptionBudget refuse it (an empty answer: no more).
   void protect(const std::string& pod, const std::string& answer);
-  // The operator may not evict it (an empty answer: it may again).
+  // The operator is not allowed to evict it (an empty answer: it is again).
   void forbid(const std::string& pod, const std::string& answer);
-  // A pod that the kubelet refused while nothing was registered.
+  // A pod that the kubelet rejected while no device plugin was registered.
   void reject(const std::string& node, const std::string& pod, const std::string& ns);
-  // The next `pods` pods of a component come up with their config-manager ill: "created", or the message that it ends
-  // with.
+  // The next `pods` pods of a component start with a fault in their config-manager: "created", or the message with
+  // which it ends.
   void ail(const std::string& node, const std::string& component, const std::string& how, int pods);
-  // Every container starts again in the pod that it was in, and reads what the ConfigMap says today.
+  // Every container restarts in its pod, and reads the present ConfigMap.
   void reboot(const std::string& node);
   void kill_daemons(const std::string& node, bool kill);             // MPS daemons there end by SIGKILL.
-  void break_device(const std::string& node, std::int64_t devices);  // So many of its GPUs are gone.
+  void break_device(const std::string& node, std::int64_t devices);  // That number of its GPUs is missing.
   void gpu_cluster(bool there);
-  // The DRA driver offers the GPUs of the node, too; a DeviceClass names nvidia.com/gpu as its extended resource.
+  // The DRA driver also offers the GPUs of the node; a DeviceClass names nvidia.com/gpu as its extended resource.
   void offer_by_dra(const std::string& name);
   void device_class(bool there);
   void release(const std::string& node);
   void set_ready(const std::string& node, bool ready);
-  // By a person: the mark of who did it stays as it is.
+  // By a person: the mark of the client that cordoned it stays.
   void cordon(const std::string& node, bool cordoned);
   void add_node(const NodeSpec& node);
   void remove_node(const std::string& node);
   void crash_pods(const std::string& node, bool crash);      // New plugin pods there crash-loop.
   void hold_pods(const std::string& node, bool held);        // New plugin pods there stay Pending.
   void stick_labels(const std::string& node, bool stuck);    // GFD keeps the labels of the profile it has.
-  void stick_sidecars(const std::string& node, bool stuck);  // A label brings in nothing there, nor do new pods.
+  void stick_sidecars(const std::string& node, bool stuck);  // Neither a label nor a new pod loads a profile there.
   void delete_pod_of(const std::string& node, std::string_view component);
   void restart_operator();  // A new index, no timer runs.
-  void kill_operator();     // The same, and no text of a profile is known any more.
+  void kill_operator();     // Also forgets all texts of profiles.
 
-  // --- What is seen.
+  // --- Observations.
   [[nodiscard]] const Node& node(const std::string& name) const;
   [[nodiscard]] std::int64_t allocatable(const std::string& node, std::string_view resource) const;
   [[nodiscard]] std::string label_of(const std::string& node, std::string_view key) const;
   [[nodiscard]] std::string annotation_of(const std::string& node, std::string_view key) const;
   [[nodiscard]] std::vector<const Pod*> pods(const std::string& node, std::string_view component) const;
-  [[nodiscard]] int restarts(const std::string& node, std::string_view component) const;  // Pods made after the first.
+  [[nodiscard]] int restarts(const std::string& node,
+                             std::string_view component) const;  // Pods created after the first.
   [[nodiscard]] std::int64_t out_of_service() const;
   [[nodiscard]] int patches(const std::string& node) const;
   void forget_counts();
@@ -168,7 +171,7 @@ class FleetModel {
     NodeSpec spec;
     std::string served;  // Text that the plugin serves; nothing while it is down.
     bool plugin_up = false;
-    std::string plugin_text;  // Loaded by the pod that runs now.
+    std::string plugin_text;  // Loaded by the running pod.
     std::string gfd_text;
     bool crashes = false;
     bool stuck = false;
@@ -186,12 +189,12 @@ class FleetModel {
   void make_pod(const std::string& node, std::string_view component);
   void boot(const NodeSpec& spec);
   void run_machine(const std::string& name, Machine& machine);
-  void run_machines();  // Those that are awake, for one second.
+  void run_machines();  // Runs the awake machines for one second.
   Machine& wake(const std::string& node);
   void roll_daemonsets();  // RollingUpdate with maxUnavailable 1, each DaemonSet for itself.
   void change_node(const std::string& name, const std::function<void(Node&)>& change);
   [[nodiscard]] std::string effective_text(const Node& node) const;  // What a pod that starts now loads.
-  // As the programs on that node read it; nothing where they cannot.
+  // As the programs on that node read it; nullopt if they cannot.
   [[nodiscard]] std::optional<sim::PluginConfig> config_of(const std::string& text, const NodeSpec& node);
   [[nodiscard]] bool exits(std::string_view component, const std::optional<sim::PluginConfig>& config,
                            const NodeSpec& node) const;
@@ -211,23 +214,24 @@ class FleetModel {
   WallTime data_changed_;
   std::map<std::string, std::string> config_annotations_;
   std::string template_default_;
-  // A template that comes back keeps its hash and its first creation time, and gets a new number.
+  // A template that returns keeps its hash and its first creation time, and gets a new number.
   struct PodTemplate {
     int hash = 1;    // Of the newest one.
-    int number = 1;  // Its place in the history.
-    int made = 1;    // So many different ones there have been.
+    int number = 1;  // Its number in the history.
+    int made = 1;    // How many different templates existed so far.
   };
   std::map<std::string, PodTemplate, std::less<>> templates_ = {{"plugin", {}}, {"gfd", {}}, {"mps", {}}};
   void new_template(std::string_view component);
   std::set<std::string> our_keys_;
   int serial_ = 0;
-  // Machines that may have something to do: nothing here depends on time, so that others stay as they are.
+  // Machines that might have work: nothing here depends on time, so the others stay as they are.
   std::set<std::string> awake_;
   std::unordered_map<std::string, std::vector<k8s::Store<Pod>::Ptr>> pods_by_node_;
   std::map<std::string, std::map<std::string, int, std::less<>>> made_;
   std::map<std::string, int> patches_;
-  std::map<std::string, std::string> protected_;  // By pod: what its budget says.
-  std::map<std::string, std::string> forbidden_;  // By pod: what the API server says, where the account may not evict.
+  std::map<std::string, std::string> protected_;  // By pod: the answer of its PodDisruptionBudget.
+  std::map<std::string, std::string>
+      forbidden_;  // By pod: the answer of the API server if the account is not allowed to evict it.
   std::map<std::string, std::optional<sim::PluginConfig>> configs_;  // By text, without MIG_STRATEGY.
 };
 

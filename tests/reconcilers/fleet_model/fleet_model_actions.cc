@@ -1,4 +1,4 @@
-// The model's other half: applying plans, what people do, what is seen.
+// The model's other half: applying plans, what people do, observations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ Plan FleetModel::plan() {
   return out;
 }
 
-// As the runtime does it: with the nodes of each pod's job, and what budgets have refused.
+// Like the runtime: with the nodes of each pod's job, and the evictions that budgets have refused.
 void FleetModel::list_consumers(const std::string& name) {
   NodeConsumers& listing = consumers[name];
   listing.listed_at = now;
@@ -66,7 +66,7 @@ void FleetModel::list_consumers(const std::string& name) {
 Plan FleetModel::plan_from_scratch() const {
   FleetIndex fresh;
   // Texts seen earlier are knowledge, not state: without them a planner does more than needed, never less.
-  fresh.impl().book = index.impl().book;
+  fresh.impl().profiles = index.impl().profiles;
   return plan_all(Snapshot{world, now, timers, consumers, settings, &refused_writes, first_look}, fresh);
 }
 
@@ -135,7 +135,7 @@ void FleetModel::apply(const PlannedAction& planned) {
           },
           [&](const PatchStatus& status) {
             if (status.object.kind == "SharingPolicy") {
-              // Gone with its last finalizer, a moment ago.
+              // It was deleted a moment ago, with its last finalizer.
               if (world.policies.find(status.object.name) == nullptr) return;
               SharingPolicy out = *world.policies.find(status.object.name);
               out.status_json = status.status_json;
@@ -171,13 +171,13 @@ bool FleetModel::settle(int limit) {
     const Plan out = tick();
     if (!out.actions.empty() || !out.consumers_wanted.empty() || static_cast<std::size_t>(serial_) != before) continue;
     if (!out.requeue_after) return true;
-    // Nothing to do but wait: jump there.
+    // Only a wait remains: jump to its end.
     advance(*out.requeue_after > std::chrono::seconds(30) ? Duration(std::chrono::seconds(30)) : *out.requeue_after);
   }
   return false;
 }
 
-// --- What is seen.
+// --- Observations.
 
 const Node& FleetModel::node(const std::string& name) const {
   const Node* found = world.nodes.find(name);

@@ -1,4 +1,4 @@
-// What happens on the nodes of the model: pods come up, config files are read, resources are served and labels shown.
+// What happens on the nodes of the model: pods start, config files are read, resources are served and labels shown.
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/fleet_model/node_programs.h"
@@ -8,7 +8,7 @@ namespace gso::test {
 
 namespace {
 
-// In place of a text: config-manager found no key to load.
+// Instead of a text: config-manager found no key to load.
 constexpr std::string_view kUnchosen = "?";
 
 }  // namespace
@@ -32,7 +32,7 @@ std::optional<sim::PluginConfig> FleetModel::config_of(const std::string& text, 
   }
   std::optional<sim::PluginConfig> out = known->second;
   if (!out) return out;
-  // MIG_STRATEGY beats the file.
+  // MIG_STRATEGY overrides the file.
   if (!spec_.mig_strategy.empty()) {
     out->mig_strategy = spec_.mig_strategy;
   } else if (node.mig) {
@@ -70,13 +70,13 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
       continue;
     }
     const Pod* pod = present.empty() ? nullptr : present.front();
-    // What crashes is started again.
+    // A crashed container is restarted.
     if (pod == nullptr || (pod->phase == "Running" && pod->ready)) continue;
     if (component == "plugin" && machine.holds_pods) continue;
     Pod up = *pod;
     const bool ill =
         !up.init_containers.empty() || (!up.containers.empty() && up.containers.front().name == "config-manager");
-    if (ill) continue;  // Nothing but a new pod helps.
+    if (ill) continue;  // Only a new pod fixes it.
     if (up.phase == "Pending" && come_up_ill(machine, component, up)) {
       up.meta.resource_version = std::to_string(++serial_);
       world.operand_pods.apply(up);
@@ -104,7 +104,7 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
   serve_and_show(name, machine, mps_ready);
 }
 
-// What the plugin has registered, and what NFD made of GPU Feature Discovery's findings.
+// The resources that the plugin has registered, and the labels that NFD wrote from GPU Feature Discovery's results.
 void FleetModel::serve_and_show(const std::string& name, const Machine& machine, bool mps_ready) {
   std::map<std::string, std::int64_t> resources;
   const auto served = machine.plugin_up ? config_of(machine.plugin_text, machine.spec) : std::nullopt;
@@ -120,7 +120,7 @@ void FleetModel::serve_and_show(const std::string& name, const Machine& machine,
       out.allocatable[key] = count;
       if (count > 0) out.capacity[key] = count;
     }
-    if (!shown) return;  // Whoever has found nothing leaves what stands there.
+    if (!shown) return;  // GFD exits: its labels stay.
     std::string owned;
     for (const auto& [key, value] : *shown) {
       out.meta.labels.set(key, value);

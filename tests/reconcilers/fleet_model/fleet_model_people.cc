@@ -252,6 +252,17 @@ void FleetModel::forget_finished_rollouts() {
   for (const ObjectKey& key : gone) world.rollouts.erase(key);
 }
 
+void FleetModel::lose_rollout_status() {
+  std::vector<SharingRollout> lost;
+  for (const auto& [key, rollout] : world.rollouts.all()) lost.push_back(*rollout);
+  for (SharingRollout& rollout : lost) {
+    rollout.phase = {};
+    rollout.status_json.clear();
+    rollout.meta.resource_version = std::to_string(++serial_);
+    world.rollouts.apply(rollout);
+  }
+}
+
 void FleetModel::rollout_switch(const std::string& name, std::string_view field, bool value) {
   SharingRollout out = *world.rollouts.find(name);
   if (field == "paused") out.paused = value;
@@ -436,7 +447,7 @@ void FleetModel::restart_operator() {
 
 void FleetModel::kill_operator() {
   restart_operator();
-  index.impl().book = ProfileCache();
+  index.impl().profiles = ProfileCache();
 }
 
 }  // namespace gso::test

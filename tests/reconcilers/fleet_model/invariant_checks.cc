@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -30,7 +31,7 @@ bool serves(const Node& node) {
   return std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
 }
 
-// Out of service or in flight, whoever caused it.
+// Out of service or in a change, for any cause.
 bool is_busy(const Node& node) {
   return !node.ready || node.unschedulable || !serves(node) || change_of(node) != nullptr;
 }
@@ -115,7 +116,7 @@ void check_config_map(const FleetModel& fleet, const WriteConfigMap& write) {
   }
 }
 
-// Keys that a patch sets or removes, but for our own.
+// Keys that a patch sets or removes, except the operator's.
 std::set<std::string> foreign_keys(const std::map<std::string, std::string>& set, const std::set<std::string>& remove) {
   std::set<std::string> out = remove;
   for (const auto& [key, value] : set) out.insert(key);
@@ -156,7 +157,7 @@ void check_cordon(const FleetModel& fleet, const PlannedAction& planned, const P
   EXPECT_NE(node.meta.annotations.get(kHoldAnnotation), "true") << "S7: a held node relies on it: " << print(planned);
 }
 
-// Nodes of the same group that served and are on their way to this revision, or failed it.
+// Nodes of the same group that served and are in a change to this revision, or failed it.
 std::int64_t underway(const FleetModel& fleet, const NodeAssessment& like, std::string_view target) {
   std::int64_t out = 0;
   for (const std::string& name : fleet.index.node_names()) {
@@ -172,14 +173,14 @@ void check_canary(const FleetModel& fleet, const Plan& plan) {
   for (const PlannedAction& planned : plan.actions) {
     if (!starts(planned) || fleet.index.assessment(planned.node)->change) continue;
     const NodeAssessment& a = *fleet.index.assessment(planned.node);
-    if (a.unavailable) continue;  // S12: it is repaired beside the canary, of which it proves nothing.
+    if (a.unavailable) continue;  // S12: it is repaired beside the canary, for which it proves nothing.
     const RolloutSpec& rollout = rollout_of(fleet, a);
-    const RolloutKey key{std::string(a.policy.view()), fleet.index.installations()[a.set].id(),
+    const RolloutKey key{std::string(a.policy.view()), fleet.index.installations()[a.installation].id(),
                          std::string(a.key.view())};
     const auto& record = *fleet.index.impl().record;
-    const auto verified = record.verified.find(key.set + "/" + key.key);
+    const auto verified = record.verified.find(key.config_map + "/" + key.key);
     const bool known_good = verified != record.verified.end() && verified->second == a.target.view();
-    const Group& group = fleet.index.impl().units.at(key).groups.at(std::string(a.product.view()));
+    const Group& group = fleet.index.impl().profile_rollouts.at(key).groups.at(std::string(a.product.view()));
     if (rollout.canary_nodes_per_group <= 0 || known_good || a.phase != Phase::pending || group.tally.settled > 0)
       continue;
     const std::int64_t now = ++starting[std::string(a.product.view())] + underway(fleet, a, a.target.view());
@@ -194,12 +195,12 @@ void check_start(const FleetModel& fleet, const PlannedAction& planned, const Pa
   EXPECT_FALSE(a.is_held()) << "a held node is started: " << print(planned);
   const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
   EXPECT_TRUE(!replicas || fleet.index.impl().kai.use_of(planned.node).empty()) << "S8: " << print(planned);
-  if (a.change) return;  // Goes on; what follows is about those that begin.
+  if (a.change) return;  // Its change continues; the checks below are for nodes that begin.
   EXPECT_TRUE(windows_at(rollout_of(fleet, a).windows, fleet.now).open) << "outside the window: " << print(planned);
   const SharingPolicy* policy = fleet.world.policies.find(a.policy.view());
   const auto retry = policy ? policy->meta.annotations.get(kRetryAnnotation).value_or("") : "";
-  EXPECT_EQ(fleet.index.impl().record->failure(a.policy.view(), fleet.index.installations()[a.set].id(), a.key.view(),
-                                               a.target.view(), retry),
+  EXPECT_EQ(fleet.index.impl().record->failure(a.policy.view(), fleet.index.installations()[a.installation].id(),
+                                               a.key.view(), a.target.view(), retry),
             nullptr)
       << "a revision that failed is tried again: " << print(planned);
 }
@@ -244,7 +245,7 @@ void check_incomplete_views(const FleetModel& fleet) {
     FleetIndex index;
     const Plan plan = plan_all(Snapshot{partial, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, index);
     for (const PlannedAction& planned : plan.actions) {
-      // What KAI's planner warns of, it sees in its own stores and in the node's labels, which are there.
+      // KAI's planner reads its warnings from its own stores and the node's labels, which have synced.
       const bool kai_warns = planned.reconciler == "pod.reservation-gc" && !planned.disruptive &&
                              std::holds_alternative<RecordEvent>(planned.action);
       if (!kai_warns) ADD_FAILURE() << "S4: without " << store << ": " << print(planned);
@@ -269,7 +270,18 @@ void check_undisruptive(const Plan& plan, std::string_view when) {
 
 namespace {
 
-// The policy's status names the node under a reason, or says why nobody starts.
+// Whether the text contains the word.
+bool names(const std::string& text, const std::string& word) {
+  const auto is_end = [&](std::size_t at) {
+    return at >= text.size() || (std::isalnum(static_cast<unsigned char>(text[at])) == 0 && text[at] != '-');
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    if (is_end(at + word.size()) && (at == 0 || is_end(at - 1))) return true;
+  }
+  return false;
+}
+
+// The policy's status names the node under a reason, or has a message that says what it waits for.
 std::string reason_in_status(const FleetModel& fleet, const NodeAssessment& a, const std::string& node) {
   const auto status = nlohmann::json::parse(fleet.policy_status(std::string(a.policy.view())), nullptr, false);
   if (!status.is_object()) return {};
@@ -279,14 +291,14 @@ std::string reason_in_status(const FleetModel& fleet, const NodeAssessment& a, c
     }
   }
   for (const auto& condition : status.value("conditions", nlohmann::json::array())) {
-    const bool stopped = condition.value("type", "") == "Progressing" && condition.value("status", "") == "False";
-    if (stopped && condition.value("reason", "") != "Settled") return condition.value("reason", "");
-  }
-  // It stands behind one that is out of service, which has to have a reason itself.
-  for (const std::string& other : fleet.index.node_names()) {
-    const NodeAssessment& first = *fleet.index.assessment(other);
-    const bool holds_a_slot = first.in_change() && first.policy == a.policy;
-    if (a.phase == Phase::pending && holds_a_slot) return "behind " + other;
+    if (condition.value("type", "") != "Progressing") continue;
+    if (condition.value("status", "") == "False")
+      return condition.value("reason", "") == "Settled" ? "" : condition.value("reason", "");
+    // While nodes are in progress, the message names one that it waits for.
+    const std::string said = condition.value("message", "");
+    for (const std::string& other : fleet.index.node_names()) {
+      if (a.phase == Phase::pending && other != node && names(said, other)) return "behind " + other;
+    }
   }
   return {};
 }
@@ -332,8 +344,8 @@ void check_silent(FleetModel& fleet) {
 
 void RestartLedger::note(const FleetModel& fleet, const PlannedAction& planned) {
   if (const auto* patch = std::get_if<PatchNode>(&planned.action); patch != nullptr) {
-    // Taken to another revision, or found to show one: what it shows in the end may be a later content than what it
-    // was restarted for.
+    // It was changed to another revision, or found to show one: the node might finally show a later content than the
+    // one that it was restarted for.
     const auto loaded = patch->set_annotations.find(std::string(kRevisionAnnotation));
     const auto to = target_written_by(*patch);
     const bool anew = planned.reason == "ReplaceAgain" || planned.reason == "ReloadFailed";

@@ -37,7 +37,7 @@ std::map<std::string, std::int64_t> served_devices(const sim::PluginConfig& conf
                                                    std::int64_t broken_devices) {
   const auto devices = sim::plugin_devices(config, gpus_of(node, node.gpus - broken_devices));
   if (!devices) return {};
-  // MPS is on for every resource, and there is a daemon only for what an entry names.
+  // MPS is on for every resource, but a daemon exists only for the resources that an entry names.
   const bool waits = config.mps && std::ranges::any_of(*devices, [&](const auto& device) {
                        return std::ranges::none_of(config.resources, [&](const auto& resource) {
                          return config.registered_name(resource.name) == device.first;

@@ -238,7 +238,7 @@ TEST(ReservationGc, RaisesTheAlarmForALostReservationOnlyWhereAConsumerMayUseIts
         text = finding.message;
       }
       EXPECT_EQ(told, row.severity) << reason << ", " << row.name << ": " << text;
-      EXPECT_EQ(text.find("binder") != std::string::npos && text.find("binder leaves") == std::string::npos,
+      EXPECT_EQ(text.find("binder") != std::string::npos && text.find("binder keeps") == std::string::npos,
                 row.severity.has_value() && (!row.other || row.name == rows[5].name))
           << row.name << ": " << text;
     }

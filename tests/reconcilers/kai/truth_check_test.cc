@@ -55,7 +55,7 @@ TEST(TruthCheck, TakesAReservationUnderAFormerAppLabelForNoConsumer) {
   const Plan plan = cluster.run(180s);
   EXPECT_EQ(message(plan, "n1", kKaiMismatch), "");
   EXPECT_EQ(reasons(plan, "r"), Names{"KAILeftover"});
-  EXPECT_NE(message(plan, "r", "KAILeftover").find("without their label app=new"), std::string::npos);
+  EXPECT_NE(message(plan, "r", "KAILeftover").find("without the label app=new"), std::string::npos);
   cluster.pods.erase({"kai-resource-reservation", "r"});
   EXPECT_NE(message(cluster.run(180s), "n1", kKaiMismatch).find("team/p"), std::string::npos);
 }

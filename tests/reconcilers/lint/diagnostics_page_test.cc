@@ -32,6 +32,7 @@ const Codes& other_words() {
   static const Codes kWords{"Approve",       "ClusterPolicy",
                             "ConfigMap",     "ControllerRevision",
                             "DaemonSet",     "DaemonSetRestart",
+                            "DeviceClass",   "ResourceSlice",
                             "Enforce",       "Evict",
                             "False",         "File",
                             "GPUs",          "Interrupt",

@@ -198,6 +198,22 @@ TEST(LintDocuments, WhatNosWroteForItsNodesIsNotHeldAgainstTheOfficialPluginsRul
   EXPECT_EQ(invalid(daemonset(of_nos, "") + daemonset("a: b", "x")), (Codes{"any", "n1-17"}));
 }
 
+TEST(LintDocuments, ANodeWhoseGpusDraOffersTooIsNamedWhereItStands) {
+  const std::string text =
+      "apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\nstatus: {allocatable: {nvidia.com/gpu: '8'}}\n---\n"
+      "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.nvidia.com}\nspec: "
+      "{extendedResourceName: nvidia.com/gpu}\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: "
+      "{name: s}\nspec: {driver: gpu.nvidia.com, nodeName: n1, pool: {name: n1}, devices: [{name: gpu-0}]}\n";
+  std::vector<ClusterObject> objects;
+  std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
+  lint_cluster(objects, documents);
+  ASSERT_EQ(documents.size(), 3u);
+  ASSERT_EQ(codes(documents[0], true), Codes{"DRADoubleOffer"});
+  EXPECT_EQ(documents[0].diagnostics[0].line, 4);
+  EXPECT_EQ(codes(documents[1], true), Codes{});
+  EXPECT_EQ(codes(documents[2], true), Codes{});
+}
+
 // The kubelet makes files of binaryData's keys too.
 TEST(LintDocuments, AKeyOfBinaryDataIsAProfile) {
   const auto documents = lint(
@@ -304,16 +320,29 @@ TEST(LintDocuments, TextShowsTheLineAndACaret) {
   const std::string text =
       "# \u00fc\nversion: \"v1\"\nsharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n";
   EXPECT_EQ(lint_report(lint(text)[0], text),
-            "f.yaml:3:17: warning: sharing.mps.\u00fc: \"\u00fc\" is ignored: there is no such field; fields that "
-            "exist here: "
+            "f.yaml:3:17: warning: sharing.mps.\u00fc: \"\u00fc\" is ignored: unknown field; known fields: "
             "renameByDefault, failRequestsGreaterThanOne, resources [UnknownField]\n"
             "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
             "      |                 ^\n"
-            "f.yaml:3:57: error: sharing.mps.resources[0].replicas: replicas is 1; it must be 2 or more (to turn "
-            "sharing off, leave "
-            "the sharing section out) [ReplicasBelowMinimum]\n"
+            "f.yaml:3:57: error: sharing.mps.resources[0].replicas: replicas is 1; it must be 2 or more (to "
+            "disable sharing, remove the sharing section) [ReplicasBelowMinimum]\n"
             "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
             "      |                                                         ^\n");
+}
+
+TEST(LintDocuments, AColonWithoutASpaceIsReportedWhereTheSpaceIsMissing) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas:4\n",
+       "f.yaml:5:16: error: put a space after the colon: `replicas: 4` [SyntaxError]\n"
+       "    5 |       replicas:4\n"
+       "      |                ^\n"},
+      {"flags:\n  failOnInitError: true\n  migStrategy:none\nversion: v1\n",
+       "f.yaml:3:15: error: put a space after the colon: `migStrategy: none` [SyntaxError]\n"
+       "    3 |   migStrategy:none\n"
+       "      |               ^\n"}};
+  for (const auto& [text, expected] : table) {
+    EXPECT_EQ(lint_report(lint(text)[0], text), expected);
+  }
 }
 
 // The two lines under a diagnostic of a text: the source line, and the caret.
@@ -352,12 +381,12 @@ TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
   const auto documents = lint(text);
   ASSERT_EQ(documents.size(), 2u);
   EXPECT_EQ(lint_report(documents[0], text),
-            "f.yaml:6:14: error: version: version is \"v2\"; the only version there is is v1 [UnknownVersion]\n"
+            "f.yaml:6:14: error: version: version is \"v2\"; the only supported version is v1 [UnknownVersion]\n"
             "    6 |     version: v2\n"
             "      |              ^\n");
   EXPECT_EQ(
       lint_report(documents[1], text),
-      "f.yaml[b], line 1 of the value, column 10: error: version: version is \"v3\"; the only version there is is v1 "
+      "f.yaml[b], line 1 of the value, column 10: error: version: version is \"v3\"; the only supported version is v1 "
       "[UnknownVersion]\n"
       "    1 | version: v3\n"
       "      |          ^\n");

@@ -1,4 +1,4 @@
-// node.mps-ready: the label nvidia.mps/enabled follows the MPS control daemon, and flaps with nobody.
+// node.mps-ready: the label nvidia.mps/enabled follows the MPS control daemon, and does not flap.
 #include <gtest/gtest.h>
 
 #include "reconcilers/model/labels.h"
@@ -33,7 +33,7 @@ class MpsReady : public ::testing::Test {
   }
   [[nodiscard]] std::string mark() const { return fleet->label_of("n01", std::string(kMpsEnabled)); }
   [[nodiscard]] std::string claim() const { return fleet->annotation_of("n01", kMpsMarkAnnotation); }
-  // The model starts again at once what is not Ready, so it is said anew before each pass.
+  // The model restarts pods that are not Ready at once, so the test sets the state again before each pass.
   void away(Duration span) {
     const WallTime end = fleet->now + std::chrono::duration_cast<std::chrono::milliseconds>(span);
     while (fleet->now < end) {
@@ -72,7 +72,7 @@ TEST_F(MpsReady, TakesTheMarkBackOnlyWhenTheDaemonStaysAway) {
   run(50s);
   away(5s);
   run(50s);
-  EXPECT_EQ(mark(), "");  // Nor do two short moments of being there.
+  EXPECT_EQ(mark(), "");  // Two short moments with a daemon do not add up either.
   run(20s);
   EXPECT_EQ(mark(), "true");
 }
@@ -120,7 +120,7 @@ TEST_F(MpsReady, IsDoneWhereKaiIsServedOrWhereItIsAskedFor) {
   EXPECT_EQ(mark(), "true");
   fleet->world.kai.configs_served = fleet->world.kai.bind_requests_served = false;
   run(90s);
-  EXPECT_EQ(mark(), "true");  // KAI may be away for a moment only.
+  EXPECT_EQ(mark(), "true");  // KAI might be absent only temporarily.
   fleet->settings.kai.mps_ready = MpsReadyMode::off;
   fleet->restart_operator();
   run(90s);

@@ -1,5 +1,5 @@
-// The table of node_step.h, row by row and each way out of a row: no fleet and no clock, facts and ages in, a phase and
-// actions out.
+// The table of node_step.h, each row and each outcome of a row, without a fleet and a clock: the input is facts and
+// ages, the output a phase and actions.
 #include "reconcilers/node/node_step.h"
 
 #include <fmt/format.h>
@@ -24,20 +24,20 @@ constexpr std::string_view kFour =
 constexpr std::string_view kMpsFour =
     "version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n";
 
-// One node n1 that goes from another revision to `kFour`, its three pods as they were before.
+// One node n1 whose target is `kFour` and that has another revision, with its three old pods.
 class NodeStep : public testing::Test {
  protected:
   NodeStep() {
     node.meta.name = "n1";
     node.meta.resource_version = "7";
     node.ready = true;
-    set.ns = "gpu-operator";
-    set.config_map = "mps-config";
+    installation.ns = "gpu-operator";
+    installation.config_map = "mps-config";
     for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
       Operand operand;
       operand.component = component;
       operand.uid = std::string(to_string(component));
-      set.operands.push_back(operand);
+      installation.operands.push_back(operand);
     }
     policy.meta.name = "default";
     policy.rollout.verify_timeout = minutes(10);
@@ -69,7 +69,7 @@ class NodeStep : public testing::Test {
   }
 
   void aim_at(std::string_view text) {
-    facts.profile = book.compile(text);
+    facts.profile = profiles.compile(text);
     ASSERT_TRUE(facts.profile->valid) << facts.profile->error;
     facts.target = Interned(facts.profile->revision);
     facts.profile_ref = Interned("mps-config/any");
@@ -143,9 +143,9 @@ class NodeStep : public testing::Test {
     }
     facts.phase = phase_in_change(facts, sorted);
     timers[TimerKey{Timer::retargeting, "n1", std::string(facts.target.view())}] = now - seconds(2);
-    const Snapshot snapshot{world, now, timers, consumers, settings};
-    const NodeView view{snapshot, node, facts, set, sorted};
-    StepInput input{view, policy, book, stop, blocked_by_pods, {}};
+    const Snapshot snapshot{world, now, timers, consumers, settings, nullptr, first_look};
+    const NodeView view{snapshot, node, facts, installation, sorted};
+    StepInput input{view, policy, profiles, stop, blocked_by_pods, {}};
     if (kai) input.kai_hinders = [this] { return kai; };
     return step(input);
   }
@@ -173,10 +173,10 @@ class NodeStep : public testing::Test {
   WallTime now = *k8s::parse_rfc3339("2026-03-02T10:00:00Z");
   World world;
   Node node;
-  PluginInstallation set;
+  PluginInstallation installation;
   SharingPolicy policy;
   PlannerSettings settings;
-  ProfileCache book;
+  ProfileCache profiles;
   NodeAssessment facts;
   NodeChange change;
   std::list<Pod> pods;
@@ -184,6 +184,7 @@ class NodeStep : public testing::Test {
   Timers timers;
   std::map<std::string, NodeConsumers> consumers;
   std::vector<std::pair<Timer, Duration>> ran;
+  bool first_look = false;
   std::optional<Stop> stop;
   std::optional<BlockedBy> blocked_by_pods;
   std::optional<KaiHindrance> kai;
@@ -368,6 +369,26 @@ TEST_F(DisruptiveStep, C6_ANodeThatStaysBusyIsUncordonedAndDeferred) {
   EXPECT_NE(patch.set_annotations.at(std::string(kDeferredAnnotation)).find("idleTimeout"), std::string::npos);
 }
 
+// The operator is restarted: the first look asks for the node's consumers, the second one decides.
+TEST_F(DisruptiveStep, C6_AfterARestartTheIdleTimeoutGoesOnFromWhenThePodsWereListed) {
+  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  for (const auto& [listed_ago, expected] : std::vector<std::pair<Duration, Actions>>{
+           {minutes(58), {}}, {hours(1), {"out(WaitingForWorkloads) uncordon"}}}) {
+    change.listed = now - std::chrono::duration_cast<seconds>(listed_ago);
+    ran.clear();
+    timers.clear();
+    first_look = true;
+    const Step first = take();
+    EXPECT_EQ(actions(first), Actions{});
+    EXPECT_EQ(first.plan.consumers_wanted, std::set<std::string>{"n1"});
+    for (const auto& [timer, since] : first.plan.timer_starts) timers[timer] = since;
+    first_look = false;
+    list_consumers({"train-0"});
+    EXPECT_EQ(actions(take()), expected) << k8s::format_go_duration(listed_ago);
+    consumers.clear();
+  }
+}
+
 TEST_F(DisruptiveStep, C6_ANodeThatAPersonUncordonsIsGivenBackAndDeferred) {
   node.unschedulable = false;
   list_consumers({"train-0"});
@@ -432,6 +453,24 @@ TEST_F(NodeStep, C10_ANodeThatShowsItIsVerifiedAfterTheStatusLag) {
   EXPECT_TRUE(taken.done);
 }
 
+// GFD counts the two GPUs of one model; the machine has had three. Its pods have read the text before the last edit and
+// show it on all three: that is no surplus, and no reason to restart.
+TEST_F(NodeStep, C10_ASupersededNodeOfTwoModelsIsHeldAgainstTheGpusInTheRecord) {
+  replace_all();
+  aim_at("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 8}\n");
+  facts.labeller = Labeller::us;
+  facts.recorded_gpus = 3;
+  facts.pods_ready = true;
+  facts.verified.mismatch = "nvidia.com/gpu: capacity 12, expected 24";
+  node.meta.labels.set("nvidia.com/gpu.count", "2");
+  node.capacity[Interned("nvidia.com/gpu")] = node.allocatable[Interned("nvidia.com/gpu")] = 12;
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{"out(Verified)"});
+  EXPECT_EQ(reasons(taken), Actions{});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), change.to) << "what its pods have read";
+}
+
 TEST_F(NodeStep, C11_ANodeThatDoesNotShowItFailsWhenItsTimeIsOver) {
   replace_all();
   shows_something_else();
@@ -479,66 +518,6 @@ TEST_F(NodeStep, AStoredTimeCountsAtAFirstLookOnly) {
   for (Pod& p : pods) p.meta.creation_timestamp = now - minutes(11);
   change.listed = now - minutes(12);
   EXPECT_EQ(actions(take()), Actions{}) << "the clock counts from now on";
-}
-
-// --- The annotation.
-
-TEST(NodeChangeAnnotation, IsReadAsItWasWritten) {
-  NodeChange change;
-  change.policy = "p";
-  change.config_map = "ns/map";
-  change.key = "any";
-  change.product = "A100";
-  change.from = "v1-a";
-  change.to = "v1-b";
-  change.kind = Transition::change_mps;
-  change.cause = ChangeCause::relabel;
-  change.begun = *k8s::parse_rfc3339("2026-03-02T10:00:00Z");
-  change.listed = *k8s::parse_rfc3339("2026-03-02T10:05:00Z");
-  change.pods = {{Component::plugin, {"a", "b"}}, {Component::mps, {}}};
-  change.served = change.touched = change.cordoned = true;
-  change.guards = {"karpenter"};
-  change.failed = NodeChange::Failure{"why", "retry"};
-  const auto read = parse_change(print_change(change));
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(*read, change);
-}
-
-TEST(NodeChangeAnnotation, SaysWhatIsWrongInItAndNeverReadsAsNoPods) {
-  NodeChange change;
-  change.to = "v1-b";
-  const std::string good = print_change(change);
-  ASSERT_TRUE(parse_change(good));
-  struct Row {
-    std::string text, problem;
-  };
-  const auto with = [&](std::string_view from, std::string_view to) {
-    std::string text = good;
-    text.replace(text.find(from), from.size(), to);
-    return text;
-  };
-  for (const Row& row : {Row{"{", "must be a JSON object"}, Row{"[]", "must be a JSON object"},
-                         Row{with("\"v\":1", "\"v\":2"), "written by another release"},
-                         Row{with("\"v\":1", "\"v\":\"1\""), "v must be a number"},
-                         Row{with("\"pods\":{}", "\"pods\":[]"), "pods must map"},
-                         Row{with("\"pods\":{}", "\"pods\":{\"plugin\":\"a\"}"), "pods must map"},
-                         Row{with("\"pods\":{}", "\"pods\":{\"dcgm\":[]}"), "unknown component"},
-                         Row{with("\"to\":\"v1-b\"", "\"to\":7"), "to must be a text"},
-                         Row{with("\"kind\":\"none\"", "\"kind\":\"sideways\""), "unknown value"},
-                         Row{with("\"served\":false", "\"served\":0"), "served must be true or false"}}) {
-    const auto read = parse_change(row.text);
-    ASSERT_FALSE(read) << row.text;
-    EXPECT_NE(read.error().message.find(row.problem), std::string::npos) << read.error().message;
-  }
-}
-
-TEST(DeferredAnnotation, IsReadAsItWasWrittenAndIgnoredWhereItCannotBe) {
-  const Deferral deferral{"v1-b", *k8s::parse_rfc3339("2026-03-02T10:00:00Z"), Deferral::By::person};
-  Node node;
-  node.meta.annotations.set(kDeferredAnnotation, print_deferral(deferral));
-  EXPECT_EQ(deferral_of(node), deferral);
-  node.meta.annotations.set(kDeferredAnnotation, "{\"v\":1,\"to\":5}");
-  EXPECT_EQ(deferral_of(node), std::nullopt);
 }
 
 }  // namespace

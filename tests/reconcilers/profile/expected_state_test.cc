@@ -276,8 +276,8 @@ TEST(ExpectedState, TheSharedVectorsHold) {
     EXPECT_EQ(failed, want.value("error", failed)) << id;
     if (want.contains("labels_any_of")) {
       const auto& sets = want.at("labels_any_of");
-      EXPECT_TRUE(std::any_of(sets.begin(), sets.end(), [&](const auto& set) {
-        return agrees(set, e.labels, want.value("optional", nlohmann::json::array()));
+      EXPECT_TRUE(std::any_of(sets.begin(), sets.end(), [&](const auto& installation) {
+        return agrees(installation, e.labels, want.value("optional", nlohmann::json::array()));
       })) << id;
     }
     if (want.contains("allocatable")) {

@@ -227,7 +227,7 @@ TEST(ProfileValues, MisspeltFieldsGetTheNearestOrTheRightPlace) {
       {"time-slicing", "did you mean \"timeSlicing\"?"},
       {"msp", "did you mean \"mps\"?"},
       {"replicas", "it belongs under an entry of"},
-      {"maxClients", "fields that exist here: timeSlicing, mps"}};
+      {"maxClients", "known fields: timeSlicing, mps"}};
   for (const auto& [key, advice] : cases) {
     EXPECT_TRUE(field_advice(key, kSharingFields).starts_with(advice))
         << key << ": " << field_advice(key, kSharingFields);

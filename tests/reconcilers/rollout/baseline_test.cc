@@ -1,4 +1,4 @@
-// The baseline where a namespace may not be read, and in a fleet whose record needs several ConfigMaps.
+// The baseline when a namespace cannot be read, and in a fleet whose record needs several ConfigMaps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ TEST(Baseline, OfALargeFleetIsWrittenInPartsAndRestartsNothing) {
       std::ranges::count_if(fleet.world.configmaps.all(),
                             [&](const auto& entry) { return entry.first.ns == fleet.settings.operator_namespace; }),
       17);
-  // A part that goes: nothing is rolled by what is left.
+  // A part of the record is deleted: the remaining parts start no rollout.
   fleet.world.configmaps.erase(shard_key(state_key(fleet.settings), 2));
   fleet.edit("any", "ts-8");
   fleet.advance(std::chrono::minutes(1));

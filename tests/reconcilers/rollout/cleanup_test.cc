@@ -1,4 +1,4 @@
-// What an operator that leaves for good takes with it, on fleets in every state of a change.
+// What `cleanup` removes, on fleets in every state of a change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -108,7 +108,7 @@ TEST(PlannerCleanup, WhereWeAreTheLabellerOurLabelsGoAndTheMpsDaemonKeepsItsOwn)
   spec.nodes[0].gfd = false;
   FleetModel fleet(std::move(spec));
   fleet.settings.label_mode = PlannerSettings::LabelMode::enforce;
-  fleet.label("n01", std::string(kMpsCapable), std::nullopt);  // Ours to write, then.
+  fleet.label("n01", std::string(kMpsCapable), std::nullopt);  // Then the operator writes it.
   ASSERT_TRUE(fleet.settle());
   fleet.advance(std::chrono::seconds(5));
   fleet.edit("any", "mps-4");

@@ -1,4 +1,4 @@
-// Which pods count as GPU consumers of a node: those that a change of its sharing may break. From a pod's JSON to the
+// Which pods count as GPU consumers of a node: those that a change of its sharing might break. From a pod's JSON to the
 // answer.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ constexpr std::string_view kOfDaemonSet =
     R"("ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"d","uid":"u","controller":true}])";
 constexpr std::string_view kPlain = R"("containers":[{"name":"main"}])";
 
-// A device plugin whose MPS directory is at none of the usual places.
+// A device plugin whose MPS directory is not at one of the usual paths.
 DaemonSet plugin(std::string_view container) {
   const auto out = project_daemonset(fmt::format(
       R"({{"kind":"DaemonSet","metadata":{{"name":"plugin","namespace":"gpu","uid":"u1"}},"spec":{{"template":{{"spec":{{

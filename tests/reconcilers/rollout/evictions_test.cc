@@ -1,5 +1,5 @@
-// Who is evicted under `workloads: Evict`: no more pods than must leave, the least important first, and nobody whom
-// nobody would make anew.
+// Which pods are evicted under `workloads: Evict`: no more pods than must leave, the least important first, and no pod
+// that nothing would create again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct User {
   std::string name;
   std::int64_t gpus = 1;
   std::int64_t priority = 0;
-  int age = 0;  // Hours.
+  int age = 0;  // In hours.
   bool bare = false;
   std::string annotation = {};  // Set to "true".
   bool protected_by_budget = false;
@@ -27,7 +27,7 @@ struct User {
 
 struct Row {
   std::string name;
-  std::vector<User> users;  // Of a node that serves 12, and is to serve 8.
+  std::vector<User> users;  // Users of a node that serves 12, and will serve 8.
   std::set<std::string> evicted;
 };
 

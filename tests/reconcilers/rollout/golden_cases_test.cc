@@ -1,20 +1,20 @@
-// Golden cases: each cases/<name>.yaml is a fleet and what happens to it; what the planner answers stands in
-// cases/<name>.golden. GSO_UPDATE_GOLDEN=1 writes the goldens anew; review the difference as code.
+// Golden cases: each cases/<name>.yaml is a fleet and the events on it; cases/<name>.golden has the planner's answers.
+// GSO_UPDATE_GOLDEN=1 rewrites the goldens; review the difference as code.
 //
 //   fleet: {plugin: v0.20.0, default: any, profiles: {any: mps-4}, nodes: [{name: n1, gpus: 2}, {count: 8, prefix: a}]}
 //   settings: {settle: 10s, cluster: 50%, statusLag: 12s, adopt: true, rollouts: Observe}
 //   do:
 //   - baseline                 # plans and applies until the fleet is quiet; prints nothing
 //   - edit: {any: mps-8}       # edit, label, annotate, announce, roll, roll-back, use, release, ready, policy, …
-//   - change: {n1: {guards: [karpenter]}}  # writes the annotations of a change as the operator would, or what is left
+//   - change: {n1: {guards: [karpenter]}}  # writes the annotations of a change as the operator would, or the remains
 //   - advance: 10s
 //   - plan                     # prints the plan, applies nothing
 //   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
-//   - quick-tick: 12           # the same, a tenth of a second each
+//   - quick-tick: 12           # the same, a tenth of a second for each
 //   - rollouts                 # prints the phase of every SharingRollout; rollout-starts: since when, and its
-//   switches;
-//                              rollout-words: its counts and conditions
-//   - undo: p                  # takes back the newest rollout of policy p; forget-rollouts: deletes the finished ones
+//                              switches; rollout-words: its counts and conditions
+//   - undo: p                  # undoes the newest rollout of policy p; forget-rollouts: deletes the finished ones
+//   - lose-rollout-status      # of every SharingRollout
 //   - status: default          # prints the status of a policy
 //   - settle                   # until quiet; prints every action on the way
 #include <fmt/format.h>
@@ -78,6 +78,7 @@ FleetSpec fleet_spec(const Json& json) {
   out.on_delete = json.value("onDelete", false);
   out.crds = json.value("crds", true);
   out.immutable = json.value("immutable", false);
+  out.api_behind = *k8s::parse_go_duration(json.value("apiBehind", "0s"));
   out.mig_strategy = json.value("migStrategy", "");
   for (const Json& node : json.at("nodes")) {
     if (!node.contains("count")) {
@@ -135,7 +136,7 @@ class Script {
   void perform(const std::string& verb, const Json& argument) {
     if (verb == "baseline") {
       ASSERT_TRUE(fleet_.settle()) << "the fleet did not come to rest";
-      // In this time the baseline's own second passes, so that later edits are newer.
+      // During this time the second of the baseline passes, so that later edits are newer.
       fleet_.advance(std::chrono::seconds(5));
       return;
     }
@@ -165,7 +166,7 @@ class Script {
     happen(verb, argument);
   }
 
-  // Shown with the time after it, in the words of the nodes before it.
+  // Printed with the time after the tick, and with the node annotations from before it.
   void tick() {
     std::string text;
     fleet_.on_plan = [&](const Plan& plan) { text = text_of(plan, false); };
@@ -178,11 +179,11 @@ class Script {
     if (verb == "restart") return fleet_.restart_operator();
     if (verb == "edit") {
       for (const auto& [key, text] : string_map(argument)) fleet_.edit(key, text);
-    } else if (verb == "record") {  // Somebody wrote into the operator's state.
+    } else if (verb == "record") {  // A person wrote into the operator's state.
       fleet_.write_record(argument.get<std::string>());
     } else if (verb == "annotate-state") {
       for (const auto& [key, value] : string_map(argument)) fleet_.annotate_state(key, value);
-    } else if (verb == "crds") {  // false: they are deleted, with every object of theirs.
+    } else if (verb == "crds") {  // false: the CRDs are deleted, with all their objects.
       fleet_.serve_crds(argument);
     } else if (verb == "delete-rollouts") {
       fleet_.delete_rollouts();
@@ -269,11 +270,13 @@ class Script {
       fleet_.roll_templates_back(argument);
     } else if (verb == "policy") {
       fleet_.policy(argument.get<std::string>());
-    } else if (verb == "set-rollouts") {  // Another configuration: the operator starts again.
+    } else if (verb == "set-rollouts") {  // Another configuration: the operator restarts.
       set_rollouts(argument);
       fleet_.restart_operator();
     } else if (verb == "undo") {
       fleet_.undo_newest_rollout(argument);
+    } else if (verb == "lose-rollout-status") {
+      fleet_.lose_rollout_status();
     } else if (verb == "forget-rollouts") {
       fleet_.forget_finished_rollouts();
     } else if (verb == "remove-policy") {
@@ -299,7 +302,7 @@ class Script {
       for (const auto& [pod, answer] : string_map(argument)) fleet_.protect(pod, answer);
     } else if (verb == "forbid") {
       for (const auto& [pod, answer] : string_map(argument)) fleet_.forbid(pod, answer);
-    } else if (verb == "refuse-writes") {  // For these nodes; nothing: for none.
+    } else if (verb == "refuse-writes") {  // Lists these nodes; empty: no write is refused.
       fleet_.refused_writes = string_map(argument);
     } else if (verb == "reject") {
       for (const auto& [node, pod] : argument.items()) {
@@ -345,14 +348,14 @@ class Script {
     }
   }
 
-  // In words, so that goldens say what a change means and not how its annotations are spelled. Marks for autoscalers go
-  // with every start and every end: they are shown where a case asks for them (guards: true).
+  // As text, so that goldens show what a change means and not how its annotations are encoded. Marks for autoscalers
+  // are part of every start and every end: they are printed only if a case requests them (guards: true).
   std::string shown(const PlannedAction& planned) {
     const auto* patch = std::get_if<PatchNode>(&planned.action);
     if (patch == nullptr) return print(planned);
     Annotations& before = annotations_.try_emplace(patch->name, annotations_of(fleet_.node(patch->name))).first->second;
     std::string line = print_in_words(planned, before, guards_);
-    before = patched(std::move(before), *patch);  // A later patch of the same plan comes after this one.
+    before = patched(std::move(before), *patch);  // A later patch of the same plan applies after this one.
     return line;
   }
 
@@ -366,7 +369,7 @@ class Script {
     std::string text;
     annotations_.clear();
     for (const PlannedAction& action : plan.actions) {
-      // Statuses are shown by their own tests; here they would hide the rest.
+      // Other tests print statuses; here they would hide the rest.
       if (!all && std::holds_alternative<PatchStatus>(action.action)) continue;
       text += "  " + shown(action) + "\n";
     }
@@ -379,7 +382,7 @@ class Script {
 
   FleetModel fleet_;
   bool guards_ = false;
-  std::map<std::string, Annotations> annotations_;  // By node, as the plan that is shown changes them.
+  std::map<std::string, Annotations> annotations_;  // By node, as changed by the printed plan.
   std::vector<std::string> names_;
   std::string out_;
 };

@@ -1,5 +1,5 @@
-// The invariants of the design, checked at every step of random stories over the model fleet, and that the index which
-// follows events plans the same as one that looks at everything anew.
+// The invariants of the design, checked at every step of random stories over the model fleet. Also checks that the
+// index that follows events plans the same as an index that reads everything again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
       }
     }
     if (pick(25) == 0) {
-      // Killed after some of its writes, and started again.
+      // The operator is killed after some of its writes, and starts again.
       const int done = plan.actions.empty() ? 0 : pick(static_cast<int>(plan.actions.size()));
       for (int i = 0; i < done; ++i) fleet.apply(plan.actions[static_cast<std::size_t>(i)]);
       fleet.restart_operator();
@@ -164,7 +164,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
     for (int i = pick(14); i > 0 && !HasFatalFailure(); --i) checked_tick();
     if (HasFailure()) return;
   }
-  // Inputs stop, and nothing stands in the way any more.
+  // The inputs stop changing, and nothing blocks the rollout any more.
   fleet.edit("any", "mps-8");
   for (const char* node : nodes) {
     fleet.set_ready(node, true);
@@ -190,7 +190,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   }
 }
 
-// GSO_SEEDS=801 plays the first 800.
+// GSO_SEEDS=801 plays the first 800 seeds.
 int last_seed() {
   const char* wanted = std::getenv("GSO_SEEDS");
   return wanted ? std::atoi(wanted) : 41;
@@ -237,8 +237,8 @@ TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
   for (const PlannedAction& action : fleet.plan().actions) EXPECT_FALSE(action.disruptive) << print(action);
 }
 
-// What is watched over counts as not done yet (gpusharing_convergence_seconds): a node that has failed waits for
-// people.
+// Conditions with a running timer count as not done yet (gpusharing_convergence_seconds): a node that has failed waits
+// for people.
 TEST(Conditions, OfAFailedNodeNameNothingThatIsWaitedFor) {
   FleetSpec spec;
   spec.profiles = {{"any", "ts-4"}};

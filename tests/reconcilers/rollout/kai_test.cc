@@ -1,4 +1,4 @@
-// S8: no node is rolled to replicas of its GPUs while KAI shares them, whatever of KAI it is that stands there.
+// S8: no node is rolled out to replicas of its GPUs while KAI shares them, whichever objects of KAI exist.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,7 +18,7 @@ FleetSpec unshared_fleet() {
   return spec;
 }
 
-// A fleet at rest. What is looked at here is the node's roll: nothing is collected.
+// A fleet at rest. These tests check the node's rollout: nothing is collected.
 void begin(FleetModel& fleet) {
   KaiWorld& kai = fleet.world.kai;
   kai.configs.init_done();
@@ -56,8 +56,8 @@ BindRequest bind_request(const char* phase) {
   return request;
 }
 
-// Everything that is said about the node until nothing moves any more. (Events of findings that stand are planned in
-// every pass, and sent once by the runtime: there the end is a number of passes.)
+// All reports about the node until nothing changes any more. (Events of lasting findings are planned in every pass and
+// sent once by the runtime: there a number of passes is the end.)
 std::set<std::string> told_about(FleetModel& fleet, const std::string& node) {
   std::set<std::string> reasons;
   fleet.on_plan = [&](const Plan& plan) {
@@ -91,7 +91,7 @@ TEST_P(KaiOnANode, DecidesWhetherItIsRolledToReplicas) {
   fleet.edit("any", GetParam().profile);
   const std::set<std::string> told = told_about(fleet, "n01");
   EXPECT_EQ(fleet.restarts("n01", "plugin") > 0, GetParam().rolled) << ::testing::PrintToString(told);
-  EXPECT_GT(fleet.restarts("n02", "plugin"), 0);  // What is on one node keeps nobody else waiting.
+  EXPECT_GT(fleet.restarts("n02", "plugin"), 0);  // A problem of one node delays no other node.
   const std::string state = fleet.label_of("n01", kStateLabel);
   EXPECT_EQ(state, GetParam().rolled ? "" : "Blocked");
 }
@@ -152,7 +152,7 @@ TEST(KaiAndReplicas, NoNodeIsRolledToReplicasBeforeItIsKnownWhereKaiIs) {
   EXPECT_GT(fleet.restarts("n01", "plugin"), 0);
 }
 
-// A multi-device pod is in no watch; where its reservation is missing, only its BindRequest shows that it may be there.
+// A multi-device pod is in no watch; if its reservation is missing, only its BindRequest shows that it might exist.
 TEST(KaiAndReplicas, APodThatOnlyABindRequestShowsKeepsTheNodeUntilItIsKnownToBeGone) {
   FleetModel fleet(unshared_fleet());
   begin(fleet);
@@ -181,7 +181,8 @@ TEST(KaiAndReplicas, ANodeMayAlwaysLeaveReplicas) {
   FleetModel fleet(spec);
   begin(fleet);
   fleet.world.kai.pods.apply(reservation());
-  EXPECT_TRUE(told_about(fleet, "n01").contains(std::string(kKaiOnSharedNode)));  // KAI came to a node that has them.
+  // KAI arrived on a node that has replicas.
+  EXPECT_TRUE(told_about(fleet, "n01").contains(std::string(kKaiOnSharedNode)));
   fleet.edit("any", "none");
   fleet.forget_counts();
   EXPECT_FALSE(told_about(fleet, "n01").contains(std::string(kKaiReservations)));
@@ -201,7 +202,7 @@ TEST(KaiAndReplicas, ANewNumberOfReplicasWaitsForKaiToo) {
   EXPECT_GT(fleet.restarts("n02", "plugin"), 0);
 }
 
-// The node is out of service already, and what it was on its way to has been replaced.
+// The node is out of service already, and its target has been replaced.
 TEST(KaiAndReplicas, ANodeThatIsHalfWayGoesOnToOtherReplicasOnceKaiHasLeftIt) {
   for (const bool known : {true, false}) {
     SCOPED_TRACE(known);

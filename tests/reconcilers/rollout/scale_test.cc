@@ -1,4 +1,4 @@
-// Many nodes at once: what one planning pass takes on, and what becomes of those that it has no time for.
+// Many nodes at once: how many of them one planning pass handles, and what happens to the others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::int64_t count_state(const FleetModel& fleet, std::string_view state) {
                                [&](const auto& entry) { return entry.second->meta.labels.get(kStateLabel) == state; });
 }
 
-// Where they stay: their new pods do not come up.
+// The nodes stay in that state: their new pods do not start.
 void take_all_into_flight(FleetModel& fleet) {
   let_all_go_at_once(fleet);
   for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, true);
@@ -61,7 +61,7 @@ TEST(ManyNodes, APassDecidesOnlySoMuchAndTheNextOneGoesOnAtOnce) {
       EXPECT_EQ(plan.requeue_after, Duration::zero()) << "tick " << tick;
     }
   }
-  // Two actions for each start (the mark and the pod), two marks taken off for each that is done.
+  // Two actions for each start (the mark and the pod), two marks removed for each node that is done.
   EXPECT_GE(full, kNodes * 3 / static_cast<int>(Pass::kMostActions) / 2);
   EXPECT_LE(most, 140U) << "rollout and labels, and what the last node adds";
   for (const auto& [key, node] : fleet.world.nodes.all()) {
@@ -74,7 +74,7 @@ TEST(ManyNodes, ThoseThatAPassHadNoTimeForAreGivenUpOnInTimeAllTheSame) {
   constexpr int kNodes = 450;
   FleetModel fleet(alike(kNodes));
   ASSERT_NO_FATAL_FAILURE(take_all_into_flight(fleet));
-  // A new operator goes by the pods' creation times: the time of all of them is over at its first look.
+  // A new operator uses the pods' creation times: the time of all nodes is over in its first pass.
   fleet.restart_operator();
   fleet.advance(fleet.settings.rollout.verify_timeout);
   fleet.tick();
@@ -88,7 +88,7 @@ TEST(ManyNodes, WhoseWritesNeverSucceedDoNotKeepTheOthersFromBeingFinished) {
   FleetModel fleet(alike(kNodes));
   ASSERT_NO_FATAL_FAILURE(take_all_into_flight(fleet));
   for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, false);
-  // Twice as many as a pass decides on, and the first ones by name.
+  // Twice as many as one pass decides on, and the first ones by name.
   const std::vector<std::string> names = fleet.index.node_names();
   const std::set<std::string> refused(names.begin(), names.begin() + 2 * Pass::kMostActions);
   for (int tick = 0; tick < 100; ++tick) {

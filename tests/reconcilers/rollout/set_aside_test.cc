@@ -1,4 +1,5 @@
-// Nodes that are left as they are, and what is said of them: held ones, tainted ones, and DaemonSets changed by hand.
+// Nodes that the operator does not change, and what it reports about them: held ones, tainted ones, and DaemonSets
+// changed by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/node_phase.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -141,10 +143,139 @@ TEST(SetAside, ANodeThatIsTaintedHalfWayLosesNoFurtherPod) {
   EXPECT_FALSE(fleet->node("n01").unschedulable);
 }
 
+// What a remediation system writes on a node that it has taken out of service.
+struct Mark {
+  const char* label = nullptr;  // If null, a taint.
+  const char* taint = nullptr;
+  const char* value = "";
+  const char* by = "";  // The name in the message.
+};
+
+void put(FleetModel& fleet, const std::string& node, const Mark& mark) {
+  if (mark.label != nullptr) return fleet.label(node, mark.label, mark.value);
+  fleet.taint(node, {{k8s::Interned(mark.taint), k8s::Interned(mark.value), k8s::Interned("NoSchedule")}});
+}
+
+void clear(FleetModel& fleet, const std::string& node, const Mark& mark) {
+  if (mark.label != nullptr) return fleet.label(node, mark.label, std::nullopt);
+  fleet.taint(node, {});
+}
+
+constexpr Mark kQuarantines[] = {
+    {.label = "dgxc.nvidia.com/nvsentinel-state", .value = "remediation-failed", .by = "NVSentinel"},
+    {.label = "sagemaker.amazonaws.com/node-health-status", .value = "UnschedulablePendingReboot", .by = "SageMaker"},
+    {.taint = "sagemaker.amazonaws.com/node-health-status", .value = "Unschedulable", .by = "SageMaker"},
+    {.label = "cloud.google.com/active-node-maintenance", .value = "ONGOING", .by = "GKE"},
+    {.taint = "cloud.google.com/impending-node-termination", .by = "GKE"},
+    {.taint = "remediator.kubernetes.azure.com/unschedulable", .by = "AKS"},
+    {.taint = "remediator.aks.microsoft.com/unschedulable", .by = "AKS"},
+    {.taint = "medik8s.io/remediation", .value = "self-node-remediation", .by = "Self Node Remediation"},
+    {.taint = "medik8s.io/fence-agents-remediation", .by = "Fence Agents Remediation"},
+    {.taint = "remediation.medik8s.io/fence-agents-remediation", .by = "Fence Agents Remediation"},
+    {.taint = "medik8s.io/drain", .by = "Node Maintenance Operator"},
+    {.taint = "node.kubernetes.io/out-of-service", .value = "nodeshutdown", .by = "shut down"},
+    {.taint = "karpenter.sh/disrupted", .by = "Karpenter"},
+};
+
+TEST(SetAside, AQuarantinedNodeIsHeldByNameAndNotRepairedThoughItServesNobody) {
+  for (const Mark& mark : kQuarantines) {
+    SCOPED_TRACE(mark.label != nullptr ? mark.label : mark.taint);
+    const auto fleet = fleet_of(2, "ts-4");
+    fleet->policy(
+        "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
+        "spec: {rollout: {maxUnavailable: 2, maxUnavailablePerGroup: 2, canary: {soak: 5s}}}\n");
+    fleet->cordon("n01", true);
+    put(*fleet, "n01", mark);
+    fleet->edit("any", "ts-8");
+    EXPECT_TRUE(fleet->settle());
+    EXPECT_EQ(fleet->restarts("n01", "plugin"), 0);
+    EXPECT_EQ(fleet->restarts("n02", "plugin"), 1);
+    EXPECT_EQ(fleet->patches("n01"), 0);
+    const Json status = Json::parse(fleet->policy_status("default"));
+    const Json blocked = status.value("blocked", Json::array());
+    ASSERT_EQ(blocked.size(), 1U) << status;
+    EXPECT_EQ(blocked[0]["reason"], "Quarantined");
+    EXPECT_THAT(blocked[0].dump(), HasSubstr(mark.by));
+    EXPECT_EQ(phase_of(*fleet->index.assessment("n01")), Phase::held);
+    clear(*fleet, "n01", mark);
+    EXPECT_TRUE(fleet->settle());
+    EXPECT_EQ(fleet->restarts("n01", "plugin"), 1) << "cordoned by somebody, and no longer quarantined";
+  }
+}
+
+TEST(SetAside, AQuarantinedNodeThatDriftsIsNotRestarted) {
+  const auto fleet = fleet_of(2, "ts-4");
+  put(*fleet, "n01", kQuarantines[0]);
+  fleet->label("n01", std::string(kGpuReplicas), "7");
+  fleet->stick_labels("n01", true);
+  for (int i = 0; i < 1000; ++i) ASSERT_THAT(deleted(fleet->tick()), IsEmpty()) << i;
+}
+
+TEST(SetAside, ANodeThatIsQuarantinedWhileItDrainsKeepsItsCordonUntilThatIsOver) {
+  const auto fleet = fleet_of(1, "mps-4");
+  fleet->use("n01", "job", "nvidia.com/gpu", 1);
+  fleet->edit("any", "mps-8");
+  for (int i = 0; i < 30; ++i) fleet->tick();
+  ASSERT_TRUE(fleet->node("n01").unschedulable) << "it waits for the job";
+  put(*fleet, "n01", kQuarantines[0]);
+  fleet->release("n01");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_TRUE(fleet->node("n01").unschedulable);
+  EXPECT_EQ(fleet->restarts("n01", "mps"), 0);
+  clear(*fleet, "n01", kQuarantines[0]);
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->restarts("n01", "mps"), 1);
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+}
+
+TEST(SetAside, MarksOfAHealthyNodeHoldNobody) {
+  constexpr Mark kHealthy[] = {
+      {.label = "sagemaker.amazonaws.com/node-health-status", .value = "Schedulable"},
+      {.label = "cloud.google.com/active-node-maintenance", .value = "PENDING"},
+      {.label = "dgxc.nvidia.com/nvsentinel-state", .value = ""},
+      // This system sets a taint with that key, not a label.
+      {.label = "medik8s.io/remediation", .value = "self-node-remediation"},
+  };
+  for (const Mark& mark : kHealthy) {
+    SCOPED_TRACE(mark.label);
+    const auto fleet = fleet_of(1, "ts-4");
+    put(*fleet, "n01", mark);
+    fleet->edit("any", "ts-8");
+    EXPECT_TRUE(fleet->settle());
+    EXPECT_EQ(fleet->restarts("n01", "plugin"), 1);
+  }
+}
+
+TEST(SetAside, ANodeWhoseDeferralCannotBeReadDoesNotStartUntilAPersonRemovesIt) {
+  const auto fleet = fleet_of(2, "mps-4");
+  fleet->edit("any", "mps-8");
+  fleet->annotate("n01", kDeferredAnnotation, R"({"v":2,"to":"v2-later"})");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->patches("n01"), 0) << "not cordoned, and the annotation is left";
+  EXPECT_EQ(fleet->restarts("n01", "mps"), 0);
+  EXPECT_EQ(fleet->restarts("n02", "mps"), 1);
+  EXPECT_THAT(messages(fleet->plan(), "DeferralUnreadable"),
+              testing::ElementsAre(AllOf(HasSubstr("version 2 was written by another release"),
+                                         HasSubstr("kubectl annotate node n01 gpusharing.dev/deferred-"))));
+  const Json status = Json::parse(fleet->policy_status("default"));
+  EXPECT_EQ(status.value("blocked", Json::array()).dump().find("WaitingForWorkloads"), std::string::npos);
+  EXPECT_EQ(status["nodes"]["blocked"], 1) << status;
+  fleet->annotate("n01", kDeferredAnnotation, std::nullopt);
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->restarts("n01", "mps"), 1);
+}
+
+TEST(SetAside, ANodeThatNeedsNothingLosesADeferralThatCannotBeRead) {
+  const auto fleet = fleet_of(1, "mps-4");
+  fleet->annotate("n01", kDeferredAnnotation, "?");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_FALSE(fleet->node("n01").meta.annotations.contains(kDeferredAnnotation));
+}
+
 TEST(SetAside, DaemonSetsThatWereChangedByHandAreNamedAfterTwoMinutes) {
   const auto fleet = fleet_of(2, "ts-4");
   fleet->roll_templates("other");
-  fleet->announce_default("any");  // What the ClusterPolicy said before, and says still.
+  fleet->announce_default("any");  // What the ClusterPolicy announced before, and still announces.
   const auto tick_for = [&](Duration span) {
     Plan last;
     for (const WallTime end = fleet->now + std::chrono::duration_cast<std::chrono::milliseconds>(span);

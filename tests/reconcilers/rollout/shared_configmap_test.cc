@@ -1,4 +1,5 @@
-// Two device plugins that mount one ConfigMap (the GPU Operator's, and a standalone one for other nodes) are one unit.
+// Two device plugins that mount one ConfigMap (the GPU Operator's, and a standalone one for other nodes) belong to one
+// rollout.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +62,7 @@ TEST(SharedConfigMap, SettlesOnceAndNotAnewForEachPluginInTurn) {
   const std::string owner =
       ", ownerReferences: [{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: cluster-policy, uid: uid-policy, "
       "controller: true}]";
-  // `aaa` comes first by name, and is not the one that something may be announced to.
+  // `aaa` is first by name, and is not the installation to which a ClusterPolicy can announce something.
   const std::string manifests = kConfigMap + daemonset("nvidia-device-plugin-daemonset", "main", owner) +
                                 daemonset("aaa-plugin", "edge", "") + node("n1", "main") + node("n2", "edge");
   const WallTime now = *k8s::parse_rfc3339("2026-01-03T00:00:00Z");
@@ -72,16 +73,16 @@ TEST(SharedConfigMap, SettlesOnceAndNotAnewForEachPluginInTurn) {
   index.note_everything_changed();
   index.refresh(loaded->world, settings);
   const FleetIndex::Impl& all = index.impl();
-  ASSERT_EQ(all.discovery.sets.size(), 2U);
-  ASSERT_EQ(all.units.size(), 1U);
+  ASSERT_EQ(all.discovery.installations.size(), 2U);
+  ASSERT_EQ(all.profile_rollouts.size(), 1U);
   EXPECT_EQ(all.signatures[0], all.signatures[1]);
-  const std::size_t speaker = all.units.begin()->second.set;
-  EXPECT_EQ(all.discovery.sets[speaker].provider, Provider::gpu_operator);
-  // Whoever is counted last.
+  const std::size_t speaker = all.profile_rollouts.begin()->second.installation;
+  EXPECT_EQ(all.discovery.installations[speaker].provider, Provider::gpu_operator);
+  // Independent of which node is counted last.
   for (const char* changed : {"n2", "n1", "n2"}) {
     index.note_node_changed(changed);
     index.refresh(loaded->world, settings);
-    EXPECT_EQ(all.units.begin()->second.set, speaker) << changed;
+    EXPECT_EQ(all.profile_rollouts.begin()->second.installation, speaker) << changed;
   }
 }
 

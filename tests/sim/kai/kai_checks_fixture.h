@@ -1,4 +1,4 @@
-// KaiChecks over a simulated API server, with one reservation that nobody needs.
+// KaiReader over a simulated API server, with one reservation that nobody needs.
 #pragma once
 
 #include <fmt/format.h>
@@ -119,7 +119,7 @@ class KaiChecksTest : public ::testing::Test {
   KaiSettings settings;
   std::shared_ptr<Logger> log =
       std::make_shared<Logger>(LogFormat::text, LogLevel::off, [this] { return sim.clock.now(); });
-  KaiChecks checks{&client, &sim.clock, &world, &settings, log};
+  KaiReader checks{&client, &sim.clock, &world, &settings, log};
   PlannedAction deletion;
 };
 

@@ -205,7 +205,7 @@ class Batches : public KaiChecksTest {
   std::size_t confirmed(const std::vector<PlannedAction>& deletions, k8s::Duration latency) {
     InProcessTransport slow{server, {.user = "a", .user_agent = "b", .latency = latency}};
     k8s::ApiClient through{&slow, &sim.clock, {}};
-    KaiChecks looks{&through, &sim.clock, &world, &settings, log};
+    KaiReader looks{&through, &sim.clock, &world, &settings, log};
     const k8s::MonoTime begun = sim.clock.monotonic();
     const std::size_t found = sim.run(looks.still_due(deletions)).size();
     took = sim.clock.monotonic() - begun;

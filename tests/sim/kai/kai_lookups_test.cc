@@ -48,9 +48,9 @@ class LookUps : public KaiChecksTest {
   int woken = 0;
   InProcessTransport slow{server, {.user = "a", .user_agent = "b", .latency = 100ms}};
   k8s::ApiClient through{&slow, &sim.clock, {}};
-  KaiChecks reads{&through, &sim.clock, &world, &settings, log};
+  KaiReader reads{&through, &sim.clock, &world, &settings, log};
   TaskGroup tasks{&sim.clock};
-  KaiLookUps lookups{
+  LookupQueue lookups{
       {&reads, &sim.clock, &world, &settings, log, &tasks, sim.io.get_executor(), [this](k8s::Duration) { ++woken; }}};
 };
 
@@ -94,7 +94,7 @@ TEST_F(LookUps, AskAFewAtATimeAndTellNowAndThen) {
   lookups.want(groups(1000, "a"));
   EXPECT_TRUE(lookups.busy());
   sim.clock.run_for(2s);
-  EXPECT_NEAR(static_cast<double>(slow.requests() - before), 20.0 * KaiLookUps::kAtOnce, 10.0);
+  EXPECT_NEAR(static_cast<double>(slow.requests() - before), 20.0 * LookupQueue::kAtOnce, 10.0);
   EXPECT_LE(woken, 3) << "not a pass for each answer";
   EXPECT_GE(woken, 1);
   lookups.want({});
@@ -122,7 +122,7 @@ TEST_F(LookUps, PutWhatADeletionWaitsForFirst) {
 
 TEST_F(LookUps, RenewOnlySoManyOfThoseThatKeepInASweep) {
   KaiWants wants;
-  for (int i = 0; i < 3 * KaiLookUps::kRenewals; ++i) {
+  for (int i = 0; i < 3 * LookupQueue::kRenewals; ++i) {
     const std::string name = fmt::format("p{:03}", i);
     send(k8s::Method::post, kTeamPods, kai_fraction_pod(name, 2, "kai-scheduler"));
     wants.pods.insert({kTeam, name});
@@ -131,10 +131,10 @@ TEST_F(LookUps, RenewOnlySoManyOfThoseThatKeepInASweep) {
   sim.clock.run_for(2 * settings.sweep);
   const std::uint64_t before = slow.requests();
   for (int i = 0; i < 50; ++i) ask(wants, 1s);
-  EXPECT_EQ(slow.requests() - before, static_cast<std::uint64_t>(KaiLookUps::kRenewals));
+  EXPECT_EQ(slow.requests() - before, static_cast<std::uint64_t>(LookupQueue::kRenewals));
   const auto renewed = std::ranges::count_if(
       world.kai.lookups.pods, [&](const auto& entry) { return sim.clock.now() - entry.second.at < 1min; });
-  EXPECT_EQ(renewed, KaiLookUps::kRenewals) << "the oldest answers first, each once";
+  EXPECT_EQ(renewed, LookupQueue::kRenewals) << "the oldest answers first, each once";
   EXPECT_EQ(woken, 0);
 }
 

@@ -11,11 +11,11 @@ int main(int argc, char** argv) {
   CLI::App app("The operator of the demo.");
   CLI::App* const run = app.add_subcommand("run", "Run the controller");
   app.require_subcommand(1);
-  gso::Settings settings;
-  settings.add_to(run, [](const gso::OptionSpec&) { return true; });
-  settings.add_config_to(run);
+  gso::OptionFlags flags;
+  flags.add_to(run, [](const gso::OptionSpec&) { return true; });
+  flags.add_config_to(run);
   CLI11_PARSE(app, argc, argv);
-  auto options = settings.resolve();
+  auto options = flags.resolve();
   if (options) {
     const auto fine = gso::validate(*options);
     if (fine) return gso::run_controller(*std::move(options), std::cerr);

@@ -13,7 +13,11 @@ namespace asio = boost::asio;
 }  // namespace
 
 Story::Story(k8s::ApiClient* client, k8s::Clock* clock, OperatorControl* op, StageOptions options)
-    : Stage(client, clock, op, std::move(options), *topology("demo")) {}
+    : Stage(client, clock, op, std::move(options), *topology("demo")) {
+  view_.nodes.add_listener([this](const k8s::ObjectKey& key, const JsonPtr& before, const JsonPtr& after) {
+    note_turn(key.name, before, after);
+  });
+}
 
 asio::awaitable<std::vector<StoryStep>> Story::run() {
   const auto executor = co_await asio::this_coro::executor;

@@ -41,8 +41,21 @@ class Story : public Stage {
 
   boost::asio::awaitable<Held> apply_policy(std::string name, std::string node, std::string key);
   boost::asio::awaitable<Held> await_block(std::string policy, std::string reason, std::string mention);
+  // A node's change begins or ends, in the order in which the server says so.
+  struct Turn {
+    k8s::MonoTime at;
+    std::string node;
+    bool begins = false;
+  };
+  void note_turn(const std::string& node, const JsonPtr& before, const JsonPtr& after);
+  // Since turn `from`, each of `nodes` had its turn once, and of each product one node went first: the others waited
+  // until it was done, and for `soak`.
+  [[nodiscard]] std::string canary_problem(std::size_t from, const std::set<std::string>& nodes,
+                                           k8s::Duration soak) const;
   // An edit of the default key that rolls every node that uses it, within the budget, each once.
   boost::asio::awaitable<Held> roll(std::string what, std::string text, bool mps_pods_too);
+
+  std::vector<Turn> turns_;
 };
 
 }  // namespace gso::sim

@@ -112,7 +112,7 @@ asio::awaitable<void> driver_upgraded(Scene* scene) {
   scene->require(scene->beyond(2));
 }
 
-// The node has more devices than before when it is given back, and none of our doing.
+// After the MIG change the node has more devices than before, and the operator has not caused that.
 asio::awaitable<void> mig_changed(Scene* scene) {
   const OperatorSettings as_usual;
   co_await scene->begin(time_slicing_profile(2), as_usual);

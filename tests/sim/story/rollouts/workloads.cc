@@ -112,7 +112,7 @@ namespace {
 
 constexpr const char* kBusy = "a100-02";
 
-// Who may not be evicted, and the annotation that says so.
+// Pods that must not be evicted, each with the annotation that says so.
 struct Kept {
   const char* pod;
   const char* key;

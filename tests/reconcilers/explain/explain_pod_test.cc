@@ -1,4 +1,4 @@
-// explain and audit over manifests: which cause a pod gets, what a node's explanation holds, what an audit adds.
+// explain POD over manifests: which cause a pod gets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,12 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/cluster/manifests.h"
-#include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod.h"
-#include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
+#include "tests/reconcilers/explain/explained.h"
 
 namespace gso {
 namespace {
@@ -21,122 +18,6 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-TEST(StateName, ANodeThatDoesNotShowItsProfileIsNotCountedAsUpToDate) {
-  struct Case {
-    const char* name;
-    Phase phase;
-    bool matches, drift_at_install, held;
-    std::string_view wanted;
-  };
-  const Case cases[] = {
-      {"shows its profile", Phase::up_to_date, true, false, false, "UpToDate"},
-      {"what it has loaded is not proven, and it shows it", Phase::up_to_date, true, true, false, "UpToDate"},
-      {"shows something else", Phase::up_to_date, false, false, false, kDrift},
-      {"showed something else from the start", Phase::up_to_date, false, true, false, kPreexistingDrift},
-      {"held, and has nothing to do", Phase::up_to_date, true, false, true, "UpToDate"},
-      {"held, and has to change", Phase::pending, false, false, true, "Held"},
-      {"waits for its turn", Phase::pending, false, false, false, "Pending"},
-      {"blocked", Phase::blocked, false, true, false, "Blocked"},
-  };
-  for (const Case& c : cases) {
-    NodeAssessment assessment;
-    assessment.phase = c.phase;
-    assessment.pods_ready = assessment.verified.ok = c.matches;
-    if (c.drift_at_install) assessment.at_install = AtInstall::drifted;
-    if (c.held) assessment.holder = kHeld;
-    EXPECT_EQ(state_name(assessment), c.wanted) << c.name;
-  }
-}
-
-// One GPU node under the plugin's default profile; more documents are appended.
-std::string cluster(const std::string& profile, const std::string& node_labels, const std::string& allocatable,
-                    const std::string& node_spec = "{}") {
-  return fmt::format(R"(
-apiVersion: v1
-kind: Node
-metadata: {{name: gpu-1, labels: {{nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2"{}}}}}
-spec: {}
-status: {{capacity: {{{}}}, allocatable: {{{}}}, conditions: [{{type: Ready, status: "True"}}]}}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: plugin-config, namespace: gpu-operator}}
-data:
-  any: |
-    version: v1
-{}
----
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {{name: plugin, namespace: gpu-operator, uid: ds-plugin}}
-spec:
-  selector: {{matchLabels: {{app: plugin}}}}
-  template:
-    metadata: {{labels: {{app: plugin}}}}
-    spec:
-      containers:
-      - {{name: nvidia-device-plugin, image: "nvcr.io/nvidia/k8s-device-plugin:v0.17.1", env: [{{name: MPS_ROOT, value: /run/nvidia/mps}}]}}
-      - name: config-manager
-        image: nvcr.io/nvidia/k8s-device-plugin:v0.17.1
-        command: [config-manager]
-        env: [{{name: DEFAULT_CONFIG, value: any}}, {{name: CONFIG_FILE_SRCDIR, value: /available-configs}}]
-        volumeMounts: [{{name: config, mountPath: /available-configs}}]
-      volumes: [{{name: config, configMap: {{name: plugin-config}}}}]
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: plugin-1
-  namespace: gpu-operator
-  creationTimestamp: "2026-01-02T00:00:00Z"
-  labels: {{app: plugin}}
-  ownerReferences: [{{apiVersion: apps/v1, kind: DaemonSet, name: plugin, uid: ds-plugin, controller: true}}]
-spec: {{nodeName: gpu-1}}
-status: {{phase: Running, conditions: [{{type: Ready, status: "True"}}], containerStatuses: [{{name: nvidia-device-plugin, ready: true, state: {{running: {{startedAt: "2026-01-02T00:00:01Z"}}}}}}]}}
-)",
-                     node_labels, node_spec, allocatable, allocatable, profile);
-}
-
-constexpr const char* kSliced = R"(    sharing:
-      timeSlicing:
-        resources:
-        - {name: nvidia.com/gpu, replicas: 4})";
-constexpr const char* kRefusing = R"(    sharing:
-      timeSlicing:
-        failRequestsGreaterThanOne: true
-        resources:
-        - {name: nvidia.com/gpu, replicas: 4})";
-
-struct Explained {
-  World world;
-  std::map<std::string, NodeConsumers> consumers;
-  FleetIndex index;
-  PlannerSettings settings;
-  WallTime now = *k8s::parse_rfc3339("2026-01-03T00:00:00Z");
-  Timers timers;
-
-  explicit Explained(const std::string& manifests) {
-    settings.kai.explain_all = true;
-    auto loaded = load_manifests({{"cluster.yaml", manifests}}, now);
-    EXPECT_TRUE(loaded.has_value()) << loaded.error().message;
-    world = std::move(loaded->world);
-    consumers = std::move(loaded->consumers);
-    index.note_everything_changed();
-    (void)assume_baseline(world, index, settings, now);
-  }
-  Snapshot snapshot() { return {world, now, timers, consumers, settings}; }
-  NodeExplanation node(const std::string& name) {
-    const Snapshot s = snapshot();
-    return explain_node(s, index, all_findings(s, index), name).value_or(NodeExplanation());
-  }
-  PodExplanation pod(const std::string& json) {
-    const Snapshot s = snapshot();
-    auto out = explain_pod(s, index, all_findings(s, index), json);
-    EXPECT_TRUE(out.has_value()) << out.error().message;
-    return out.value_or(PodExplanation());
-  }
-};
 
 std::string pod(const std::string& limits, const std::string& spec = "", const std::string& meta = "",
                 const std::string& status = R"("phase":"Pending")") {
@@ -153,23 +34,6 @@ std::string says(const std::string& message) {
 std::string by(const std::string& scheduler, std::string pod) {
   constexpr std::string_view kUsual = "default-scheduler";
   return pod.replace(pod.find(kUsual), kUsual.size(), scheduler);
-}
-
-TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
-  Explained explained(cluster(kSliced, ", nos.nebuly.com/gpu-partitioning: mps", R"(nvidia.com/gpu: "2")"));
-  const NodeExplanation out = explained.node("gpu-1");
-  EXPECT_EQ(out.shown.state, "PartitionedByNos");
-  EXPECT_THAT(out.shown.message, HasSubstr("nos partitions the GPUs of this node (label "
-                                           "nos.nebuly.com/gpu-partitioning=mps): the operator leaves it alone"));
-  EXPECT_EQ(out.provider, "nos");
-  EXPECT_EQ(out.policy, "");
-  EXPECT_EQ(out.next, "");
-  EXPECT_THAT(out.findings, IsEmpty());
-  const Snapshot s = explained.snapshot();
-  const Audit all = audit(s, explained.index);
-  EXPECT_EQ(all.count(Severity::error) + all.count(Severity::warning), 0);
-  EXPECT_EQ(all.count(Severity::info), 1);
-  EXPECT_EQ(all.plugins, (std::map<std::string, std::int64_t>{{"nos", 1}}));
 }
 
 struct Case {
@@ -394,129 +258,6 @@ TEST(ExplainPod, AnInferenceServerThatReservesMoreThanItsSliceIsToldTheNumber) {
   EXPECT_THAT(told(kFourClients, server(R"("--model","m")", there, running)), HasSubstr("its default is 0.9"));
   EXPECT_EQ(told(kFourClients, server(R"("--gpu-memory-utilization=0.2")", there, running)), "");
   EXPECT_EQ(told(kSliced, server(too_much, there, running)), "") << "time-slicing limits no memory";
-}
-
-TEST(ExplainNode, HoldsWhoChoseTheProfileWhatItMustShowAndWhatToDo) {
-  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "2")"));
-  const NodeExplanation out = explained.node("gpu-1");
-  EXPECT_EQ(out.shown.state, "PreexistingDrift");
-  EXPECT_EQ(out.profile, "plugin-config/any");
-  EXPECT_THAT(out.source, HasSubstr("the plugin's default"));
-  EXPECT_EQ(out.strategy, "time-slicing, nvidia.com/gpu x 4");
-  EXPECT_THAT(out.plugin, HasSubstr("gpu-operator/plugin v0.17.1"));
-  const auto row = std::ranges::find(out.rows, "nvidia.com/gpu", &NodeExplanation::Row::what);
-  ASSERT_NE(row, out.rows.end());
-  EXPECT_EQ(row->expected, "8");
-  EXPECT_EQ(row->observed, "2");
-  EXPECT_FALSE(row->fits());
-  EXPECT_THAT(out.operands.front(), HasSubstr("plugin: gpu-operator/plugin-1 Running, ready"));
-  EXPECT_EQ(out.next, "gpu-sharing-operator rollout start default --adopt");
-}
-
-TEST(ExplainNode, WithoutARecordANodeWhoseLabelNamesNoKeySaysSo) {
-  const std::string eight = R"(nvidia.com/gpu: "8")";
-  Explained typo(cluster(kSliced, ", nvidia.com/device-plugin.config: typo", eight));
-  typo.world.configmaps.erase({"gpu-sharing-operator", "gpu-sharing-operator-state"});
-  typo.index.note_everything_changed();
-  typo.index.refresh(typo.world, typo.settings);
-  const ShownState shown = shown_state(typo.world, typo.index, *typo.world.nodes.find("gpu-1"));
-  EXPECT_EQ(shown.state, "Unrecorded");
-  EXPECT_THAT(shown.message, HasSubstr("names no key of the ConfigMap"));
-}
-
-TEST(ExplainNode, AHeldNodeAndOneWithoutAPluginHaveTheirOwnRemedies) {
-  Explained held(cluster(kSliced, "}, annotations: {gpusharing.dev/hold: \"true\"", R"(nvidia.com/gpu: "8")"));
-  EXPECT_EQ(held.node("gpu-1").shown.state, "UpToDate");  // Held is what keeps it from something that is due.
-  EXPECT_THAT(held.node("gpu-1").notes, Contains(HasSubstr("keeps the operator off it")));
-  EXPECT_EQ(held.node("gpu-1").next, "kubectl annotate node gpu-1 gpusharing.dev/hold-");
-  Explained bare(R"(
-apiVersion: v1
-kind: Node
-metadata: {name: bare, labels: {nvidia.com/gpu.count: "4"}}
-)");
-  EXPECT_EQ(bare.node("bare").shown.state, "NoPlugin");
-  EXPECT_FALSE(explain_node(bare.snapshot(), bare.index, {}, "nobody").has_value());
-}
-
-std::string with(std::string text, std::string_view from, std::string_view to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
-
-// What to do names the label, the owner and the way of the installation that is there.
-TEST(ExplainNode, RemediesNameWhatTheInstallationHas) {
-  const std::string eight = R"(nvidia.com/gpu: "8")";
-  const std::string own_label = with(cluster(kSliced, ", example.com/gpu-profile: typo", eight), "env: [{name: DEFAULT",
-                                     "env: [{name: NODE_LABEL, value: example.com/gpu-profile}, {name: DEFAULT");
-  EXPECT_EQ(Explained(own_label).node("gpu-1").next, "kubectl label node gpu-1 example.com/gpu-profile-");
-
-  const std::string bare = with(cluster(kSliced, "", eight), "name: config, mountPath: /available-configs",
-                                "name: config, mountPath: /elsewhere");
-  EXPECT_EQ(Explained(bare).node("gpu-1").next, "kubectl edit daemonset plugin --namespace gpu-operator");
-  const std::string_view daemonset = "{name: plugin, namespace: gpu-operator, uid: ds-plugin";
-  const std::string chart =
-      with(bare, daemonset, std::string(daemonset) + ", labels: {app.kubernetes.io/instance: nvdp-1}");
-  EXPECT_EQ(Explained(chart).node("gpu-1").next,
-            "helm upgrade nvdp-1 nvdp/nvidia-device-plugin --namespace gpu-operator --reuse-values --set "
-            "config.name=CONFIGMAP,config.default=KEY");
-  const std::string of_operator =
-      with(bare, daemonset,
-           std::string(daemonset) +
-               ", ownerReferences: [{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: gpus, "
-               "uid: u, controller: true}]");
-  EXPECT_THAT(Explained(of_operator).node("gpu-1").next,
-              HasSubstr("kubectl patch clusterpolicies.nvidia.com/gpus --type merge"));
-}
-
-TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
-  const NodeExplanation invalid = Explained(cluster("    sharing: [", "", R"(nvidia.com/gpu: "2")")).node("gpu-1");
-  EXPECT_EQ(invalid.next,
-            "kubectl get configmap plugin-config --namespace gpu-operator -o yaml | gpu-sharing-operator lint -");
-  EXPECT_EQ(invalid.strategy, "invalid");
-  std::string missing = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
-  missing.replace(missing.find("  any: |"), 8, "  other: |");
-  EXPECT_EQ(Explained(missing).node("gpu-1").next, "kubectl edit configmap plugin-config --namespace gpu-operator");
-}
-
-TEST(WhoKeeps, IsWhatTheRolloutUnderWaySaysOfTheNode) {
-  World world;
-  SharingRollout rollout;
-  rollout.meta.name = "default-any-1";
-  rollout.phase = "Progressing";
-  rollout.status_json = R"({"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads",
-    "message":"waits for team/job-1"},{"name":"gpu-10","state":"Failed","message":"no"}]})";
-  world.rollouts.apply(rollout);
-  EXPECT_EQ(blocking_pods_of(world, "gpu-1"), "waits for team/job-1");
-  EXPECT_EQ(blocking_pods_of(world, "gpu-10"), "") << "it has failed, and waits for nobody";
-  EXPECT_EQ(blocking_pods_of(world, "gpu-2"), "");
-  rollout.phase = "Superseded";
-  world.rollouts.apply(rollout);
-  EXPECT_EQ(blocking_pods_of(world, "gpu-1"), "");
-}
-
-TEST(Audit, AddsNodesWithoutAPluginAndProfilesThatNothingUses) {
-  std::string manifests = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
-  const std::string broken =
-      "  broken: |\n    version: v1\n    sharing:\n      mps:\n        resources:\n        - {name: nvidia.com/gpu, "
-      "replicas: 1}\ndata:\n";
-  manifests.replace(manifests.find("data:\n"), 6, "data:\n" + broken.substr(0, broken.size() - 6));
-  manifests +=
-      "---\napiVersion: v1\nkind: Node\nmetadata: {name: bare, labels: {nvidia.com/gpu.count: \"4\"}}\n"
-      "spec: {taints: [{key: nobody, effect: NoSchedule}]}\n";
-  Explained explained(manifests);
-  const Audit out = audit(explained.snapshot(), explained.index);
-  const auto has = [&](std::string_view reason, std::string_view name) {
-    return std::ranges::any_of(out.findings,
-                               [&](const Finding& f) { return f.reason == reason && f.object.name == name; });
-  };
-  EXPECT_EQ(out.nodes, 2);
-  EXPECT_EQ(out.plugins.at("v0.17.1"), 1);
-  EXPECT_EQ(out.profiles.at("plugin-config/any"), 1);
-  EXPECT_TRUE(has(kPreexistingDrift, "gpu-1"));
-  EXPECT_TRUE(has("NoPlugin", "bare"));
-  EXPECT_TRUE(has(kConfigInvalid, "plugin-config"));
-  EXPECT_TRUE(std::ranges::is_sorted(out.findings, {}, &Finding::severity));
 }
 
 }  // namespace

@@ -1,0 +1,261 @@
+// The table of object_checks.h, and its functions. A new check is one row and one function.
+#include "reconcilers/checks/object_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/checks/config_map_checks.h"
+#include "reconcilers/cluster/overrides.h"
+#include "reconcilers/model/object_refs.h"
+
+namespace gso {
+namespace {
+
+using Complaints = std::vector<ObjectComplaint>;
+
+// Volumes that the GPU Operator's DaemonSets already have; the GPU Operator names the ConfigMap's volume after the
+// ConfigMap. Source: its assets for the device plugin, GFD and the MPS control daemon.
+constexpr std::array<std::string_view, 12> kTakenVolumes{"config",
+                                                         "device-plugin",
+                                                         "run-nvidia",
+                                                         "run-nvidia-validations",
+                                                         "driver-install-dir",
+                                                         "host-root",
+                                                         "host-sys",
+                                                         "cdi-root",
+                                                         "output-dir",
+                                                         "mps-root",
+                                                         "mps-shm",
+                                                         "nvidia-device-plugin-entrypoint"};
+
+ObjectRef daemonset_ref(const ObjectKey& key) {
+  return {"apps/v1", "DaemonSet", key.ns, key.name, ""};
+}
+
+ObjectRef cluster_policy_ref(const std::string& name) {
+  return {"nvidia.com/v1", "ClusterPolicy", "", name, ""};
+}
+
+// The namespaces that have a ConfigMap of that name, comma-separated; empty: none has.
+std::string namespaces_with(const World& world, const std::string& name) {
+  std::string out;
+  for (const auto& [key, config_map] : world.configmaps.all()) {
+    if (key.name == name) out += fmt::format("{}{}", out.empty() ? "" : ", ", key.ns);
+  }
+  return out;
+}
+
+// --- The functions of the rows.
+
+// Settings of a DaemonSet itself, by flag or variable.
+Complaints setting_invalid(const OperandSetup& setup) {
+  Complaints out;
+  for (const Operand* operand : setup.operands) {
+    for (const std::string& wrong : wrong_settings(*operand)) {
+      out.push_back(
+          {daemonset_ref(operand->key), fmt::format("DaemonSet {}: {}", k8s::to_string(operand->key), wrong)});
+    }
+  }
+  return out;
+}
+
+Complaints config_map_missing(const OperandSetup& setup) {
+  Complaints out;
+  for (const WantedConfigMap& wanted : setup.config_maps) {
+    if (wanted.found != nullptr || !wanted.elsewhere.empty()) continue;
+    out.push_back({wanted.wanted_by, fmt::format("ConfigMap {} does not exist: the pods that mount it never start",
+                                                 k8s::to_string(wanted.key))});
+  }
+  return out;
+}
+
+Complaints config_map_in_wrong_namespace(const OperandSetup& setup) {
+  Complaints out;
+  for (const WantedConfigMap& wanted : setup.config_maps) {
+    if (wanted.elsewhere.empty()) continue;
+    out.push_back(
+        {wanted.wanted_by,
+         fmt::format("ConfigMap {} is in namespace {}, but pods can mount it only from their own, {}; create it there",
+                     wanted.key.name, wanted.elsewhere, wanted.key.ns)});
+  }
+  return out;
+}
+
+// Every ConfigMap that exists and is wanted, once.
+std::vector<const WantedConfigMap*> existing(const OperandSetup& setup) {
+  std::vector<const WantedConfigMap*> out;
+  std::set<ObjectKey> seen;
+  for (const WantedConfigMap& wanted : setup.config_maps) {
+    if (wanted.found != nullptr && seen.insert(wanted.key).second) out.push_back(&wanted);
+  }
+  return out;
+}
+
+Complaints no_profiles(const OperandSetup& setup) {
+  Complaints out;
+  for (const WantedConfigMap* wanted : existing(setup)) {
+    if (!wanted->found->data.empty()) continue;
+    out.push_back({config_map_ref(wanted->key), std::string(kNoKeys)});
+  }
+  return out;
+}
+
+Complaints key_no_label_value(const OperandSetup& setup) {
+  Complaints out;
+  for (const WantedConfigMap* wanted : existing(setup)) {
+    for (const auto& [key, text] : wanted->found->data) {
+      if (std::string problem = key_label_problem(key); !problem.empty()) {
+        out.push_back({config_map_ref(wanted->key), std::move(problem)});
+      }
+    }
+  }
+  return out;
+}
+
+Complaints config_map_name_no_volume(const OperandSetup& setup) {
+  Complaints out;
+  for (const ClusterPolicyConfig& config : setup.cluster_policies) {
+    const std::string problem = volume_name_problem(config.name);
+    if (problem.empty()) continue;
+    out.push_back(
+        {config.policy,
+         fmt::format("devicePlugin.config.name is \"{}\": the GPU Operator names a volume after it, and {}; rename the "
+                     "ConfigMap",
+                     config.name, problem)});
+  }
+  return out;
+}
+
+Complaints config_map_name_collides(const OperandSetup& setup) {
+  Complaints out;
+  for (const ClusterPolicyConfig& config : setup.cluster_policies) {
+    if (std::ranges::find(kTakenVolumes, config.name) == kTakenVolumes.end()) continue;
+    out.push_back(
+        {config.policy,
+         fmt::format("devicePlugin.config.name is \"{}\", as a volume of the GPU Operator's DaemonSets is called "
+                     "already; rename the ConfigMap",
+                     config.name)});
+  }
+  return out;
+}
+
+// A ClusterPolicy whose DaemonSets do not exist (yet): its ConfigMap, if one of that name is known. For other
+// ClusterPolicies the check of the nodes reports it.
+Complaints default_key_not_found(const OperandSetup& setup) {
+  Complaints out;
+  for (const ClusterPolicyConfig& config : setup.cluster_policies) {
+    if (config.has_daemonsets || config.default_key.empty()) continue;
+    for (const auto& [key, config_map] : setup.world.configmaps.all()) {
+      if (key.name != config.name || config_map->data.contains(config.default_key)) continue;
+      out.push_back({config.policy,
+                     fmt::format("devicePlugin.config.default is \"{}\", which is no key of ConfigMap {}: every node "
+                                 "without a label of its own would be left without GPUs",
+                                 config.default_key, k8s::to_string(key))});
+    }
+  }
+  return out;
+}
+
+constexpr ObjectCheck kObjectChecks[] = {
+    {.code = "SettingInvalid", .of_objects = setting_invalid},
+    {.code = "ConfigMapMissing", .of_objects = config_map_missing},
+    {.code = "ConfigMapInWrongNamespace",
+     .meaning = "one of that name is in another namespace, where pods cannot mount it",
+     .remedy = "create it beside the DaemonSets",
+     .of_objects = config_map_in_wrong_namespace},
+    {.code = "ConfigMapNameNoVolume",
+     .meaning = "the GPU Operator names a volume after it: no `.`, at most 63 characters",
+     .remedy = "rename it",
+     .of_objects = config_map_name_no_volume},
+    {.code = "ConfigMapNameCollides",
+     .meaning = "the GPU Operator's DaemonSets already have a volume of that name",
+     .remedy = "rename it",
+     .of_objects = config_map_name_collides},
+    {.code = "NoProfiles",
+     .meaning = "no key, neither in `data` nor in `binaryData`: config-manager exits",
+     .remedy = "add a key",
+     .of_objects = no_profiles},
+    {.code = "KeyNoLabelValue",
+     .severity = Severity::warning,
+     .meaning = "a key that no node label can name",
+     .remedy = "rename it",
+     .of_objects = key_no_label_value},
+    {.code = "DefaultKeyNotFound", .of_objects = default_key_not_found},
+};
+
+// Adds what one installation mounts, and what its ClusterPolicy announces.
+void add_wanted(const PluginInstallation& installation, OperandSetup& setup) {
+  const auto want = [&](ObjectRef by, const std::string& name) {
+    const ObjectKey key{installation.ns, name};
+    const bool known = std::ranges::any_of(
+        setup.config_maps, [&](const WantedConfigMap& wanted) { return wanted.wanted_by == by && wanted.key == key; });
+    if (known) return;
+    const ConfigMap* found = setup.world.configmaps.find(key);
+    setup.config_maps.push_back(
+        {std::move(by), key, found, found == nullptr ? namespaces_with(setup.world, name) : std::string()});
+  };
+  const auto plugin = std::ranges::find(installation.operands, Component::plugin, &Operand::component);
+  if (plugin != installation.operands.end() && !installation.config_map.empty()) {
+    want(daemonset_ref({installation.ns, plugin->key.name}), installation.config_map);
+  }
+  if (installation.provider != Provider::gpu_operator) return;
+  const ObjectRef policy = cluster_policy_ref(installation.owner);
+  const bool announces_another = installation.announced && !installation.announced_config_map.empty() &&
+                                 installation.announced_config_map != installation.config_map;
+  if (announces_another) want(policy, installation.announced_config_map);
+  const std::string& name = installation.announced ? installation.announced_config_map : installation.config_map;
+  const bool listed = std::ranges::any_of(setup.cluster_policies, [&](const ClusterPolicyConfig& config) {
+    return config.policy == policy && config.name == name;
+  });
+  if (!name.empty() && !listed) setup.cluster_policies.push_back({policy, name, {}, true});
+}
+
+}  // namespace
+
+OperandSetup operand_setup(const World& world, const Discovery& discovery) {
+  OperandSetup setup{world, {}, {}, {}};
+  std::set<ObjectKey> seen;  // A DaemonSet without profiles of its own can be in several installations.
+  const auto add_operand = [&](const Operand& operand) {
+    if (seen.insert(operand.key).second) setup.operands.push_back(&operand);
+  };
+  for (const PluginInstallation& installation : discovery.installations) {
+    if (world.unsynced_namespaces.contains(installation.ns))
+      continue;  // An object that is missing there might only be unread.
+    std::ranges::for_each(installation.operands, add_operand);
+    add_wanted(installation, setup);
+  }
+  std::ranges::for_each(discovery.strays, add_operand);
+  if (world.clusterpolicies_forbidden) return setup;
+  for (const auto& [key, policy] : world.clusterpolicies.all()) {
+    const bool has_daemonsets =
+        std::ranges::any_of(discovery.installations, [&](const PluginInstallation& installation) {
+          return installation.provider == Provider::gpu_operator && installation.owner == policy->meta.name;
+        });
+    if (has_daemonsets || !policy->device_plugin_enabled || policy->config_name.empty()) continue;
+    setup.cluster_policies.push_back(
+        {cluster_policy_ref(policy->meta.name), policy->config_name, policy->config_default, false});
+  }
+  return setup;
+}
+
+std::span<const ObjectCheck> object_checks() {
+  return kObjectChecks;
+}
+
+std::vector<Finding> check_operand_setup(const World& world, const Discovery& discovery) {
+  const OperandSetup setup = operand_setup(world, discovery);
+  std::vector<Finding> found;
+  for (const ObjectCheck& check : object_checks()) {
+    for (ObjectComplaint& complaint : check.of_objects(setup)) {
+      found.push_back(
+          {check.severity, std::move(complaint.object), std::string(check.code), std::move(complaint.message)});
+    }
+  }
+  return found;
+}
+
+}  // namespace gso

@@ -1,0 +1,66 @@
+// The checks of ConfigMaps, DaemonSets and ClusterPolicies themselves, independent of the nodes that they serve: the
+// second table beside the chain. Examples: a missing ConfigMap, a name that cannot become a volume name, keys that no
+// label can name. Pure functions; `lint` of a whole cluster and preflight list their findings, and the documentation is
+// generated from the rows.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/severity.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+// A ConfigMap that pods mount, or will mount: one entry for each object that names it.
+struct WantedConfigMap {
+  ObjectRef wanted_by;  // The plugin's DaemonSet, or the ClusterPolicy that announces another ConfigMap.
+  ObjectKey key;
+  const ConfigMap* found = nullptr;  // Null: it does not exist.
+  std::string elsewhere = {};        // If it does not exist: the namespaces with one of its name, "a, b".
+};
+
+// A ClusterPolicy's devicePlugin.config.
+struct ClusterPolicyConfig {
+  ObjectRef policy;
+  std::string name;         // Not empty.
+  std::string default_key;  // Can be empty.
+  bool has_daemonsets = false;
+};
+
+// The input of the checks. References only; valid as long as the World and the Discovery.
+struct OperandSetup {
+  const World& world;
+  std::vector<const Operand*> operands;  // Each DaemonSet once.
+  std::vector<WantedConfigMap> config_maps;
+  std::vector<ClusterPolicyConfig> cluster_policies;
+};
+// Leaves out installations in namespaces that are not read yet, and ClusterPolicies if the operator is not allowed to
+// read them.
+[[nodiscard]] OperandSetup operand_setup(const World& world, const Discovery& discovery);
+
+struct ObjectComplaint {
+  ObjectRef object;
+  std::string message;
+};
+
+struct ObjectCheck {
+  std::string_view code;  // CamelCase, stable.
+  Severity severity = Severity::error;
+  // For the documentation; both empty if the code also has a row in the chain.
+  std::string_view meaning = {};
+  std::string_view remedy = {};
+  std::vector<ObjectComplaint> (*of_objects)(const OperandSetup& setup) = nullptr;
+};
+
+// In the order in which they are listed.
+[[nodiscard]] std::span<const ObjectCheck> object_checks();
+
+// All problems of all rows, as findings.
+[[nodiscard]] std::vector<Finding> check_operand_setup(const World& world, const Discovery& discovery);
+
+}  // namespace gso

@@ -1,0 +1,33 @@
+// Mechanism DaemonSetRestart: if only new pods load a change, the operator restarts the DaemonSets, whose controller
+// then replaces the pods at its own pace. A label is still changed node by node.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "reconcilers/rollout/rollout_object.h"
+
+namespace gso {
+
+class DaemonSetRestarts {
+ public:
+  // Both must outlive it.
+  DaemonSetRestarts(Pass& pass, RolloutObjects& objects) : pass_(pass), objects_(objects) {}
+
+  // Plans the restarts that the rollout needs. The template names the revisions and the edit that it was restarted for,
+  // so that each DaemonSet is restarted once for them. True: the nodes wait for their DaemonSets, and the caller must
+  // start only nodes that need a label. False: the mechanism is another one, or the DaemonSets have been restarted and
+  // these nodes have been left behind for longer than verifyTimeout: they are restarted one by one.
+  [[nodiscard]] bool plan(RolloutView& rollout);
+
+ private:
+  [[nodiscard]] std::string identity(const RolloutView& rollout) const;
+  [[nodiscard]] bool wait_for_the_rest(const RolloutView& rollout, const std::set<std::string>& nodes,
+                                       const std::string& restarted_for);
+
+  Pass& pass_;
+  RolloutObjects& objects_;
+  std::set<ObjectKey> restarted_;  // In this pass: several rollouts can share a DaemonSet.
+};
+
+}  // namespace gso

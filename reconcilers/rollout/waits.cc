@@ -1,0 +1,134 @@
+#include "reconcilers/rollout/waits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/slots.h"
+
+namespace gso {
+namespace {
+
+class Finder {
+ public:
+  explicit Finder(RolloutView& rollout) : rollout_(rollout), pass_(rollout.pass), queued_(blocked_in_queue(pass_)) {
+    for (const SeenNode& seen : seen_nodes(pass_, Timer::busy)) busy_.insert(seen.name);
+    for (const auto& [name, who] : blocked_in_progress(pass_)) {
+      if (pass_.index.find(name)->policy == rollout.key.policy) draining_.push_back(name);
+    }
+  }
+
+  Waits run() {
+    bool asks = false;
+    for (const auto& [product, group] : rollout_.profile_rollout.groups) {
+      const std::optional<Slot> needs = first_that_asks(group);
+      if (!needs) continue;
+      asks = true;
+      add_group(product, group, *needs);
+    }
+    if (out_.has_slot) out_.exhausted.clear();
+    if (asks) out_.deferred.clear();
+    out_.message = joined();
+    return std::move(out_);
+  }
+
+ private:
+  enum class Slot { needed, none_needed };  // A node that is out of service already needs no slot.
+
+  // What the first node that asks for a slot needs; nullopt: no node asks.
+  [[nodiscard]] std::optional<Slot> first_that_asks(const Group& group) {
+    std::vector<std::string> not_ready, held;
+    std::map<std::string, std::string> deferred;
+    bool time_has_come = false;
+    for (const auto& [available, name] : group.pending) {
+      const NodeAssessment& a = *pass_.index.find(name);
+      if (const auto queued = queued_.find(name); queued != queued_.end()) {
+        deferred.emplace(name, queued->second.message);
+        const auto deferral = deferral_of(*pass_.s.world.nodes.find(name));
+        time_has_come = time_has_come || (deferral && deferral->until <= pass_.s.now && a.ready && !a.is_held());
+        continue;
+      }
+      if (a.ready && !a.is_held()) return available ? Slot::needed : Slot::none_needed;
+      (a.is_held() ? held : not_ready).push_back(name);
+    }
+    out_.not_ready.insert(out_.not_ready.end(), not_ready.begin(), not_ready.end());
+    out_.held.insert(out_.held.end(), held.begin(), held.end());
+    out_.deferred.merge(deferred);
+    return time_has_come ? std::optional(Slot::needed) : std::nullopt;
+  }
+
+  void add_group(const std::string& product, const Group& group, Slot needs) {
+    const std::string& full = rollout_.exhausted(product);
+    out_.has_slot = out_.has_slot || full.empty() || needs == Slot::none_needed;
+    if (out_.exhausted.empty()) out_.exhausted = full;
+    std::string why = behind_canary(product);
+    if (why.empty()) why = full;
+    if (why.empty()) why = behind_workloads(group);
+    if (!why.empty()) groups_.emplace_back(product, std::move(why));
+  }
+
+  [[nodiscard]] std::string behind_canary(const std::string& product) {
+    const Canary& canary = rollout_.canary(product);
+    if (canary.passed) return {};
+    if (canary.soaks_to) {
+      return fmt::format(
+          "the canary {} {} verified and soak{} for {}: the next nodes start at {}", first_names(canary.nodes),
+          canary.nodes.size() == 1 ? "is" : "are", canary.nodes.size() == 1 ? "s" : "",
+          k8s::format_go_duration(rollout_.policy.rollout.canary_soak), k8s::format_time(*canary.soaks_to));
+    }
+    const std::vector<std::string> trying = canaries_in_progress(rollout_, product);
+    const bool may_start =
+        canary.proven + std::ssize(trying) < rollout_.policy.rollout.canary_nodes_per_group || trying.empty();
+    return may_start ? std::string() : fmt::format("waits for the canary {}", first_names(trying));
+  }
+
+  // At most half of the policy's slots wait for workloads, so that busy nodes do not stop idle ones.
+  [[nodiscard]] std::string behind_workloads(const Group& group) const {
+    const std::int64_t most = Slots(pass_).most_draining(rollout_.key);
+    const bool busy =
+        std::ranges::any_of(group.pending, [&](const auto& entry) { return busy_.contains(entry.second); });
+    if (!busy || std::ssize(draining_) < most) return {};
+    return fmt::format("in use, and {} {} {} of {} of the slots of policy {} that may wait for workloads",
+                       first_names(draining_), draining_.size() == 1 ? "holds" : "hold", draining_.size(), most,
+                       rollout_.key.policy);
+  }
+
+  // One text per group, unless all groups wait for the same.
+  [[nodiscard]] std::string joined() const {
+    if (groups_.empty()) return {};
+    const bool alike =
+        std::ranges::all_of(groups_, [&](const auto& group) { return group.second == groups_[0].second; });
+    if (alike) return groups_[0].second;
+    std::string out;
+    for (std::size_t i = 0; i < std::min(groups_.size(), kMostNames); ++i) {
+      const auto& [product, why] = groups_[i];
+      out += fmt::format("{}group {}: {}", i == 0 ? "" : "; ", product.empty() ? "of unknown product" : product, why);
+    }
+    if (groups_.size() > kMostNames) out += fmt::format("; and {} more groups", groups_.size() - kMostNames);
+    return out;
+  }
+
+  RolloutView& rollout_;
+  Pass& pass_;
+  const std::map<std::string, BlockedBy> queued_;  // Deferred nodes.
+  std::set<std::string> busy_;                     // Waiting nodes that were seen in use.
+  // Nodes of the policy that wait for their workloads.
+  std::vector<std::string> draining_;
+  std::vector<std::pair<std::string, std::string>> groups_;
+  Waits out_;
+};
+
+}  // namespace
+
+Waits waits_of(RolloutView& rollout) {
+  return Finder(rollout).run();
+}
+
+}  // namespace gso

@@ -1,0 +1,28 @@
+// What the Pending nodes of a rollout wait for while its gate is open. Statuses, and the commands that read them, use
+// these texts.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+class RolloutView;
+
+// A node asks for a slot when it is Ready, not held and not deferred. A deferred node asks when no other node of its
+// group asks and its time has come.
+struct Waits {
+  // Per group: the canary that the other nodes wait for, the end of its soak, the full budget and the nodes that hold
+  // it, or the busy nodes that wait for their workloads before this one. Empty: some node can start, or no node asks.
+  std::string message;
+  bool has_slot = false;                        // Some node that asks has room in every budget, or needs none.
+  std::string exhausted;                        // If no node has a slot: the first full budget.
+  std::map<std::string, std::string> deferred;  // If no node asks: the deferred nodes, and why.
+  std::vector<std::string> not_ready, held;     // Nodes of groups in which no node asks.
+};
+[[nodiscard]] Waits waits_of(RolloutView& rollout);
+
+}  // namespace gso

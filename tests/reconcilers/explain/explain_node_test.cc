@@ -1,0 +1,192 @@
+// explain NODE and audit over manifests: what a node's explanation holds, and what an audit adds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/model/labels.h"
+#include "tests/reconcilers/explain/explained.h"
+
+namespace gso {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(StateName, ANodeThatDoesNotShowItsProfileIsNotCountedAsUpToDate) {
+  struct Case {
+    const char* name;
+    Phase phase;
+    bool matches, drift_at_install, held;
+    std::string_view wanted;
+  };
+  const Case cases[] = {
+      {"shows its profile", Phase::up_to_date, true, false, false, "UpToDate"},
+      {"what it has loaded is not proven, and it shows it", Phase::up_to_date, true, true, false, "UpToDate"},
+      {"shows something else", Phase::up_to_date, false, false, false, kDrift},
+      {"showed something else from the start", Phase::up_to_date, false, true, false, kPreexistingDrift},
+      {"held, and has nothing to do", Phase::up_to_date, true, false, true, "UpToDate"},
+      {"held, and has to change", Phase::pending, false, false, true, "Held"},
+      {"waits for its turn", Phase::pending, false, false, false, "Pending"},
+      {"blocked", Phase::blocked, false, true, false, "Blocked"},
+  };
+  for (const Case& c : cases) {
+    NodeAssessment assessment;
+    assessment.phase = c.phase;
+    assessment.pods_ready = assessment.verified.ok = c.matches;
+    if (c.drift_at_install) assessment.at_install = AtInstall::drifted;
+    if (c.held) assessment.holder = kHeld;
+    EXPECT_EQ(state_name(assessment), c.wanted) << c.name;
+  }
+}
+
+TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
+  Explained explained(cluster(kSliced, ", nos.nebuly.com/gpu-partitioning: mps", R"(nvidia.com/gpu: "2")"));
+  const NodeExplanation out = explained.node("gpu-1");
+  EXPECT_EQ(out.shown.state, "PartitionedByNos");
+  EXPECT_THAT(out.shown.message, HasSubstr("nos partitions the GPUs of this node (label "
+                                           "nos.nebuly.com/gpu-partitioning=mps): the operator leaves it alone"));
+  EXPECT_EQ(out.provider, "nos");
+  EXPECT_EQ(out.policy, "");
+  EXPECT_EQ(out.next, "");
+  EXPECT_THAT(out.findings, IsEmpty());
+  const Snapshot s = explained.snapshot();
+  const Audit all = audit(s, explained.index);
+  EXPECT_EQ(all.count(Severity::error) + all.count(Severity::warning), 0);
+  EXPECT_EQ(all.count(Severity::info), 1);
+  EXPECT_EQ(all.plugins, (std::map<std::string, std::int64_t>{{"nos", 1}}));
+}
+
+TEST(ExplainNode, HoldsWhoChoseTheProfileWhatItMustShowAndWhatToDo) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "2")"));
+  const NodeExplanation out = explained.node("gpu-1");
+  EXPECT_EQ(out.shown.state, "PreexistingDrift");
+  EXPECT_EQ(out.profile, "plugin-config/any");
+  EXPECT_THAT(out.source, HasSubstr("the plugin's default"));
+  EXPECT_EQ(out.strategy, "time-slicing, nvidia.com/gpu x 4");
+  EXPECT_THAT(out.plugin, HasSubstr("gpu-operator/plugin v0.17.1"));
+  const auto row = std::ranges::find(out.rows, "nvidia.com/gpu", &NodeExplanation::Row::what);
+  ASSERT_NE(row, out.rows.end());
+  EXPECT_EQ(row->expected, "8");
+  EXPECT_EQ(row->observed, "2");
+  EXPECT_FALSE(row->fits());
+  EXPECT_THAT(out.operands.front(), HasSubstr("plugin: gpu-operator/plugin-1 Running, ready"));
+  EXPECT_EQ(out.next, "gpu-sharing-operator rollout start default --adopt");
+}
+
+TEST(ExplainNode, WithoutARecordANodeWhoseLabelNamesNoKeySaysSo) {
+  const std::string eight = R"(nvidia.com/gpu: "8")";
+  Explained typo(cluster(kSliced, ", nvidia.com/device-plugin.config: typo", eight));
+  typo.world.configmaps.erase({"gpu-sharing-operator", "gpu-sharing-operator-state"});
+  typo.index.note_everything_changed();
+  typo.index.refresh(typo.world, typo.settings);
+  const ShownState shown = shown_state(typo.world, typo.index, *typo.world.nodes.find("gpu-1"));
+  EXPECT_EQ(shown.state, "Unrecorded");
+  EXPECT_THAT(shown.message, HasSubstr("names no key of the ConfigMap"));
+}
+
+TEST(ExplainNode, AHeldNodeAndOneWithoutAPluginHaveTheirOwnRemedies) {
+  Explained held(cluster(kSliced, "}, annotations: {gpusharing.dev/hold: \"true\"", R"(nvidia.com/gpu: "8")"));
+  // Held is shown only if it prevents a change that is due.
+  EXPECT_EQ(held.node("gpu-1").shown.state, "UpToDate");
+  EXPECT_THAT(held.node("gpu-1").notes, Contains(HasSubstr("keeps the operator off it")));
+  EXPECT_EQ(held.node("gpu-1").next, "kubectl annotate node gpu-1 gpusharing.dev/hold-");
+  Explained bare(R"(
+apiVersion: v1
+kind: Node
+metadata: {name: bare, labels: {nvidia.com/gpu.count: "4"}}
+)");
+  EXPECT_EQ(bare.node("bare").shown.state, "NoPlugin");
+  EXPECT_FALSE(explain_node(bare.snapshot(), bare.index, {}, "nobody").has_value());
+}
+
+std::string with(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+// The remedy names the label, the owner and the method of the present installation.
+TEST(ExplainNode, RemediesNameWhatTheInstallationHas) {
+  const std::string eight = R"(nvidia.com/gpu: "8")";
+  const std::string own_label = with(cluster(kSliced, ", example.com/gpu-profile: typo", eight), "env: [{name: DEFAULT",
+                                     "env: [{name: NODE_LABEL, value: example.com/gpu-profile}, {name: DEFAULT");
+  EXPECT_EQ(Explained(own_label).node("gpu-1").next, "kubectl label node gpu-1 example.com/gpu-profile-");
+
+  const std::string bare = with(cluster(kSliced, "", eight), "name: config, mountPath: /available-configs",
+                                "name: config, mountPath: /elsewhere");
+  EXPECT_EQ(Explained(bare).node("gpu-1").next, "kubectl edit daemonset plugin --namespace gpu-operator");
+  const std::string_view daemonset = "{name: plugin, namespace: gpu-operator, uid: ds-plugin";
+  const std::string chart =
+      with(bare, daemonset, std::string(daemonset) + ", labels: {app.kubernetes.io/instance: nvdp-1}");
+  EXPECT_EQ(Explained(chart).node("gpu-1").next,
+            "helm upgrade nvdp-1 nvdp/nvidia-device-plugin --namespace gpu-operator --reuse-values --set "
+            "config.name=CONFIGMAP,config.default=KEY");
+  const std::string of_operator =
+      with(bare, daemonset,
+           std::string(daemonset) +
+               ", ownerReferences: [{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: gpus, "
+               "uid: u, controller: true}]");
+  EXPECT_THAT(Explained(of_operator).node("gpu-1").next,
+              HasSubstr("kubectl patch clusterpolicies.nvidia.com/gpus --type merge"));
+}
+
+TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
+  const NodeExplanation invalid = Explained(cluster("    sharing: [", "", R"(nvidia.com/gpu: "2")")).node("gpu-1");
+  EXPECT_EQ(invalid.next,
+            "kubectl get configmap plugin-config --namespace gpu-operator -o yaml | gpu-sharing-operator lint -");
+  EXPECT_EQ(invalid.strategy, "invalid");
+  std::string missing = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
+  missing.replace(missing.find("  any: |"), 8, "  other: |");
+  EXPECT_EQ(Explained(missing).node("gpu-1").next, "kubectl edit configmap plugin-config --namespace gpu-operator");
+}
+
+TEST(WhoKeeps, IsWhatTheRolloutUnderWaySaysOfTheNode) {
+  World world;
+  SharingRollout rollout;
+  rollout.meta.name = "default-any-1";
+  rollout.phase = "Progressing";
+  rollout.status_json = R"({"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads",
+    "message":"waits for team/job-1"},{"name":"gpu-10","state":"Failed","message":"no"}]})";
+  world.rollouts.apply(rollout);
+  EXPECT_EQ(blocking_pods_of(world, "gpu-1"), "waits for team/job-1");
+  EXPECT_EQ(blocking_pods_of(world, "gpu-10"), "") << "it has failed, and waits for nobody";
+  EXPECT_EQ(blocking_pods_of(world, "gpu-2"), "");
+  rollout.phase = "Superseded";
+  world.rollouts.apply(rollout);
+  EXPECT_EQ(blocking_pods_of(world, "gpu-1"), "");
+}
+
+TEST(Audit, AddsNodesWithoutAPluginAndProfilesThatNothingUses) {
+  std::string manifests = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
+  const std::string broken =
+      "  broken: |\n    version: v1\n    sharing:\n      mps:\n        resources:\n        - {name: nvidia.com/gpu, "
+      "replicas: 1}\ndata:\n";
+  manifests.replace(manifests.find("data:\n"), 6, "data:\n" + broken.substr(0, broken.size() - 6));
+  manifests +=
+      "---\napiVersion: v1\nkind: Node\nmetadata: {name: bare, labels: {nvidia.com/gpu.count: \"4\"}}\n"
+      "spec: {taints: [{key: nobody, effect: NoSchedule}]}\n";
+  Explained explained(manifests);
+  const Audit out = audit(explained.snapshot(), explained.index);
+  const auto has = [&](std::string_view reason, std::string_view name) {
+    return std::ranges::any_of(out.findings,
+                               [&](const Finding& f) { return f.reason == reason && f.object.name == name; });
+  };
+  EXPECT_EQ(out.nodes, 2);
+  EXPECT_EQ(out.plugins.at("v0.17.1"), 1);
+  EXPECT_EQ(out.profiles.at("plugin-config/any"), 1);
+  EXPECT_TRUE(has(kPreexistingDrift, "gpu-1"));
+  EXPECT_TRUE(has("NoPlugin", "bare"));
+  EXPECT_TRUE(has(kConfigInvalid, "plugin-config"));
+  EXPECT_TRUE(std::ranges::is_sorted(out.findings, {}, &Finding::severity));
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,91 @@
+// The annotations of a change in progress and of a deferred change: written, read, and rejected with an error.
+#include "reconcilers/node/node_change.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/objects.h"
+
+namespace gso {
+namespace {
+
+TEST(NodeChangeAnnotation, IsReadAsItWasWritten) {
+  NodeChange change;
+  change.policy = "p";
+  change.config_map = "ns/map";
+  change.key = "any";
+  change.product = "A100";
+  change.from = "v1-a";
+  change.to = "v1-b";
+  change.kind = Transition::change_mps;
+  change.cause = ChangeCause::relabel;
+  change.begun = *k8s::parse_rfc3339("2026-03-02T10:00:00Z");
+  change.listed = *k8s::parse_rfc3339("2026-03-02T10:05:00Z");
+  change.pods = {{Component::plugin, {"a", "b"}}, {Component::mps, {}}};
+  change.served = change.touched = change.cordoned = true;
+  change.guards = {"karpenter"};
+  change.failed = NodeChange::Failure{"why", "retry"};
+  const auto read = parse_change(print_change(change));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, change);
+}
+
+TEST(NodeChangeAnnotation, SaysWhatIsWrongInItAndNeverReadsAsNoPods) {
+  NodeChange change;
+  change.to = "v1-b";
+  const std::string good = print_change(change);
+  ASSERT_TRUE(parse_change(good));
+  struct Row {
+    std::string text, problem;
+  };
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  for (const Row& row : {Row{"{", "must be a JSON object"}, Row{"[]", "must be a JSON object"},
+                         Row{with("\"v\":1", "\"v\":2"), "written by another release"},
+                         Row{with("\"v\":1", "\"v\":\"1\""), "v must be a number"},
+                         Row{with("\"pods\":{}", "\"pods\":[]"), "pods must map"},
+                         Row{with("\"pods\":{}", "\"pods\":{\"plugin\":\"a\"}"), "pods must map"},
+                         Row{with("\"pods\":{}", "\"pods\":{\"dcgm\":[]}"), "unknown component"},
+                         Row{with("\"to\":\"v1-b\"", "\"to\":7"), "to must be a text"},
+                         Row{with("\"kind\":\"none\"", "\"kind\":\"sideways\""), "unknown value"},
+                         Row{with("\"served\":false", "\"served\":0"), "served must be true or false"}}) {
+    const auto read = parse_change(row.text);
+    ASSERT_FALSE(read) << row.text;
+    EXPECT_NE(read.error().message.find(row.problem), std::string::npos) << read.error().message;
+  }
+}
+
+TEST(DeferredAnnotation, IsReadAsItWasWrittenAndSaysWhatIsWrongWhereItCannotBe) {
+  for (const auto by : {Deferral::By::person, Deferral::By::idle_timeout}) {
+    const Deferral deferral{"v1-b", *k8s::parse_rfc3339("2026-03-02T10:00:00Z"), by, "retry-1"};
+    Node node;
+    EXPECT_EQ(deferral_on(node).problem, "");
+    node.meta.annotations.set(kDeferredAnnotation, print_deferral(deferral));
+    EXPECT_EQ(deferral_on(node).deferral, deferral);
+    EXPECT_EQ(deferral_on(node).problem, "");
+  }
+  const std::pair<const char*, const char*> kUnreadable[] = {
+      {"", "must be a JSON object"},
+      {"[]", "must be a JSON object"},
+      {R"({"v":2,"to":"v1-b"})", "version 2 was written by another release"},
+      {R"({"v":1,"to":5,"until":"2026-03-02T10:00:00Z","by":"person"})", "to must be a text"},
+      {R"({"v":1,"to":"v1-b","until":"soon","by":"person"})", "until must be a time"},
+      {R"({"v":1,"to":"v1-b","until":"2026-03-02T10:00:00Z","by":"robot"})", "by has the unknown value"},
+  };
+  for (const auto& [text, problem] : kUnreadable) {
+    Node node;
+    node.meta.annotations.set(kDeferredAnnotation, text);
+    EXPECT_EQ(deferral_of(node), std::nullopt) << text;
+    EXPECT_NE(deferral_on(node).problem.find(problem), std::string::npos) << text << deferral_on(node).problem;
+    EXPECT_TRUE(deferral_on(node).problem.starts_with("annotation gpusharing.dev/deferred: ")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,166 @@
+// The order of restarts within a node, by the difference between two profiles. The table is golden/replace_order.md.
+// Where it comes from: what the device plugin's components read of a profile, and when their pods exist (api/config/v1,
+// cmd/mps-control-daemon and the charts of the device plugin v0.20.0).
+#include "reconcilers/node/replace_order.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace gso {
+namespace {
+
+std::string shared(std::string_view section, int replicas, std::string_view more = {}) {
+  return fmt::format("version: v1\nsharing:\n  {}:\n{}    resources:\n    - name: nvidia.com/gpu\n      replicas: {}\n",
+                     section, more, replicas);
+}
+
+std::string with_flags(std::string_view flags, std::string text) {
+  return fmt::format("{}flags:\n{}", text, flags);
+}
+
+// What people would write, by what it is called in the table.
+std::string text_of(std::string_view name) {
+  constexpr std::string_view kRename = "    renameByDefault: true\n";
+  const std::map<std::string_view, std::string> texts{
+      {"no sharing", "version: v1\n"},
+      {"no sharing, migStrategy single", with_flags("  migStrategy: single\n", "version: v1\n")},
+      {"ts 2", shared("timeSlicing", 2)},
+      {"ts 4", shared("timeSlicing", 4)},
+      {"ts 2 renamed", shared("timeSlicing", 2, kRename)},
+      {"ts 2, requests above 1 refused", shared("timeSlicing", 2, "    failRequestsGreaterThanOne: true\n")},
+      {"ts 2, a flag of the plugin", with_flags("  plugin:\n    passDeviceSpecs: true\n", shared("timeSlicing", 2))},
+      {"ts 2, a flag of GFD", with_flags("  gfd:\n    noTimestamp: true\n", shared("timeSlicing", 2))},
+      {"mps 4", shared("mps", 4)},
+      {"mps 8", shared("mps", 8)},
+      {"mps 4 renamed", shared("mps", 4, kRename)},
+      {"mps 4, requests above 1 served", shared("mps", 4, "    failRequestsGreaterThanOne: false\n")},
+      {"mps 4, a flag of GFD", with_flags("  gfd:\n    noTimestamp: true\n", shared("mps", 4))},
+      {"mps 4, migStrategy single", with_flags("  migStrategy: single\n", shared("mps", 4))},
+  };
+  return texts.at(name);
+}
+
+Profile profile(std::string_view name) {
+  ParsedProfile parsed = parse_profile(text_of(name));
+  EXPECT_TRUE(parsed.accepted && parsed.valid()) << name << ": " << parsed.first_error();
+  return parsed.profile;
+}
+
+struct Difference {
+  std::string_view from, to;
+};
+constexpr Difference kEdits[] = {
+    {"no sharing", "no sharing"},
+    // Not under MPS.
+    {"no sharing", "ts 2"},
+    {"ts 2", "ts 4"},
+    {"ts 4", "ts 2"},
+    {"ts 2", "ts 2 renamed"},
+    {"ts 2", "no sharing"},
+    {"ts 2", "ts 2, requests above 1 refused"},
+    {"ts 2", "ts 2, a flag of the plugin"},
+    {"ts 2", "ts 2, a flag of GFD"},
+    {"no sharing", "no sharing, migStrategy single"},
+    // Into MPS, within it, out of it.
+    {"no sharing", "mps 4"},
+    {"ts 2", "mps 4"},
+    {"mps 4", "mps 8"},
+    {"mps 8", "mps 4"},
+    {"mps 4", "mps 4 renamed"},
+    {"mps 4 renamed", "mps 4"},
+    {"mps 4", "mps 4, migStrategy single"},
+    {"mps 4", "mps 4, requests above 1 served"},
+    {"mps 4", "mps 4, a flag of GFD"},
+    {"mps 4", "ts 2"},
+    {"mps 4 renamed", "no sharing"},
+};
+
+std::string names(const std::vector<Component>& components) {
+  std::set<std::string_view> sorted;  // They are deleted at once.
+  for (const Component component : components) sorted.insert(to_string(component));
+  return fmt::format("{}", fmt::join(sorted, ", "));
+}
+
+std::string row(std::string_view from, std::string_view to, Transition transition) {
+  constexpr std::string_view kWaits[] = {"", "the new MPS daemon is Ready", "the MPS daemon is gone"};
+  const Steps steps = steps_for(transition);
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", from, to, to_string(transition), names(steps.first),
+                     kWaits[static_cast<int>(steps.wait)], names(steps.last), steps.disruptive ? "break" : "",
+                     steps.touches_mps ? "yes" : "");
+}
+
+std::filesystem::path golden() {
+  const char* root = std::getenv("GSO_SOURCE_DIR");
+  return std::filesystem::path(root ? root : ".") / "tests/reconcilers/golden/replace_order.md";
+}
+
+TEST(ReplaceOrder, IsTheTableForEveryTransition) {
+  std::string table =
+      "| from | to | transition | first, at once | then wait until | last | CUDA clients of MPS | MPS pods |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  std::set<Transition> met;
+  for (const Difference& edit : kEdits) {
+    const Transition transition = transition_between(profile(edit.from), profile(edit.to));
+    met.insert(transition);
+    table += row(edit.from, edit.to, transition);
+  }
+  EXPECT_EQ(met.size(), 6U) << "a transition that no edit leads to";
+  if (std::getenv("GSO_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(golden()) << table;
+    return;
+  }
+  std::ifstream in(golden());
+  std::stringstream expected;
+  expected << in.rdbuf();
+  EXPECT_EQ(table, expected.str()) << "GSO_UPDATE_GOLDEN=1 takes this as the new answer";
+}
+
+// A node whose loaded text is not known is compared by what it shows: plugin and GFD are replaced in any case, and the
+// MPS daemon where it would be another one.
+TEST(ReplaceOrder, WithoutATextGoesByWhatTheNodeShows) {
+  const std::map<std::pair<std::string_view, std::string_view>, Transition> expected{
+      {{"mps 4", "mps 4"}, Transition::reshare},
+      {{"mps 8", "mps 4"}, Transition::change_mps},
+      {{"mps 4 renamed", "mps 4"}, Transition::change_mps},
+      {{"ts 4", "mps 4"}, Transition::enter_mps},
+      {{"no sharing", "mps 4"}, Transition::enter_mps},
+      {{"mps 4", "ts 4"}, Transition::leave_mps},
+      {{"mps 4", "no sharing"}, Transition::leave_mps},
+      {{"ts 4", "ts 4"}, Transition::reshare},
+      {{"ts 2", "ts 4"}, Transition::reshare},
+      {{"no sharing", "no sharing"}, Transition::reshare},
+  };
+  for (const auto& [edit, transition] : expected) {
+    const auto& [shown, wanted] = edit;
+    EXPECT_EQ(to_string(transition_from(shape_of(profile(shown)), profile(wanted))), to_string(transition))
+        << shown << " to " << wanted;
+  }
+}
+
+// A node on which nothing is shared shows one thing; its loaded text says another. Whichever of the two touches the MPS
+// daemon counts.
+TEST(ReplaceOrder, TakesTheStrongerOfTextAndSight) {
+  const auto on_node = [](std::int64_t replicas, bool mps_pod, std::string_view text, std::string_view wanted) {
+    Node node;
+    if (replicas > 1) node.meta.labels.set("nvidia.com/gpu.replicas", fmt::format("{}", replicas));
+    node.allocatable[Interned("nvidia.com/gpu")] = 2 * replicas;
+    const Profile before = profile(text);
+    return std::string(to_string(transition_on(node, mps_pod, &before, profile(wanted))));
+  };
+  EXPECT_EQ(on_node(2, false, "ts 2", "ts 2, requests above 1 refused"), "plugin-only") << "it shows its text";
+  EXPECT_EQ(on_node(4, false, "ts 2", "ts 2, requests above 1 refused"), "reshare") << "it shows other replicas";
+  EXPECT_EQ(on_node(4, true, "ts 4", "ts 4"), "leave-mps") << "an MPS daemon runs there";
+  EXPECT_EQ(on_node(4, false, "ts 4", "mps 4"), "enter-mps");
+  EXPECT_EQ(on_node(1, false, "mps 4", "mps 8"), "enter-mps") << "its MPS daemon has gone";
+  EXPECT_EQ(on_node(2, false, "mps 4", "ts 2"), "leave-mps") << "it has been relabelled, and may still go back";
+}
+
+}  // namespace
+}  // namespace gso

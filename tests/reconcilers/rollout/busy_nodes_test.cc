@@ -1,0 +1,77 @@
+// Notes about nodes that are in use: they last for a while, and are renewed when they have expired.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::unique_ptr<FleetModel> fleet_of(int nodes, const std::string& rollout) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "mps-4"}};
+  spec.nodes = alike_nodes(nodes);
+  auto fleet = std::make_unique<FleetModel>(spec);
+  fleet->settings.cluster_max_unavailable = {100, true};
+  EXPECT_TRUE(fleet->settle());
+  fleet->policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {rollout: " +
+      rollout + "}\n");
+  EXPECT_TRUE(fleet->settle());
+  return fleet;
+}
+
+std::vector<TimerKey> running(const FleetModel& fleet, Timer timer) {
+  std::vector<TimerKey> out;
+  for (const auto& [key, since] : fleet.timers) {
+    if (key.timer == timer) out.push_back(key);
+  }
+  return out;
+}
+
+// Two passes while the listings are fresh, after every such timer expired before the first pass. Returns the timers.
+void expect_no_pass_at_once(FleetModel& fleet, Timer timer, Duration lifetime, std::vector<TimerKey>& notes) {
+  notes = running(fleet, timer);
+  ASSERT_FALSE(notes.empty());
+  fleet.now += std::chrono::duration_cast<WallTime::duration>(lifetime);
+  for (auto& [name, listing] : fleet.consumers) listing.listed_at = fleet.now;
+  for (int pass = 1; pass <= 2; ++pass) {
+    const Plan plan = fleet.plan();
+    ASSERT_TRUE(plan.requeue_after.has_value()) << pass;
+    EXPECT_GE(*plan.requeue_after, 1s) << pass;
+  }
+}
+
+TEST(BusyNodes, ANoteThatHasRunOutStartsAnewAndAsksForNoPassAtOnce) {
+  const auto fleet = fleet_of(6, "{maxUnavailable: 4, maxUnavailablePerGroup: 4, canary: {nodesPerGroup: 0}}");
+  for (const auto& name : {"n01", "n02", "n03", "n04", "n05", "n06"}) {
+    fleet->use(name, std::string("job-") + name, "nvidia.com/gpu", 1);
+  }
+  fleet->edit("any", "mps-8");
+  for (int i = 0; i < 30; ++i) fleet->tick();
+  std::vector<TimerKey> notes;
+  expect_no_pass_at_once(*fleet, Timer::busy, 2min, notes);
+  for (const TimerKey& key : notes) {
+    ASSERT_TRUE(fleet->timers.contains(key)) << to_string(key);
+    EXPECT_EQ(fleet->timers.at(key), fleet->now) << to_string(key);
+  }
+}
+
+TEST(GangPeers, ANodeThatHasWaitedForSlotsForItsJobAsksForNoPassAtOnce) {
+  const auto fleet = fleet_of(4,
+                              "{workloads: Evict, maxUnavailable: 2, maxUnavailablePerGroup: 2, canary: "
+                              "{nodesPerGroup: 0}}");
+  for (const auto& name : {"n01", "n02"}) fleet->use_by_job(name, std::string("train-") + name, "train", {});
+  fleet->use("n03", "alone", "nvidia.com/gpu", 1);
+  fleet->protect("alone", "Cannot evict pod as it would violate the pod's disruption budget.");
+  fleet->edit("any", "mps-8");
+  for (int i = 0; i < 200 && running(*fleet, Timer::gang_waits).empty(); ++i) fleet->tick();
+  std::vector<TimerKey> notes;
+  expect_no_pass_at_once(*fleet, Timer::gang_waits, 1min, notes);
+}
+
+}  // namespace
+}  // namespace gso::test

@@ -1,0 +1,352 @@
+// What nodes that need a change wait for, also while others are in progress: budget and holders, canary, soak, a place
+// at the back of the queue.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "reconcilers/explain/node.h"
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+using Json = nlohmann::json;
+using std::chrono::hours;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::string_view kHead = "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: ";
+
+std::string policy_with(const std::string& rollout, const std::string& annotations = "{}") {
+  return fmt::format("{}{{name: default, annotations: {}}}\nspec: {{rollout: {{{}}}}}\n", kHead, annotations, rollout);
+}
+
+class Waits : public testing::Test {
+ protected:
+  // `nodes` of them run `profile`, under a policy with that spec.rollout.
+  FleetModel& start(const std::string& rollout, const std::string& profile = "ts-4", int nodes = 4) {
+    FleetSpec spec;
+    spec.profiles = {{"any", profile}};
+    spec.nodes = alike_nodes(nodes, "NVIDIA-A100-SXM4-40GB", "a");
+    fleet_.emplace(std::move(spec));
+    fleet_->settings.settle = Duration::zero();
+    fleet_->settings.cluster_max_unavailable = {100, true};
+    EXPECT_TRUE(fleet_->settle());
+    fleet_->policy(policy_with(rollout));
+    EXPECT_TRUE(fleet_->settle());
+    fleet_->advance(std::chrono::seconds(5));
+    return *fleet_;
+  }
+  void tick(int times) {
+    for (int i = 0; i < times; ++i) (void)fleet_->tick();
+  }
+  [[nodiscard]] Json status() const { return Json::parse(fleet_->policy_status("default"), nullptr, false); }
+  // Progressing of the policy, as "True RollingOut: message".
+  [[nodiscard]] std::string progressing() const { return words(status(), "Progressing"); }
+  // Of the only SharingRollout under way.
+  [[nodiscard]] std::string rollout(const char* type = "Progressing") const {
+    for (const auto& [key, rollout] : fleet_->world.rollouts.all()) {
+      if (rollout->phase != "Completed" && rollout->phase != "Superseded")
+        return words(Json::parse(rollout->status_json, nullptr, false), type);
+    }
+    return "no rollout";
+  }
+  [[nodiscard]] Json rollout_status() const {
+    for (const auto& [key, rollout] : fleet_->world.rollouts.all()) {
+      return Json::parse(rollout->status_json, nullptr, false);
+    }
+    return Json::object();
+  }
+  [[nodiscard]] std::string rollout_object() const { return fleet_->world.rollouts.all().begin()->first.name; }
+  [[nodiscard]] std::string shown(const std::string& node) {
+    fleet_->index.refresh(fleet_->world, fleet_->settings);
+    const ShownState state = shown_state(fleet_->world, fleet_->index, fleet_->node(node));
+    return state.state + ": " + state.message;
+  }
+  // The command that `explain` ends with.
+  [[nodiscard]] std::string next(const std::string& node) {
+    fleet_->index.refresh(fleet_->world, fleet_->settings);
+    const Snapshot snapshot{fleet_->world, fleet_->now, fleet_->timers, fleet_->consumers, fleet_->settings};
+    return explain_node(snapshot, fleet_->index, {}, node).value_or(NodeExplanation()).next;
+  }
+  // Status patches in that many seconds.
+  std::size_t status_patches(int ticks) {
+    std::size_t out = 0;
+    for (int i = 0; i < ticks; ++i) {
+      out += static_cast<std::size_t>(std::ranges::count_if(fleet_->tick().actions, [](const PlannedAction& planned) {
+        return std::holds_alternative<PatchStatus>(planned.action);
+      }));
+    }
+    return out;
+  }
+  static std::string words(const Json& status, const char* type) {
+    for (const Json& condition : list_at(status, "conditions")) {
+      if (text_at(condition, "type") == type) {
+        return fmt::format("{} {}: {}", text_at(condition, "status"), text_at(condition, "reason"),
+                           text_at(condition, "message"));
+      }
+    }
+    return "no condition";
+  }
+
+  std::optional<FleetModel> fleet_;
+};
+
+TEST_F(Waits, ANodeThatWaitsForAFullBudgetNamesItAndWhoHoldsItWhileTheyMove) {
+  start("maxUnavailable: 2, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}").edit("any", "ts-8");
+  tick(3);
+  const std::string full = "no slot is free: a01, a02 hold 2 of 2 of policy default (maxUnavailable)";
+  EXPECT_EQ(progressing(), "True RollingOut: " + full);
+  EXPECT_EQ(rollout(), "True RollingOut: " + full);
+  EXPECT_EQ(shown("a03"), "Pending: " + full);
+  EXPECT_EQ(shown("a04"), "Pending: " + full);
+}
+
+TEST_F(Waits, TheClustersBudgetIsNamedWhereItIsTheOneThatBinds) {
+  FleetModel& fleet = start("maxUnavailable: 100%, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}");
+  fleet.settings.cluster_max_unavailable = {1, false};
+  fleet.edit("any", "ts-8");
+  tick(3);
+  const std::string full = "no slot is free: a01 holds 1 of 1 of the cluster (--cluster-max-unavailable)";
+  EXPECT_EQ(progressing(), "True RollingOut: " + full);
+  EXPECT_EQ(shown("a03"), "Pending: " + full);
+}
+
+TEST_F(Waits, ANodeThatIsNotReadyAndABusyOneAreNamedAsHoldersForTheIdleOnes) {
+  FleetModel& fleet = start("maxUnavailable: 2, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}", "mps-4");
+  fleet.set_ready("a02", false);
+  for (const char* node : {"a01", "a03", "a04"}) fleet.use(node, std::string("job-") + node, "nvidia.com/gpu", 1);
+  fleet.edit("any", "mps-8");
+  tick(30);
+  EXPECT_EQ(shown("a04"), "Pending: no slot is free: a01, a02 hold 2 of 2 of policy default (maxUnavailable)");
+  EXPECT_EQ(status_patches(200), 0U) << "the same holders, and nothing is written";
+}
+
+TEST_F(Waits, ANodeBehindACanaryNamesItAndLaterTheEndOfItsSoak) {
+  start("maxUnavailable: 100%, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 1, soak: 1h}").edit("any", "ts-8");
+  tick(2);
+  EXPECT_EQ(progressing(), "True RollingOut: waits for the canary a01");
+  EXPECT_EQ(shown("a02"), "Pending: waits for the canary a01");
+  tick(20);
+  EXPECT_THAT(progressing(), StartsWith("True RollingOut: the canary a01 is verified and soaks for 1h0m0s: the next "
+                                        "nodes start at 2026-03-01T"));
+  EXPECT_THAT(shown("a02"), StartsWith("Pending: the canary a01 is verified and soaks"));
+  EXPECT_EQ(status_patches(60), 0U);
+}
+
+TEST_F(Waits, GroupsThatWaitForDifferentThingsAreNamedEach) {
+  FleetModel& fleet = start("maxUnavailable: 3, maxUnavailablePerGroup: 1, canary: {nodesPerGroup: 1, soak: 1h}");
+  for (const char* name : {"t01", "t02"}) {
+    NodeSpec node;
+    node.name = name;
+    node.product = "NVIDIA-T4";
+    fleet.add_node(node);
+  }
+  ASSERT_TRUE(fleet.settle());
+  fleet.hold_pods("t01", true);
+  fleet.edit("any", "ts-8");
+  tick(20);
+  const std::string both = progressing();
+  EXPECT_THAT(both, HasSubstr("group NVIDIA-A100-SXM4-40GB: the canary a01 is verified and soaks for 1h0m0s"));
+  EXPECT_THAT(both, EndsWith("; group NVIDIA-T4: waits for the canary t01"));
+}
+
+TEST_F(Waits, ANodeThatWaitsBesideNodesInProgressNamesTheStopOfItsPolicy) {
+  FleetModel& fleet = start("maxUnavailable: 2, canary: {nodesPerGroup: 0}");
+  fleet.hold_pods("a01", true);
+  fleet.edit("any", "ts-8");
+  tick(6);
+  fleet.policy(policy_with("maxUnavailable: 2, canary: {nodesPerGroup: 0}, paused: true"));
+  tick(1);
+  EXPECT_THAT(progressing(), AllOf(StartsWith("True RollingOut: "), HasSubstr("spec.rollout.paused of the policy is")));
+  EXPECT_THAT(shown("a04"), HasSubstr("spec.rollout.paused of the policy is set"));
+}
+
+TEST_F(Waits, HalfOfTheSlotsWaitForWorkloadsAndABusyNodeNamesWhoDoes) {
+  FleetModel& fleet = start("maxUnavailable: 2, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}", "mps-4", 2);
+  for (const char* node : {"a01", "a02"}) fleet.use(node, std::string("job-") + node, "nvidia.com/gpu", 1);
+  fleet.edit("any", "mps-8");
+  tick(20);
+  EXPECT_EQ(shown("a02"),
+            "Pending: in use, and a01 holds 1 of 1 of the slots of policy default that may wait for workloads");
+}
+
+TEST_F(Waits, ASoakAfterAnAbortAndAStartIsNamedThoughNoSharingRolloutIsThere) {
+  const std::string spec = "maxUnavailable: 1, canary: {nodesPerGroup: 1, soak: 1h}";
+  FleetModel& fleet = start(spec);
+  fleet.edit("any", "ts-8");
+  tick(20);
+  fleet.rollout_switch(rollout_object(), "aborted", true);
+  tick(2);
+  EXPECT_THAT(rollout("Ready"),
+              StartsWith("False Aborted: the rollout was aborted: the remaining nodes stay as they are; "
+                         "`gpu-sharing-operator rollout start default` tries it again"));
+  // As `rollout start`: another retry, and the record goes.
+  fleet.policy(policy_with(spec, "{gpusharing.dev/retry: \"1\"}"));
+  tick(1);
+  fleet.delete_rollouts();
+  tick(3);
+  ASSERT_TRUE(fleet.world.rollouts.all().empty());
+  EXPECT_THAT(progressing(), StartsWith("True RollingOut: the canary a01 is verified and soaks for 1h0m0s"));
+}
+
+// --- Deferred nodes.
+
+// a01 of two waits for its pod until a person uncordons it; the other one is done.
+class Deferred : public Waits {
+ protected:
+  Deferred() {
+    FleetModel& fleet = start("maxUnavailable: 1, canary: {nodesPerGroup: 0}, idleTimeout: 1h", "mps-4", 2);
+    fleet.use("a01", "job-1", "nvidia.com/gpu", 1);
+    fleet.edit("any", "mps-8");
+    tick(60);
+    EXPECT_TRUE(fleet.node("a01").unschedulable);
+  }
+  // Ends the pod as well.
+  void uncordon() {
+    fleet_->cordon("a01", false);
+    tick(2);
+    fleet_->release("a01");
+    tick(60);
+  }
+};
+
+TEST_F(Deferred, ANodeThatAPersonUncordonedSaysSoAndWhenItIsTriedAgain) {
+  const WallTime then = fleet_->now;
+  uncordon();
+  const WallTime until = deferral_of(fleet_->node("a01")).value_or(Deferral()).until;
+  EXPECT_GE(until, then + hours(1));
+  const std::string at = k8s::format_time(until);
+  const std::string why = "a person uncordoned it while it was drained; it is tried again at " + at +
+                          ", when no other node of its group waits, or now by `gpu-sharing-operator rollout start "
+                          "default`";
+  EXPECT_EQ(shown("a01"), "Pending: " + why);
+  EXPECT_EQ(next("a01"), "gpu-sharing-operator rollout start default");
+  EXPECT_EQ(progressing(), "False Deferred: a01: " + why);
+  EXPECT_EQ(rollout(), "False Deferred: a01: " + why);
+  EXPECT_EQ(status_patches(200), 0U);
+}
+
+TEST_F(Deferred, ANodeWhosePodsDidNotEndNamesThemAndTheTimeout) {
+  fleet_->advance(hours(1));
+  tick(30);
+  ASSERT_TRUE(deferral_of(fleet_->node("a01")).has_value());
+  EXPECT_THAT(shown("a01"),
+              AllOf(StartsWith("Pending: its workloads did not end within idleTimeout (1h0m0s); it is tried again at "),
+                    EndsWith("waits for jobs/job-1")));
+}
+
+TEST_F(Deferred, AStartTriesADeferredNodeNow) {
+  uncordon();
+  EXPECT_FALSE(fleet_->node("a01").unschedulable);
+  fleet_->policy(policy_with("maxUnavailable: 1, canary: {nodesPerGroup: 0}, idleTimeout: 1h",
+                             "{gpusharing.dev/retry: \"2026-03-01T12:00:00.000000Z\"}"));
+  tick(60);
+  EXPECT_EQ(fleet_->index.assessment("a01")->phase, Phase::up_to_date);
+}
+
+// --- Times.
+
+class Times : public Waits {
+ protected:
+  // The seconds that are left by the policy's status; -1: nothing is foretold.
+  [[nodiscard]] std::int64_t left() const {
+    const auto end = k8s::parse_rfc3339(text_at(status(), "estimatedCompletion"));
+    return end ? std::chrono::duration_cast<std::chrono::seconds>(*end - fleet_->now).count() : -1;
+  }
+  [[nodiscard]] std::string started_at() const { return text_at(rollout_status(), "startedAt"); }
+  // Until so many nodes show the new text and another one is in progress.
+  void until_done(std::int64_t nodes) {
+    for (int i = 0; i < 4000; ++i) {
+      (void)fleet_->tick();
+      const Json counts = object_at(status(), "nodes");
+      if (number_at(counts, "upToDate") >= nodes && number_at(counts, "updating") > 0) return;
+    }
+    FAIL() << nodes << " nodes were never done";
+  }
+};
+
+constexpr const char* kOneByOne = "maxUnavailable: 1, canary: {nodesPerGroup: 0}";
+
+TEST_F(Times, ARolloutStartsWithItsFirstNodeAndNotWithItsApproval) {
+  const std::string spec =
+      fmt::format("{}{{name: default}}\nspec: {{mode: Approve, rollout: {{{}}}}}\n", kHead, kOneByOne);
+  FleetModel& fleet = start(kOneByOne, "ts-4", 20);
+  fleet.policy(spec);
+  tick(2);
+  fleet.edit("any", "ts-8");
+  tick(5);
+  EXPECT_EQ(started_at(), "") << "it waits for its approval";
+  fleet.advance(hours(100));
+  fleet.rollout_switch(rollout_object(), "approved", true);
+  const WallTime approved = fleet.now;
+  until_done(4);
+  EXPECT_GE(*k8s::parse_rfc3339(started_at()), std::chrono::floor<std::chrono::seconds>(approved));
+  EXPECT_GT(left(), 0);
+  EXPECT_LT(left(), 600) << "some ten seconds a node";
+}
+
+TEST_F(Times, ATimeInWhichItIsPausedDoesNotCountAndNothingIsForetoldThen) {
+  FleetModel& fleet = start(kOneByOne, "ts-4", 20);
+  fleet.edit("any", "ts-8");
+  until_done(4);
+  EXPECT_GT(left(), 0);
+  fleet.rollout_switch(rollout_object(), "paused", true);
+  tick(1);
+  EXPECT_EQ(left(), -1) << "it is paused";
+  tick(30);
+  fleet.advance(hours(100));
+  fleet.rollout_switch(rollout_object(), "paused", false);
+  until_done(8);
+  EXPECT_GT(left(), 0);
+  EXPECT_LT(left(), 600);
+}
+
+TEST_F(Times, NodesThatWereDoneBeforeItDoNotCountInItsPace) {
+  FleetModel& fleet = start(kOneByOne, "ts-4", 60);
+  fleet.edit("any", "ts-8");
+  until_done(30);
+  fleet.rollout_switch(rollout_object(), "aborted", true);
+  tick(60);
+  EXPECT_EQ(left(), -1) << "it is aborted";
+  fleet.policy(policy_with(kOneByOne, "{gpusharing.dev/retry: \"1\"}"));
+  tick(1);
+  fleet.delete_rollouts();
+  until_done(number_at(object_at(status(), "nodes"), "upToDate") + 2);
+  const WallTime now = fleet.now;
+  const std::int64_t foretold = left();
+  until_done(59);
+  const auto needed = std::chrono::duration_cast<std::chrono::seconds>(fleet.now - now).count();
+  EXPECT_GE(foretold, needed / 2) << "it needed " << needed << " s";
+}
+
+TEST_F(Times, NothingIsForetoldOnceTooManyNodesHaveFailed) {
+  FleetModel& fleet = start(
+      "maxUnavailable: 2, maxUnavailablePerGroup: 100%, maxFailures: 1, canary: {nodesPerGroup: 0}, verifyTimeout: 30s",
+      "ts-4", 20);
+  fleet.crash_pods("a08", true);
+  fleet.edit("any", "ts-8");
+  until_done(4);
+  EXPECT_GT(left(), 0);
+  int looks = 0;
+  for (int i = 0; i < 100; ++i) {
+    (void)fleet.tick();
+    const bool stopped = rollout("Ready").find("MaxFailures") != std::string::npos;
+    if (!stopped || number_at(object_at(status(), "nodes"), "updating") == 0) continue;
+    ++looks;
+    EXPECT_EQ(left(), -1);
+  }
+  EXPECT_GT(looks, 0);
+}
+
+}  // namespace
+}  // namespace gso::test
