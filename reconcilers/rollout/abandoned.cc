@@ -37,8 +37,8 @@ class Left {
 
   [[nodiscard]] std::string why() const {
     if (of_nos_) return fmt::format("nos partitions the GPUs of the node now (label {})", nos_label(node_));
-    if (a_ != nullptr) return fmt::format("the device plugin in {} runs without profiles now", set().ns);
-    return pass_.index.discovery.installations.empty() ? "there is no device plugin DaemonSet any more"
+    if (a_ != nullptr) return fmt::format("the device plugin in namespace {} now runs without profiles", set().ns);
+    return pass_.index.discovery.installations.empty() ? "the cluster no longer has a device plugin DaemonSet"
                                                        : "no device plugin DaemonSet selects the node any more";
   }
 
@@ -50,29 +50,30 @@ class Left {
       return describe_foreign_holder(holder, node_);
     }
     const auto& unsynced = pass_.s.world.unsynced_namespaces;
-    if (a_ == nullptr ? !unsynced.empty() : unsynced.contains(set().ns)) return "not all of its pods can be read";
+    if (a_ == nullptr ? !unsynced.empty() : unsynced.contains(set().ns))
+      return "the operator cannot read all of its pods";
     if (of_nos_) return {};
     // The DaemonSet might select the node again before that pod is gone: then the change continues.
     const Pod* plugin = a_ == nullptr ? plugin_pod() : nullptr;
-    return plugin == nullptr ? "" : fmt::format("its pod {} is still there", plugin->meta.name);
+    return plugin == nullptr ? "" : fmt::format("its pod {} still exists", plugin->meta.name);
   }
 
   [[nodiscard]] std::string given_up() const {
     std::string out = why();
-    if (change_) out += fmt::format(": the change to {} is given up", change_->to);
-    if (cordoned_) out += node_.unschedulable ? "; the node is uncordoned" : "; somebody has uncordoned it";
+    if (change_) out += fmt::format(": the operator gives up the change to {}", change_->to);
+    if (cordoned_) out += node_.unschedulable ? " and uncordons the node" : "; someone has already uncordoned the node";
     std::vector<std::string> stays;
     for (const Pod* pod : pass_.index.pods_of(node_.meta.name)) {
       const bool listed = change_ && std::ranges::any_of(change_->pods, [&](const auto& entry) {
                             return entry.second.contains(std::string(pod->meta.uid));
                           });
-      if (listed) stays.push_back(fmt::format("pod {}, which was to be replaced", pod->meta.name));
+      if (listed) stays.push_back(fmt::format("pod {} (not replaced)", pod->meta.name));
     }
     std::ranges::sort(stays);
     for (const auto& [label, owned] : owned_labels(node_)) {
       if (const auto now = node_.meta.labels.get(label)) stays.push_back(fmt::format("label {}={}", label, *now));
     }
-    return stays.empty() ? out : fmt::format("{}; left there: {}", out, fmt::join(stays, ", "));
+    return stays.empty() ? out : fmt::format("{}; left on the node: {}", out, fmt::join(stays, ", "));
   }
 
  private:
@@ -109,10 +110,11 @@ void plan_abandoned(Pass& pass) {
     // Neither the change in progress nor the owner of the cordon is known, so a person decides (S11).
     if (const ChangeOnNode on = change_on(*node); !on.problem.empty()) {
       if (++told <= kMost) {
-        pass.finding(Severity::warning, node_ref(name), kChangeUnreadable,
-                     fmt::format("{}. No plugin with profiles serves the node any more, and it is left as it is. If no "
-                                 "change is under way, remove the annotation (kubectl annotate node {} {}-)",
-                                 on.problem, name, kChangeAnnotation));
+        pass.finding(
+            Severity::warning, node_ref(name), kChangeUnreadable,
+            fmt::format("{}. No plugin with profiles serves the node any more, and the operator does not change the "
+                        "node. If no change is in progress, remove the annotation (kubectl annotate node {} {}-)",
+                        on.problem, name, kChangeAnnotation));
       }
       continue;
     }
@@ -120,9 +122,10 @@ void plan_abandoned(Pass& pass) {
     const std::string obstacle = left.obstacle();
     if (!obstacle.empty() || !pass.held_for({Timer::abandoned, name, ""}, left.grace())) {
       if (!left.is_change() || ++told > kMost) continue;
-      const std::string until = obstacle.empty() ? fmt::format("what a change has left there goes after {}",
-                                                               k8s::format_go_duration(left.grace()))
-                                                 : fmt::format("what a change has left there stays while {}", obstacle);
+      const std::string until =
+          obstacle.empty() ? fmt::format("the operator removes what a change left on the node once this has lasted {}",
+                                         k8s::format_go_duration(left.grace()))
+                           : fmt::format("the operator keeps what a change left on the node while {}", obstacle);
       pass.finding(Severity::warning, node_ref(name), left.reason(), fmt::format("{}: {}", left.why(), until));
       continue;
     }

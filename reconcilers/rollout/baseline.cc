@@ -50,7 +50,8 @@ std::string describe(const FleetRecord& record) {
     drifting += entry.drift ? 1 : 0;
     unproven += entry.unproven ? 1 : 0;
   });
-  return fmt::format("{} nodes as they are, {} of them with drift, {} unproven", nodes, drifting, unproven);
+  return fmt::format("{} node{} recorded, {} with drift, {} unproven", nodes, nodes == 1 ? "" : "s", drifting,
+                     unproven);
 }
 
 // Adds the nodes of the namespaces that `in` accepts. A key counts as verified when every node with this key shows it.
@@ -85,7 +86,7 @@ void complete_baseline(Pass& pass) {
   const std::set<std::string>& before = pass.index.record->without_baseline;
   add_baseline_entries(pass, next, NewMachines::join,
                        [&](const std::string& ns) { return before.contains(ns) && is_synced(ns); });
-  write_record(pass, next, "Baseline", "first sight of namespaces that could not be read before");
+  write_record(pass, next, "Baseline", "baseline of namespaces that could not be read before");
 }
 
 }  // namespace
@@ -133,7 +134,7 @@ void plan_baseline(Pass& pass, NewMachines machines) {
   add_baseline_entries(pass, record, machines,
                        [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
   record.policies = update_policies(record, world, pass.s.now, std::nullopt, [](const auto&) { return true; }).policies;
-  write_record(pass, record, "Baseline", fmt::format("first sight: {}", describe(record)));
+  write_record(pass, record, "Baseline", fmt::format("baseline: {}", describe(record)));
 }
 
 }  // namespace gso

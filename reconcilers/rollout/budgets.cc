@@ -81,13 +81,14 @@ std::string exhausted_budget(const Pass& pass, const RolloutKey& key, const Prof
                            : product.empty() ? "the group of unknown product (maxUnavailablePerGroup)"
                                              : fmt::format("group {} (maxUnavailablePerGroup)", product);
   const std::set<std::string> nodes = holders(pass.index, full.budget, key, product);
-  const std::string now = start_now > 0 ? fmt::format("{} start now", start_now) : "";
+  const std::string now = start_now > 0 ? fmt::format("{} {} now", start_now, start_now == 1 ? "starts" : "start") : "";
   if (nodes.empty()) {
-    return fmt::format("no slot is free: {} of {} of {} are taken{}", full.busy, full.most, what,
+    return fmt::format("no slot is free: {} of {} slots of {} are in use{}", full.busy, full.most, what,
                        now.empty() ? "" : ": " + now);
   }
-  return fmt::format("no slot is free: {} {} {} of {} of {}{}", first_names({nodes.begin(), nodes.end()}),
-                     nodes.size() == 1 ? "holds" : "hold", full.busy, full.most, what, now.empty() ? "" : "; " + now);
+  return fmt::format("no slot is free: {} {} {} of {} slot{} of {}{}", first_names({nodes.begin(), nodes.end()}),
+                     nodes.size() == 1 ? "holds" : "hold", full.busy, full.most, full.most == 1 ? "" : "s", what,
+                     now.empty() ? "" : "; " + now);
 }
 
 }  // namespace gso

@@ -134,8 +134,9 @@ std::string drifting_canary(RolloutView& rollout) {
           !is_same_machine(rollout.pass, name, machine) || !may_be_reloaded(rollout.pass, name))
         continue;
       return fmt::format(
-          "{} was verified and does not show its profile any more: {}; it is restarted when that lasts {}", name,
-          shown_difference(*rollout.pass.index.find(name)),
+          "canary node {} was verified but no longer shows its profile: {}. The operator restarts its pods if this "
+          "lasts {}",
+          name, shown_difference(*rollout.pass.index.find(name)),
           k8s::format_go_duration(rollout.policy.rollout.verify_timeout));
     }
   }

@@ -50,7 +50,7 @@ bool DaemonSetRestarts::plan(RolloutView& rollout) {
       restarts = true;
       if (!restarted_.insert(operand.key).second) continue;
       pass_.add(RestartDaemonSet{operand.key, daemonset->meta.resource_version, restarted_for}, "Restart",
-                fmt::format("{} to {}, by its DaemonSet", rollout.key.key, rollout.target), true);
+                fmt::format("key {} to {} by a restart of the DaemonSet", rollout.key.key, rollout.target), true);
     }
   }
   return restarts || wait_for_the_rest(rollout, nodes, restarted_for);
@@ -65,11 +65,12 @@ bool DaemonSetRestarts::wait_for_the_rest(const RolloutView& rollout, const std:
                        fmt::format("{}/{}/{}", rollout.key.policy, rollout.key.key, restarted_for)};
   const Duration patience = rollout.policy.rollout.verify_timeout;
   if (pass_.held_for(waits, patience)) return false;
-  pass_.finding(Severity::info, rollout_ref(rollout_name(rollout.key, rollout.target)), kNodesLeftBehind,
-                fmt::format("the DaemonSets of ConfigMap {} were restarted for this revision, and the pods of {} are "
-                            "not newer than the edit: nodes that are still so {} after that are restarted one by one",
-                            rollout.key.config_map, first_names({nodes.begin(), nodes.end()}),
-                            k8s::format_go_duration(patience)));
+  pass_.finding(
+      Severity::info, rollout_ref(rollout_name(rollout.key, rollout.target)), kNodesLeftBehind,
+      fmt::format("the DaemonSets of ConfigMap {} were restarted for this revision, but the pods of {} are not "
+                  "newer than the edit. If this lasts {}, the operator restarts these nodes one by one",
+                  rollout.key.config_map, first_names({nodes.begin(), nodes.end()}),
+                  k8s::format_go_duration(patience)));
   return true;
 }
 

@@ -19,10 +19,12 @@ std::string strands_message(const NodeUse& lost, const NodeAssessment& a) {
   for (const auto& [resource, count] : a.expectation->capacity) {
     if (count > 0) served += (served.empty() ? "" : ", ") + resource;
   }
+  const bool one = lost.waiting.size() == 1;
   return fmt::format(
-      "the node will serve {} only, and {} ask{} for something else: change what they request; they are waited "
-      "for, and not evicted",
-      served.empty() ? "nothing" : served, lost.names(), lost.waiting.size() == 1 ? "s" : "");
+      "the node will serve {}, but {} request{} other resources: change what {} request{}; the operator waits for {} "
+      "and does not evict {}",
+      served.empty() ? "no GPUs" : "only " + served, lost.names(), one ? "s" : "", one ? "it" : "they", one ? "s" : "",
+      one ? "it" : "them", one ? "it" : "them");
 }
 
 // The pods that have an answer in `said`, and the answers, up to a maximum.
@@ -50,12 +52,12 @@ std::optional<BlockedBy> refused(const Pass& pass, const std::string& node, cons
   if (listing == pass.s.consumers.end()) return std::nullopt;
   const Answered forbidden = answered(use, listing->second.forbidden, 1);
   if (!forbidden.answers.empty()) {
-    return BlockedBy{
-        kForbidden, fmt::format("the operator may not evict {}: {}", forbidden.use.names(), forbidden.answers.front())};
+    return BlockedBy{kForbidden, fmt::format("the operator is not allowed to evict {}: {}", forbidden.use.names(),
+                                             forbidden.answers.front())};
   }
   const Answered held = answered(use, listing->second.refused, kAnswers);
   if (held.answers.empty()) return std::nullopt;
-  return BlockedBy{kPdbRefuses, fmt::format("a PodDisruptionBudget keeps {} on the node: {}", held.use.names(),
+  return BlockedBy{kPdbRefuses, fmt::format("a PodDisruptionBudget prevents the eviction of {}: {}", held.use.names(),
                                             fmt::join(held.answers, "; "))};
 }
 
@@ -77,7 +79,7 @@ std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& no
   const NodeUse use = use_of(pass.s, node, WallTime::min());
   if (use.waiting.empty()) {
     if (use.daemonset_owned.empty()) return std::nullopt;
-    return BlockedBy{kWaitingForWorkloads, "pods of DaemonSets request more than will be left"};
+    return BlockedBy{kWaitingForWorkloads, "pods of DaemonSets request more than the node will serve"};
   }
   if (const NodeUse lost = stranded(use, a); !lost.waiting.empty()) {
     return BlockedBy{kRenameStrandsPods, strands_message(lost, a)};
@@ -97,7 +99,7 @@ std::map<std::string, BlockedBy> blocked_in_progress(const Pass& pass) {
     auto who = blocked_by_pods(pass, seen.name, a);
     if (!who) continue;
     const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.idle_timeout;
-    who->message += fmt::format("; the node is given back at {}",
+    who->message += fmt::format("; gives up and uncordons the node at {}",
                                 k8s::format_time(seen.since + std::chrono::ceil<std::chrono::milliseconds>(patience)));
     out.emplace(seen.name, std::move(*who));
   }
@@ -118,14 +120,13 @@ namespace {
 // Who deferred the node, when it is tried again, and how to retry it now.
 std::string deferral_text(const Pass& pass, const Deferral& deferral, const SharingPolicy& policy) {
   const std::string who = deferral.by == Deferral::By::person
-                              ? std::string("a person uncordoned it while it was drained")
+                              ? std::string("someone uncordoned it during the drain")
                               : fmt::format("its workloads did not end within idleTimeout ({})",
                                             k8s::format_go_duration(policy.rollout.idle_timeout));
   const std::string at = deferral.until > pass.s.now ? fmt::format("at {}, ", k8s::format_time(deferral.until)) : "";
   return fmt::format(
-      "{}; it is tried again {}when no other node of its group waits, or now by `gpu-sharing-operator rollout start "
-      "{}`",
-      who, at, policy.meta.name);
+      "{}; retry {}when no other node of its group waits, or now: `gpu-sharing-operator rollout start {}`", who, at,
+      policy.meta.name);
 }
 
 }  // namespace
@@ -150,8 +151,8 @@ void remove_rejected(Pass& pass, const std::string& node) {
   for (const Pod& pod : listing->second.rejected) {
     if (!is_rejected(pod, pass.s.settings)) continue;
     pass.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, kRejectedPod,
-             fmt::format("refused by the kubelet of {} during its restart ({}), and made anew by its controller", node,
-                         pod.reason.view()),
+             fmt::format("rejected by the kubelet of node {} during its restart ({}); its controller creates it again",
+                         node, pod.reason.view()),
              false, node);
   }
 }

@@ -195,10 +195,9 @@ std::string why_bare_pods_stay(const Pass& pass, const std::string& node, const 
   if (drain_of(pass, a) == Drain::fits && !chosen_on(pass, node, a, use, {}).empty()) return {};
   const bool one = bare.waiting.size() == 1;
   return fmt::format(
-      "{} {} no controller: nothing would create {} again after an eviction, so {} waited for. Delete {} with kubectl, "
-      "or "
-      "set spec.rollout.evictBarePods: true in policy {}",
-      bare.names(), one ? "has" : "have", one ? "it" : "them", one ? "it is" : "they are", one ? "it" : "them",
+      "{} {} no controller that would create {} again after an eviction, so the operator waits for {}. Delete {} with "
+      "kubectl, or set spec.rollout.evictBarePods: true in policy {}",
+      bare.names(), one ? "has" : "have", one ? "it" : "them", one ? "it" : "them", one ? "it" : "them",
       a.policy.view());
 }
 
@@ -207,9 +206,8 @@ void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& 
   if (!peers.pending.empty()) {
     pass.finding(
         Severity::warning, node_ref(node), kJobSpansNodes,
-        fmt::format("{} runs on {} too, which cannot be started beside this node (budgets, canary): members of "
-                    "one job leave together or not at all, so nobody is evicted here; the node waits until it "
-                    "is idle",
+        fmt::format("{} also runs on {}, which cannot start together with this node (budgets, canary). Pods of one job "
+                    "are evicted together or not at all, so no pod is evicted here; the node waits until it is idle",
                     peers.jobs_text(), fmt::join(peers.pending, ", ")));
     return;
   }

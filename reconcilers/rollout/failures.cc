@@ -34,7 +34,7 @@ std::string failures_that_stop(RolloutView& rollout) {
   const std::int64_t failures = rollout.failures();
   if (failures == 0 && known == nullptr) return {};
   if (failures == 0) {
-    return fmt::format("{} failed before and is not tried again until it changes; `rollout start` tries it again",
+    return fmt::format("{} failed before and is not retried until the profile changes. Retry: `rollout start`",
                        rollout.target);
   }
   // A failed node keeps its slot: when failed nodes hold all slots, no other node can start.
@@ -51,7 +51,7 @@ std::string failures_that_stop(RolloutView& rollout) {
   return fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
                      of_canary                              ? " in the canary"
                      : canary                               ? " before every group's canary has passed"
-                     : full && failures < spec.max_failures ? ", which are all slots"
+                     : full && failures < spec.max_failures ? ", so no slot is free"
                                                             : "");
 }
 

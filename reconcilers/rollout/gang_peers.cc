@@ -76,11 +76,10 @@ std::string beyond(const NodeAssessment& a, const NodeUse& use) {
 std::string_view consequence(WorkloadMode mode) {
   switch (mode) {
     case WorkloadMode::interrupt:
-      return "The policy's workloads is Interrupt: nobody waits for these pods";
+      return "The policy has workloads: Interrupt, so the operator does not wait for these pods";
     case WorkloadMode::evict:
-      return "Pods are evicted until the others fit, lowest priority first. Those whose resource goes away, that "
-             "refuse "
-             "an eviction or that have no controller are waited for";
+      return "The operator evicts pods, lowest priority first, until the others fit. It waits for pods whose resource "
+             "is removed, whose eviction is refused or that have no controller";
     case WorkloadMode::wait_for_idle:
       break;
   }

@@ -68,15 +68,15 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
   if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
   const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key());
   if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
-    return {Gate::paused, fmt::format("ConfigMap {} carries {}=true", rollout.installation.id(), kPausedAnnotation)};
+    return {Gate::paused,
+            fmt::format("ConfigMap {} has the annotation {}=true", rollout.installation.id(), kPausedAnnotation)};
   }
   const Switches on = rollout.anew ? Switches() : switches_of(pass, rollout.key, rollout.target, rollout.object);
   if (on.aborted) {
     return {Gate::aborted,
-            fmt::format("the rollout was aborted; `gpu-sharing-operator rollout start {}` tries it again",
-                        policy.meta.name)};
+            fmt::format("the rollout was aborted. Retry: `gpu-sharing-operator rollout start {}`", policy.meta.name)};
   }
-  if (on.undone) return {Gate::undone, "taken back by a person; `rollout start` tries it again"};
+  if (on.undone) return {Gate::undone, "rolled back by a person. Retry: `rollout start`"};
   if (on.paused) return {Gate::paused, "spec.paused of the rollout is set"};
   const bool asks = mode == PolicyMode::approve && !repair && !goes_back(rollout);
   if (!asks || on.approved) return {};
@@ -95,14 +95,15 @@ std::string last_verified_text(const RolloutView& rollout) {
     return {};
   const std::string verified(index.record->last_verified(key.config_map, key.key));
   if (verified.empty())
-    return "; ConfigMap " + key.config_map + " is not ours to write, and nothing was verified before";
+    return "; the operator does not manage ConfigMap " + key.config_map + ", and no revision was verified before";
   const auto kept = index.record->texts.find(verified);
   const std::string text = kept == index.record->texts.end() ? index.profiles.text_of(verified) : kept->second;
   if (text.empty() || text.size() > kMost) {
-    return fmt::format("; ConfigMap {} is not ours to write: put revision {} back there", key.config_map, verified);
+    return fmt::format("; the operator does not manage ConfigMap {}: restore revision {} in it", key.config_map,
+                       verified);
   }
-  return fmt::format("; ConfigMap {} is not ours to write: put the last verified text back there:\n{}", key.config_map,
-                     text);
+  return fmt::format("; the operator does not manage ConfigMap {}: restore the last verified text in it:\n{}",
+                     key.config_map, text);
 }
 
 GateState closed_by_failures(RolloutView& rollout) {
@@ -151,22 +152,23 @@ std::string first_node_of_nos(const World& world, const PluginInstallation& inst
 std::string installation_obstacle(const World& world, const PluginInstallation& installation) {
   if (installation.announcement_unknown) {
     return fmt::format(
-        "ClusterPolicy {} may not be read, so it is not known whether the GPU Operator is changing these "
-        "DaemonSets too: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism NodeByNode",
+        "the operator is not allowed to read ClusterPolicy {}, so it cannot know whether the GPU Operator is also "
+        "changing these DaemonSets: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism "
+        "NodeByNode",
         installation.owner);
   }
   for (const Operand& operand : installation.operands) {
     if (operand.on_delete) {
       return fmt::format(
-          "DaemonSet {} has updateStrategy OnDelete, where a restart of the DaemonSet replaces no pod: use "
+          "DaemonSet {} has updateStrategy OnDelete, so a restart of the DaemonSet would replace no pod: use "
           "mechanism NodeByNode",
           k8s::to_string(operand.key));
     }
   }
   if (std::string node = first_node_of_nos(world, installation); !node.empty()) {
     return fmt::format(
-        "a restart of the DaemonSets in {} would restart their pods on node {}, too, whose GPUs nos partitions: keep "
-        "them off the nodes of nos by a nodeAffinity (NotIn), or use mechanism NodeByNode",
+        "a restart of the DaemonSets in namespace {} would also restart their pods on node {}, whose GPUs nos "
+        "partitions: exclude the nodes of nos with a nodeAffinity (NotIn), or use mechanism NodeByNode",
         installation.ns, node);
   }
   return {};
@@ -186,7 +188,8 @@ std::string restart_obstacle(const RolloutView& rollout) {
         pass.s.settings.mode_of(policy) != PolicyMode::observe)
       continue;
     return fmt::format(
-        "a restart of the DaemonSets in {} would restart nodes of policy {} too, whose changes go node by node",
+        "a restart of the DaemonSets in namespace {} would also restart nodes of policy {}, which must change one "
+        "by one",
         rollout.installation.ns, key.policy);
   }
   return {};
@@ -216,8 +219,8 @@ GateState closed_by_propagation(RolloutView& rollout) {
   const std::string& key = rollout.key.key;
   if (!relabels(rollout) || key_is_projected(rollout.pass, rollout.installation, key)) return {};
   return {Gate::key_not_projected,
-          fmt::format("key {} of ConfigMap {} is new, or was edited, or has not been watched for {} yet: kubelets have "
-                      "to project its text first",
+          fmt::format("key {} of ConfigMap {} is new or was edited, or the operator has not watched it for {} yet: "
+                      "kubelets must project its text first",
                       key, rollout.installation.id(), k8s::format_go_duration(rollout.pass.s.settings.projection))};
 }
 

@@ -21,11 +21,12 @@ std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node, c
     use = fmt::format("fraction pod {}, without a reservation", *unreserved.pods.begin());
   }
   if (kai.use_known && use.empty() && unreserved.known) return std::nullopt;
-  if (kai.use_known && !use.empty()) return KaiHindrance{true, fmt::format("KAI shares them ({})", use)};
+  if (kai.use_known && !use.empty()) return KaiHindrance{true, fmt::format("KAI shares the node's GPUs ({})", use)};
   pass.look_again_in(std::chrono::seconds(1));
-  const std::string why = kai.use_known ? std::string("pods that it has bound are being looked up") : kai.incomplete;
-  return KaiHindrance{false,
-                      fmt::format("before it is known whether KAI shares them{}{}", why.empty() ? "" : ": ", why)};
+  const std::string why =
+      kai.use_known ? std::string("the pods that KAI has bound are being looked up") : kai.incomplete;
+  return KaiHindrance{
+      false, fmt::format("it is not known yet whether KAI shares the node's GPUs{}{}", why.empty() ? "" : ": ", why)};
 }
 
 bool report_kai_hindrance(Pass& pass, const std::string& node, const NodeAssessment& a) {

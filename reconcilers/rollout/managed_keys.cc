@@ -100,11 +100,10 @@ class ManagedKeys {
     std::string message = "keys of inline profiles";
     if (!lost.empty()) {
       message = fmt::format(
-          "{} lost or changed its key{} {}, which {} node{} run; put back. Its data was set by {} last, as far as "
-          "managedFields tell: let it leave "
-          "keys that begin with gso- alone",
+          "ConfigMap {} lost or changed its key{} {}, which {} node{} use{}; the operator restored {}. According to "
+          "managedFields, {} wrote its data last: configure that client not to change keys that begin with gso-",
           k8s::to_string(where), lost.contains(',') ? "s" : "", lost, nodes, nodes == 1 ? "" : "s",
-          last_writer(*config_map));
+          nodes == 1 ? "s" : "", lost.contains(',') ? "them" : "it", last_writer(*config_map));
       pass_.finding(Severity::warning, config_map_ref(where), kConfigMapReplacedByGitOps, message);
       pass_.event(config_map_ref(where), true, kConfigMapReplacedByGitOps, "Restore", message);
     }
@@ -122,7 +121,7 @@ class ManagedKeys {
   static std::string last_writer(const ConfigMap& config_map) {
     const auto it = std::ranges::find_if(config_map.data_managers.rbegin(), config_map.data_managers.rend(),
                                          [](const Interned& name) { return name != kFieldManager; });
-    return it == config_map.data_managers.rend() ? "somebody unknown" : std::string(it->view());
+    return it == config_map.data_managers.rend() ? "an unknown client" : std::string(it->view());
   }
 
   // Only keys that the operator's field manager owns and whose name contains the hash of their text; late, for pods
@@ -234,8 +233,9 @@ void plan_finalizers(Pass& pass) {
                           policy->meta.resource_version};
     std::erase(patch.finalizers, kRevertFinalizer);
     if (wanted) patch.finalizers.emplace_back(kRevertFinalizer);
-    pass.add(std::move(patch), wanted ? "RevertFirst" : "Reverted",
-             wanted ? "its nodes go back before the policy goes" : "none of its labels is left");
+    pass.add(
+        std::move(patch), wanted ? "RevertFirst" : "Reverted",
+        wanted ? "the labels of its nodes are reverted before the policy is deleted" : "none of its labels is left");
   }
 }
 

@@ -55,14 +55,15 @@ void report_ungated(Pass& pass, const std::string& name, const NodeAssessment& a
   const auto of_many = many.find(policy);
   if (of_many == many.end()) {
     pass.event(node_ref(name), true, kLoadedUngated, "Verify",
-               fmt::format("pods were restarted by somebody else and loaded {}; it is verified", what));
+               fmt::format("someone else restarted its pods, which loaded {}; the operator verified the node", what));
     return;
   }
   if (std::exchange(of_many->second, true)) return;
-  pass.event(policy_ref(pass.index.policy(pass.s.world, policy)), true, kLoadedUngated, "Verify",
-             fmt::format("pods of many nodes were restarted by somebody else and loaded {}; each node is verified, and "
-                         "counted by gpusharing_node_changes_total{{reason=\"LoadedUngated\"}}",
-                         what));
+  pass.event(
+      policy_ref(pass.index.policy(pass.s.world, policy)), true, kLoadedUngated, "Verify",
+      fmt::format("someone else restarted the pods of many nodes, which loaded {}; the operator verifies each node and "
+                  "counts it in gpusharing_node_changes_total{{reason=\"LoadedUngated\"}}",
+                  what));
 }
 
 }  // namespace
@@ -146,7 +147,7 @@ void plan_node_states(Pass& pass) {
     if (pass.index.nodes_in(Bucket::block_to_write).contains(name)) continue;
     PatchNode patch = patch_out(*node, *a);
     const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
-    if (!nothing) pass.add(std::move(patch), "Released", "nothing of a change is left on the node", false, name);
+    if (!nothing) pass.add(std::move(patch), "Released", "removes what a change left on the node", false, name);
   }
 }
 
@@ -171,7 +172,7 @@ void relabel_paused(Pass& pass, RolloutView& rollout, const std::set<std::string
     patch.resource_version = node.meta.resource_version;
     add_to(patch, policy_label(node, config_label(pass.index.installation_of(a), node), a));
     pass.add(std::move(patch), "Relabel",
-             fmt::format("policy {} selects profile {}; a driver upgrade has taken the node's pods away already",
+             fmt::format("policy {} selects profile {}; a driver upgrade has already removed the node's pods",
                          a.policy.view(), *a.label),
              false, name);
   }

@@ -12,9 +12,10 @@ namespace gso {
 namespace {
 
 std::pair<std::string_view, std::string> who_has(const NodeAssessment& a, const Node& node) {
-  if (a.is_held()) return {kHeld, "carries gpusharing.dev/hold=true: it is left as it is until that is removed"};
+  if (a.is_held())
+    return {kHeld, "Node has gpusharing.dev/hold=true: skipped until this label or annotation is removed"};
   if (!a.holder.empty()) return {a.holder, describe_foreign_holder(a.holder, node)};
-  if (!a.ready && !a.change) return {kNotReady, "is left alone until it is Ready, and counts against the budgets"};
+  if (!a.ready && !a.change) return {kNotReady, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable"};
   return {};
 }
 

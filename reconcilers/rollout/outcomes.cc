@@ -130,7 +130,7 @@ class Outcomes {
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       if (!back) continue;
       const std::string note =
-          fmt::format("{} of policy {}: {}; its nodes go back to what was verified before", target, key.policy, why);
+          fmt::format("{} of policy {}: {}; its nodes return to the last verified profile", target, key.policy, why);
       pass_.event(rollout_ref(rollout_name(key, target)), true, kRolledBack, "Rollback", note);
     }
   }
@@ -147,12 +147,12 @@ class Outcomes {
       const auto* known = remembered_failure(pass_.index, key, policy, rollout->to_revision);
       if (known != nullptr && known->rolled_back) continue;
       FleetRecord& next =
-          change(kUndone, fmt::format("{} of policy {} is taken back", rollout->to_revision, key.policy));
+          change(kUndone, fmt::format("{} of policy {} is rolled back", rollout->to_revision, key.policy));
       if (known != nullptr) std::erase(next.failures, *known);
       next.failures.push_back({key.policy, key.config_map, key.key, rollout->to_revision, retry, {}, true});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       pass_.event(rollout_ref(name), false, kUndone, "Rollback",
-                  fmt::format("{} is taken back: the nodes of policy {} go to what was verified before",
+                  fmt::format("{} is rolled back: the nodes of policy {} return to the last verified profile",
                               rollout->to_revision, key.policy));
     }
   }
@@ -163,7 +163,7 @@ class Outcomes {
   void forget_failures() {
     for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
       if (failure.rolled_back || !has_recovered(failure)) continue;
-      FleetRecord& next = change("Recovered", fmt::format("{} does not count as failed any more", failure.revision));
+      FleetRecord& next = change("Recovered", fmt::format("{} no longer counts as failed", failure.revision));
       std::erase(next.failures, failure);
     }
   }
@@ -186,7 +186,7 @@ class Outcomes {
       return newly_verified_.contains({canary.config_map + "/" + canary.key, canary.revision});
     });
     if (canaries == pass_.index.record->canaries) return;
-    note("CanaryRecorded", "the canaries of rollouts, and how far they are").canaries = std::move(canaries);
+    note("CanaryRecorded", "the canaries of rollouts and their progress").canaries = std::move(canaries);
   }
 
   // Specs of policies, and switches of rollouts, so that a stop stays in effect when its object is deleted.
@@ -196,7 +196,7 @@ class Outcomes {
         update_policies(record, pass_.s.world, pass_.s.now, pass_.index.stored.forget_until(),
                         [&](const std::string& policy) { return pass_.index.policies.contains(policy); });
     if (update.policies != record.policies || update.crds_gone_since != record.crds_gone_since) {
-      FleetRecord& next = note("PoliciesRecorded", update.forgotten ? "stops of policies that are gone are forgotten"
+      FleetRecord& next = note("PoliciesRecorded", update.forgotten ? "the stops of deleted policies are forgotten"
                                                                     : "the specs of policies changed");
       next.policies = update.policies;
       next.crds_gone_since = update.crds_gone_since;
@@ -217,7 +217,7 @@ class Outcomes {
     if (uncounted.empty() ||
         (!pass_.index.nodes_in(Bucket::self_loaded).empty() && uncounted.size() < kEnough && !next_))
       return;
-    FleetRecord& next = note("DevicesRecorded", fmt::format("the GPUs of {} node{} are counted", uncounted.size(),
+    FleetRecord& next = note("DevicesRecorded", fmt::format("counted the GPUs of {} node{}", uncounted.size(),
                                                             uncounted.size() == 1 ? "" : "s"));
     for (const std::string& name : uncounted) {
       const Node* node = pass_.s.world.nodes.find(name);
@@ -236,7 +236,7 @@ class Outcomes {
     FleetRecord next = next_ ? *next_ : *pass_.index.record;  // Its machines are shared, not copied.
     const auto added = std::ranges::count_if(due, [&](const auto& attempt) { return next.note_remediation(attempt); });
     if (added == 0) return;
-    note("RemediationRecorded", fmt::format("{} stuck pod{} to be replaced", added, added == 1 ? " is" : "s are"))
+    note("RemediationRecorded", fmt::format("{} stuck pod{} will be replaced", added, added == 1 ? "" : "s"))
         .remediations = std::move(next.remediations);
   }
 

@@ -103,7 +103,7 @@ class Remediator {
     }
     if (!report_) return;
     pass_.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, fault.name,
-              message + "; only a new pod gets over it", true, name);
+              message + "; the operator replaces the pod", true, name);
   }
 
   // Time until the next attempt: 5 minutes after the first one, then twice as long each time, up to an hour.

@@ -35,7 +35,7 @@ void RolloutObjects::ensure(const RolloutView& rollout, const std::string& targe
   pass_.add(
       CreateObject{rollout_ref(name), object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)},
       kept ? "RolloutRestored" : "RolloutStarted",
-      fmt::format("policy {} takes {} key {} to {}", key.policy, key.config_map, key.key, target));
+      fmt::format("Rolling out {} (key {}) to {} under policy {}", key.config_map, key.key, target, key.policy));
 }
 
 }  // namespace gso

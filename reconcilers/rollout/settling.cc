@@ -35,10 +35,10 @@ std::string lasting_difference(const Pass& pass, const PluginInstallation& insta
       different.push_back(named(operand));
   }
   return fmt::format(
-      "{}, while ClusterPolicy {} says config {} default {}, for longer than {}: somebody has changed the DaemonSets "
-      "by hand, or the GPU Operator does not run. It overwrites changes by hand only when it has something new to "
-      "write. Nothing starts until both say the same: set spec.devicePlugin.config of the ClusterPolicy to what is "
-      "wanted",
+      "{}, but ClusterPolicy {} has config {} default {}, for longer than {}: someone edited the DaemonSets by hand, "
+      "or the GPU Operator does not run. The GPU Operator overwrites such edits only when it has another change to "
+      "write. No node starts until both agree: set spec.devicePlugin.config of the ClusterPolicy to the intended "
+      "values",
       first_names(different), installation.owner,
       installation.announced_config_map.empty() ? "(none)" : installation.announced_config_map,
       installation.announced_default.empty() ? "(none)" : installation.announced_default,

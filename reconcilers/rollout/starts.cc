@@ -63,10 +63,9 @@ class Starter {
   void wait_for_peers(const std::string& name, const NodeAssessment& a) {
     if (!waiting_for_peers_.insert(name).second) return;
     pass_.renew({Timer::gang_waits, name, std::string(a.target.view())}, kGangWait);
-    pass_.finding(
-        Severity::info, node_ref(name), kJobSpansNodes,
-        "its pods belong to jobs that run on other nodes of this rollout too, and leave together or not at all: the "
-        "other nodes go first");
+    pass_.finding(Severity::info, node_ref(name), kJobSpansNodes,
+                  "its pods belong to jobs that also run on other nodes of this rollout, and pods of one job are "
+                  "evicted together or not at all: the node waits, and the other nodes start first");
   }
 
   // Nodes that did not load their profile by themselves, or lost it: restarted as after an edit.
@@ -137,8 +136,7 @@ class Starter {
       if (outcome != Outcome::no_slot && outcome != Outcome::busy) continue;
       const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, *pass_.index.find(name));
       report_waiting_reload(name, std::string(kBudgetExhausted),
-                            full.empty() ? "it waits for its workloads, as many nodes of its policy do as may"
-                                         : "no slot is free: " + full);
+                            full.empty() ? "as many nodes of its policy as allowed already wait for workloads" : full);
     }
   }
 

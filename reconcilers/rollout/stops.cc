@@ -158,9 +158,9 @@ ObjectRef gone_policy_ref(const std::string& name) {
 std::string gone_policy_text(const Pass& pass, const std::string& name) {
   const std::string stop = stops_of(pass.index.policy(pass.s.world, name));
   return fmt::format(
-      "SharingPolicy {} was deleted while it had a stop ({}): the stop still holds for the nodes that it selected. "
-      "Create the policy again, or create another one for these nodes with at least its priority; or forget the stops "
-      "of all policies that are gone: {}",
+      "SharingPolicy {} was deleted while it had a stop ({}): the stop still applies to the nodes that it selected. "
+      "Create the policy again, or create another policy for these nodes with at least the same priority. To forget "
+      "the stops of all deleted policies: {}",
       name, stop.empty() ? "a paused or aborted rollout" : stop, forget_command(pass));
 }
 
@@ -175,7 +175,7 @@ std::string gone_crds_text(const Pass& pass) {
   if (shown > 5) names += fmt::format(" and {} more", shown - 5);
   return fmt::format(
       "The SharingPolicy/SharingRollout CRDs are not installed in this cluster, or no SharingPolicy is in the input of "
-      "`plan`: the last specs of these policies govern: {}. Install the CRDs again; or forget the policies: {}",
+      "`plan`: the last known specs of these policies apply: {}. Install the CRDs again. To forget the policies: {}",
       names, forget_command(pass));
 }
 

@@ -95,9 +95,9 @@ class Finder {
     const bool busy =
         std::ranges::any_of(group.pending, [&](const auto& entry) { return busy_.contains(entry.second); });
     if (!busy || std::ssize(draining_) < most) return {};
-    return fmt::format("in use, and {} {} {} of {} of the slots of policy {} that may wait for workloads",
+    return fmt::format("pods use these nodes, and {} {} {} of {} slot{} of policy {} for nodes that wait for workloads",
                        first_names(draining_), draining_.size() == 1 ? "holds" : "hold", draining_.size(), most,
-                       rollout_.key.policy);
+                       most == 1 ? "" : "s", rollout_.key.policy);
   }
 
   // One text per group, unless all groups wait for the same.
@@ -111,7 +111,9 @@ class Finder {
       const auto& [product, why] = groups_[i];
       out += fmt::format("{}group {}: {}", i == 0 ? "" : "; ", product.empty() ? "of unknown product" : product, why);
     }
-    if (groups_.size() > kMostNames) out += fmt::format("; and {} more groups", groups_.size() - kMostNames);
+    if (groups_.size() > kMostNames)
+      out += fmt::format("; and {} more group{}", groups_.size() - kMostNames,
+                         groups_.size() - kMostNames == 1 ? "" : "s");
     return out;
   }
 

@@ -136,7 +136,7 @@ TEST(SetAside, ANodeThatIsTaintedHalfWayLosesNoFurtherPod) {
   fleet->taint("n01", kNoSchedule);
   for (int i = 0; i < 900; ++i) ASSERT_THAT(deleted(fleet->tick()), IsEmpty()) << i;
   EXPECT_THAT(messages(fleet->plan(), kTaintNotTolerated),
-              testing::ElementsAre(HasSubstr("nothing more is restarted: the node has the taint")));
+              testing::ElementsAre(HasSubstr("no more pods are restarted: the node has the taint")));
   fleet->taint("n01", {});
   EXPECT_TRUE(fleet->settle());
   EXPECT_EQ(fleet->restarts("n01", "plugin"), 1);
@@ -287,7 +287,7 @@ TEST(SetAside, DaemonSetsThatWereChangedByHandAreNamedAfterTwoMinutes) {
   EXPECT_THAT(
       messages(tick_for(30s), kDaemonSetDiffers),
       testing::ElementsAre(AllOf(HasSubstr("default other"),
-                                 HasSubstr("while ClusterPolicy cluster-policy says config mps-config default any"),
+                                 HasSubstr("but ClusterPolicy cluster-policy has config mps-config default any"),
                                  HasSubstr("by hand"))));
   fleet->edit("other", "ts-8");
   tick_for(30s);

@@ -104,7 +104,7 @@ class Waits : public testing::Test {
 TEST_F(Waits, ANodeThatWaitsForAFullBudgetNamesItAndWhoHoldsItWhileTheyMove) {
   start("maxUnavailable: 2, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}").edit("any", "ts-8");
   tick(3);
-  const std::string full = "no slot is free: a01, a02 hold 2 of 2 of policy default (maxUnavailable)";
+  const std::string full = "no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)";
   EXPECT_EQ(progressing(), "True RollingOut: " + full);
   EXPECT_EQ(rollout(), "True RollingOut: " + full);
   EXPECT_EQ(shown("a03"), "Pending: " + full);
@@ -116,7 +116,7 @@ TEST_F(Waits, TheClustersBudgetIsNamedWhereItIsTheOneThatBinds) {
   fleet.settings.cluster_max_unavailable = {1, false};
   fleet.edit("any", "ts-8");
   tick(3);
-  const std::string full = "no slot is free: a01 holds 1 of 1 of the cluster (--cluster-max-unavailable)";
+  const std::string full = "no slot is free: a01 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)";
   EXPECT_EQ(progressing(), "True RollingOut: " + full);
   EXPECT_EQ(shown("a03"), "Pending: " + full);
 }
@@ -127,7 +127,7 @@ TEST_F(Waits, ANodeThatIsNotReadyAndABusyOneAreNamedAsHoldersForTheIdleOnes) {
   for (const char* node : {"a01", "a03", "a04"}) fleet.use(node, std::string("job-") + node, "nvidia.com/gpu", 1);
   fleet.edit("any", "mps-8");
   tick(30);
-  EXPECT_EQ(shown("a04"), "Pending: no slot is free: a01, a02 hold 2 of 2 of policy default (maxUnavailable)");
+  EXPECT_EQ(shown("a04"), "Pending: no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)");
   EXPECT_EQ(status_patches(200), 0U) << "the same holders, and nothing is written";
 }
 
@@ -176,8 +176,9 @@ TEST_F(Waits, HalfOfTheSlotsWaitForWorkloadsAndABusyNodeNamesWhoDoes) {
   for (const char* node : {"a01", "a02"}) fleet.use(node, std::string("job-") + node, "nvidia.com/gpu", 1);
   fleet.edit("any", "mps-8");
   tick(20);
-  EXPECT_EQ(shown("a02"),
-            "Pending: in use, and a01 holds 1 of 1 of the slots of policy default that may wait for workloads");
+  EXPECT_EQ(
+      shown("a02"),
+      "Pending: pods use these nodes, and a01 holds 1 of 1 slot of policy default for nodes that wait for workloads");
 }
 
 TEST_F(Waits, ASoakAfterAnAbortAndAStartIsNamedThoughNoSharingRolloutIsThere) {
@@ -188,8 +189,8 @@ TEST_F(Waits, ASoakAfterAnAbortAndAStartIsNamedThoughNoSharingRolloutIsThere) {
   fleet.rollout_switch(rollout_object(), "aborted", true);
   tick(2);
   EXPECT_THAT(rollout("Ready"),
-              StartsWith("False Aborted: the rollout was aborted: the remaining nodes stay as they are; "
-                         "`gpu-sharing-operator rollout start default` tries it again"));
+              StartsWith("False Aborted: the rollout was aborted; the remaining nodes are not changed. Retry: "
+                         "`gpu-sharing-operator rollout start default`"));
   // As `rollout start`: another retry, and the record goes.
   fleet.policy(policy_with(spec, "{gpusharing.dev/retry: \"1\"}"));
   tick(1);
@@ -226,8 +227,8 @@ TEST_F(Deferred, ANodeThatAPersonUncordonedSaysSoAndWhenItIsTriedAgain) {
   const WallTime until = deferral_of(fleet_->node("a01")).value_or(Deferral()).until;
   EXPECT_GE(until, then + hours(1));
   const std::string at = k8s::format_time(until);
-  const std::string why = "a person uncordoned it while it was drained; it is tried again at " + at +
-                          ", when no other node of its group waits, or now by `gpu-sharing-operator rollout start "
+  const std::string why = "someone uncordoned it during the drain; retry at " + at +
+                          ", when no other node of its group waits, or now: `gpu-sharing-operator rollout start "
                           "default`";
   EXPECT_EQ(shown("a01"), "Pending: " + why);
   EXPECT_EQ(next("a01"), "gpu-sharing-operator rollout start default");
@@ -241,7 +242,7 @@ TEST_F(Deferred, ANodeWhosePodsDidNotEndNamesThemAndTheTimeout) {
   tick(30);
   ASSERT_TRUE(deferral_of(fleet_->node("a01")).has_value());
   EXPECT_THAT(shown("a01"),
-              AllOf(StartsWith("Pending: its workloads did not end within idleTimeout (1h0m0s); it is tried again at "),
+              AllOf(StartsWith("Pending: its workloads did not end within idleTimeout (1h0m0s); retry at "),
                     EndsWith("waits for jobs/job-1")));
 }
 
