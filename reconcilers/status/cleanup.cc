@@ -73,8 +73,8 @@ class Leaving {
       patch.remove_annotations.insert(std::string(kChangeAnnotation));
     } else if (!on.problem.empty()) {
       out.kept.push_back(
-          fmt::format("node {}: {}: it stays, with a cordon that may be the operator's: look at the node, "
-                      "then remove both",
+          fmt::format("node {}: {}: the annotation is kept, and so is a cordon that might be the operator's: check the "
+                      "node, then remove both",
                       node.meta.name, on.problem));
     }
     if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
@@ -84,8 +84,9 @@ class Leaving {
     uncordon(node, patch, out);
     const bool nothing = patch.set.empty() && patch.remove.empty() && patch.remove_annotations.empty();
     if (nothing) return;
-    std::string message = patch.unschedulable ? "uncordoned, and nothing of ours is left on the node"
-                                              : "nothing of ours is left on the node";
+    std::string message = patch.unschedulable
+                              ? "uncordons the node and removes everything that the operator added to it"
+                              : "removes everything that the operator added to the node";
     out.actions.push_back(
         {std::string(kReconciler), std::move(patch), "Cleanup", std::move(message), false, node.meta.name});
   }
@@ -98,8 +99,8 @@ class Leaving {
       if (key == profile_label || foreign.contains(key)) continue;
       const auto now = node.meta.labels.get(key);
       if (key == kMpsCapable && now == "true" && before != "true") {
-        out.kept.push_back(
-            fmt::format("node {}: label {} stays: the MPS control daemon ends without it", node.meta.name, key));
+        out.kept.push_back(fmt::format("node {}: label {} is kept: the MPS control daemon would stop without it",
+                                       node.meta.name, key));
       } else if (before && now != *before) {
         patch.set[key] = *before;
       } else if (!before && now) {
@@ -110,9 +111,9 @@ class Leaving {
 
   static void revert(const ProfileLabel& label, bool in_use, PatchNode& patch, Cleanup& out) {
     if (in_use) {
-      out.kept.push_back(
-          fmt::format("node {}: label {}={} of policy {} stays: its GPUs are in use, and the change would break them",
-                      patch.name, label.key, label.value, label.policy->meta.name));
+      out.kept.push_back(fmt::format(
+          "node {}: label {}={} of policy {} is kept: pods use the GPUs, and the change would break these pods",
+          patch.name, label.key, label.value, label.policy->meta.name));
     } else if (label.before.empty()) {
       patch.remove.insert(label.key);
     } else {
@@ -127,8 +128,8 @@ class Leaving {
         foreign_holder(node, a == nullptr ? PluginInstallation() : index_.installations()[a->installation]));
     if (is_held(node)) holder = kHoldAnnotation;
     if (!holder.empty()) {
-      out.kept.push_back(
-          fmt::format("node {} stays cordoned: {} relies on it; uncordon it afterwards", node.meta.name, holder));
+      out.kept.push_back(fmt::format("node {} stays cordoned: {} relies on the cordon; uncordon the node afterwards",
+                                     node.meta.name, holder));
       return;
     }
     patch.unschedulable = false;
@@ -158,7 +159,8 @@ std::string patch_text(const Json& old, Json status) {
 // Otherwise the rollout would be in progress forever, because no operator is left to update its status.
 void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   if (has_ended(rollout.phase)) return;
-  constexpr std::string_view kWhy = "the operator was removed while it was under way: its nodes stay as they are";
+  constexpr std::string_view kWhy =
+      "the operator was removed while the rollout was in progress: its nodes are not changed any further";
   Json old = Json::parse(rollout.status_json, nullptr, false);
   if (!old.is_object()) old = Json::object();
   Json status = old;
@@ -183,7 +185,7 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
 // Otherwise the old conditions would stay forever, as if an operator still watched. A reinstalled operator sets them
 // again.
 void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
-  constexpr std::string_view kWhy = "the operator was removed: nobody looks after this policy's nodes";
+  constexpr std::string_view kWhy = "the operator was removed: this policy's nodes are no longer managed";
   const Json old = Json::parse(policy.status_json, nullptr, false);
   if (!old.is_object() || !old.contains("conditions") || policy.meta.deletion_timestamp) return;
   if (false_condition(policy.status_json, "Ready").starts_with(kOperatorRemoved)) return;
@@ -226,7 +228,7 @@ Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::
                           policy->meta.resource_version};
     std::erase(patch.finalizers, kRevertFinalizer);
     out.actions.push_back(
-        {std::string(kReconciler), std::move(patch), "Cleanup", "nobody is left to revert it", false, {}});
+        {std::string(kReconciler), std::move(patch), "Cleanup", "no operator is left to revert its nodes", false, {}});
   }
   for (const SharingPolicy* policy : sorted(world.policies)) end_policy(*policy, now, out);
   for (const SharingRollout* rollout : sorted(world.rollouts)) end_rollout(*rollout, now, out);

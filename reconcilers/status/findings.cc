@@ -58,7 +58,7 @@ void plan_default_policy(Pass& pass) {
   }
   object["spec"] = std::move(spec);
   pass.add(CreateObject{std::move(ref), object.dump(-1, ' ', false, Json::error_handler_t::replace)}, "DefaultPolicy",
-           "there is always a policy to read, pause and tune");
+           "creates the default policy, for people to read, pause and tune");
 }
 
 namespace {
@@ -96,8 +96,8 @@ void plan_unclean_exits(Pass& pass) {
     if (age > kUncleanExitReported) continue;
     pass.look_again_in(kUncleanExitReported - age + std::chrono::seconds(1));
     const std::string message = fmt::format(
-        "MPS control daemon pod {} was killed (exit code 137): the node's GPUs may be left in compute mode "
-        "EXCLUSIVE_PROCESS. `nvidia-smi -c DEFAULT` there, or a reboot, sets it back",
+        "MPS control daemon pod {} was killed (exit code 137): the node's GPUs might be left in compute mode "
+        "EXCLUSIVE_PROCESS. Run `nvidia-smi -c DEFAULT` on the node or reboot it",
         killed.pod);
     pass.finding(Severity::warning, node_ref(name), kMpsUncleanExit, message);
     pass.event(node_ref(name), true, kMpsUncleanExit, "Restart", message);
@@ -125,8 +125,8 @@ void plan_conflicts(Pass& pass) {
         Severity::warning, node_ref(name), kDevicePluginConflict,
         fmt::format(
             "the device plugins of DaemonSet {} and of {} run on this node: the kubelet serves the devices of the "
-            "one that registered last. The operator follows {} ({}). Keep the others off the node, by their "
-            "nodeSelector, or delete them",
+            "one that registered last. The operator uses DaemonSet {} ({}). Exclude the node from the others with "
+            "their nodeSelector, or delete them",
             k8s::to_string(plugin->key), a.other_plugins.view(), k8s::to_string(plugin->key), why));
   }
 }
@@ -137,8 +137,8 @@ void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKe
       Severity::warning, daemonset_ref(operand.key), kConfigNotManaged,
       fmt::format(
           "its main container reads {} of ConfigMap {}/{} by itself (--config-file or CONFIG_FILE), without a "
-          "config-manager sidecar: which nodes an edit concerns cannot be told, so edits are not rolled out and "
-          "take effect when its pods restart. To have them rolled out, name the ConfigMap in "
+          "config-manager sidecar. The operator cannot know which nodes an edit concerns, so edits are not rolled "
+          "out: they take effect when the pods restart. To roll out edits, name the ConfigMap in "
           "devicePlugin.config of the ClusterPolicy, or in config.name of the device plugin's chart",
           operand.config_file, operand.key.ns, operand.file_config_map));
 }
@@ -256,8 +256,8 @@ void find_dropped_labels(Pass& pass) {
   report_first(pass.index.nodes_in(Bucket::unwritable), [&](const std::string& name) {
     for (const auto& [label, value] : pass.index.find(name)->expectation->dropped_labels) {
       pass.finding(Severity::warning, node_ref(name), kLabelDropped,
-                   fmt::format("{} is not written: \"{}\" is no label value (63 characters at most); a shorter name in "
-                               "the annotation {} would be",
+                   fmt::format("label {} is not written: \"{}\" is not a valid label value (63 characters at most). "
+                               "Set a shorter name in the annotation {}",
                                label, value, kDevicesAnnotation));
     }
     return true;
@@ -269,8 +269,8 @@ void find_other_providers(Pass& pass) {
   for (const auto& [key, cluster] : pass.s.world.gpu_clusters.all()) {
     pass.finding(
         Severity::warning, {"nvidia.com/v1alpha1", "GPUCluster", "", key.name, cluster->meta.uid}, kProviderUnsupported,
-        "GPUs are served by the DRA driver: sharing by ConfigMap does not apply, and nothing is done for nodes "
-        "of the GPU Operator. MPS is set in the claims' DeviceClass or ResourceClaim there");
+        "the DRA driver serves the GPUs: sharing by ConfigMap does not apply, and the operator does not change nodes "
+        "of the GPU Operator. Configure MPS in the DeviceClass or ResourceClaim of the claims");
   }
   for (const std::string& complaint : pass.index.discovery.complaints) {
     pass.finding(Severity::warning, {"apps/v1", "DaemonSet", "", "", ""}, kProviderUnsupported, complaint);

@@ -47,17 +47,17 @@ StatusCondition degraded_of(const PolicySum& sum) {
   if (!sum.rolled_back.empty()) return {"Degraded", true, std::string(kRolledBack), sum.rolled_back};
   if (!sum.failed_before.empty()) return {"Degraded", true, std::string(kMaxFailures), sum.failed_before};
   if (!sum.unhealthy.empty()) {
-    return {
-        "Degraded", true, std::string(kDeviceUnhealthy),
-        fmt::format("fewer devices are served than there are: {}; {}", join_names(sum.unhealthy), sum.missing_devices)};
+    return {"Degraded", true, std::string(kDeviceUnhealthy),
+            fmt::format("nodes serve fewer devices than they have: {}; {}", join_names(sum.unhealthy),
+                        sum.missing_devices)};
   }
   return {"Degraded", false, "AsExpected", "no node failed"};
 }
 
 StatusCondition left_mid_change_condition(const PolicySum& sum) {
   return {"Progressing", false, std::string(kObserve),
-          fmt::format("half-way, and left so (cordoned, where they were drained): {}; the operator runs with rollouts: "
-                      "Observe. Let it finish with Enforce, or take everything back with `cleanup`",
+          fmt::format("mid-change and not continued (drained nodes stay cordoned): {}; the operator runs with max-mode "
+                      "Observe. To finish the changes, set max-mode Enforce; to revert everything, run `cleanup`",
                       join_names(sum.left_mid_change))};
 }
 
@@ -66,12 +66,12 @@ StatusCondition ready_of(const PolicySum& sum) {
     return {"Ready", false, std::string(kSelectorOnSharingLabel), std::move(problem)};
   }
   if (sum.tally.total == 0 && !sum.left_to_nos.empty()) {
-    return {"Ready", true, "NoNodes",
-            "governs no node: nos partitions the GPUs of those that it selects, or policies of higher priority govern "
-            "them"};
+    return {
+        "Ready", true, "NoNodes",
+        "governs no node: nos partitions the GPUs of the selected nodes, or policies of higher priority govern them"};
   }
   if (sum.tally.total == 0) {
-    return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all that it selects"};
+    return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all selected nodes"};
   }
   if (!sum.rolled_back.empty()) return {"Ready", false, std::string(kRolledBack), sum.rolled_back};
   if (sum.tally.settled == sum.tally.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
@@ -89,20 +89,21 @@ StatusCondition ready_of(const PolicySum& sum) {
     const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.gate == Gate::observe;
     if (waits || !sum.left_mid_change.empty()) {
       return {"Ready", false, std::string(kObserve),
-              fmt::format("not up to date, and only looked at ({} of {}): {}", work, sum.tally.total, unsettled)};
+              fmt::format("not up to date, and not changed in mode Observe ({} of {}): {}", work, sum.tally.total,
+                          unsettled)};
     }
     return {"Ready", false, "Updating",
             fmt::format("not up to date yet ({} of {}): {}", work, sum.tally.total, unsettled)};
   }
   const std::string shown = join_names(sum.drifting) + (sum.drift.empty() ? "" : "; ") + sum.drift;
   if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size())) {
-    return {
-        "Ready", false, std::string(kPreexistingDrift),
-        fmt::format("nodes that did not show their profile when the operator saw them first, and are left alone: {}; "
-                    "`rollout start {} --adopt` rolls them",
-                    shown, sum.policy->meta.name)};
+    return {"Ready", false, std::string(kPreexistingDrift),
+            fmt::format(
+                "nodes did not show their profile when the operator first saw them and are not changed: {}. To roll "
+                "them out: `rollout start {} --adopt`",
+                shown, sum.policy->meta.name)};
   }
-  return {"Ready", false, std::string(kDrift), "nodes that do not show what they run: " + shown};
+  return {"Ready", false, std::string(kDrift), "nodes do not show the profile that they run: " + shown};
 }
 
 std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_view before) {
@@ -111,7 +112,7 @@ std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_
     return StatusCondition{
         type, true, type,
         fmt::format("nos partitions the GPUs of {} {} that this policy selects (label {}), and the "
-                    "operator leaves {} alone: {}",
+                    "operator does not change {}: {}",
                     sum.left_to_nos.size(), sum.left_to_nos.size() == 1 ? "node" : "nodes", kNosPartitioning,
                     sum.left_to_nos.size() == 1 ? "it" : "them", join_names(sum.left_to_nos))};
   }
@@ -121,24 +122,24 @@ std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_
 
 std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before) {
   if (!sum.breaking.empty()) {
-    return StatusCondition{
-        "Staged", false, std::string(kNodesWouldBreak),
-        fmt::format("{}; nodes that this will break: {}", sum.break_reason, join_names(sum.breaking))};
+    return StatusCondition{"Staged", false, std::string(kNodesWouldBreak),
+                           fmt::format("{}. These nodes will lose their GPUs at the next restart: {}", sum.break_reason,
+                                       join_names(sum.breaking))};
   }
   if (!sum.unstaged.empty()) {
     return StatusCondition{"Staged", false, std::string(kUnstagedClusterPolicy),
-                           sum.unstaged + ": it is followed and verified, not staged"};
+                           sum.unstaged + ": the operator verifies this change but does not stage it"};
   }
   if (!sum.unread_owner.empty()) {
     return StatusCondition{
         "Staged", false, std::string(kClusterPolicyForbidden),
-        fmt::format("ClusterPolicy {} may not be read: a change that it announces is seen only once its "
-                    "DaemonSets have it, and nodes that it would break are not named beforehand; grant "
-                    "get, list and watch on clusterpolicies.nvidia.com",
+        fmt::format("the operator is not allowed to read ClusterPolicy {}: it sees an announced change only once the "
+                    "DaemonSets have it, and cannot name nodes that the change would break; grant get, list and watch "
+                    "on clusterpolicies.nvidia.com",
                     sum.unread_owner)};
   }
   if (before.find("\"Staged\"") == std::string_view::npos) return std::nullopt;
-  return StatusCondition{"Staged", true, "Staged", "changes go through the policy's waves"};
+  return StatusCondition{"Staged", true, "Staged", "changes are staged in the policy's waves"};
 }
 
 }  // namespace gso

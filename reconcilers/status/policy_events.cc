@@ -39,7 +39,7 @@ void report_changes(Pass& pass, const PolicySum& sum, std::string_view before, s
   if (!newly_false(before, after, "ConfigValid").empty()) {
     for (std::size_t i = 0; i < sum.invalid.size(); ++i) {
       pass.event(sum.invalid_objects[i], true, kConfigInvalid, "Refuse",
-                 sum.invalid[i] + ". Nothing is restarted into it");
+                 sum.invalid[i] + ". No pod will be restarted with it");
     }
   }
   if (const std::string waits = newly_false(before, after, "Progressing"); waits.starts_with(kObserve)) {

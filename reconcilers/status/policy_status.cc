@@ -140,8 +140,9 @@ class PolicyStatuses {
     const std::string where = failure->nodes.empty()
                                   ? ""
                                   : " failed on " + join_names({failure->nodes.begin(), failure->nodes.end()}) + " and";
-    sum.rolled_back = fmt::format("{}{} was taken back; it is not tried again until it changes, or by `rollout start`",
-                                  failure->revision, where);
+    sum.rolled_back =
+        fmt::format("{}{} was rolled back; it is not retried until the profile changes. Retry: `rollout start`",
+                    failure->revision, where);
   }
 
   void add_rollout(const RolloutKey& key, const ProfileRollout& profile_rollout, PolicySum& sum) {
@@ -197,10 +198,10 @@ class PolicyStatuses {
     const bool announced = installation.announced && !waits_for_us;
     if (announced || following > 0) {
       sum.unstaged_owner = installation.owner;
-      sum.unstaged = announced
-                         ? fmt::format("ClusterPolicy {} announces config {} default {}", installation.owner,
-                                       installation.announced_config_map, installation.announced_default)
-                         : fmt::format("the DaemonSets in {} roll to a new template by themselves", installation.ns);
+      sum.unstaged = announced ? fmt::format("ClusterPolicy {} announces config {} default {}", installation.owner,
+                                             installation.announced_config_map, installation.announced_default)
+                               : fmt::format("the DaemonSets in namespace {} roll out a new template by themselves",
+                                             installation.ns);
     }
   }
 
@@ -212,9 +213,8 @@ class PolicyStatuses {
     const std::string scope = fmt::format("{}/{}/{}", key.policy, key.key, following);
     if (!pass_.held_for({Timer::daemonset_stalls, key.config_map, scope}, patience)) return;
     sum.stalled = fmt::format(
-        "{} node{} wait{} for the DaemonSets in {} to replace their pods by the newest template, and no pod was "
-        "replaced "
-        "for {}: look at `kubectl -n {} rollout status daemonset` and at pods that do not become Ready",
+        "{} node{} wait{} for the DaemonSets in namespace {} to replace the pods with the newest template, but no pod "
+        "was replaced for {}: check `kubectl -n {} rollout status daemonset` and pods that do not become Ready",
         following, following == 1 ? "" : "s", following == 1 ? "s" : "", installation.ns,
         k8s::format_go_duration(patience), installation.ns);
     pass_.finding(Severity::warning, config_map_ref(installation.config_map_key()), kRollingUpdateStalled, sum.stalled);
@@ -256,7 +256,7 @@ class PolicyStatuses {
     if (gate.gate != Gate::observe) return fmt::format("key {}: {}", key.key, gate.message);
     const ProfileRollout& profile_rollout = pass_.index.profile_rollouts.find(key)->second;
     const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
-    return fmt::format("key {}: {} of {} nodes would be taken to {}; {}", key.key, pending, profile_rollout.tally.total,
+    return fmt::format("key {}: {} of {} nodes would change to {}; {}", key.key, pending, profile_rollout.tally.total,
                        target_of(profile_rollout), gate.message);
   }
 
@@ -279,7 +279,7 @@ class PolicyStatuses {
     if (refused || (sum.stuck > 0 && sum.stuck == moving && waiting == 0)) {
       const auto& [reason, nodes] = refused ? *sum.waiting.find(std::string(kForbidden)) : *sum.waiting.begin();
       return {"Progressing", false, reason,
-              fmt::format("{} half-way: {}", nodes.begin()->first, nodes.begin()->second)};
+              fmt::format("{} is mid-change and out of service: {}", nodes.begin()->first, nodes.begin()->second)};
     }
     if (moving == 0 && !sum.exhausted.empty()) {
       return {"Progressing", false, std::string(kBudgetExhausted), sum.exhausted};
@@ -287,12 +287,10 @@ class PolicyStatuses {
     if (moving == 0 && !sum.has_slot && !sum.deferred.empty())
       return {"Progressing", false, std::string(kDeferred), first_deferred(sum.deferred)};
     if (moving == 0 && !sum.has_slot && !sum.not_ready.empty()) {
-      return {"Progressing", false, "NodesNotReady",
-              "the nodes that are left are NotReady: " + join_names(sum.not_ready)};
+      return {"Progressing", false, "NodesNotReady", "the remaining nodes are NotReady: " + join_names(sum.not_ready)};
     }
     if (moving == 0 && !sum.has_slot && !sum.waits_held.empty()) {
-      return {"Progressing", false, std::string(kHeld),
-              "the nodes that are left are held: " + join_names(sum.waits_held)};
+      return {"Progressing", false, std::string(kHeld), "the remaining nodes are held: " + join_names(sum.waits_held)};
     }
     if (sum.stopped_rollouts > 0 && sum.stopped_rollouts == sum.rollouts_with_work) {
       const auto& [reason, nodes] = *sum.out_of_reach.begin();
@@ -300,7 +298,7 @@ class PolicyStatuses {
     }
     std::string waits = waits_text(sum);
     return {"Progressing", true, std::string(kRollingOut),
-            waits.empty() ? "nodes are being taken to their revision" : waits};
+            waits.empty() ? "nodes are changing to their revision" : waits};
   }
 
   // Overlapped is True on the losing policy, then set to False once.
@@ -312,7 +310,7 @@ class PolicyStatuses {
       if (loser != name) break;
       const SharingPolicy& other = pass_.index.policy(pass_.s.world, winner);
       const std::string_view why = other.priority > sum.policy->priority ? "its priority is higher" : "it is older";
-      message += fmt::format("{}{} of the nodes that it selects {} governed by {}: {}", message.empty() ? "" : "; ",
+      message += fmt::format("{}{} of the selected nodes {} governed by policy {}: {}", message.empty() ? "" : "; ",
                              it->second, it->second == 1 ? "is" : "are", winner, why);
     }
     if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};

@@ -84,14 +84,15 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
   const bool waits = policy.meta.deletion_timestamp && left != pass.index.labelled.end() &&
                      std::ranges::find(policy.finalizers, kRevertFinalizer) != policy.finalizers.end();
   if (!waits) return std::nullopt;
-  const std::string nodes = fmt::format("{} node{} still carr{} its label", left->second, left->second == 1 ? "" : "s",
-                                        left->second == 1 ? "ies" : "y");
-  constexpr std::string_view kLetGo = "to let it go as it is, set spec.deletionPolicy: Retain";
+  const std::string nodes = fmt::format("{} node{} still ha{} its label", left->second, left->second == 1 ? "" : "s",
+                                        left->second == 1 ? "s" : "ve");
+  constexpr std::string_view kLetGo = "to delete the policy without a revert, set spec.deletionPolicy: Retain";
   if (pass.s.settings.rollouts == PolicyMode::observe) {
     return StatusCondition{"Progressing", false, std::string(kObserve),
                            fmt::format("{}, and the operator runs with max-mode Observe: {}", nodes, kLetGo)};
   }
-  return StatusCondition{"Progressing", true, "Reverting", fmt::format("{}, which goes back first; {}", nodes, kLetGo)};
+  return StatusCondition{"Progressing", true, "Reverting",
+                         fmt::format("{}, which the operator reverts first; {}", nodes, kLetGo)};
 }
 
 }  // namespace gso

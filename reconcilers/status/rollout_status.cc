@@ -59,7 +59,7 @@ std::string none_may_be_written(const RolloutView& view, std::int64_t moving) {
 std::string on_their_way(RolloutView& view) {
   const std::set<std::string>& nodes = view.changing();
   if (nodes.empty()) return {};
-  return "; on their way already, and finished with what stands there now: " + join_names({nodes.begin(), nodes.end()});
+  return "; nodes already in progress finish with the current text: " + join_names({nodes.begin(), nodes.end()});
 }
 
 // `rollout`: the object of the view's target.
@@ -67,8 +67,8 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
   if (!view.anew && switches_of(view.pass, view.key, rollout.to_revision, &rollout).aborted)
     return {"Failed", std::string(reason_of(Gate::aborted)),
-            fmt::format("the rollout was aborted: the remaining nodes stay as they are; `gpu-sharing-operator rollout "
-                        "start {}` tries it again",
+            fmt::format("the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator "
+                        "rollout start {}`",
                         rollout.policy)};
   const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
   const std::int64_t moving = profile_rollout.tally.changing;
@@ -77,7 +77,7 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   if (pending + moving == 0 && !failed) {
     // A node that joins or drifts later does not reopen a completed rollout.
     if (other == 0 || rollout.phase == "Completed")
-      return {"Completed", "Completed", "every node that can be is at the revision"};
+      return {"Completed", "Completed", "every node that can be changed has the revision"};
   }
   const GateState& gate = view.gate();
   if (gate.gate == Gate::approval) return {"AwaitingApproval", gate.reason(), gate.message + on_their_way(view)};
@@ -134,7 +134,7 @@ void report_wave(Pass& pass, RolloutView& view, const SharingRollout& rollout, s
   if (before == 0) {
     if (!has_passed_canary(view)) return;
     pass.event(rollout_ref(rollout.meta.name), false, kCanaryPassed, "Canary",
-               fmt::format("{}: the canary has shown it for {}; {} of {} nodes are left", what,
+               fmt::format("{}: the canary has shown the revision for {}; {} of {} nodes remain", what,
                            k8s::format_go_duration(view.policy.rollout.canary_soak), nodes.total - nodes.settled,
                            nodes.total));
     return;
@@ -143,7 +143,8 @@ void report_wave(Pass& pass, RolloutView& view, const SharingRollout& rollout, s
   const std::int64_t step = std::max<std::int64_t>(1, (waves + kMostReported - 1) / kMostReported);
   if (wave / step == before / step) return;
   pass.event(rollout_ref(rollout.meta.name), false, kWaveStarted, "Wave",
-             fmt::format("{}: wave {} of {}; {} of {} nodes show it", what, wave, waves, nodes.settled, nodes.total));
+             fmt::format("{}: wave {} of {}; {} of {} nodes show the revision", what, wave, waves, nodes.settled,
+                         nodes.total));
 }
 
 Json nodes_of(RolloutView& view) {
@@ -174,7 +175,7 @@ Json nodes_of(RolloutView& view) {
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     const NodeAssessment& a = *pass.index.find(name);
     if (view.has(a) && !a.ready && a.in_change() && !a.is_held())
-      add(name, "Waiting", kNotReady, "is in flight, and not Ready: it is waited for, as long as verifyTimeout");
+      add(name, "Waiting", kNotReady, "Node is NotReady during its change: the operator waits for up to verifyTimeout");
   }
   for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
     for (const auto& [name, why] : nodes) add(name, reason == kHeld ? "Held" : "Waiting", reason, why);
@@ -206,19 +207,20 @@ bool plan_new_attempt(Pass& pass, RolloutView& view, const SharingRollout& rollo
   if (gate != Gate::new_attempt && gate != Gate::approval) return false;
   ObjectRef ref = rollout_ref(rollout.meta.name);
   ref.uid = rollout.meta.uid;
-  pass.add(DeleteObject{std::move(ref)}, reason_of(Gate::new_attempt),
-           was_left(pass.index, rollout)
-               ? fmt::format("key {} comes back to {}, which another revision had replaced", key, rollout.to_revision)
-               : fmt::format("a new template came after key {} had gone to {}", key, rollout.to_revision));
+  pass.add(
+      DeleteObject{std::move(ref)}, reason_of(Gate::new_attempt),
+      was_left(pass.index, rollout)
+          ? fmt::format("key {} returns to {}, which another revision had replaced", key, rollout.to_revision)
+          : fmt::format("the pods got a new template after key {} was rolled out to {}", key, rollout.to_revision));
   return true;
 }
 
 constexpr std::string_view kLeft =
-    "another revision has taken its place; should this one come back, that is a new attempt";
+    "another revision has replaced this one; if this one returns, a new SharingRollout is created";
 
 constexpr std::string_view kAnew =
-    "this is the record of an earlier attempt: a new one takes its place before a node starts, and switches turned in "
-    "this one do not count";
+    "this is the record of an earlier attempt: a new SharingRollout replaces it before a node starts, and switches set "
+    "in this one have no effect";
 
 PatchStatus status_patch(const SharingRollout& rollout, const Json& status) {
   ObjectRef ref = rollout_ref(rollout.meta.name);
@@ -301,9 +303,9 @@ bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
     return false;
   }
   if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
-    constexpr std::string_view kBack = "the policy's nodes go back to what was verified before";
+    constexpr std::string_view kBack = "the policy's nodes return to the last verified profile";
     out.phase = {"RolledBack", std::string(failure->nodes.empty() ? kUndone : kMaxFailures),
-                 failure->nodes.empty() ? fmt::format("taken back by a person: {}", kBack)
+                 failure->nodes.empty() ? fmt::format("rolled back by a person: {}", kBack)
                                         : fmt::format("failed on {} node{}: {}", failure->nodes.size(),
                                                       failure->nodes.size() == 1 ? "" : "s", kBack)};
   }
@@ -391,7 +393,8 @@ void plan_history(Pass& pass) {
       if (holds_a_switch(pass, *rollout)) continue;
       ObjectRef ref = rollout_ref(rollout->meta.name);
       ref.uid = rollout->meta.uid;
-      pass.add(DeleteObject{std::move(ref)}, "HistoryLimit", fmt::format("more than {} finished rollouts", limit));
+      pass.add(DeleteObject{std::move(ref)}, "HistoryLimit",
+               fmt::format("more than {} finished rollout{}", limit, limit == 1 ? "" : "s"));
       --left;
     }
   }

@@ -20,7 +20,7 @@ ObjectRef state_ref(const Pass& pass) {
 }
 
 std::string what_is_wrong(const Pass& pass) {
-  return pass.index.record_problem + ". Nothing is rolled until it is readable or removed";
+  return pass.index.record_problem + ". No rollout starts until the record is readable or removed";
 }
 
 void tell(Pass& pass) {

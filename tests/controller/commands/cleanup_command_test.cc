@@ -114,7 +114,7 @@ TEST_F(CleanupCommand, ADryRunWritesNothing) {
   EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["kind"], "Status") << "it took the lease";
   EXPECT_THAT(out.str(), HasSubstr("2 objects would be changed"));
   EXPECT_THAT(out.str(), HasSubstr("annotation gpusharing.dev/")) << "it names what would go";
-  EXPECT_THAT(out.str(), testing::Not(HasSubstr("nothing of ours is left")));
+  EXPECT_THAT(out.str(), testing::Not(HasSubstr("removes everything that the operator added")));
   EXPECT_THAT(out.str(), HasSubstr("ConfigMap gpu-sharing-operator/gpu-sharing-operator-state: would be removed\n"));
   EXPECT_THAT(out.str(), testing::Not(HasSubstr("Lease")));
   lease_of("gone", "2025-01-01T00:00:00.000000Z");

@@ -43,7 +43,7 @@ TEST_F(RolloutCommand, ARevisionThatHasComeBackIsUnderWayAndTheSwitchesOfItsOldR
   status["conditions"].push_back({{"type", "Current"},
                                   {"status", "False"},
                                   {"reason", "NewAttempt"},
-                                  {"message", "a new one takes its place"},
+                                  {"message", "a new SharingRollout replaces it"},
                                   {"lastTransitionTime", "2026-01-01T00:00:00Z"}});
   EXPECT_EQ(run(Verb::status), 0);
   EXPECT_THAT(out.str(), HasSubstr("No rollout is under way."));

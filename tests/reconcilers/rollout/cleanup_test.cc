@@ -91,7 +91,7 @@ TEST(PlannerCleanup, ACordonThatHoldReliesOnStaysAndIsNamed) {
   fleet.annotate("n01", kHoldAnnotation, "true");
   const Cleanup done = leave(fleet);
   EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned", "n01 gpusharing.dev/hold"));
-  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("n01 stays cordoned: gpusharing.dev/hold relies on it")));
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("n01 stays cordoned: gpusharing.dev/hold relies on the cordon")));
 }
 
 TEST(PlannerCleanup, ACordonThatADriverUpgradeReliesOnStays) {
@@ -100,7 +100,7 @@ TEST(PlannerCleanup, ACordonThatADriverUpgradeReliesOnStays) {
   fleet.label("n01", std::string(kDriverUpgradeState), "pod-restart-required");
   const Cleanup done = leave(fleet);
   EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned"));
-  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("DriverUpgrade relies on it")));
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("DriverUpgrade relies on the cordon")));
 }
 
 TEST(PlannerCleanup, WhereWeAreTheLabellerOurLabelsGoAndTheMpsDaemonKeepsItsOwn) {
@@ -118,7 +118,7 @@ TEST(PlannerCleanup, WhereWeAreTheLabellerOurLabelsGoAndTheMpsDaemonKeepsItsOwn)
   const Cleanup done = leave(fleet);
   EXPECT_EQ(fleet.label_of("n01", kGpuReplicas), "");
   EXPECT_EQ(fleet.label_of("n01", kMpsCapable), "true");
-  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("mps.capable stays")));
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("mps.capable is kept")));
 }
 
 class LabelOfAPolicy : public testing::Test {

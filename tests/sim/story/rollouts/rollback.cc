@@ -66,7 +66,7 @@ asio::awaitable<void> rollback(Scene* scene) {
     scene->require(key == good_key, node + " has label '" + key + "', not '" + good_key + "'");
   }
   co_await scene->until("the policy to say so", 5min,
-                        scene->condition_is("team", "Ready", "False", "RolledBack", "not tried again"));
+                        scene->condition_is("team", "Ready", "False", "RolledBack", "not retried"));
   co_await scene->until("an Event about it", 2min, scene->event_says("RolledBack", ""));
   const Stage::Seen back = scene->seen();
   const Stage::Check undisturbed = [scene, back] { return scene->disturbed(back); };
