@@ -49,7 +49,7 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
   AskedPod out;
   out.pod = *std::move(pod);
   out.object = Json::parse(json, nullptr, false);
-  if (!out.object.is_object()) return k8s::fail(k8s::Reason::decode, "a pod is no JSON object");
+  if (!out.object.is_object()) return k8s::fail(k8s::Reason::decode, "a pod must be a JSON object");
   const Json spec = object_at<Json>(out.object, "spec");
   // A DaemonSet's template has the same fields for the placement of its pods.
   const Json template_of{{"metadata", {{"name", out.pod.meta.name}}}, {"spec", {{"template", {{"spec", spec}}}}}};

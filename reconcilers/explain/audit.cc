@@ -39,7 +39,7 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
       out.findings.push_back({Severity::warning,
                               {"v1", "ConfigMap", installation.ns, installation.config_map, ""},
                               std::string(kConfigInvalid),
-                              fmt::format("key {}, which no node runs now: {}", key, parsed.first_error())});
+                              fmt::format("key {} (no node runs it now): {}", key, parsed.first_error())});
     }
   }
 }

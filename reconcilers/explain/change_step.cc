@@ -36,8 +36,8 @@ std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& n
 }
 
 std::string change_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  if (a.is_held()) return "held: nothing more is done on it";
-  if (!a.holder.empty()) return fmt::format("{}: nothing more is done on it until that is over", a.holder);
+  if (a.is_held()) return "held: the operator does not continue the change";
+  if (!a.holder.empty()) return fmt::format("{}: the operator waits until this ends", a.holder);
   std::size_t listed = 0;
   for (const auto& [component, uids] : a.change->pods) listed += uids.size();
   const std::vector<std::string> left = pods_to_go(index, node, a);
@@ -47,14 +47,14 @@ std::string change_step(const FleetIndex::Impl& index, const Node& node, const N
   if (!going.empty()) {
     step = fmt::format("waits for {} to end", going.front());
   } else if (!left.empty() && left.size() == listed) {
-    step = "to be drained, then " + left.front() + " is replaced";
+    step = "is being drained; then " + left.front() + " is replaced";
   } else if (!a.pods_ready) {
     step = first_problem(sort_pods(index.installation_of(a), index.pods_of(node.meta.name)));
     if (!left.empty()) step += fmt::format("; then {} is replaced", left.front());
   } else if (!left.empty()) {
     step = fmt::format("{} is replaced next", left.front());
   } else {
-    step = "verifying: " + (a.matches() ? std::string("it shows its profile") : shown_difference(a));
+    step = a.matches() ? "new profile is live; confirming" : "verifying: " + shown_difference(a);
   }
   return node.ready ? step : "the node is not Ready; " + step;
 }

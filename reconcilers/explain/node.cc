@@ -33,7 +33,43 @@ std::string_view words(Proof proof) {
     case Proof::annotation:
       return "recorded on the node when it was verified";
     case Proof::baseline:
-      return "recorded at first sight";
+      return "recorded as baseline";
+  }
+  return {};
+}
+
+std::string_view words(ChangeCause cause) {
+  switch (cause) {
+    case ChangeCause::none:
+      return "none";
+    case ChangeCause::edited:
+      return "profile edited";
+    case ChangeCause::moved:
+      return "label names another key";
+    case ChangeCause::relabel:
+      return "policy selects another key";
+    case ChangeCause::on_delete:
+      return "DaemonSet template changed";
+    case ChangeCause::joined:
+      return "node joined";
+  }
+  return {};
+}
+
+std::string_view words(Transition transition) {
+  switch (transition) {
+    case Transition::none:
+      return "the profile stays the same";
+    case Transition::plugin_only:
+      return "restarts the plugin";
+    case Transition::reshare:
+      return "restarts the plugin and GFD";
+    case Transition::enter_mps:
+      return "starts the MPS daemon";
+    case Transition::change_mps:
+      return "restarts the MPS daemon";
+    case Transition::leave_mps:
+      return "stops the MPS daemon";
   }
   return {};
 }
@@ -64,18 +100,20 @@ std::string source_of(const Node& node, const NodeAssessment& a, const Operand* 
       if (!a.label_by.empty()) return fmt::format("{}, written by policy {}", text, a.label_by.view());
       if (a.label && !node.meta.labels.contains(label))
         return fmt::format("policy {}, which will write {}", a.policy.view(), text);
-      return text + ", written by somebody else";
+      return text + ", not written by the operator";
     }
     case EffectiveKey::Source::default_key:
       return fmt::format("the plugin's default; the node has no label {}", label);
     case EffectiveKey::Source::fallback_named:
       return "the plugin's fallback `named`: the key called `default`";
     case EffectiveKey::Source::fallback_single:
-      return "the plugin's fallback `single`: the only key there is";
+      return "the plugin's fallback `single`: the only key of the ConfigMap";
     case EffectiveKey::Source::fallback_empty:
       return "the plugin's fallback `empty`: no sharing";
     case EffectiveKey::Source::error:
-      return "nothing resolves to a key";
+      if (const auto value = node.meta.labels.get(label))
+        return fmt::format("none (label {}={} names no key of the ConfigMap)", label, *value);
+      return "none (no label, and the default key is missing)";
   }
   return {};
 }
@@ -98,9 +136,9 @@ std::string strategy_of(const NodeAssessment& a) {
 std::string loaded_of(const NodeAssessment& a) {
   if (a.loaded.revision.empty()) return std::string(words(Proof::none));
   const std::string_view revision =
-      a.loaded.revision == kInvalidRevision ? std::string_view("an invalid text") : a.loaded.revision.view();
+      a.loaded.revision == kInvalidRevision ? std::string_view("an invalid profile") : a.loaded.revision.view();
   if (a.at_install != AtInstall::shown && a.loaded.proof == Proof::baseline && !a.matches())
-    return fmt::format("not known: at first sight its profile was {}, which it did not show", revision);
+    return fmt::format("not known: the baseline is {}, which the node did not show", revision);
   return fmt::format("{} ({})", revision, words(a.loaded.proof));
 }
 
@@ -131,41 +169,42 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
 void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, NodeExplanation& out) {
   const bool in_flight = a != nullptr && a->in_change();
   if (!node.ready)
-    out.notes.push_back(fmt::format("it is not Ready: it {}, and counts as unavailable",
-                                    in_flight ? "is waited for, as long as verifyTimeout" : "is skipped"));
+    out.notes.push_back(fmt::format("Node is NotReady: {}; uses 1 slot of maxUnavailable",
+                                    in_flight ? "the operator waits for up to verifyTimeout" : "skipped until Ready"));
   if (node.unschedulable) {
     const bool ours = is_cordoned_by_operator(node);
     const bool managed = a != nullptr && a->phase != Phase::unmanaged;
-    out.notes.emplace_back(!ours     ? "it is cordoned by somebody else, who has to uncordon it"
-                           : managed ? "it is cordoned by the operator, which uncordons it when it is done"
-                                     : "it is cordoned by the operator, for a change that came to no end");
+    out.notes.emplace_back(!ours     ? "Cordoned by someone else, who must uncordon it"
+                           : managed ? "Cordoned by the operator; uncordoned when the change finishes"
+                                     : "Cordoned by the operator for a change that did not finish");
   }
   if (a == nullptr) return;
   if (is_partitioned_by_nos(node)) {
     out.notes.push_back(fmt::format(
-        "{} gives it to nos: the operator {}, and leaves it alone then", nos_label(node),
-        a->is_unreadable() ? "waits until its change is removed" : "finishes the change that it has begun there"));
+        "{} assigns the node to nos: the operator {} and then no longer changes the node", nos_label(node),
+        a->is_unreadable() ? "waits until the node's change is removed" : "finishes the change in progress"));
   }
-  if (a->is_held()) out.notes.push_back(fmt::format("{}=true keeps the operator off it", hold_of(node)));
+  if (a->is_held()) out.notes.push_back(fmt::format("{}=true: the operator does not change the node", hold_of(node)));
   if (a->change) {
     const std::vector<std::string> left = pods_to_go(index, node, *a);
-    out.notes.push_back(fmt::format("a change to {} is under way; {}", a->change->to,
-                                    left.empty() ? "all pods that it replaces are gone"
-                                                 : fmt::format("still to be replaced: {}", fmt::join(left, ", "))));
+    out.notes.push_back(fmt::format(
+        "a change to {} is in progress; {}", a->change->to,
+        left.empty() ? "all its old pods are gone" : fmt::format("not replaced yet: {}", fmt::join(left, ", "))));
   }
   if (!a->losers.empty()) {
     std::vector<std::string_view> names;
     for (const Interned& loser : a->losers) names.push_back(loser.view());
-    out.notes.push_back(fmt::format("policies that select it as well, and lose: {}", fmt::join(names, ", ")));
+    out.notes.push_back(fmt::format("overridden policies that also select the node: {}", fmt::join(names, ", ")));
   }
-  if (!a->would_break.empty() && out.shown.state != kUnknown) out.notes.push_back("it would break: " + a->would_break);
+  if (!a->would_break.empty() && out.shown.state != kUnknown)
+    out.notes.push_back("the node will lose its GPUs at the next restart: " + a->would_break);
   if (a->phase == Phase::pending) {
-    out.notes.push_back(fmt::format("what the change needs: {}, {}", to_string(a->cause), to_string(a->transition)));
+    out.notes.push_back(fmt::format("Change: {}; {}", words(a->cause), words(a->transition)));
   }
   for (const auto& [label, owned] : owned_labels(node)) {
     out.notes.push_back(
-        fmt::format("label {} is the operator's; {}", label,
-                    owned.before ? "before it stood " + *owned.before : std::string("it was not there before")));
+        fmt::format("the operator owns label {}; {}", label,
+                    owned.before ? "its value before was " + *owned.before : std::string("it did not exist before")));
   }
 }
 
@@ -278,9 +317,10 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   } else if (a.phase == Phase::unrecorded && !a.matches() && shown.message.empty()) {
     shown.message =
         a.source == EffectiveKey::Source::error
-            ? "nothing is on record of what it has loaded, and it has no profile: its label, or the "
+            ? "no record of the profile that the node loaded, and the node has no profile: its label, or the "
               "plugin's default, names no key of the ConfigMap"
-            : "nothing is on record of what it has loaded, and it does not show its profile: " + shown_difference(a);
+            : "no record of the profile that the node loaded, and the node does not show its profile: " +
+                  shown_difference(a);
   } else if ((a.in_change() || a.phase == Phase::pending) && shown.message.empty()) {
     shown.message = blocking_pods_of(world, node.meta.name);
     if (shown.message.empty() && a.change) shown.message = change_step(index.impl(), node, a);
@@ -289,7 +329,8 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
     shown.message = waits_for(world, index.impl(), a);
     if (shown.message.empty() && a.cause == ChangeCause::on_delete)
       shown.message =
-          "its pods are of an older template of their DaemonSets (updateStrategy OnDelete): replaced in turn";
+          "its pods have an older template of their DaemonSets (updateStrategy OnDelete); the operator replaces them "
+          "in turn";
   }
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
   if (!written.empty()) shown.message = written;

@@ -128,17 +128,19 @@ class PodQuestions {
     const std::string_view scheduler =
         asked_.pod.scheduler_name.empty() ? std::string_view("default-scheduler") : asked_.pod.scheduler_name.view();
     if (says.empty()) {
-      add(Severity::warning, "NotScheduledYet", fmt::format("{} has not placed it, and has not said why", scheduler),
-          command);
+      add(Severity::warning, "NotScheduledYet",
+          fmt::format("{} has not placed the pod and reported no reason", scheduler), command);
     } else {
-      add(Severity::error, "SchedulerRefuses", fmt::format("{} finds no node for it: {}", scheduler, says), command);
+      add(Severity::error, "SchedulerRefuses", fmt::format("{} finds no node for the pod: {}", scheduler, says),
+          command);
     }
   }
 
   void waits_for_kai() {
     const KaiView view = view_kai(s_.world.kai, s_.settings.kai);
     if (!view.served) {
-      add(Severity::error, "NoKAI", "it asks KAI for a share of a GPU, and KAI-Scheduler is not installed here",
+      add(Severity::error, "NoKAI",
+          "the pod requests a share of a GPU from KAI, but KAI-Scheduler is not installed in this cluster",
           "kubectl get crds configs.kai.scheduler");
       return;
     }
@@ -148,7 +150,7 @@ class PodQuestions {
     const WaitingCauses causes(s_.world, view, others ? others->pods : none);
     if (!causes.is_ours(waiting)) {
       add(Severity::error, "OtherScheduler",
-          fmt::format("it asks KAI for a share of a GPU, but its schedulerName is {}, not {}",
+          fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
                       asked_.pod.scheduler_name.view(), view.scheduler_name),
           schedule_by(asked_, view.scheduler_name));
       return;
@@ -185,7 +187,7 @@ class PodQuestions {
       for (const auto& [resource, count] : pod.gpu_requests) {
         if (count <= 1 || !refuses_several(index_, *node, resource.view())) continue;
         add(Severity::error, "RequestRefused",
-            fmt::format("it asks for {} {}, and the plugin of {} refuses more than one to a container "
+            fmt::format("the pod requests {} {}, but the plugin of node {} refuses more than one per container "
                         "(failRequestsGreaterThanOne)",
                         count, resource.view(), node->meta.name),
             ask_for(asked_, std::string(resource.view()), 1, std::string(resource.view())));
@@ -194,13 +196,15 @@ class PodQuestions {
     }
     if (pod.reason == "UnexpectedAdmissionError") {
       add(Severity::error, "DeviceNotGiven",
-          fmt::format("the kubelet of {} could not give it a device: the plugin was being restarted, or somebody else "
-                      "held the GPU; such a pod never runs, its owner makes another once it is gone",
-                      pod.node_name.view()),
+          fmt::format(
+              "the kubelet of node {} could not allocate a device to the pod: the plugin was being restarted, or "
+              "another pod used the GPU. This pod never runs; its owner creates another pod once it is deleted",
+              pod.node_name.view()),
           fmt::format("kubectl delete pod {} {}", pod.meta.name, asked_.in_namespace()));
       return;
     }
-    add(Severity::error, "Failed", fmt::format("it has failed{}{}", pod.reason.empty() ? "" : ": ", pod.reason.view()),
+    add(Severity::error, "Failed",
+        fmt::format("the pod has failed{}{}", pod.reason.empty() ? "" : ": ", pod.reason.view()),
         fmt::format("kubectl logs {} {}", pod.meta.name, asked_.in_namespace()));
   }
 
@@ -231,7 +235,7 @@ class PodQuestions {
     const bool daemon = std::ranges::any_of(pods.mps, [](const Pod* pod) { return is_serving(*pod); });
     if (mps && !daemon) {
       add(Severity::error, "NoMPSDaemon",
-          fmt::format("node {} should share its GPUs by MPS, and no MPS daemon serves there: CUDA clients wait or fail",
+          fmt::format("node {} should share its GPUs by MPS, but no MPS daemon runs on it: CUDA clients wait or fail",
                       node),
           explain);
     } else if (a->change) {
@@ -239,16 +243,16 @@ class PodQuestions {
       const bool waits = is_named(who, k8s::to_string(asked_.pod.meta.key()));
       add(Severity::warning, "NodeInFlight",
           fmt::format("node {} is being changed to {} now{}{}", node, a->change->to, who.empty() ? "" : ", and ",
-                      waits ? "waits for this very pod to end" : who),
+                      waits ? "waits for this pod to end" : who),
           "gpu-sharing-operator rollout status");
     } else if (a->phase == Phase::pending &&
                is_named(blocking_pods_of(s_.world, node), k8s::to_string(asked_.pod.meta.key()))) {
       add(Severity::warning, "NodeWaits",
-          fmt::format("node {} is to be changed to {}, and waits for this very pod to end", node, a->target.view()),
+          fmt::format("node {} must change to {} and waits for this pod to end", node, a->target.view()),
           "gpu-sharing-operator rollout status");
     } else if (a->phase == Phase::failed || (a->phase == Phase::up_to_date && !a->matches())) {
       add(Severity::warning, "NodeDiffers",
-          fmt::format("node {} does not show what it should: {}", node, shown_difference(*a)), explain);
+          fmt::format("node {} does not show its profile: {}", node, shown_difference(*a)), explain);
     }
   }
 
@@ -302,7 +306,7 @@ class PodQuestions {
     const std::string node(asked_.pod.node_name.view());
     if (!unasked.empty()) {
       add(Severity::warning, "UnaccountedUse",
-          fmt::format("pods of node {} see its GPUs without having asked for any: {}", node, fmt::join(unasked, ", ")),
+          fmt::format("pods on node {} can use its GPUs without a request: {}", node, fmt::join(unasked, ", ")),
           fmt::format("kubectl delete pod {}", unasked.front().substr(unasked.front().find('/') + 1)) +
               " --namespace " + unasked.front().substr(0, unasked.front().find('/')));
     }
@@ -310,10 +314,9 @@ class PodQuestions {
     for (const auto& [resource, count] : asked_.pod.gpu_requests) {
       if (count > 1) {
         add(Severity::warning, "SeveralReplicas",
-            fmt::format(
-                "it has {} of {}, which are replicas of shared GPUs: several give it neither more time nor more "
-                "memory of one, and may be the same GPU",
-                count, resource.view()),
+            fmt::format("the pod has {} of {}, which are replicas of shared GPUs: several replicas give it neither "
+                        "more time nor more memory, and might be on the same GPU",
+                        count, resource.view()),
             ask_for(asked_, std::string(resource.view()), 1, std::string(resource.view())));
       }
     }
@@ -322,9 +325,9 @@ class PodQuestions {
       const std::size_t rest = beside.size() > kNamed ? beside.size() - kNamed : 0;
       beside.resize(std::min(beside.size(), kNamed));
       add(Severity::info, "SharesGPUs",
-          fmt::format("the GPUs of node {} are shared ({}), and {}{} {} there too", node, to_string(profile.strategy()),
-                      fmt::join(beside, ", "), rest > 0 ? fmt::format(" and {} more", rest) : "",
-                      beside.size() + rest == 1 ? "runs" : "run"),
+          fmt::format("the GPUs of node {} are shared ({}); {}{} also {} on this node", node,
+                      to_string(profile.strategy()), fmt::join(beside, ", "),
+                      rest > 0 ? fmt::format(" and {} more", rest) : "", beside.size() + rest == 1 ? "runs" : "run"),
           "gpu-sharing-operator explain " + node);
     }
   }

@@ -73,7 +73,7 @@ class NodeQuestions {
       if (count <= 0) continue;
       if (auto verdict = free(node, resource, count)) return *std::move(verdict);
     }
-    return {Stage::fits, "has room for it", "", 0};
+    return {Stage::fits, "has room for the pod", "", 0};
   }
 
  private:
@@ -89,7 +89,7 @@ class NodeQuestions {
     const std::int64_t others = amount(node.allocatable, Interned(other));
     if (others > 0) return Verdict{Stage::renamed, fmt::format("offers {} instead ({})", other, others), name, others};
     if (amount(node.capacity, resource) > 0) {
-      return Verdict{Stage::none_allocatable, fmt::format("has {}, and none of it is allocatable", name), name, 0};
+      return Verdict{Stage::none_allocatable, fmt::format("has {}, but none of it is allocatable", name), name, 0};
     }
     return Verdict{Stage::not_served, fmt::format("does not offer {}", name), name, 0};
   }
@@ -101,7 +101,7 @@ class NodeQuestions {
       const auto actual = node.meta.labels.get(key);
       if (actual == value) continue;
       return Verdict{Stage::selector,
-                     fmt::format("label {} is {}, the pod wants {}", key, actual ? *actual : "not there", value), key,
+                     fmt::format("label {} is {}, the pod requires {}", key, actual ? *actual : "missing", value), key,
                      0};
     }
     if (selects(selector, node, false) == Selects::no) {
@@ -128,7 +128,7 @@ class NodeQuestions {
   [[nodiscard]] std::optional<Verdict> free(const Node& node, const Interned& resource, std::int64_t count) const {
     const std::string name(resource.view());
     if (count > 1 && refuses_several(index_, node, name)) {
-      const std::string what = fmt::format("more than one {} to a container", name);
+      const std::string what = fmt::format("more than one {} per container", name);
       return Verdict{Stage::refused, "refuses " + what, name, 1, false, what};
     }
     const auto listed = snapshot_.consumers.find(node.meta.name);
@@ -176,23 +176,23 @@ std::string text_of(const Closest& c) {
   const Verdict& v = c.best;
   switch (v.stage) {
     case Stage::not_served:
-      return fmt::format("no node offers {}: no device plugin serves it, or it is called otherwise", v.resource);
+      return fmt::format("no node offers {}: no device plugin serves it, or it has another name", v.resource);
     case Stage::renamed:
-      return fmt::format("{} {} {} and not {}: renameByDefault decides the name of what is shared", where,
+      return fmt::format("{} {} {} and not {}: renameByDefault determines the name of shared resources", where,
                          one ? "offers" : "offer", other_name(v.resource), v.resource);
     case Stage::none_allocatable:
-      return fmt::format("{} {} {}, and none of it is allocatable now", where, one ? "has" : "have", v.resource);
+      return fmt::format("{} {} {}, but none of it is allocatable now", where, one ? "has" : "have", v.resource);
     case Stage::too_few:
-      return fmt::format("it asks for more {} than any node has: the most is {}", v.resource, v.most);
+      return fmt::format("the pod requests more {} than any node has: the maximum is {}", v.resource, v.most);
     case Stage::selector:
-      return fmt::format("of the nodes with enough GPUs none is selected by the pod: {} {} closest, and there {}",
-                         where, one ? "comes" : "come", v.text);
+      return fmt::format("the pod selects none of the nodes with enough GPUs: {} {} most conditions, but {}", where,
+                         one ? "satisfies" : "satisfy", v.text);
     case Stage::taint:
       return fmt::format("the pod does not tolerate a taint of {}: {}", where, v.what);
     case Stage::not_ready:
-      return fmt::format("{} would do, and {} not Ready", where, one ? "is" : "are");
+      return fmt::format("{} {} suitable but not Ready", where, one ? "is" : "are");
     case Stage::cordoned:
-      return fmt::format("{} would do, and {} cordoned{}", where, one ? "is" : "are",
+      return fmt::format("{} {} suitable but cordoned{}", where, one ? "is" : "are",
                          v.resource.empty() ? ""
                          : one              ? " by the operator while it is changed"
                                             : " by the operator while they are changed");
@@ -202,12 +202,12 @@ std::string text_of(const Closest& c) {
           one ? fmt::format("the plugin of {} refuses", where) : fmt::format("the plugins of {} refuse", where),
           v.what);
     case Stage::full:
-      return fmt::format("{} would do, and {} full: {}{}", where, one ? "is" : "are", one ? "" : "on the first, ",
+      return fmt::format("{} {} suitable but full: {}{}", where, one ? "is" : "are", one ? "" : "on the first one, ",
                          v.text);
     case Stage::fits:
       break;
   }
-  return fmt::format("{} {} room for it: its scheduler has not placed it (yet)", where, one ? "has" : "have");
+  return fmt::format("{} {} room for the pod, but its scheduler has not placed it (yet)", where, one ? "has" : "have");
 }
 
 // The command that gives the node the labels that the pod requires.

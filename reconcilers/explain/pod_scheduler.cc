@@ -108,11 +108,12 @@ std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const Ask
   if (kais && kai.served) return std::nullopt;
   const WallTime made = asked.pod.meta.creation_timestamp;
   const bool silent = kais || snapshot.now - made >= kPatience;
-  return PodCause{silent ? Severity::error : Severity::warning, "NoScheduler",
-                  fmt::format("its schedulerName is {}, and {}", name,
-                              kais ? "KAI-Scheduler is not installed here: nobody places it"
-                                   : "no scheduler of that name has said anything of it: none seems to run"),
-                  schedule_by(asked, kDefaultScheduler)};
+  return PodCause{
+      silent ? Severity::error : Severity::warning, "NoScheduler",
+      fmt::format("the schedulerName of the pod is {}, but {}", name,
+                  kais ? "KAI-Scheduler is not installed in this cluster: no scheduler places the pod"
+                       : "no scheduler of that name has reported anything about the pod: it does not seem to run"),
+      schedule_by(asked, kDefaultScheduler)};
 }
 
 PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
@@ -122,11 +123,12 @@ PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const s
     if (says.find(shortage.says) == std::string::npos) continue;
     const std::string wanted = requests_of(asked, std::string(shortage.resource));
     return {Severity::error, std::string(shortage.code),
-            fmt::format("GPUs are free for it on {}, but not enough {}: it asks for {}; its scheduler says: {}", nodes,
-                        shortage.resource, wanted.empty() ? "some" : wanted, says),
+            fmt::format(
+                "GPUs are free for the pod on {}, but not enough {}: the pod requests {}; its scheduler reports: {}",
+                nodes, shortage.resource, wanted.empty() ? "some" : wanted, says),
             fmt::format("kubectl describe node {}", node)};
   }
-  return {Severity::warning, "NotScheduledYet", otherwise + (says.empty() ? "" : "; it says: " + says),
+  return {Severity::warning, "NotScheduledYet", otherwise + (says.empty() ? "" : "; the scheduler reports: " + says),
           fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace())};
 }
 

@@ -43,7 +43,7 @@ std::vector<Finding> ignored_switches(const World& world) {
   }
   for (const auto& [key, config_map] : world.configmaps.all()) {
     auto finding = ignored({"v1", "ConfigMap", key.ns, key.name, ""}, "annotation", config_map->meta.annotations,
-                           kPausedAnnotation, "PausedIgnored", "pause rollouts of it");
+                           kPausedAnnotation, "PausedIgnored", "pause rollouts of this ConfigMap");
     if (finding) out.push_back(*std::move(finding));
   }
   std::ranges::sort(out, [](const Finding& a, const Finding& b) {

@@ -183,8 +183,8 @@ void Assessor::hold_unreadable() {
   out_.phase = Phase::held;
   out_.reason = kChangeUnreadable;
   out_.message = fmt::format(
-      "{}. The node is left as it is. If no change is under way, remove the annotation (kubectl annotate node {} {}-); "
-      "a cordon that is left is then yours to lift",
+      "{}. The operator does not change the node. If no change is in progress, remove the annotation (kubectl annotate "
+      "node {} {}-) and then uncordon the node if it is still cordoned",
       change_problem_, node_.meta.name, kChangeAnnotation);
 }
 

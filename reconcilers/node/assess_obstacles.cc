@@ -75,7 +75,8 @@ void Assessor::hold_unreadable_deferral() {
   const DeferralOnNode on = deferral_on(node_);
   if (on.problem.empty()) return;
   block(kDeferralUnreadable,
-        fmt::format("{}. The node does not start until a person removes the annotation (kubectl annotate node {} {}-)",
+        fmt::format("{}. The operator does not change the node until a person removes the annotation (kubectl annotate "
+                    "node {} {}-)",
                     on.problem, node_.meta.name, kDeferredAnnotation),
         false);
   out_.phase = Phase::held;
@@ -95,9 +96,9 @@ void Assessor::find_pinned_break() {
   if (plugin_->version.known_below(0, 18, 2)) return;
   const std::string& default_key = installation_.announced ? installation_.announced_default : plugin_->default_key;
   if (effective_.key == default_key) return;
-  out_.would_break =
-      fmt::format("pinned to MPS key {} by label, which device plugin {} cannot start once {} is the default",
-                  effective_.key, plugin_->version.to_string(), default_key);
+  out_.would_break = fmt::format(
+      "a label pins the node to MPS key {}, with which device plugin {} cannot start once {} is the default",
+      effective_.key, plugin_->version.to_string(), default_key);
 }
 
 // From v0.18.2 on a labelled node starts with the default key: an announced default that does not exist stops it.

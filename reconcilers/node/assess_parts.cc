@@ -51,7 +51,7 @@ bool is_settled(const NodeAssessment& a) {
 std::string missing_devices_text(const NodeAssessment& a) {
   if (!a.verified.ok) return a.verified.mismatch;
   if (a.verified.unhealthy) return "allocatable is below capacity: a device is unhealthy";
-  return fmt::format("{} of {} GPUs {} missing: the machine has shown {} before, GFD and the plugin count {} now",
+  return fmt::format("{} of {} GPUs {} missing: the node had {} before, and GFD and the plugin count {} now",
                      a.missing_devices(), a.counted_devices + a.missing_devices(),
                      a.missing_devices() == 1 ? "is" : "are", a.counted_devices + a.missing_devices(),
                      a.counted_devices);
@@ -163,7 +163,7 @@ std::string_view foreign_holder(const Node& node, const PluginInstallation& inst
 }
 
 std::string describe_foreign_holder(std::string_view holder, const Node& node) {
-  if (holder == kDriverUpgrade) return "a driver upgrade is under way on the node";
+  if (holder == kDriverUpgrade) return "a driver upgrade is in progress on the node";
   if (holder == kMigChange) return "the MIG manager is changing the node";
   const auto quarantine = quarantine_of(node);
   return quarantine ? fmt::format("{} ({})", quarantine->by, quarantine->mark) : std::string(holder);

@@ -23,7 +23,7 @@ void set_mark(PlanDraft& draft, const std::string& name) {
   patch.name = name;
   patch.set[std::string(kMpsEnabled)] = "true";
   patch.set_annotations[std::string(kMpsMarkAnnotation)] = "true";
-  draft.add(std::move(patch), "MPSReady", "the node's MPS control daemon is up", false, name);
+  draft.add(std::move(patch), "MPSReady", "the node's MPS control daemon is running", false, name);
 }
 
 void remove_mark(PlanDraft& draft, const std::string& name, bool on_the_node) {
@@ -32,7 +32,7 @@ void remove_mark(PlanDraft& draft, const std::string& name, bool on_the_node) {
   patch.name = name;
   if (on_the_node) patch.remove.insert(std::string(kMpsEnabled));
   patch.remove_annotations.insert(std::string(kMpsMarkAnnotation));
-  draft.add(std::move(patch), "MPSGone", "the node's MPS control daemon is not up any more", false, name);
+  draft.add(std::move(patch), "MPSGone", "the node's MPS control daemon is no longer running", false, name);
 }
 
 }  // namespace
@@ -86,9 +86,10 @@ void plan_mps_mark(PlanDraft& draft, const Node& node, MpsMark mark) {
     case MpsMark::foreign:
       draft.finding(
           Severity::warning, node_ref(name), "MPSMarkWithoutDaemon",
-          fmt::format("the node carries {}=true, which we did not set, and no MPS control daemon is up there: "
-                      "where the host runs one, say so by the annotation {}=true; else remove the label",
-                      kMpsEnabled, kMpsHostAnnotation));
+          fmt::format(
+              "the node has the label {}=true, which the operator did not set, but no MPS control daemon runs on it: "
+              "if the host runs one, set the annotation {}=true on the node; otherwise remove the label",
+              kMpsEnabled, kMpsHostAnnotation));
   }
 }
 

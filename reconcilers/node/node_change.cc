@@ -31,7 +31,7 @@ class Fields {
   void text(const char* name, std::string& out) {
     const Json* field = find(name, true);
     if (field == nullptr) return;
-    if (!field->is_string()) return fail(fmt::format("{} must be a text", name));
+    if (!field->is_string()) return fail(fmt::format("{} must be a string", name));
     out = field->get_ref<const std::string&>();
   }
   void flag(const char* name, bool& out) {
@@ -64,9 +64,9 @@ class Fields {
   void texts(const char* name, std::vector<std::string>& out) {
     const Json* field = find(name, false);
     if (field == nullptr) return;
-    if (!field->is_array()) return fail(fmt::format("{} must be a list of texts", name));
+    if (!field->is_array()) return fail(fmt::format("{} must be a list of strings", name));
     for (const Json& item : *field) {
-      if (!item.is_string()) return fail(fmt::format("{} must be a list of texts", name));
+      if (!item.is_string()) return fail(fmt::format("{} must be a list of strings", name));
       out.push_back(item.get_ref<const std::string&>());
     }
   }
@@ -121,7 +121,7 @@ std::string version_problem(const Json& root, int known) {
   if (version == root.end() || !version->is_number_integer()) return "v must be a number";
   const auto number = version->get<std::int64_t>();
   if (number == known) return {};
-  return fmt::format("version {} was written by another release; this one reads version {}", number, known);
+  return fmt::format("version {} was written by another release; this release reads version {}", number, known);
 }
 
 std::string dump(const Json& json) {

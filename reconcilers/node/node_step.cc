@@ -135,9 +135,10 @@ bool ChangeStep::c4_wait() {
   }
   if (!facts_.reason.empty()) {
     finding(Severity::error, facts_.reason,
-            same_target_ ? fmt::format("half-way to {}, and nothing more is restarted: {}", change_.to, facts_.message)
-                         : fmt::format("half-way to {}, and cannot go on to {}: {}", change_.to, facts_.target.view(),
-                                       facts_.message));
+            same_target_
+                ? fmt::format("mid-change to {}, and no more pods are restarted: {}", change_.to, facts_.message)
+                : fmt::format("mid-change to {}, and cannot continue to {}: {}", change_.to, facts_.target.view(),
+                              facts_.message));
     return true;
   }
   return is_hindered_by_kai(same_target_);

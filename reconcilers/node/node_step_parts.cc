@@ -37,7 +37,7 @@ bool ChangeStep::has_stood_for_a_second() {
 
 Finding finding_of(const std::string& node, const KaiHindrance& hindrance) {
   return {hindrance.certain ? Severity::warning : Severity::info, node_ref(node), std::string(kKaiReservations),
-          fmt::format("not restarted into replicas of its GPUs{} {}", hindrance.certain ? ":" : "", hindrance.why)};
+          fmt::format("not restarted, because its new profile has replicas: {}", hindrance.why)};
 }
 
 bool ChangeStep::is_hindered_by_kai(bool only_certain) {
@@ -63,9 +63,10 @@ void ChangeStep::watch_lost_daemon() {
   for (const Pod* pod : pods_.mps) {
     if (!pod->meta.deletion_timestamp) continue;
     finding(Severity::warning, kMpsUncleanExit,
-            fmt::format("the node was lost while MPS control daemon pod {} was ending: its GPUs may be left in compute "
-                        "mode EXCLUSIVE_PROCESS",
-                        pod->meta.name));
+            fmt::format(
+                "the node was lost while MPS control daemon pod {} was terminating: its GPUs might be left in compute "
+                "mode EXCLUSIVE_PROCESS",
+                pod->meta.name));
   }
 }
 
@@ -103,8 +104,8 @@ bool ChangeStep::is_drained(Drain drain) {
 
 void ChangeStep::uncordon_and_defer() {
   const std::string message = fmt::format(
-      "a person uncordoned the node while it was drained: the change to {} is deferred, and tried again after {}, or "
-      "now by `gpu-sharing-operator rollout start {}`",
+      "someone uncordoned the node during the drain: the change to {} is deferred; retry in {}, or now: "
+      "`gpu-sharing-operator rollout start {}`",
       change_.to, k8s::format_go_duration(rollout_.idle_timeout), input_.policy.meta.name);
   const BlockedBy who = input_.blocked_by_pods.value_or(BlockedBy{kWaitingForWorkloads, ""});
   defer(Deferral::By::person, who.reason, message);
@@ -145,7 +146,7 @@ std::string ChangeStep::waiting_for() const {
   if (steps.wait == Steps::Wait::mps_ready && !serving(Component::mps))
     return "the new MPS control daemon is not Ready";
   if (steps.wait == Steps::Wait::mps_gone && pods_left(change_, pods_, Component::mps, true) > 0)
-    return "the MPS control daemon is still there";
+    return "the old MPS control daemon is still running";
   for (Component component : first_) {
     const bool returns = component != Component::mps || steps.wait == Steps::Wait::mps_ready;
     if (returns && is_listed(component) && !serving(component)) {
@@ -237,8 +238,7 @@ void ChangeStep::fail(const std::string& why) {
   // Its pods have read the present text, so the failure is recorded for that text.
   const bool moved_on = !same_target_ && loaded_the_present();
   const std::string what =
-      moved_on ? fmt::format("{}, which took the place of {} on the way,", facts_.target.view(), change_.to)
-               : change_.to;
+      moved_on ? fmt::format("{}, which replaced {} during the change,", facts_.target.view(), change_.to) : change_.to;
   const std::string message =
       fmt::format("{} did not verify within {}: {}", what, k8s::format_go_duration(rollout_.verify_timeout), why);
   set_message(patch, message);
@@ -258,7 +258,7 @@ bool ChangeStep::back_out(std::string_view reason, std::string message) {
 
 void ChangeStep::go_on(const ChangePlan& next, std::map<Component, std::set<std::string>> pods) {
   add(patch_into(view_, list_again(view_, change_, next, std::move(pods)), {.cordon = steps_for(next.kind).disruptive}),
-      "Superseded", fmt::format("half-way to {}; goes on to {}", change_.to, facts_.target.view()), true);
+      "Superseded", fmt::format("mid-change to {}; continues to {}", change_.to, facts_.target.view()), true);
 }
 
 void ChangeStep::delete_pods(const std::vector<Component>& components, std::string_view why) {

@@ -27,10 +27,10 @@ struct Sign {
 // Source: the errors of the device plugin's cmd/config-manager.
 constexpr Sign kSigns[] = {
     {"does not exist", "StaleProjection", "does not see a key that the ConfigMap has"},
-    {"symlink", "DanglingSymlink", "cannot replace the link to a key that is gone"},
-    {"file exists", "DanglingSymlink", "cannot replace the link to a key that is gone"},
-    {"no process found", "SignalFailed", "cannot tell the main container about its new profile"},
-    {"index out of range", "SignalFailed", "cannot tell the main container about its new profile"},
+    {"symlink", "DanglingSymlink", "cannot replace the link to a key that no longer exists"},
+    {"file exists", "DanglingSymlink", "cannot replace the link to a key that no longer exists"},
+    {"no process found", "SignalFailed", "cannot notify the main container about its new profile"},
+    {"index out of range", "SignalFailed", "cannot notify the main container about its new profile"},
 };
 
 std::optional<PodFault> pod_fault_of(const ContainerStatus& container, bool init, const Pod& pod, Duration projection) {

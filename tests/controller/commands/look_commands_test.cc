@@ -76,7 +76,7 @@ TEST_F(LookCommands, APodIsExplainedByWhatTheNodesHaveLeft) {
   post_pod("second", R"("nvidia.com/gpu":"2")", "");
   EXPECT_EQ(explain({"team/second"}), 1) << err.str();
   EXPECT_THAT(out.str(),
-              HasSubstr("error AllInUse: one node (gpu-1) would do, and is full: 3 of 4 nvidia.com/gpu are in use"));
+              HasSubstr("error AllInUse: one node (gpu-1) is suitable but full: 3 of 4 nvidia.com/gpu are in use"));
   EXPECT_EQ(explain({"pod", "second"}, OutputForm::yaml), 1);
   EXPECT_THAT(out.str(), HasSubstr("causes:\n- severity: error\n  code: AllInUse\n"));
   EXPECT_EQ(explain({"team/nobody"}), 2);

@@ -208,7 +208,7 @@ TEST_F(Rights, APodIsExplainedToWhoMayReadItsNamespaceOnly) {
   may({{{""}, {"pods", "events"}, {"get", "list"}, "team"}});
   EXPECT_EQ(explain({"team/waits"}), 1) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("pod team/waits: Pending, no node has been chosen\n  requests nvidia.com/gpu=1\n"));
-  EXPECT_THAT(out.str(), HasSubstr("error SchedulerRefuses: default-scheduler finds no node for it: 0/1 nodes are "
+  EXPECT_THAT(out.str(), HasSubstr("error SchedulerRefuses: default-scheduler finds no node for the pod: 0/1 nodes are "
                                    "available: 1 Insufficient nvidia.com/gpu.\n"));
   EXPECT_THAT(out.str(), HasSubstr("FailedScheduling: no GPU is free\n"));
   EXPECT_THAT(out.str(), HasSubstr("  team/runs: nvidia.com/gpu=1 on gpu-1\n"));

@@ -138,10 +138,11 @@ status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, co
   const struct {
     std::string spec, pod, wanted;
   } cases[] = {
-      {cordoned, pod(ask), "2 nodes (gpu-1, gpu-2) would do, and are cordoned"},
+      {cordoned, pod(ask), "2 nodes (gpu-1, gpu-2) are suitable but cordoned"},
       {tainted, pod(ask), "the pod does not tolerate a taint of 2 nodes (gpu-1, gpu-2): gpu:NoSchedule"},
-      {"{}", pod(ask), "2 nodes (gpu-1, gpu-2) have room for it"},
-      {"{}", pod(ask, R"("nodeSelector":{"zone":"b"},)"), "2 nodes (gpu-1, gpu-2) come closest, and there label zone"},
+      {"{}", pod(ask), "2 nodes (gpu-1, gpu-2) have room for the pod"},
+      {"{}", pod(ask, R"("nodeSelector":{"zone":"b"},)"),
+       "2 nodes (gpu-1, gpu-2) satisfy most conditions, but label zone"},
       {"{}", pod(R"("nvidia.com/gpu.shared":"1")"), "2 nodes (gpu-1, gpu-2) offer nvidia.com/gpu and not"},
   };
   for (const auto& c : cases) {
@@ -210,7 +211,7 @@ TEST(ExplainPod, OneThatANodeWaitsForIsToldSo) {
       explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeName":"gpu-1",)", "", R"("phase":"Running")"));
   ASSERT_FALSE(out.causes.empty());
   EXPECT_EQ(out.causes.front().code, "NodeWaits");
-  EXPECT_THAT(out.causes.front().text, HasSubstr("waits for this very pod to end"));
+  EXPECT_THAT(out.causes.front().text, HasSubstr("waits for this pod to end"));
   EXPECT_EQ(explained.node("gpu-1").shown.message, "waits for team/train");
   explained.world.rollouts.erase({"", "default-any-1"});
   EXPECT_EQ(explained.node("gpu-1").shown.state, "Pending");

@@ -44,7 +44,7 @@ TEST(FlightStep, TellsWhatIsReplacedNextAndWhatIsVerified) {
   fleet.settings.settle = Duration::zero();
   fleet.settle();
   fleet.edit("any", "mps-8");
-  EXPECT_THAT(steps_of(fleet, 20), ElementsAre(HasSubstr("to be drained, then mps mps-a01"),
+  EXPECT_THAT(steps_of(fleet, 20), ElementsAre(HasSubstr("is being drained; then mps mps-a01"),
                                                HasSubstr("is not Ready; then plugin plugin-a01-6 is replaced"),
                                                HasSubstr("plugin plugin-a01-6 is replaced next"),
                                                AllOf(HasSubstr("pod plugin-a01-"), HasSubstr("is not Ready")),
@@ -69,7 +69,7 @@ TEST(FlightStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
   fleet.annotate("a01", kHoldAnnotation, "true");
   fleet.index.refresh(fleet.world, fleet.settings);
   EXPECT_EQ(change_step(fleet.index.impl(), fleet.node("a01"), *fleet.index.assessment("a01")),
-            "held: nothing more is done on it");
+            "held: the operator does not continue the change");
 }
 
 TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) {

@@ -52,7 +52,7 @@ TEST(NodeChangeAnnotation, SaysWhatIsWrongInItAndNeverReadsAsNoPods) {
                          Row{with("\"pods\":{}", "\"pods\":[]"), "pods must map"},
                          Row{with("\"pods\":{}", "\"pods\":{\"plugin\":\"a\"}"), "pods must map"},
                          Row{with("\"pods\":{}", "\"pods\":{\"dcgm\":[]}"), "unknown component"},
-                         Row{with("\"to\":\"v1-b\"", "\"to\":7"), "to must be a text"},
+                         Row{with("\"to\":\"v1-b\"", "\"to\":7"), "to must be a string"},
                          Row{with("\"kind\":\"none\"", "\"kind\":\"sideways\""), "unknown value"},
                          Row{with("\"served\":false", "\"served\":0"), "served must be true or false"}}) {
     const auto read = parse_change(row.text);
@@ -74,7 +74,7 @@ TEST(DeferredAnnotation, IsReadAsItWasWrittenAndSaysWhatIsWrongWhereItCannotBe) 
       {"", "must be a JSON object"},
       {"[]", "must be a JSON object"},
       {R"({"v":2,"to":"v1-b"})", "version 2 was written by another release"},
-      {R"({"v":1,"to":5,"until":"2026-03-02T10:00:00Z","by":"person"})", "to must be a text"},
+      {R"({"v":1,"to":5,"until":"2026-03-02T10:00:00Z","by":"person"})", "to must be a string"},
       {R"({"v":1,"to":"v1-b","until":"soon","by":"person"})", "until must be a time"},
       {R"({"v":1,"to":"v1-b","until":"2026-03-02T10:00:00Z","by":"robot"})", "by has the unknown value"},
   };

@@ -244,7 +244,7 @@ TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutByAStop) {
 
 TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveNothingIsWrittenAndAFindingNamesTheCordon) {
   settings.rollouts = PolicyMode::observe;
-  stop = Stop{"Observe", "the operator runs with rollouts: Observe"};
+  stop = Stop{"Observe", "the operator runs with max-mode Observe"};
   change.cordoned = node.unschedulable = true;
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
@@ -280,7 +280,7 @@ TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnInvalidProfile) {
 
 TEST_F(NodeStep, C4_ATouchedNodeThatKaiUsesIsNotFinished) {
   remove("old-gfd");
-  kai = KaiHindrance{true, "KAI shares them"};
+  kai = KaiHindrance{true, "KAI shares the node's GPUs"};
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(reasons(taken), Actions{"KAIReservations"});
