@@ -29,7 +29,7 @@ constexpr Check kChecks[] = {
      .blocks = kConfigInvalid,
      .stage = Stage::policy,
      .listed = false,
-     .meaning = "a SharingPolicy names a `configMapKey` that the ConfigMap does not have; its nodes stay as they are",
+     .meaning = "a SharingPolicy names a `configMapKey` that the ConfigMap does not have; its nodes are not changed",
      .remedy = "correct the key in the policy, or add it to the ConfigMap",
      .of_node = check::policy_key_not_found},
     {.code = "SingleKeyInUse",
@@ -38,7 +38,7 @@ constexpr Check kChecks[] = {
      .listed = false,
      .meaning = "nodes get the ConfigMap's only key by the fallback `single`, and an inline profile would add a second "
                 "one",
-     .remedy = "name the key as the default",
+     .remedy = "set the key as the default",
      .of_node = check::single_key_in_use},
 
     // --- Whether a pod can start with the key and profile that the node resolves to.
@@ -59,15 +59,15 @@ constexpr Check kChecks[] = {
     {.code = "DefaultKeyNotFound",
      .blocks = kConfigInvalid,
      .stage = Stage::profile,
-     .meaning = "the default names a key that does not exist; from v0.18.2 on labelled nodes cannot start without it "
-                "either",
+     .meaning = "the default names a key that does not exist; from v0.18.2 on the pods of labelled nodes cannot start "
+                "without it either",
      .remedy = "name a key that exists, or add it",
      .of_setup = check::default_key_not_found},
     {.code = "DefaultMissing",
      .blocks = kConfigInvalid,
      .stage = Stage::profile,
      .meaning = "no default, and no fallback resolves; from v0.18.2 on a label does not help",
-     .remedy = "name a default, or allow the fallback `empty`",
+     .remedy = "set a default key, or allow the fallback `empty`",
      .of_setup = check::default_missing},
     {.code = "ConfigInvalid",
      .blocks = kConfigInvalid,
@@ -81,51 +81,50 @@ constexpr Check kChecks[] = {
      .blocks = kTaintNotTolerated,
      .writes_to_node = true,
      .listed = false,
-     .meaning =
-         "the node has a taint that the device plugin, GFD or the MPS daemon does not tolerate: their pods run on, "
-         "and a deleted one would not come back",
+     .meaning = "the node has a taint that the device plugin, GFD or the MPS daemon does not tolerate: their pods keep "
+                "running, but a deleted pod would not start again",
      .remedy = "remove the taint, or add a toleration to the DaemonSets",
      .of_node = check::taint_not_tolerated},
     {.code = kLabelOwnedByOther,
      .blocks = kLabelOwnedByOther,
      .writes_to_node = true,
      .listed = false,
-     .meaning = "the policy wants another value of the plugin's node label, and somebody else wrote the one that is "
-                "there",
+     .meaning = "the policy wants another value of the plugin's node label, but someone other than the operator set "
+                "the current one",
      .remedy = "remove that label, or set `takeover: true` in the policy",
      .of_node = check::label_owned_by_other},
     {.code = "ConfigMapImmutable",
      .blocks = kConfigInvalid,
      .listed = false,
      .meaning = "the ConfigMap is immutable, and an inline profile needs a key in it",
-     .remedy = "use a ConfigMap that can be changed, or a key that it has",
+     .remedy = "use a ConfigMap that is not immutable, or an existing key",
      .of_node = check::config_map_immutable},
     {.code = kLabelsMissing,
      .blocks = kLabelsMissing,
      .listed = false,
-     .meaning = "GPU Feature Discovery serves the node, and its label `nvidia.com/gpu.product` is not there: the node "
-                "does not start, because its group is not known",
-     .remedy = "look at the pods of GPU Feature Discovery and Node Feature Discovery",
+     .meaning = "GPU Feature Discovery runs for the node, but its label `nvidia.com/gpu.product` is missing: the "
+                "change of the node does not start, because its group is unknown",
+     .remedy = "check the pods of GPU Feature Discovery and Node Feature Discovery",
      .of_node = check::labels_missing},
     // the GPUs and who else uses them,
     {.code = kMigEnabled,
      .blocks = kMigEnabled,
      .writes_to_node = true,
-     .meaning = "MPS where a GPU has MIG enabled: GFD exits, labels go stale",
+     .meaning = "the profile uses MPS where a GPU has MIG enabled: GFD exits, and the labels become outdated",
      .remedy = "disable MIG there, or use time-slicing",
      .of_setup = check::mig_enabled},
     {.code = "MPSWithMixedMIG",
      .blocks = kMigEnabled,
      .writes_to_node = true,
-     .meaning = "MPS and `migStrategy: mixed`: the plugin exits, on nodes without MIG too",
+     .meaning = "MPS and `migStrategy: mixed`: the plugin exits, even on nodes without MIG",
      .remedy = "use `none` or `single`, or time-slicing",
      .of_setup = check::mps_with_mixed_mig},
     {.code = kKaiReservations,
      .blocks = kKaiReservations,
      .writes_to_node = true,
      .listed = false,
-     .meaning = "KAI shares GPUs of the node by reservations, and the profile shares them by replicas: only one of the "
-                "two can",
+     .meaning = "KAI shares GPUs of the node by reservations, and the profile shares them by replicas: the two cannot "
+                "be combined",
      .remedy = "drain the fraction pods, or keep KAI off the node ([kai.md](kai.md))",
      .of_node = check::kai_reservations},
     {.code = kDraDoubleOffer,
@@ -133,8 +132,8 @@ constexpr Check kChecks[] = {
      .writes_to_node = true,
      .listed = false,
      .meaning = "a DRA driver publishes ResourceSlices of `gpu.nvidia.com` for the node, and a DeviceClass has "
-                "`extendedResourceName: nvidia.com/gpu`: whenever the plugin offers nothing, during a restart too, the "
-                "scheduler hands the same GPU out a second time",
+                "`extendedResourceName: nvidia.com/gpu`: whenever the plugin offers no GPU, for example during a "
+                "restart, the scheduler assigns the same GPU a second time",
      .remedy = "remove `extendedResourceName` from the DeviceClass, or keep the DRA driver off nodes of the device "
                "plugin",
      .of_node = check::dra_double_offer},
@@ -151,15 +150,15 @@ constexpr Check kChecks[] = {
     {.code = "MPSNotInRelease",
      .blocks = kProviderUnsupported,
      .writes_to_node = true,
-     .meaning = "before v0.15.0 the plugin ignores `sharing.mps`: the node would not be shared; nothing is restarted "
-                "for it",
+     .meaning = "before v0.15.0 the plugin ignores `sharing.mps`: the GPUs would not be shared, and no pod is "
+                "restarted for it",
      .remedy = "upgrade the plugin",
      .of_setup = check::mps_not_in_release},
     {.code = "MPSOtherConfig",
      .blocks = kProviderUnsupported,
      .writes_to_node = true,
      .meaning = "the MPS daemon loads another ConfigMap, default or label than the plugin, which waits for it forever",
-     .remedy = "give it the plugin's",
+     .remedy = "configure it like the plugin",
      .of_setup = check::mps_other_config},
     {.code = "MPSDaemonMissing",
      .blocks = kProviderUnsupported,
@@ -170,24 +169,22 @@ constexpr Check kChecks[] = {
     {.code = "MPSDaemonHasNoPods",
      .blocks = kProviderUnsupported,
      .writes_to_node = true,
-     .meaning =
-         "the MPS daemon's pods need `nvidia.com/mps.capable=true` and no GFD writes it (info where the operator "
-         "does; an error where NFD owns the label, or a GFD with another ConfigMap does)",
+     .meaning = "the MPS daemon's pods need `nvidia.com/mps.capable=true` and no GFD writes it (info if the operator "
+                "writes it; an error if NFD or a GFD with another ConfigMap owns the label)",
      .remedy = "install GFD and NFD, or set the label",
      .of_setup = check::mps_daemon_has_no_pods},
     {.code = "MPSRootMissing",
      .blocks = kProviderUnsupported,
      .writes_to_node = true,
-     .meaning = "the plugin's DaemonSet has no `--mps-root`, or an empty `MPS_ROOT` (which beats `flags.mpsRoot`): it "
-                "exits with an MPS profile",
+     .meaning = "the plugin's DaemonSet has no `--mps-root`, or an empty `MPS_ROOT` (which overrides `flags.mpsRoot`): "
+                "it exits with an MPS profile",
      .remedy = "set `MPS_ROOT`, usually `/run/nvidia/mps`",
      .of_setup = check::mps_root_missing},
     {.code = kMpsByLabelUnsupported,
      .blocks = kMpsByLabelUnsupported,
      .writes_to_node = true,
-     .meaning =
-         "from v0.18.2 on a node's label chooses an MPS profile that is not the default: the daemon stays on the "
-         "default",
+     .meaning = "a node's label selects an MPS profile that is not the default: from v0.18.2 on the MPS daemon keeps "
+                "the default",
      .remedy = "make it the default, and label the other nodes",
      .of_setup = check::mps_by_label_unsupported},
     // and whether the GPUs would be served.
@@ -198,9 +195,9 @@ constexpr Check kChecks[] = {
      .of_setup = check::mig_not_uniform},
     {.code = "MPSReplicasAboveMaximum",
      .blocks = kConfigInvalid,
-     .meaning = "more replicas than an MPS server takes clients (48; 16 below compute capability 7.5): the MPS daemon "
-                "exits",
-     .remedy = "fewer replicas, or time-slicing",
+     .meaning =
+         "more replicas than an MPS server accepts clients (48; 16 below compute capability 7.5): the MPS daemon exits",
+     .remedy = "use fewer replicas, or time-slicing",
      .of_setup = check::mps_replicas_above_maximum},
     {.code = "MPSMatchesNothing",
      .blocks = kConfigInvalid,
@@ -210,32 +207,33 @@ constexpr Check kChecks[] = {
     {.code = "GPUsCannotBeServed",
      .blocks = kConfigInvalid,
      .listed = false,
-     .meaning = "a component would exit on the profile with these GPUs, for a reason that no other check has",
-     .remedy = "what the message says",
+     .meaning = "a component would exit on the profile with these GPUs, for a reason that no other check covers",
+     .remedy = "see the message",
      .of_node = check::gpus_cannot_be_served},
 
     // --- Checks that block no node.
     {.code = "DefaultInvalid",
      .severity = warning,
-     .meaning =
-         "the label's key is fine, but the default has an error, and is loaded first at every start from v0.18.2 "
-         "on",
+     .meaning = "the label's key is valid, but the default key has an error, and from v0.18.2 on it is loaded first at "
+                "every start",
      .remedy = "correct the default",
      .of_setup = check::default_invalid},
     {.code = "SettingOverridden",
      .severity = warning,
-     .meaning = "a wrong value of the profile that the DaemonSet's own flag or environment variable beats on this node",
+     .meaning =
+         "a wrong value in the profile, which the DaemonSet's own flag or environment variable overrides on this node",
      .remedy = "correct it in the profile",
      .of_setup = check::setting_overridden},
     {.code = "GFDOtherConfig",
      .severity = warning,
-     .meaning = "GFD loads another ConfigMap, default or label: wrong labels, which the operator neither writes nor, "
-                "where the ConfigMap is another, verifies; a profile that enters MPS is blocked there",
-     .remedy = "give it the plugin's",
+     .meaning =
+         "GFD loads another ConfigMap, default or label: the labels are wrong; the operator does not write them and, "
+         "if the ConfigMap differs, does not verify them; a profile that switches to MPS is blocked on these nodes",
+     .remedy = "configure it like the plugin",
      .of_setup = check::gfd_other_config},
     {.code = "NFDMissing",
      .severity = warning,
-     .meaning = "GFD runs, but nothing turns its answers into labels",
+     .meaning = "GFD runs, but no component turns its output into labels",
      .remedy = "install NFD",
      .of_setup = check::nfd_missing},
     {.code = "NameMatchesNothing",
@@ -246,27 +244,27 @@ constexpr Check kChecks[] = {
     {.code = kLabelDropped,
      .severity = warning,
      .meaning = "NFD drops a value of more than 63 characters",
-     .remedy = "a shorter name in `gpusharing.dev/devices`",
+     .remedy = "use a shorter name in `gpusharing.dev/devices`",
      .of_setup = check::label_dropped},
     {.code = kLabelsUnreliable,
      .severity = warning,
      .meaning = "GPUs of different models: labels change at random",
-     .remedy = "go by allocatable",
+     .remedy = "rely on allocatable instead",
      .of_setup = check::labels_unreliable},
     {.code = "RenameHidesGPUFromAutoscaler",
      .severity = warning,
-     .meaning = "the node is one of an autoscaler, and `renameByDefault` leaves `nvidia.com/gpu` at 0, the name by "
-                "which the autoscaler knows that GPUs are ready",
-     .remedy = "leave `renameByDefault` out there",
+     .meaning = "an autoscaler manages the node, and `renameByDefault` leaves `nvidia.com/gpu` at 0, the resource by "
+                "which the autoscaler sees that GPUs are ready",
+     .remedy = "leave `renameByDefault` out on these nodes",
      .of_setup = check::rename_hides_gpu_from_autoscaler},
     {.code = "FailRequestsForced",
      .severity = warning,
-     .meaning = "before v0.20.0 MPS refuses requests above 1 whatever the profile says",
+     .meaning = "before v0.20.0 MPS refuses requests above 1 regardless of the profile",
      .remedy = "upgrade the plugin, or drop the field",
      .of_setup = check::fail_requests_forced},
     {.code = "FieldNotInRelease",
      .severity = warning,
-     .meaning = "the plugin's release ignores a field that came later",
+     .meaning = "the plugin's release ignores a field that only later releases support",
      .remedy = "upgrade the plugin, or drop the field",
      .of_setup = check::field_not_in_release},
     {.code = "AllocationPolicyUnknown",
@@ -277,17 +275,17 @@ constexpr Check kChecks[] = {
     {.code = "DefaultFirstStart",
      .severity = info,
      .meaning = "from v0.18.2 on the default is loaded first at every start",
-     .remedy = "make the node's key the default where that hurts",
+     .remedy = "if that is a problem, make the node's key the default",
      .of_setup = check::default_first_start},
     {.code = "MPSSidecarPanics",
      .severity = info,
      .meaning = "v0.18.0 to v0.19.3: the MPS daemon's sidecar panics",
-     .remedy = "nothing: the operator replaces the pod",
+     .remedy = "no action needed: the operator replaces the pod",
      .of_setup = check::mps_sidecar_panics},
     {.code = "MPSSidecarCannotSignal",
      .severity = info,
      .meaning = "other releases: the MPS daemon's sidecar cannot signal the daemon",
-     .remedy = "nothing: the operator replaces the pod",
+     .remedy = "no action needed: the operator replaces the pod",
      .of_setup = check::mps_sidecar_cannot_signal},
 };
 

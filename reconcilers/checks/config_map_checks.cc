@@ -12,9 +12,8 @@ namespace gso {
 std::string key_label_problem(std::string_view key) {
   if (is_label_value(key)) return {};
   return fmt::format(
-      "the key \"{}\" cannot be chosen by a node label: at most 63 letters, digits, '-', '_' and '.', a letter or "
-      "digit "
-      "at both ends",
+      "the key \"{}\" cannot be chosen by a node label: a label value has at most 63 letters, digits, '-', '_' and "
+      "'.', with a letter or digit at both ends",
       key);
 }
 
@@ -24,7 +23,7 @@ std::string volume_name_problem(std::string_view name) {
   const bool fits = !name.empty() && name.size() <= kMaxVolumeName && plain(name.front()) && plain(name.back()) &&
                     std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-'; });
   if (fits) return {};
-  return "a volume's name takes at most 63 lower case letters, digits and '-', a letter or digit at both ends";
+  return "a volume name has at most 63 lower case letters, digits and '-', with a letter or digit at both ends";
 }
 
 }  // namespace gso

@@ -12,7 +12,7 @@ namespace gso {
 
 // The ConfigMap has no key.
 inline constexpr std::string_view kNoKeys =
-    "the ConfigMap has no key: config-manager exits on it, with the fallback \"empty\" too";
+    "the ConfigMap has no key: config-manager exits on it, even with the fallback \"empty\"";
 
 // Why no volume can have the ConfigMap's name, which the GPU Operator uses as a volume name; empty if one can. A
 // ConfigMap name can have dots and 253 characters, a volume name at most 63 characters and no dot.

@@ -37,7 +37,7 @@ std::string_view section_of(const Profile& profile) {
 
 Complaint useless_entry(const Profile& profile, std::size_t index) {
   return {fmt::format("{}.resources[{}].name", section_of(profile), index),
-          fmt::format("no device of this node is a {}, so the entry does nothing here",
+          fmt::format("no device of this node is a {}, so the entry has no effect on this node",
                       profile.active()->resources[index].name)};
 }
 
@@ -116,7 +116,8 @@ Complaints label_dropped(const Setup& setup) {
   const std::optional<Expectation> expectation = expectation_of(setup);
   if (!expectation) return out;
   for (const auto& [label, value] : expectation->dropped_labels) {
-    out.push_back({"", fmt::format("NFD drops {}: \"{}\" is no label value (63 characters at most)", label, value)});
+    out.push_back({"", fmt::format("NFD drops label {}: \"{}\" is not a valid label value (at most 63 characters)",
+                                   label, value)});
   }
   return out;
 }
@@ -124,8 +125,7 @@ Complaints label_dropped(const Setup& setup) {
 Complaints labels_unreliable(const Setup& setup) {
   const std::optional<Expectation> expectation = expectation_of(setup);
   if (!expectation || !expectation->labels_unreliable) return {};
-  return {
-      {"", "the GPUs are of different models, so GFD's labels change at random; only allocatable can be relied on"}};
+  return {{"", "the GPUs are of different models, so GFD's labels change at random; rely only on allocatable"}};
 }
 
 }  // namespace gso::check

@@ -23,7 +23,7 @@ std::string difference(const Operand* operand, const Setup& setup) {
 }
 
 std::string other_config(const Operand& operand, const std::string& difference, std::string_view effect) {
-  return fmt::format("DaemonSet {} {}: {}; give both the same", k8s::to_string(operand.key), difference, effect);
+  return fmt::format("DaemonSet {} {}: {}; configure both alike", k8s::to_string(operand.key), difference, effect);
 }
 
 // The label that the MPS daemon's pods need and the node lacks, as "key=value"; empty if no label is missing.
@@ -88,39 +88,40 @@ Complaints mps_daemon_has_no_pods(const Setup& setup) {
   const std::string pods = pods_need(setup, label);
   if (const std::string differs = gfd_writes_otherwise(setup); !differs.empty()) {
     return {{"sharing.mps",
-             fmt::format("{}, and DaemonSet {} (GPU Feature Discovery), which writes it, {}; give both the same", pods,
-                         k8s::to_string(setup.other_gfd->key), differs),
+             fmt::format("{}, and DaemonSet {} (GPU Feature Discovery), which writes it, {}; configure both alike",
+                         pods, k8s::to_string(setup.other_gfd->key), differs),
              std::nullopt, setup.label_mode != LabelMode::enforce}};
   }
   if (setup.any_gfd() != nullptr) return {};
   const bool we_write = setup.label_mode != LabelMode::verify && !setup.nfd_owns_mps_capable;
-  std::string_view remedy = "install GFD and NFD, or set the label by hand";
+  std::string_view remedy = "install GFD and NFD, or set the label manually";
   if (setup.nfd_owns_mps_capable) {
     remedy =
-        "Node Feature Discovery owns the label, so that nobody else may write it: install GFD, or remove the "
-        "NodeFeature that it comes from";
+        "Node Feature Discovery owns the label, so no other component can write it: install GFD, or remove the "
+        "NodeFeature that sets the label";
   }
   if (we_write) remedy = "the operator writes it once the fleet's baseline is recorded";
-  return {{"sharing.mps", fmt::format("{}, and no GPU Feature Discovery runs there to write it; {}", pods, remedy),
+  return {{"sharing.mps",
+           fmt::format("{}, but no GPU Feature Discovery runs on the node to write it; {}", pods, remedy),
            we_write ? Severity::info : Severity::error, false}};
 }
 
 Complaints mps_root_missing(const Setup& setup) {
   if (!runs_mps(setup) || has_mps_root(setup.plugin, *setup.valid_profile())) return {};
   const bool empty = setup.plugin.overrides.contains("MPS_ROOT");
-  return {{"flags.mpsRoot",
-           fmt::format("DaemonSet {} sets no --mps-root (environment variable MPS_ROOT{}), and the plugin exits with "
-                       "an MPS profile; set it, usually to /run/nvidia/mps",
-                       k8s::to_string(setup.plugin.key),
-                       empty ? ": it is there, and empty, which beats the profile" : "")}};
+  return {
+      {"flags.mpsRoot",
+       fmt::format("DaemonSet {} sets no --mps-root (environment variable MPS_ROOT{}), and the plugin exits with "
+                   "an MPS profile; set it, usually to /run/nvidia/mps",
+                   k8s::to_string(setup.plugin.key), empty ? ": it is set but empty, and overrides the profile" : "")}};
 }
 
 Complaints nfd_missing(const Setup& setup) {
   const std::string label = lacking_label(setup);
   const bool gfd_writes = setup.any_gfd() != nullptr && gfd_writes_otherwise(setup).empty();
   if (label.empty() || !gfd_writes || setup.nfd_serves) return {};
-  return {{"sharing.mps", fmt::format("{}; GFD runs there, but nothing on the node shows that Node Feature Discovery "
-                                      "turns its answers into labels: install NFD",
+  return {{"sharing.mps", fmt::format("{}; GFD runs on the node, but no label shows that Node Feature Discovery turns "
+                                      "its output into labels: install NFD",
                                       pods_need(setup, label))}};
 }
 
@@ -131,11 +132,12 @@ Complaints rename_hides_gpu_from_autoscaler(const Setup& setup) {
   const bool renames = active != nullptr && active->rename_by_default && profile->plugin_replicas(kGpuResource) > 1;
   if (setup.autoscaler.empty() || !renames) return {};
   const std::string_view section = profile->strategy() == Strategy::mps ? "mps" : "timeSlicing";
-  return {{fmt::format("sharing.{}.renameByDefault", section),
-           fmt::format("the node serves nvidia.com/gpu.shared and no nvidia.com/gpu, the name by which {} knows that "
-                       "its GPUs are ready: it may take the node for unready or empty, and adds none for pods that ask "
-                       "for nvidia.com/gpu.shared; leave renameByDefault out on nodes that it makes",
-                       setup.autoscaler)}};
+  return {
+      {fmt::format("sharing.{}.renameByDefault", section),
+       fmt::format("the node offers nvidia.com/gpu.shared but no nvidia.com/gpu, the resource by which {} sees that "
+                   "GPUs are ready: the autoscaler might treat the node as unready or empty, and adds no node for pods "
+                   "that request nvidia.com/gpu.shared; leave renameByDefault out on nodes that the autoscaler creates",
+                   setup.autoscaler)}};
 }
 
 }  // namespace gso::check

@@ -27,8 +27,8 @@ std::string default_error(const Setup& setup) {
       setup.valid_profile() != nullptr && setup.start != nullptr && setup.start->source == Source::error;
   if (!starts_without) return {};
   return fmt::format(
-      "ConfigMap {}: {}. Plugin {} needs one on a labelled node too: its init container does not see the label, and "
-      "the next restart of a pod leaves the node without GPUs",
+      "ConfigMap {}: {}. Plugin {} needs a default key even on a labelled node: its init container does not see the "
+      "label, and the next restart of a pod leaves the node without GPUs",
       setup.installation.id(), setup.start->error, setup.plugin.version.to_string());
 }
 
@@ -66,8 +66,8 @@ Complaints default_invalid(const Setup& setup) {
   const bool wrong = setup.valid_profile() != nullptr && setup.start != nullptr && setup.start_profile != nullptr &&
                      !setup.start_profile->valid;
   if (!wrong) return {};
-  return {{"", fmt::format("key \"{}\" of ConfigMap {}, the default, has an error, and plugin {} loads it first at "
-                           "every start, on a labelled node too: {}",
+  return {{"", fmt::format("the default key \"{}\" of ConfigMap {} has an error, and plugin {} loads it first at every "
+                           "start, even on a labelled node: {}",
                            setup.start->key, setup.installation.id(), setup.plugin.version.to_string(),
                            setup.start_profile->error)}};
 }
@@ -83,8 +83,8 @@ Complaints setting_overridden(const Setup& setup) {
   if (setup.valid_profile() == nullptr) return out;
   for (const Diagnostic& d : setup.profile->parsed.diagnostics) {
     if (d.severity != Severity::error || !setup.profile->overridden.contains(d.code)) continue;
-    out.push_back({d.path, fmt::format("wrong in key \"{}\" of ConfigMap {}, and without effect here: the DaemonSet's "
-                                       "own setting beats it; correct it all the same",
+    out.push_back({d.path, fmt::format("wrong value in key \"{}\" of ConfigMap {}, without effect on this node: the "
+                                       "DaemonSet's own setting overrides it; correct the value anyway",
                                        setup.key.key, setup.installation.id())});
   }
   return out;

@@ -33,8 +33,8 @@ Complaints policy_key_not_found(const NodeSetup& setup) {
 // The policy's key would be a second key, and nodes resolve to the only key.
 Complaints single_key_in_use(const NodeSetup& setup) {
   if (!adds_key(setup) || !relies_on_single_key(setup.setup.installation, *setup.config_map)) return {};
-  return {{"", fmt::format("ConfigMap {} has one key, {}, which nodes get by the fallback \"single\": with a second "
-                           "one, of policy {}, they would be left without it. Name it as the default "
+  return {{"", fmt::format("ConfigMap {} has one key, {}, which nodes get by the fallback \"single\": if policy {} "
+                           "added a second key, these nodes would have no key. Set the existing key as the default "
                            "(devicePlugin.config.default or, in the device plugin's chart, config.default)",
                            setup.setup.installation.id(), setup.config_map->data.begin()->first, policy_name(setup))}};
 }
@@ -42,7 +42,7 @@ Complaints single_key_in_use(const NodeSetup& setup) {
 Complaints taint_not_tolerated(const NodeSetup& setup) {
   if (setup.taint.empty()) return {};
   const bool of_operator = setup.setup.installation.provider == Provider::gpu_operator;
-  return {{"", fmt::format("the node has the taint {}: a pod that is deleted there would not come back. Remove the "
+  return {{"", fmt::format("the node has the taint {}: a pod that is deleted on it would not start again. Remove the "
                            "taint, or add a toleration to the DaemonSet{}",
                            setup.taint, of_operator ? " (spec.daemonsets.tolerations of the ClusterPolicy)" : "")}};
 }
@@ -51,8 +51,11 @@ Complaints label_owned_by_other(const NodeSetup& setup) {
   const std::string& label = setup.setup.plugin.node_label;
   const bool foreign = setup.label != nullptr && is_label_of_others(setup.node, label);
   if (!foreign || (setup.policy != nullptr && setup.policy->takeover)) return {};
-  return {{"", fmt::format("the label {}={} was not written by us; policy {} wants {}. Remove it, or set spec.takeover",
-                           label, setup.node.meta.labels.get(label).value_or(""), policy_name(setup), *setup.label)}};
+  return {
+      {"",
+       fmt::format(
+           "the label {}={} was not set by the operator; policy {} wants {}. Remove the label, or set spec.takeover",
+           label, setup.node.meta.labels.get(label).value_or(""), policy_name(setup), *setup.label)}};
 }
 
 Complaints config_map_immutable(const NodeSetup& setup) {
@@ -66,8 +69,8 @@ Complaints kai_reservations(const NodeSetup& setup) {
   const Profile* profile = setup.setup.valid_profile();
   const bool shares = profile != nullptr && profile->strategy() != Strategy::none;
   if (!shares || setup.use == nullptr || setup.use->kai.empty()) return {};
-  return {{"", fmt::format("KAI shares GPUs of this node ({}), and profile {} shares them by replicas: only one of the "
-                           "two can. Drain the fraction pods, or keep KAI off the node",
+  return {{"", fmt::format("KAI shares GPUs of this node ({}), and profile {} shares them by replicas: the two cannot "
+                           "be combined. Drain the fraction pods, or keep KAI off the node",
                            setup.use->kai, setup.setup.key.key)}};
 }
 
@@ -83,8 +86,8 @@ Complaints labels_missing(const NodeSetup& setup) {
   const Operand* gfd = setup.setup.gfd != nullptr ? setup.setup.gfd : setup.setup.other_gfd;
   if (!setup.starts || gfd == nullptr || setup.node.meta.labels.contains(kGpuProduct)) return {};
   if (!serves_gpus(setup.node) || !setup.node.ready || setup.node.unschedulable) return {};
-  return {{"", fmt::format("DaemonSet {} selects the node, and the label {} is not there: which group the node belongs "
-                           "to is not known. Look at the pods of GPU Feature Discovery and Node Feature Discovery",
+  return {{"", fmt::format("DaemonSet {} selects the node, but the label {} is missing: the group of the node is "
+                           "unknown. Check the pods of GPU Feature Discovery and Node Feature Discovery",
                            k8s::to_string(gfd->key), kGpuProduct)}};
 }
 

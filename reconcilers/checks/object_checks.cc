@@ -134,11 +134,9 @@ Complaints config_map_name_collides(const OperandSetup& setup) {
   Complaints out;
   for (const ClusterPolicyConfig& config : setup.cluster_policies) {
     if (std::ranges::find(kTakenVolumes, config.name) == kTakenVolumes.end()) continue;
-    out.push_back(
-        {config.policy,
-         fmt::format("devicePlugin.config.name is \"{}\", as a volume of the GPU Operator's DaemonSets is called "
-                     "already; rename the ConfigMap",
-                     config.name)});
+    out.push_back({config.policy, fmt::format("devicePlugin.config.name is \"{}\", but the GPU Operator's DaemonSets "
+                                              "already have a volume of that name; rename the ConfigMap",
+                                              config.name)});
   }
   return out;
 }
@@ -151,10 +149,9 @@ Complaints default_key_not_found(const OperandSetup& setup) {
     if (config.has_daemonsets || config.default_key.empty()) continue;
     for (const auto& [key, config_map] : setup.world.configmaps.all()) {
       if (key.name != config.name || config_map->data.contains(config.default_key)) continue;
-      out.push_back({config.policy,
-                     fmt::format("devicePlugin.config.default is \"{}\", which is no key of ConfigMap {}: every node "
-                                 "without a label of its own would be left without GPUs",
-                                 config.default_key, k8s::to_string(key))});
+      out.push_back({config.policy, fmt::format("devicePlugin.config.default is \"{}\", which is not a key of "
+                                                "ConfigMap {}: every node without its own label would lose its GPUs",
+                                                config.default_key, k8s::to_string(key))});
     }
   }
   return out;
@@ -164,8 +161,8 @@ constexpr ObjectCheck kObjectChecks[] = {
     {.code = "SettingInvalid", .of_objects = setting_invalid},
     {.code = "ConfigMapMissing", .of_objects = config_map_missing},
     {.code = "ConfigMapInWrongNamespace",
-     .meaning = "one of that name is in another namespace, where pods cannot mount it",
-     .remedy = "create it beside the DaemonSets",
+     .meaning = "a ConfigMap of that name is in another namespace, where the pods cannot mount it",
+     .remedy = "create it in the namespace of the DaemonSets",
      .of_objects = config_map_in_wrong_namespace},
     {.code = "ConfigMapNameNoVolume",
      .meaning = "the GPU Operator names a volume after it: no `.`, at most 63 characters",

@@ -52,10 +52,9 @@ Complaints sidecar(const Setup& setup, bool of_panicking_release, std::string_vi
 Complaints mps_not_in_release(const Setup& setup) {
   const Profile* profile = setup.valid_profile();
   if (profile == nullptr || !profile->mps || knows_mps(setup.plugin.version)) return {};
-  return {{"sharing.mps",
-           fmt::format("plugin {} does not know MPS and ignores the section: the GPUs would not be shared by it; it "
-                       "came with v0.15.0",
-                       setup.plugin.version.to_string())}};
+  return {{"sharing.mps", fmt::format("plugin {} does not support MPS and ignores the section: the GPUs would not be "
+                                      "shared; upgrade to v0.15.0 or later",
+                                      setup.plugin.version.to_string())}};
 }
 
 Complaints mps_by_label_unsupported(const Setup& setup) {
@@ -68,7 +67,7 @@ Complaints mps_by_label_unsupported(const Setup& setup) {
 Complaints default_first_start(const Setup& setup) {
   if (setup.valid_profile() == nullptr || !by_label(setup) || setup.plugin.version.known_below(0, 18, 2)) return {};
   return {{"", fmt::format("plugin {} loads the default profile first at every start and the labelled one after it; "
-                           "until it has, the node shows the default",
+                           "until then the node shows the default",
                            setup.plugin.version.to_string())}};
 }
 
@@ -78,9 +77,9 @@ Complaints field_not_in_release(const Setup& setup) {
   for (const KnownSince& field : kKnownSince) {
     const bool written = profile != nullptr && profile->settings.contains(std::string(field.path));
     if (!written || !setup.plugin.version.known_below(0, field.minor, 0)) continue;
-    out.push_back(
-        {std::string(field.path), fmt::format("plugin {} does not know the field and ignores it; it came with v0.{}.0",
-                                              setup.plugin.version.to_string(), field.minor)});
+    out.push_back({std::string(field.path),
+                   fmt::format("plugin {} does not support the field and ignores it; upgrade to v0.{}.0 or later",
+                               setup.plugin.version.to_string(), field.minor)});
   }
   return out;
 }
@@ -99,7 +98,7 @@ Complaints fail_requests_forced(const Setup& setup) {
   const Profile& profile = *setup.valid_profile();
   if (profile.mps->fail_requests_greater_than_one != false || !refuses_requests_above_one(profile, version)) return {};
   return {{"sharing.mps.failRequestsGreaterThanOne",
-           fmt::format("plugin {} refuses requests above 1 all the same; false is honoured from v0.20.0 on",
+           fmt::format("plugin {} refuses requests above 1 anyway; false is honoured from v0.20.0 on",
                        version.to_string())}};
 }
 
@@ -110,7 +109,8 @@ Complaints allocation_policy_unknown(const Setup& setup) {
   const bool written = profile != nullptr && profile->settings.contains(std::string(kField));
   if (!written || (version.known && !version.known_below(0, 20, 0))) return {};
   return {{std::string(kField),
-           fmt::format("plugin {} does not know the field and ignores it; it came with v0.20.0", version.to_string())}};
+           fmt::format("plugin {} does not support the field and ignores it; upgrade to v0.20.0 or later",
+                       version.to_string())}};
 }
 
 }  // namespace gso::check

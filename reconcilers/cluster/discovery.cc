@@ -131,8 +131,9 @@ Discovery discover(const World& world) {
     }
     const auto& [ns, owner] = where;
     if (config_maps.empty()) {
-      out.complaints.push_back(fmt::format("DaemonSet {} has no device plugin beside it (same namespace and owner)",
-                                           k8s::to_string(operands.front().key)));
+      out.complaints.push_back(
+          fmt::format("DaemonSet {} has no device plugin in the same namespace with the same owner",
+                      k8s::to_string(operands.front().key)));
     }
     for (const Operand& operand : operands) {
       const bool alone = config_maps.empty() && operand.component == Component::gfd;

@@ -13,8 +13,8 @@ namespace gso {
 std::string double_offer(std::string_view device_class) {
   return fmt::format(
       "the DRA driver {} offers the GPUs of this node as well, and DeviceClass {} has extendedResourceName: {}. While "
-      "the device plugin restarts, the scheduler gives the same GPU to a second pod, so the operator restarts nothing "
-      "here. Remove extendedResourceName from the DeviceClass, or keep the DRA driver off the node",
+      "the device plugin restarts, the scheduler gives the same GPU to a second pod, so the operator restarts no pod "
+      "on this node. Remove extendedResourceName from the DeviceClass, or keep the DRA driver off the node",
       kGpuDraDriver, device_class, kGpuResource);
 }
 

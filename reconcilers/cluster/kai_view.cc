@@ -116,10 +116,10 @@ KaiView view_kai(const KaiWorld& kai, const KaiSettings& settings) {
 std::string binder_trouble(const KaiWorld& kai, const KaiView& view, WallTime now, Duration quiet) {
   const Deployment* binder = kai.deployments.find(ObjectKey{view.ns, std::string(kBinder)});
   const std::string name = fmt::format("Deployment {}/{}", view.ns, kBinder);
-  if (binder == nullptr) return view.configured ? name + " is not there, although kai-config is" : std::string();
+  if (binder == nullptr) return view.configured ? name + " does not exist, although kai-config does" : std::string();
   if (binder->meta.deletion_timestamp) return name + " is being deleted";
   if (binder->observed_generation < binder->meta.generation)
-    return name + " has a change that its controller has not seen";
+    return name + " has a change that its controller has not processed yet";
   if (!binder->available_condition || binder->available < 1) return name + " is not available";
   if (binder->updated < binder->replicas || binder->available < binder->replicas) {
     return fmt::format("{} is rolling out: {} of {} pods updated, {} available", name, binder->updated,
@@ -140,7 +140,8 @@ std::string lease_trouble(const KaiLookups::Lease& lease, WallTime now, Duration
   if (!lease.known) return {};
   if (lease.holder.empty()) return fmt::format("Lease {} of the binder has no holder", kBinderLease);
   if (lease.acquired && now - *lease.acquired < quiet) {
-    return fmt::format("the binder's leader is {} only since {}", lease.holder, k8s::format_time(*lease.acquired));
+    return fmt::format("{} has been the binder's leader only since {}", lease.holder,
+                       k8s::format_time(*lease.acquired));
   }
   return {};
 }

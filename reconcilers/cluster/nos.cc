@@ -44,8 +44,8 @@ std::string nos_label(const Node& node) {
 
 std::string nos_in_charge(const Node& node) {
   return fmt::format(
-      "nos partitions the GPUs of this node (label {}): the operator leaves it alone, and no "
-      "SharingPolicy applies. Remove the label to give the node to the operator",
+      "nos partitions the GPUs of this node (label {}): the operator skips the node, and no SharingPolicy applies. "
+      "Remove the label to let the operator manage the node",
       nos_label(node));
 }
 

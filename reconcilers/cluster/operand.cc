@@ -166,18 +166,18 @@ std::optional<Operand> operand_of(const DaemonSet& daemonset) {
 
 std::string config_difference(const Operand& operand, const Operand& plugin) {
   if (operand.config_map.empty()) {
-    return fmt::format("mounts no ConfigMap, the plugin mounts {}", plugin.config_map);
+    return fmt::format("mounts no ConfigMap, but the plugin mounts ConfigMap {}", plugin.config_map);
   }
   if (operand.config_map != plugin.config_map || operand.key.ns != plugin.key.ns) {
-    return fmt::format("mounts the ConfigMap {}/{}, the plugin mounts {}/{}", operand.key.ns, operand.config_map,
+    return fmt::format("mounts ConfigMap {}/{}, but the plugin mounts {}/{}", operand.key.ns, operand.config_map,
                        plugin.key.ns, plugin.config_map);
   }
   if (operand.node_label != plugin.node_label) {
-    return fmt::format("follows the label {}, the plugin follows {}", operand.node_label, plugin.node_label);
+    return fmt::format("uses the node label {}, but the plugin uses {}", operand.node_label, plugin.node_label);
   }
   if (operand.default_key != plugin.default_key || operand.fallbacks != plugin.fallbacks) {
-    return fmt::format("has the default key \"{}\", the plugin \"{}\" (or their fallbacks differ)", operand.default_key,
-                       plugin.default_key);
+    return fmt::format("has the default key \"{}\", but the plugin has \"{}\" (or their fallbacks differ)",
+                       operand.default_key, plugin.default_key);
   }
   return {};
 }

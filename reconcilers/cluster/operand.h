@@ -65,7 +65,7 @@ struct Operand {
 // come from ControllerRevisions.
 [[nodiscard]] std::optional<Operand> operand_of(const DaemonSet& daemonset);
 
-// How an operand's choice of profiles differs from the plugin's ("mounts the ConfigMap a, the plugin mounts b"); empty
+// How an operand's choice of profiles differs from the plugin's ("mounts ConfigMap a, but the plugin mounts b"); empty
 // if both load the same.
 [[nodiscard]] std::string config_difference(const Operand& operand, const Operand& plugin);
 

@@ -87,7 +87,7 @@ std::vector<std::string> wrong_settings(const Operand& operand) {
   if (operand.component == Component::mps) return out;  // The daemon checks none of them.
   const std::string_view who = operand.component == Component::gfd ? "GPU Feature Discovery" : "the plugin";
   const auto say = [&](const Operand::Override& setting, std::string_view right) {
-    out.push_back(fmt::format("{} is \"{}\", and {} exits at start on every node, whatever the profile says; {}",
+    out.push_back(fmt::format("{} is \"{}\", and {} exits at start on every node, regardless of the profile; {}",
                               setting.said_by, setting.value, who, right));
   };
   for (const Setting& setting : kSettings) {

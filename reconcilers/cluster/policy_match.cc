@@ -72,9 +72,8 @@ std::string sharing_label_problem(std::string_view label, const std::vector<std:
   const bool chooses = label == kConfigLabel && !own_key.empty() && !(values.size() == 1 && values.front() == own_key);
   if (!of_sharing && !of_operator && !chooses) return {};
   return fmt::format(
-      "spec.nodeSelector goes by the label {}, which {} changes: the policy would lose a node by changing it, and get "
-      "it "
-      "back by losing it. Select by a label that stays, for example that of a node pool",
+      "spec.nodeSelector uses the label {}, which {} changes: each change would remove the node from the policy or add "
+      "it again. Select by a label that never changes, for example the label of a node pool",
       label, of_sharing ? "sharing itself" : "the operator itself");
 }
 

@@ -29,19 +29,20 @@ constexpr Mark kMarks[] = {
     {Kind::taint, "sagemaker.amazonaws.com/node-health-status", "Unschedulable",
      "SageMaker HyperPod has taken the node out of service"},
     // Google, "Manage disruption to GKE nodes that run GPUs or TPUs": the host's maintenance has begun.
-    {Kind::label, "cloud.google.com/active-node-maintenance", "ONGOING", "GKE maintains the node's host"},
-    {Kind::taint, "cloud.google.com/impending-node-termination", "", "GKE is about to end the node"},
+    {Kind::label, "cloud.google.com/active-node-maintenance", "ONGOING", "GKE is doing maintenance on the node's host"},
+    {Kind::taint, "cloud.google.com/impending-node-termination", "", "GKE is about to terminate the node"},
     // Azure/AKS release notes and "AKS node auto-repair" (node auto-drain); the second is its former name.
-    {Kind::taint, "remediator.kubernetes.azure.com/unschedulable", "", "AKS repairs or drains the node"},
-    {Kind::taint, "remediator.aks.microsoft.com/unschedulable", "", "AKS repairs or drains the node"},
+    {Kind::taint, "remediator.kubernetes.azure.com/unschedulable", "", "AKS is repairing or draining the node"},
+    {Kind::taint, "remediator.aks.microsoft.com/unschedulable", "", "AKS is repairing or draining the node"},
     // medik8s/self-node-remediation, controllers/selfnoderemediation_controller.go: NodeNoExecuteTaint.
-    {Kind::taint, "medik8s.io/remediation", "", "Self Node Remediation fences the node"},
+    {Kind::taint, "medik8s.io/remediation", "", "Self Node Remediation is fencing the node"},
     // medik8s/fence-agents-remediation, api/v1alpha1: FARNoExecuteTaintKey, and FARNoScheduleTaintKey of later
     // releases.
-    {Kind::taint, "medik8s.io/fence-agents-remediation", "", "Fence Agents Remediation fences the node"},
-    {Kind::taint, "remediation.medik8s.io/fence-agents-remediation", "", "Fence Agents Remediation fences the node"},
+    {Kind::taint, "medik8s.io/fence-agents-remediation", "", "Fence Agents Remediation is fencing the node"},
+    {Kind::taint, "remediation.medik8s.io/fence-agents-remediation", "",
+     "Fence Agents Remediation is fencing the node"},
     // medik8s/node-maintenance-operator, controllers/taint.go.
-    {Kind::taint, "medik8s.io/drain", "", "the Node Maintenance Operator has the node in maintenance"},
+    {Kind::taint, "medik8s.io/drain", "", "the Node Maintenance Operator has put the node into maintenance"},
     // Kubernetes, "Non-graceful node shutdown handling"; Self Node Remediation also sets it (OutOfServiceTaint).
     {Kind::taint, "node.kubernetes.io/out-of-service", "", "the node is marked as shut down"},
     // kubernetes-sigs/karpenter, pkg/apis/v1/taints.go: set by disruption, node repair and termination.

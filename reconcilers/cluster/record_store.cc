@@ -113,8 +113,8 @@ void RecordStore::assemble(const k8s::ObjectKey& state) {
   const auto repair = [&] {
     return fmt::format(
         "Restore it from a backup, with its labels. Or delete the whole record: `kubectl delete configmap --namespace "
-        "{0} {1}` and `kubectl delete configmap --namespace {0} --selector {2}={3}`. The operator then takes a new "
-        "baseline and restarts nothing; stops that only the record holds are lost",
+        "{0} {1}` and `kubectl delete configmap --namespace {0} --selector {2}={3}`. The operator then records a new "
+        "baseline and restarts no pod; rollout stops that only the record holds are lost",
         state.ns, state.name, kRecordLabel, kRecordShardValue);
   };
   if (head_text_ == nullptr) {
@@ -122,7 +122,7 @@ void RecordStore::assemble(const k8s::ObjectKey& state) {
     if (left == shard_texts_.end()) return;
     return fail(
         state,
-        fmt::format("{} is missing, and {} is there. {}", kRecordKey,
+        fmt::format("{} is missing, but {} exists. {}", kRecordKey,
                     k8s::to_string(shard_key(state, static_cast<std::size_t>(left - shard_texts_.begin()))), repair()));
   }
   auto head = parse_head(*head_text_);

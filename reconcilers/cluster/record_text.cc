@@ -353,7 +353,7 @@ std::string read_fields(const Json& root, RecordHead& head) {
   FleetRecord& out = head.record;
   std::optional<k8s::WallTime> recorded_at;
   if (!read_time(root, "recordedAt", recorded_at) || !recorded_at)
-    return "recordedAt must be a time as in 2026-01-02T03:04:05Z";
+    return "recordedAt must be a time such as 2026-01-02T03:04:05Z";
   out.recorded_at = *recorded_at;
   if (!read_flag(root, "begun", head.begun)) return "begun must be true or false";
   const Json* shards = member_at(root, "shards");
@@ -368,7 +368,7 @@ std::string read_fields(const Json& root, RecordHead& head) {
   if (!read_map(root, "templates", out.templates)) return "templates must map uids of DaemonSets to numbers";
   for (const auto& [name, into] :
        {std::pair("verified", &out.verified), std::pair("previous", &out.previous), std::pair("texts", &out.texts)}) {
-    if (!read_map(root, name, *into)) return fmt::format("{} must map texts to texts", name);
+    if (!read_map(root, name, *into)) return fmt::format("{} must map strings to strings", name);
   }
   constexpr std::string_view kSubject = "must be a list of entries with policy, configMap, key, revision";
   if (!read_list(root, "failures", [&](const Json& entry) { return read_failure(entry, out); }))
@@ -398,8 +398,8 @@ std::string wrong_version(const Json& root, std::string_view file) {
   const Json* version = member_at(root, "v");
   if (version == nullptr || !version->is_number_integer()) return fmt::format("{}: v must be a number", file);
   if (*version == kVersion) return {};
-  return fmt::format("{}: version {} was written by another release; this one reads version {}", file, dump(*version),
-                     kVersion);
+  return fmt::format("{}: version {} was written by another release; this release supports version {}", file,
+                     dump(*version), kVersion);
 }
 
 }  // namespace
@@ -463,8 +463,9 @@ k8s::Result<std::shared_ptr<const MachineRecords::Shard>> parse_shard(std::strin
   if (std::string wrong = wrong_version(root, kShardKey); !wrong.empty()) return bad(std::move(wrong));
   const std::string of = text_at(root, "recordedAt");
   if (number_at(root, "shard") != static_cast<std::int64_t>(index) || of != k8s::format_time(recorded_at)) {
-    return bad(fmt::format("{}: is shard {} of the baseline of {}; shard {} of {} is needed", kShardKey,
-                           number_at(root, "shard"), of, index, k8s::format_time(recorded_at)));
+    return bad(
+        fmt::format("{}: this is shard {} of the baseline recorded at {}; expected shard {} of the one recorded at {}",
+                    kShardKey, number_at(root, "shard"), of, index, k8s::format_time(recorded_at)));
   }
   auto out = std::make_shared<MachineRecords::Shard>();
   std::string wrong;

@@ -192,7 +192,7 @@ TEST(Preflight, AWrongSettingOfADaemonSetIsNamedWithWhatWouldBeRight) {
   const std::vector<std::string> expected{
       "DaemonSet SettingInvalid: DaemonSet gpu-operator/plugin: --device-list-strategy is \"envvars\", and the plugin "
       "exits "
-      "at start on every node, whatever the profile says; did you mean \"envvar\"?"};
+      "at start on every node, regardless of the profile; did you mean \"envvar\"?"};
   EXPECT_EQ(errors_of_plan(
                 load({{"env: [{name: MPS_ROOT", "args: [--device-list-strategy=envvars], env: [{name: MPS_ROOT"}})),
             expected);

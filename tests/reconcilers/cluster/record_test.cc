@@ -102,7 +102,7 @@ TEST(Record, AWrongFieldIsNamed) {
   json["texts"]["v1-a"] = 7;
   const auto read = parse_head(json.dump());
   ASSERT_FALSE(read);
-  EXPECT_NE(read.error().message.find("texts must map texts to texts"), std::string::npos) << read.error().message;
+  EXPECT_NE(read.error().message.find("texts must map strings to strings"), std::string::npos) << read.error().message;
 }
 
 // A value of a wrong type at any place gives an error or a record; never an exception, and never a lost policy.

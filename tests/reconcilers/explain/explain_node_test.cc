@@ -52,7 +52,7 @@ TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
   const NodeExplanation out = explained.node("gpu-1");
   EXPECT_EQ(out.shown.state, "PartitionedByNos");
   EXPECT_THAT(out.shown.message, HasSubstr("nos partitions the GPUs of this node (label "
-                                           "nos.nebuly.com/gpu-partitioning=mps): the operator leaves it alone"));
+                                           "nos.nebuly.com/gpu-partitioning=mps): the operator skips the node"));
   EXPECT_EQ(out.provider, "nos");
   EXPECT_EQ(out.policy, "");
   EXPECT_EQ(out.next, "");
