@@ -210,7 +210,7 @@ std::vector<CodeSection> sections() {
             "no action needed"},
            {{"MoreNotShown"},
             info,
-            "more than 100 diagnostics of one document",
+            "more than 100 errors or 100 other diagnostics in a document",
             "correct the diagnostics that are shown"},
            {{"NotChecked"}, info, "a kind that lint does not check", "no action needed"},
        }},

@@ -63,7 +63,8 @@ void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& 
     const std::string& key = entry.member->key;
     if (entry.binary && data != nullptr && data->find(key) != nullptr) {
       add(Diagnostic::Severity::error, "KeyTwice", "binaryData." + key, entry.member->key_at,
-          fmt::format("data has the key \"{}\" too, and the API server refuses the ConfigMap; keep one", key));
+          fmt::format("data also has the key \"{}\", and the API server refuses the ConfigMap; keep one of the two",
+                      key));
     }
     if (std::string problem = key_label_problem(key); !problem.empty()) {
       add(Diagnostic::Severity::warning, "KeyNoLabelValue", (entry.binary ? "binaryData." : "data.") + key,

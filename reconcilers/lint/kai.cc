@@ -91,17 +91,16 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
     if (const auto cause = causes.impossible(*pod)) {
       if (cause->code != kSharingOff) {
         add(Diagnostic::Severity::warning, "KAICannotPlace",
-            "among the objects given, the pod cannot be placed: " + cause->text);
+            "KAI cannot place the pod with the objects in the input: " + cause->text);
       } else if (!rules.kai_gpu_sharing) {
         add(Diagnostic::Severity::error, "KAISharingDisabled", cause->text);
       }
     }
     if (const std::string taint = evicting_taint(loaded.world, *pod); !taint.empty()) {
       add(Diagnostic::Severity::warning, "KAIReservationWithoutToleration",
-          fmt::format(
-              "the pod tolerates the taint {}; the reservation pods of older KAI releases do not: they are evicted "
-              "there, and the pod is deleted or never bound",
-              taint));
+          fmt::format("the pod tolerates the taint {}; the reservation pods of older KAI releases do not: they are "
+                      "evicted from the node, and the pod is deleted or never bound",
+                      taint));
     }
   }
 }

@@ -94,7 +94,7 @@ class Linter {
     const bool ignored = follows_the_profile(text, error.at.line);
     if (!documents_.empty() && (ignored || !again)) {
       first_counts("FurtherTextIgnored", error.at,
-                   fmt::format("the text that follows it is ignored, and does not parse: {}", error.message));
+                   fmt::format("the text after it is ignored and does not parse: {}", error.message));
     }
     if (!ignored && !again) {
       add_diagnostics(error, add("Profile").diagnostics);
@@ -148,8 +148,8 @@ class Linter {
       nothing.profile = Profile{};
       nothing.diagnostics.push_back(
           {Diagnostic::Severity::warning, "FurtherDocumentIgnored", "", root.at.line, root.at.column,
-           "the first YAML document is empty, which is a profile without sharing; the text that begins "
-           "here is ignored: remove the \"---\" before it"});
+           "the first YAML document is empty, which the plugin treats as a profile without sharing; the text that "
+           "begins here is ignored. Remove the \"---\" before the text"});
     } else if (documents_.empty()) {
       profile_line_ = root.at.line;
     } else {
@@ -229,7 +229,7 @@ class Linter {
   static void not_checked(LintedDocument& linted, const DocumentValue& value, std::string_view what) {
     linted.diagnostics.push_back(
         {Diagnostic::Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
-         fmt::format("{} is not checked; profiles, ConfigMaps, SharingPolicies and Pods are", what)});
+         fmt::format("{} is not checked; lint checks profiles, ConfigMaps, SharingPolicies and Pods", what)});
   }
 
   // `only`: nothing else is in the file, so somebody means this ConfigMap, whatever it holds.
@@ -269,11 +269,10 @@ class Linter {
       return;
     }
     if (!entry.readable) {
-      linted.diagnostics.push_back(
-          {Diagnostic::Severity::error, "BinaryDataInvalid", "binaryData." + member.key, member.value.at.line,
-           member.value.at.column,
-           "a value of binaryData is base64, and the API server refuses this one; encode it, or "
-           "write the profile below data"});
+      linted.diagnostics.push_back({Diagnostic::Severity::error, "BinaryDataInvalid", "binaryData." + member.key,
+                                    member.value.at.line, member.value.at.column,
+                                    "a value of binaryData must be base64, and the API server refuses this value; "
+                                    "encode the value, or write the profile under data"});
       return;
     }
     profile(parse_profile(entry.text), linted);

@@ -330,7 +330,7 @@ class PolicyCheck {
     const bool never = cordon != nullptr && cordon->kind == DocumentValue::Kind::boolean && !cordon->boolean;
     if (value.string_at("workloads") == "Evict" && never) {
       error("EvictNeedsCordon", cordon->at,
-            "workloads: Evict needs cordon: pods that were evicted would come back to the node");
+            "workloads: Evict needs cordon: true; otherwise evicted pods could be scheduled to the node again");
     }
     if (value.string_at("mechanism") == "DaemonSetRestart") {
       daemonset_restart(value);
@@ -364,7 +364,7 @@ class PolicyCheck {
     const DocumentValue& mechanism = *value.find("mechanism");
     if (value.string_at("workloads") != "Interrupt") {
       error("DaemonSetRestartInterrupts", mechanism.at,
-            "mechanism DaemonSetRestart has no gate for each node: it goes only with workloads: Interrupt");
+            "mechanism DaemonSetRestart cannot gate single nodes; set workloads: Interrupt");
     }
     if (value.string_at("onFailure") == "Rollback") {
       error("DaemonSetRestartPauses", value.find("onFailure")->at,
@@ -379,7 +379,7 @@ class PolicyCheck {
     if (const DocumentValue* windows = value.find("maintenanceWindows");
         windows != nullptr && !windows->items.empty()) {
       error("DaemonSetRestartHasNoWindows", windows->at,
-            "mechanism DaemonSetRestart cannot keep to maintenanceWindows");
+            "mechanism DaemonSetRestart does not support maintenanceWindows; remove them");
     }
   }
 

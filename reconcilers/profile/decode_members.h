@@ -26,7 +26,8 @@ void ProfileDecoder::members(const DocumentValue& object, Fields fields, bool ig
     }
     if (member.key != *field) {
       const PathStep step(path_, member.key);
-      info("UnusualCase", member.key_at, fmt::format("\"{}\" is read as \"{}\"; write it so", member.key, *field));
+      info("UnusualCase", member.key_at,
+           fmt::format("\"{}\" is read as \"{}\"; use this spelling", member.key, *field));
     }
     if (std::find(seen.begin(), seen.end(), *field) != seen.end()) {
       const PathStep step(path_, member.key);

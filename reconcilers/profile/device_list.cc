@@ -38,7 +38,7 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
   if (!entry.is_object()) return bad_device(index, "must be an object");
   auto name = entry.find("name");
   if (name == entry.end() || !name->is_string()) {
-    return bad_device(index, "name must be the product's name, as in \"Tesla T4\"");
+    return bad_device(index, "name must be the product's name, such as \"Tesla T4\"");
   }
   out.name = name->get<std::string>();
   auto number = [&](const char* field, std::int64_t& into) {
@@ -58,7 +58,7 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
   if (!number("memoryMiB", out.memory_mib) || out.memory_mib < 0) {
     return bad_device(index, "memoryMiB must be a whole number, 0 or more");
   }
-  if (!number("pciClass", out.pci_class)) return bad_device(index, "pciClass must be a whole number, as in 197120");
+  if (!number("pciClass", out.pci_class)) return bad_device(index, "pciClass must be a whole number, such as 197120");
   if (!flag("migCapable", out.mig_capable)) return bad_device(index, "migCapable must be true or false");
   if (!flag("migEnabled", out.mig_enabled)) return bad_device(index, "migEnabled must be true or false");
   if (auto it = entry.find("computeCapability"); it != entry.end() && !it->is_null()) {
@@ -66,7 +66,7 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
       return (*it)[i].is_number_integer() && (*it)[i] >= 0 && (*it)[i] <= kMostCapability;
     };
     if (!it->is_array() || it->size() != 2 || !part(0) || !part(1)) {
-      return bad_device(index, "computeCapability must be [major, minor], as in [8, 0]");
+      return bad_device(index, "computeCapability must be [major, minor], such as [8, 0]");
     }
     out.compute_major = (*it)[0].get<int>();
     out.compute_minor = (*it)[1].get<int>();

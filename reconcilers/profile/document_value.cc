@@ -104,7 +104,7 @@ class Converter {
     if (expanded_ > kMaxExpandedNodes || excessive_aliasing(expanded_, decoded_)) {
       too_many_ = true;
       error("TooManyAliases", node.at,
-            fmt::format("aliases make up {} of {} values so far, which is refused; write the values out", expanded_,
+            fmt::format("aliases make up {} of {} values so far, which is too many; write the values out", expanded_,
                         decoded_));
     }
     return !too_many_;
@@ -290,7 +290,7 @@ class Converter {
     const bool is_alias = node.kind == YamlNode::Kind::alias;
     const YamlNode& source = is_alias ? *node.target : node;
     if (source.kind != YamlNode::Kind::mapping) {
-      error("MergeNeedsMapping", node.at, "\"<<\" takes a mapping or a list of mappings");
+      error("MergeNeedsMapping", node.at, "\"<<\" needs a mapping or a list of mappings");
       return;
     }
     if (!count(node) || (is_alias && !enter(node))) {

@@ -26,7 +26,7 @@ EffectiveKey resolve_effective_key(std::string_view label_value, std::string_vie
   // ConfigMap.
   const auto has = [&](std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
   if (keys.empty()) {
-    return failed("the ConfigMap has no key; config-manager exits even where the fallback \"empty\" is set");
+    return failed("the ConfigMap has no key; config-manager exits, even with the fallback \"empty\"");
   }
   if (!label_value.empty()) {
     return has(label_value)
@@ -52,10 +52,10 @@ EffectiveKey resolve_effective_key(std::string_view label_value, std::string_vie
     } else if (fallback == "empty") {
       return {Source::fallback_empty, "", ""};
     } else {
-      return failed(fmt::format("unknown fallback strategy \"{}\"; named, single and empty exist", fallback));
+      return failed(fmt::format("unknown fallback strategy \"{}\"; use named, single or empty", fallback));
     }
   }
-  return failed("no label, no default key, and no fallback strategy resolves");
+  return failed("the node has no label, no default key is set, and no fallback strategy resolves");
 }
 
 }  // namespace gso

@@ -52,14 +52,15 @@ class Faults {
 
   void mig() {
     constexpr std::string_view kEffect =
-        "have MIG enabled: with MPS, GFD exits there and the labels go stale; disable MIG or use time-slicing";
+        "MPS does not work there: GFD exits and the labels become outdated. Disable MIG or use time-slicing";
     const std::ptrdiff_t enabled =
         gpus_.devices == nullptr ? 0 : std::ranges::count_if(*gpus_.devices, &Device::mig_enabled);
     if (enabled > 0) {
       add(Kind::mig_enabled, "MIGEnabled", std::string(kSection),
-          fmt::format("{} of {} GPUs {}", enabled, gpus_.devices->size(), kEffect));
+          fmt::format("MIG is enabled on {} of {} GPUs. {}", enabled, gpus_.devices->size(), kEffect));
     } else if (gpus_.mig_enabled) {
-      add(Kind::mig_enabled, "MIGEnabled", std::string(kSection), fmt::format("the node's GPUs {}", kEffect));
+      add(Kind::mig_enabled, "MIGEnabled", std::string(kSection),
+          fmt::format("MIG is enabled on the node's GPUs. {}", kEffect));
     }
     if (gpus_.devices == nullptr && !gpus_.mig_enabled && mig_strategy_ == "single") {
       add(Kind::single_mig, "MPSWithSingleMIG", std::string(kMigField),
@@ -76,7 +77,7 @@ class Faults {
       const std::int64_t most = mps_max_clients(device.compute_major, device.compute_minor);
       if (replicas <= most) continue;
       add(Kind::too_many_clients, "MPSReplicasAboveMaximum", std::string(kEntries),
-          fmt::format("{} replicas, but GPU {} ({}, compute capability {}.{}) takes {} MPS clients at most; the MPS "
+          fmt::format("{} replicas, but GPU {} ({}, compute capability {}.{}) accepts at most {} MPS clients; the MPS "
                       "daemon exits",
                       replicas, i, device.name, device.compute_major, device.compute_minor, most));
       return;
@@ -90,8 +91,8 @@ class Faults {
       std::string path = fmt::format("{}[{}].replicas", kEntries, i);
       if (entry.replicas > kMpsMaxClients) {
         add(Kind::too_many_clients, "MPSReplicasAboveMaximum", std::move(path),
-            fmt::format("replicas is {}; an MPS server takes {} clients ({} below compute capability 7.5), and the MPS "
-                        "daemon exits on more",
+            fmt::format("replicas is {}; an MPS server accepts at most {} clients ({} below compute capability 7.5), "
+                        "and the MPS daemon exits on more",
                         entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring),
             Severity::error, i);
       } else if (entry.replicas > kMpsMaxClientsBeforeTuring) {

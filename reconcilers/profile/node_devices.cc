@@ -38,10 +38,9 @@ k8s::Result<std::vector<Device>> from_labels(const DocumentValue* labels) {
                                  kDevicesAnnotation));
   }
   if (product.find("-MIG-") != std::string_view::npos || !label(labels, "nvidia.com/mig.strategy").empty()) {
-    return k8s::fail(k8s::Reason::decode,
-                     fmt::format("the node's labels do not show which GPU has which MIG devices; pass them "
-                                 "with --devices, or in the annotation {}",
-                                 kDevicesAnnotation));
+    return k8s::fail(k8s::Reason::decode, fmt::format("the node's labels do not show which GPU has which MIG devices; "
+                                                      "pass them with --devices or in the annotation {}",
+                                                      kDevicesAnnotation));
   }
   Device device;
   device.name = without(product, "-SHARED");

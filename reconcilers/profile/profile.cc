@@ -38,9 +38,8 @@ void report_rest(YamlStream& stream, std::vector<Diagnostic>& diagnostics) {
     const YamlError& error = *stream.error();
     diagnostics.push_back(
         {Diagnostic::Severity::warning, "FurtherTextIgnored", "", error.at.line, error.at.column,
-         fmt::format(
-             "only the first YAML document is used; the text that follows it is ignored, and does not parse: {}",
-             error.message)});
+         fmt::format("only the first YAML document is used; the text after it is ignored and does not parse: {}",
+                     error.message)});
   }
 }
 
@@ -132,7 +131,7 @@ ParsedProfile parse_empty_root(std::string_view text, const EmptyRoot& root) {
   parsed = parse_profile(text.substr(0, root.length));
   parsed.diagnostics.push_back({Diagnostic::Severity::warning, "FurtherTextIgnored", "", root.behind.line,
                                 root.behind.column,
-                                "the document begins with an empty {} or [], and nothing behind it is read"});
+                                "the document begins with an empty {} or []; the text after it is ignored"});
   return parsed;
 }
 
@@ -156,7 +155,7 @@ void sort_and_limit(std::vector<Diagnostic>& diagnostics) {
   });
   if (dropped > 0) {
     diagnostics.push_back(
-        {Diagnostic::Severity::info, "MoreNotShown", "", 0, 0, fmt::format("{} more are not shown", dropped)});
+        {Diagnostic::Severity::info, "MoreNotShown", "", 0, 0, fmt::format("{} more not shown", dropped)});
   }
 }
 

@@ -148,8 +148,9 @@ class Checker {
         }
         const bool joined = found->second.words && word.find(',') != std::string::npos;  // As in the variable.
         add(Diagnostic::Severity::error, std::string(allowed.code), std::string(allowed.path), found->second.at,
-            fmt::format("\"{}\" is unknown and {}; {}", word, allowed.who,
-                        joined ? "several are a list here: [envvar, volume-mounts]" : advice(word, allowed.words)));
+            fmt::format(
+                "\"{}\" is unknown and {}; {}", word, allowed.who,
+                joined ? "to set several, write a list: [envvar, volume-mounts]" : advice(word, allowed.words)));
       }
     }
   }
@@ -182,9 +183,8 @@ class Checker {
       if (!fresh && !entry.name.empty()) {
         add(Diagnostic::Severity::warning, "DuplicateEntry", fmt::format("{}.resources[{}].name", path, i),
             entry.name_at,
-            fmt::format(
-                "{} has an entry in line {} already: GFD labels by the first, the plugin takes the largest; keep one",
-                entry.name, first->second));
+            fmt::format("{} has an entry in line {} already: GFD uses the first, the plugin uses the largest; keep one",
+                        entry.name, first->second));
       }
       out.resources.push_back({entry.name, entry.replicas});
     }
@@ -219,11 +219,12 @@ class Checker {
       const std::string why =
           mig ? fmt::format(
                     "MIG resources exist only under flags.migStrategy: mixed, and it is {} here (unless the "
-                    "DaemonSet's MIG_STRATEGY says otherwise)",
+                    "DaemonSet's MIG_STRATEGY overrides it)",
                     mig_strategy)
               : std::string("the plugin knows nvidia.com/gpu and, under migStrategy mixed, nvidia.com/mig-<profile>");
       add(Diagnostic::Severity::warning, "NameMatchesNothing", fmt::format("{}.resources[{}].name", path, i),
-          entry.name_at, fmt::format("no device has the resource {}, so this entry does nothing: {}", entry.name, why));
+          entry.name_at,
+          fmt::format("no device has the resource {}, so this entry has no effect: {}", entry.name, why));
     }
   }
 
@@ -241,7 +242,7 @@ class Checker {
     }
     if (mps.fail_requests_greater_than_one == false) {
       add(Diagnostic::Severity::info, "FailRequestsByVersion", "sharing.mps.failRequestsGreaterThanOne", mps.at,
-          "false is honoured from plugin v0.20.0 on; earlier releases refuse requests above 1 all the same");
+          "false is honoured from plugin v0.20.0 on; earlier releases refuse requests above 1 anyway");
     }
   }
 

@@ -208,7 +208,7 @@ std::optional<std::string> ProfileDecoder::resource_name(const DocumentValue& va
     const std::string repaired = repaired_name(value.text);
     const auto slash = value.text.find('/');
     std::string advice =
-        "after nvidia.com/ come lower case letters, digits, '-' and '.', beginning and ending with a letter or digit";
+        "after nvidia.com/ use lower case letters, digits, '-' and '.', with a letter or digit at both ends";
     if (!repaired.empty()) {
       advice += fmt::format("; did you mean {}?", repaired);
     } else if (slash != std::string::npos && !value.text.starts_with(kPrefix)) {
@@ -221,7 +221,7 @@ std::optional<std::string> ProfileDecoder::resource_name(const DocumentValue& va
 }
 
 void ProfileDecoder::devices(const DocumentValue& value) {
-  constexpr auto kForms = "leave \"devices\" out, or write all: sharing a part of the GPUs is not supported";
+  constexpr auto kForms = "leave \"devices\" out, or write all: sharing only some of the GPUs is not supported";
   const auto ignored = [&] {
     warning("DevicesIgnored", value.at, "devices is not supported and is ignored: all GPUs of the resource are shared");
   };

@@ -150,7 +150,7 @@ YamlStream::YamlStream(std::string_view text, YamlLimits limits)
       limits_(limits),
       odd_breaks_(odd_breaks(text_)) {
   if (text.size() > limits.bytes) {
-    fail("TooLarge", {1, 1}, fmt::format("the text has {} bytes, at most {} are read", text.size(), limits.bytes));
+    fail("TooLarge", {1, 1}, fmt::format("the text has {} bytes; at most {} are allowed", text.size(), limits.bytes));
   }
 }
 
@@ -290,7 +290,7 @@ std::optional<YamlDocument> YamlStream::next() {
         break;
       case YAML_DOCUMENT_START_EVENT:
         if (!is_known_version(event.data.document_start.version_directive)) {
-          fail("SyntaxError", position_of(event.start_mark), "only %YAML 1.1 is read; leave the %YAML line out");
+          fail("SyntaxError", position_of(event.start_mark), "only %YAML 1.1 is supported; remove the %YAML line");
         }
         break;
       case YAML_DOCUMENT_END_EVENT:

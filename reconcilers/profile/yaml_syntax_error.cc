@@ -143,7 +143,7 @@ void blame_line_before(std::string_view text, std::size_t problem, const std::fu
   const char quote = line[entry->value];
   if ((quote == '"' || quote == '\'') && line.find(quote, entry->value + 1) == std::string_view::npos) {
     error.cause = place_of(text, begin + entry->value);
-    error.cause_message = "the quote that opens here does not close in its line";
+    error.cause_message = "the quote that opens here is not closed in this line";
   } else if (lacks_space(*entry)) {
     error.cause = place_of(text, begin + entry->value);
     error.cause_message = with_space(*entry, line);
@@ -177,7 +177,7 @@ YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
     }
     if (found.flow && rest.starts_with("- ") && error.at == found.at) {
       error.cause = *found.flow;
-      error.cause_message = "the bracket that opens here does not close before a list with '-'";
+      error.cause_message = "the bracket that opens here is not closed before a list with '-'";
     }
   } else if (found.problem == "mapping values are not allowed in this context" ||
              found.problem == "did not find expected key") {
