@@ -108,7 +108,7 @@ class ConfigPlanner {
     pass_.finding(Severity::info, config_ref(config_), "KAISharingMode", text);
     if (!view_.unrecognised.empty()) {
       report(Severity::warning, "KAISchemaUnrecognised",
-             fmt::format("{}: reservations are observed, none is deleted", view_.unrecognised));
+             fmt::format("{}: reservations are only observed, none is deleted", view_.unrecognised));
     }
   }
 
@@ -118,10 +118,9 @@ class ConfigPlanner {
     for (const auto& [field, name] : view_.runtime_classes) {
       if (kai.runtime_classes.find(name) != nullptr) continue;
       report(Severity::error, "KAIRuntimeClassMissing",
-             fmt::format(
-                 "{} is {}, and there is no RuntimeClass of that name: pods that get it are rejected. Create it, or "
-                 "set the field to one of the cluster's, or to \"\"",
-                 field, name));
+             fmt::format("{} is {}, but no RuntimeClass of that name exists: pods that use it are rejected. Create the "
+                         "RuntimeClass, or set the field to an existing one, or to \"\"",
+                         field, name));
     }
   }
 
@@ -172,16 +171,15 @@ class ConfigPlanner {
     find_wiped(values, wiped);
     for (const auto& [field, entry] : wiped.items()) {
       report(Severity::warning, "KAIPatchWiped",
-             fmt::format(
-                 "{} was {} (set by {}) and is {} since kai-config was rendered again, as a Helm upgrade does: put it "
-                 "into the chart's values",
-                 field, text_at(entry, "was"), text_at(entry, "by"), value_or_unset(values, field)));
+             fmt::format("{} was {} (set by {}) and is {} since kai-config was rendered again, as a Helm upgrade does: "
+                         "set it in the chart's values",
+                         field, text_at(entry, "was"), text_at(entry, "by"), value_or_unset(values, field)));
     }
     if (!wiped.empty()) now["wiped"] = std::move(wiped);
     // If rollouts are only observed, no ConfigMap is written: a reverted patch is then reported only while it is seen.
     if (now == before_ || pass_.s.settings.rollouts == PolicyMode::observe) return;
     pass_.add(write_state(pass_.s.settings, {{std::string(kStateKey), now.dump()}}), "KAIConfigSeen",
-              "what kai-config says changed");
+              "kai-config changed");
   }
 
   [[nodiscard]] static std::string value_or_unset(const std::map<std::string, std::string>& values,

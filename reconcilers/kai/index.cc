@@ -83,7 +83,7 @@ std::string KaiIndex::use_of(std::string_view node) const {
   };
   add(it->second.reservations, "reservation");
   add(it->second.consumers, "fraction pod");
-  add(it->second.bind_requests, "BindRequest in flight");
+  add(it->second.bind_requests, "unfinished BindRequest");
   return out;
 }
 

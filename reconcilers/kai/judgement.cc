@@ -105,8 +105,8 @@ class Judge {
 
   [[nodiscard]] std::string why_orphan() const {
     std::string out = fmt::format("no live pod carries group {}", facts_.group);
-    if (!facts_.consumers.empty()) out += fmt::format(" ({} has ended)", names_of(facts_.consumers));
-    return out + (facts_.requests.empty() ? ", no BindRequest names it" : ", no BindRequest in flight names it");
+    if (!facts_.consumers.empty()) out += fmt::format(" (ended: {})", names_of(facts_.consumers));
+    return out + (facts_.requests.empty() ? ", no BindRequest names it" : ", no unfinished BindRequest names it");
   }
 
   // The kubelet has freed its GPU, or is about to, and a consumer might use it. This is the most serious case, unless
@@ -126,13 +126,11 @@ class Judge {
     const auto other = std::ranges::find_if(facts_.reservations,
                                             [&](const KaiPod* pod) { return pod != &reservation && stands(*pod); });
     if (other == facts_.reservations.end()) {
-      const std::string danger =
-          failed
-              ? fmt::format(
-                    "the kubelet has freed GPU {}, but KAI has not. If the reservation is deleted, the binder deletes "
-                    "these pods. End them in an orderly way",
-                    device_of(reservation))
-              : std::string("the binder will delete them");
+      const std::string danger = failed ? fmt::format(
+                                              "the kubelet has freed GPU {}, but KAI has not. If the reservation is "
+                                              "deleted, the binder deletes these pods. Shut them down cleanly",
+                                              device_of(reservation))
+                                        : std::string("the binder will delete them");
       return say(reservation, Fate::keep, Severity::error, reason,
                  fmt::format("the reservation is {} while {}: {}", what, lives, danger));
     }
@@ -142,7 +140,7 @@ class Judge {
     return say(reservation, Fate::keep, used ? Severity::error : Severity::warning, reason,
                fmt::format("the reservation is {} while {}: {} GPU {}, which the kubelet can assign again. The binder "
                            "keeps these pods because reservation {} is running",
-                           what, lives, used ? "they use its" : "they may use its", device_of(reservation),
+                           what, lives, used ? "they use its" : "they might use its", device_of(reservation),
                            name_of((*other)->meta)));
   }
 
@@ -158,12 +156,10 @@ class Judge {
     const bool binding =
         std::ranges::any_of(facts_.requests, [](const BindRequest* r) { return r->phase == "Succeeded"; });
     if (unbound && intent_.empty() && !binding) {
-      return alarm(
-          Severity::warning, "KAISuspectConsumer",
-          fmt::format(
-              "the only live pods of group {} are not bound and have no BindRequest: {}. A rollback might have left "
-              "the label. To release the GPU, delete these pods, or their label {}",
-              facts_.group, names_of(live_), kGroupLabel));
+      return alarm(Severity::warning, "KAISuspectConsumer",
+                   fmt::format("no live pod of group {} is bound or has a BindRequest: {}. A rollback might have left "
+                               "the label. To release the GPU, delete each of these pods, or its label {}",
+                               facts_.group, names_of(live_), kGroupLabel));
     }
     const bool elsewhere = std::ranges::none_of(
         live_, [&](const KaiPod* pod) { return pod->node_name.empty() || pod->node_name == reservation.node_name; });
@@ -240,20 +236,20 @@ class Judge {
     if (!uuid_of(reservation))
       return fmt::format("this reservation does not name its GPU (annotation {})", kDeviceAnnotation);
     if (std::string other = claims_(reservation); !other.empty()) {
-      return fmt::format("its GPU {} is claimed by reservation {} too", device_of(reservation), other);
+      return fmt::format("its GPU {} is also claimed by reservation {}", device_of(reservation), other);
     }
     for (const KaiPod* pod : live_) {
       if (pod->node_name.empty()) return fmt::format("{} is not bound yet", name_of(pod->meta));
       if (!held_by_another(*pod, reservation)) {
         const auto key = device_config_map(*pod);
-        return fmt::format("which GPU {} uses is not proven{}", name_of(pod->meta),
-                           key ? fmt::format(" (ConfigMap {} must be that pod's own, and readable: the chart value "
-                                             "kai.consumerNamespaces grants it)",
+        return fmt::format("it is not proven which GPU {} uses{}", name_of(pod->meta),
+                           key ? fmt::format(" (ConfigMap {} must belong to that pod, and the operator must be able to "
+                                             "read it: set the chart value kai.consumerNamespaces)",
                                              k8s::to_string(*key))
                                : fmt::format(" (no annotation {})", kSharedConfigMap));
       }
     }
-    return "which GPU they use is not proven";
+    return "it is not proven which GPU they use";
   }
 
   const GroupFacts& facts_;

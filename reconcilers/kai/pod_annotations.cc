@@ -145,7 +145,7 @@ class PodCheck {
     }
     if (const DocumentValue* devices = annotation(kDevices); devices != nullptr && any == nullptr) {
       error("DevicesWithoutFraction", path_of(kDevices), devices->at,
-            "gpu-fraction-num-devices needs gpu-fraction or gpu-memory beside it");
+            "gpu-fraction-num-devices needs gpu-fraction or gpu-memory; add one of them");
     }
   }
 
@@ -212,7 +212,7 @@ class PodCheck {
     const DocumentValue* mps = annotation(kMps);
     if (mps != nullptr && mps->text != "true") {
       warning("AnnotationIgnored", path_of(kMps), mps->at,
-              fmt::format("mps is \"{}\" and has no effect; only \"true\" has a meaning", mps->text));
+              fmt::format("mps is \"{}\" and has no effect; only \"true\" has an effect", mps->text));
     }
     const bool shares = annotation(kFraction) != nullptr || annotation(kMemory) != nullptr;
     each_container([&](const DocumentValue& container, const std::string& path) {
@@ -221,9 +221,9 @@ class PodCheck {
         const DocumentMember& limit = limits->members[i];
         if (limit.key != kGpu && limit.key.starts_with("nvidia.com/")) {
           warning("FractionWithOtherGPUResource", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.key_at,
-                  fmt::format(
-                      "{} beside a GPU fraction gives the pod two GPUs; KAI does not refuse it, but use one of the two",
-                      limit.key));
+                  fmt::format("{} together with a GPU fraction gives the pod two GPUs; KAI does not refuse it, but use "
+                              "only one of the two",
+                              limit.key));
         }
       }
     });
@@ -255,8 +255,7 @@ class PodCheck {
     if (!volume) {
       add(Diagnostic::Severity::info, "NoPipeDirectory", path_of(kMps), mps->at,
           "KAI mounts nothing for MPS: without a hostPath volume of the daemon's pipe directory (/tmp/nvidia-mps) the "
-          "pod runs "
-          "beside MPS, not in it");
+          "pod runs without using MPS");
     }
     const DocumentValue* host_ipc = spec_->find("hostIPC");
     if (host_ipc == nullptr || !host_ipc->boolean) {

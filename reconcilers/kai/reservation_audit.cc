@@ -141,8 +141,8 @@ void report_claims(KaiPass& pass) {
       names.insert(fmt::format("{} (group {})", k8s::to_string(key), pod->meta.labels.get(kGroupLabel).value_or("")));
     }
     const std::string note = fmt::format(
-        "reservations of several groups claim GPU {}: {}. KAI counts it once for each group, so their pods get "
-        "more than the GPU has. End the pods of one group in an orderly way",
+        "reservations of several groups claim GPU {}: {}. KAI counts it once for each group, so their pods get more "
+        "than the GPU has. Shut down the pods of all groups but one",
         device.second, listed(names));
     pass.finding(Severity::error, node_ref(device.first), kKaiClaimedTwice, note);
     pass.event(node_ref(device.first), true, kKaiClaimedTwice, "CompareReservations", note);

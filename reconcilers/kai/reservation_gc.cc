@@ -130,8 +130,8 @@ class Collector {
       const KaiPod* pod = kai_.pods.find(key);
       if (pod == nullptr || !is_alive(*pod)) continue;
       report(*pod, Severity::warning, "KAILostGroupLabel",
-             fmt::format("a reservation without the label {}: KAI does not see it, and it {}. Kept: which "
-                         "group it belongs to is not known. Delete it by hand once no pod uses that GPU",
+             fmt::format("a reservation without the label {}: KAI does not see it, and it {}. Kept: its group is "
+                         "unknown. Delete it manually once no pod uses that GPU",
                          kGroupLabel,
                          pod->node_name.empty() ? std::string("is on no node yet")
                                                 : fmt::format("holds a GPU of node {}", pod->node_name.view())));
@@ -140,12 +140,11 @@ class Collector {
       const KaiPod* pod = kai_.pods.find(key);
       if (pod == nullptr || !is_alive(*pod)) continue;
       if (pod->meta.ns.view() == view_.reservations) {
-        report(
-            *pod, Severity::warning, "KAILeftover",
-            fmt::format("a pod of group {} in the reservation namespace without the label {}={}, as one created before "
-                        "that label changed: KAI's binder uses it as a reservation, its scheduler does not. Kept: the "
-                        "operator deletes only pods with that label",
-                        pod->meta.labels.get(kGroupLabel).value_or(""), kAppLabel, view_.app_label));
+        report(*pod, Severity::warning, "KAILeftover",
+               fmt::format("a pod of group {} in the reservation namespace without the label {}={}, probably created "
+                           "before that label changed: KAI's binder uses it as a reservation, its scheduler does not. "
+                           "Kept: the operator deletes only pods with that label",
+                           pod->meta.labels.get(kGroupLabel).value_or(""), kAppLabel, view_.app_label));
         continue;
       }
       report(
@@ -254,13 +253,12 @@ class Collector {
     const KaiPod& pod = *j.reservation;
     const bool unannotated = j.reason == "KAIConsumersAlive" && !pod.meta.annotations.contains(kDeviceAnnotation);
     if (unannotated && pass_.s.now - pod.meta.creation_timestamp > view_.bind_timeout) {
-      report(
-          pod, Severity::error, "KAIReservationUnannotated",
-          fmt::format(
-              "{}; yet the reservation has no annotation {}{}: new pods of this group fail with \"failed to find "
-              "annotation\". Look at its log and its RuntimeClass",
-              j.message, kDeviceAnnotation,
-              pod.waiting_reason.empty() ? std::string() : fmt::format(" (container: {})", pod.waiting_reason.view())));
+      report(pod, Severity::error, "KAIReservationUnannotated",
+             fmt::format("{}; but the reservation has no annotation {}{}: new pods of this group fail with \"failed to "
+                         "find annotation\". Check the log and the RuntimeClass of the reservation",
+                         j.message, kDeviceAnnotation,
+                         pod.waiting_reason.empty() ? std::string()
+                                                    : fmt::format(" (container: {})", pod.waiting_reason.view())));
       return;
     }
     const bool suspicious = j.reason == "KAIDuplicateUnproven" || j.reason == "KAISuspectConsumer";
@@ -294,10 +292,10 @@ class Collector {
 
   [[nodiscard]] std::string excused(const KaiPod& pod) const {
     if (pod.meta.annotations.get(kDoNotDisruptAnnotation) == "true")
-      return fmt::format("it carries {}=true", kDoNotDisruptAnnotation);
+      return fmt::format("it has {}=true", kDoNotDisruptAnnotation);
     const Node* node = world_.nodes.find(pod.node_name.view());
     if (node && is_held(*node)) {
-      return fmt::format("node {} carries {}=true", node->meta.name, kHoldAnnotation);
+      return fmt::format("node {} has {}=true", node->meta.name, kHoldAnnotation);
     }
     return {};
   }
@@ -369,7 +367,7 @@ class Collector {
                          k8s::format_go_duration(view_.grace));
     if (!held.empty()) return held;
     return turn ? std::string()
-                : fmt::format("one deletion per node in {}", k8s::format_go_duration(settings_.node_interval));
+                : fmt::format("at most one deletion per node in {}", k8s::format_go_duration(settings_.node_interval));
   }
 
   [[nodiscard]] bool observing() const {
@@ -393,7 +391,7 @@ class Collector {
     const bool no_node = pod.node_name.empty();
     const std::string holds = no_node ? std::string("it is on no node")
                                       : fmt::format("it holds GPU {} of node {}{}", device, pod.node_name.view(),
-                                                    candidate.node_gone ? ", which does not exist any more" : "");
+                                                    candidate.node_gone ? ", which no longer exists" : "");
     const std::string message = fmt::format("{}; {}", candidate.judgement.message, holds);
     const std::string note = fmt::format("Deleting reservation {}: {}", k8s::to_string(action.pod), message);
     pass_.event(candidate.node_gone || no_node ? pod_ref(pod.meta) : node_ref(std::string(pod.node_name.view())), false,

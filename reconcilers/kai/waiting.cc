@@ -76,23 +76,23 @@ std::optional<WaitingCause> WaitingCauses::too_large(std::int64_t wanted, std::i
   const std::string largest =
       devices == 1 ? std::string("the largest GPU") : fmt::format("the largest GPU of a node with {} of them", devices);
   if (unlabelled != nullptr) {
-    return WaitingCause{
-        "NoMemoryLabel",
-        fmt::format("it asks for {}, and node {} does not carry the label {}: KAI counts {} MiB for each GPU "
-                    "there{}. GPU Feature Discovery writes the label",
-                    asks, *unlabelled, kGpuMemory, kUnlabelled,
-                    most == 0 ? "" : fmt::format(", and {} elsewhere has {} MiB", largest, most))};
+    return WaitingCause{"NoMemoryLabel",
+                        fmt::format("the pod requests {}, and node {} does not have the label {}: KAI counts {} MiB "
+                                    "for each GPU there{}. GPU Feature Discovery writes the label",
+                                    asks, *unlabelled, kGpuMemory, kUnlabelled,
+                                    most == 0 ? "" : fmt::format(", and {} elsewhere has {} MiB", largest, most))};
   }
-  return WaitingCause{"TooMuchMemory", fmt::format("it asks for {}, and {} has {} MiB (label {}, which KAI rounds "
-                                                   "down to hundreds)",
-                                                   asks, largest, most, kGpuMemory)};
+  return WaitingCause{
+      "TooMuchMemory",
+      fmt::format("the pod requests {}, but {} has {} MiB (label {}, which KAI rounds down to hundreds)", asks, largest,
+                  most, kGpuMemory)};
 }
 
 std::optional<WaitingCause> WaitingCauses::runtime_class() const {
   if (!world_.kai.runtime_classes.synced()) return std::nullopt;
   for (const auto& [field, name] : view_.runtime_classes) {
     if (world_.kai.runtime_classes.find(name) == nullptr) {
-      return WaitingCause{"NoRuntimeClass", fmt::format("there is no RuntimeClass {} ({})", name, field)};
+      return WaitingCause{"NoRuntimeClass", fmt::format("RuntimeClass {} does not exist ({})", name, field)};
     }
   }
   return std::nullopt;
@@ -101,10 +101,9 @@ std::optional<WaitingCause> WaitingCauses::runtime_class() const {
 std::optional<WaitingCause> WaitingCauses::impossible(const WaitingPod& waiting) const {
   const StringMap& annotations = waiting.pod.meta.annotations;
   if (view_.configured && !view_.sharing.enabled) {
-    return WaitingCause{kSharingOff,
-                        fmt::format("GPU sharing is off ({} decides): KAI's admission refuses fraction pods, and the "
-                                    "binder's changes of those that are there already",
-                                    view_.sharing.decided_by)};
+    return WaitingCause{kSharingOff, fmt::format("GPU sharing is off (decided by {}): KAI's admission refuses new "
+                                                 "fraction pods, and the binder's changes to existing ones",
+                                                 view_.sharing.decided_by)};
   }
   const auto wanted = number(annotations.get(kMemory));
   if (wanted && most_gpus_ > 0) {
@@ -113,7 +112,7 @@ std::optional<WaitingCause> WaitingCauses::impossible(const WaitingPod& waiting)
   const auto devices = number(annotations.get(kDeviceCount));
   if (devices && most_gpus_ > 0 && *devices > most_gpus_) {
     return WaitingCause{"TooManyDevices",
-                        fmt::format("it asks for {} devices, and no node has more than {}", *devices, most_gpus_)};
+                        fmt::format("the pod requests {} devices, but no node has more than {}", *devices, most_gpus_)};
   }
   if (wanted && devices && most_gpus_ > 0) {
     if (auto cause = too_large(*wanted, *devices)) return cause;
@@ -136,29 +135,29 @@ std::optional<WaitingCause> WaitingCauses::bind_trouble(const WaitingPod& waitin
       if (taint.effect != "NoExecute" || !tolerates(waiting.tolerations, taint)) continue;
       return WaitingCause{
           "ReservationWithoutToleration",
-          fmt::format("node {} has the taint {}:NoExecute, which this pod tolerates and KAI's reservation "
-                      "pods do not in older releases: the reservation is evicted as soon as it is made",
+          fmt::format("node {} has the taint {}:NoExecute, which this pod tolerates and KAI's reservation pods do not "
+                      "in older releases: the reservation is evicted as soon as it is created",
                       node->meta.name, taint.key.view())};
     }
   }
   return WaitingCause{
       "BindFails",
-      fmt::format("its BindRequest for node {} is {} after {} failed attempts: look at the binder's log",
+      fmt::format("its BindRequest for node {} is {} after {} failed attempt{}: check the binder's log",
                   request->selected_node.view(), request->phase.empty() ? "not processed" : request->phase.view(),
-                  request->failed_attempts)};
+                  request->failed_attempts, request->failed_attempts == 1 ? "" : "s")};
 }
 
 WaitingCause WaitingCauses::cause(const WaitingPod& waiting) const {
   if (auto cause = impossible(waiting)) return *std::move(cause);
   if (auto cause = bind_trouble(waiting)) return *std::move(cause);
   if (!waiting.pod.meta.labels.contains(view_.queue_label)) {
-    return {"NoQueueLabel",
-            fmt::format("it has no label {}: unless its owner has one, KAI looks for a queue called default-queue, and "
-                        "leaves the pod without an Event where there is none",
-                        view_.queue_label)};
+    return {"NoQueueLabel", fmt::format("the pod has no label {}: unless its owner has one, KAI uses the queue "
+                                        "default-queue; if that queue does not exist, the pod waits without an Event",
+                                        view_.queue_label)};
   }
   return {"NotChosen",
-          "KAI has made no BindRequest for it: look at its queue's quota, its node selector, and the scheduler's log"};
+          "KAI has not created a BindRequest for the pod: check the queue's quota, the pod's node selector, and the "
+          "scheduler's log"};
 }
 
 }  // namespace gso

@@ -92,7 +92,7 @@ bool Fields::time(Value value, std::string_view field, std::optional<k8s::WallTi
   if (!view(value, field, read)) return false;
   if (read.empty()) return true;
   out = k8s::parse_rfc3339(read);
-  return out ? true : fail(field, "a time as in 2026-01-02T03:04:05Z");
+  return out ? true : fail(field, "a time such as 2026-01-02T03:04:05Z");
 }
 
 namespace {
@@ -135,7 +135,7 @@ bool Fields::quantity(Value value, std::string_view field, std::int64_t& out) {
   if (!view(value, field, read)) return false;
   if (type == json_type::null) return true;
   const auto parsed = parse_quantity(read);
-  if (!parsed) return fail(field, "a quantity as in 8 or 2k");
+  if (!parsed) return fail(field, "a quantity such as 8 or 2k");
   out = *parsed;
   return true;
 }

@@ -85,7 +85,7 @@ k8s::Result<void> parse_field(std::string_view text, const Field& field, Set set
     const auto comma = rest.find(',');
     if (!add_item(rest.substr(0, comma), field, set)) {
       return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("{} \"{}\" must be values from {} to {} as in *, 2, 1-5, */15 or 1,3", field.name,
+                       fmt::format("{} \"{}\" must be values from {} to {} such as *, 2, 1-5, */15 or 1,3", field.name,
                                    text, field.least, field.most));
     }
     more = comma != std::string_view::npos;
@@ -209,7 +209,7 @@ std::string window_problem(const MaintenanceWindow& window) {
     return fmt::format("duration {} must be from 1m to 168h", k8s::format_go_duration(window.duration));
   }
   if (find_zone(window.time_zone) == nullptr) {
-    return fmt::format("time zone \"{}\" is not in the tz database; write it as in Europe/Berlin or UTC",
+    return fmt::format("time zone \"{}\" is not in the tz database; use a name such as Europe/Berlin or UTC",
                        window.time_zone);
   }
   return {};

@@ -58,7 +58,7 @@ bool duration(Fields& fields, Value value, std::string_view field, k8s::Duration
   if (!fields.view(value, field, text)) return false;
   if (text.empty()) return true;
   const auto parsed = k8s::parse_go_duration(text);
-  if (!parsed || *parsed < k8s::Duration::zero()) return fields.fail(field, "a duration as in 90s or 1h30m");
+  if (!parsed || *parsed < k8s::Duration::zero()) return fields.fail(field, "a duration such as 90s or 1h30m");
   out = *parsed;
   return true;
 }
@@ -74,7 +74,7 @@ bool int_or_percent(Fields& fields, Value value, std::string_view field, IntOrPe
   if (!fields.view(value, field, text)) return false;
   if (text.empty()) return true;
   const auto parsed = IntOrPercent::parse(text);
-  if (!parsed) return fields.fail(field, "a count as in 3 or a percentage as in 10%");
+  if (!parsed) return fields.fail(field, "a count such as 3 or a percentage such as 10%");
   out = *parsed;
   return true;
 }

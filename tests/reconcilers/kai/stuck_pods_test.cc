@@ -77,7 +77,7 @@ void ask_memory(WaitingPod& waiting, const char* mib) {
 INSTANTIATE_TEST_SUITE_P(
     Causes, StuckPods,
     ::testing::Values(
-        StuckRow{"nothing_to_see", [](KaiCluster&, WaitingPod&) {}, "has made no BindRequest"},
+        StuckRow{"nothing_to_see", [](KaiCluster&, WaitingPod&) {}, "has not created a BindRequest"},
         StuckRow{"young", [](KaiCluster& c, WaitingPod& w) { w.pod.meta.creation_timestamp = c.now - 2min; }, ""},
         StuckRow{"another_scheduler", [](KaiCluster&, WaitingPod& w) { w.pod.scheduler_name = Interned("mine"); }, ""},
         StuckRow{"no_fraction", [](KaiCluster&, WaitingPod& w) { w.pod.meta.annotations.erase("gpu-fraction"); }, ""},
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                  },
                  "NotChosen"},
         StuckRow{"sharing_off", [](KaiCluster& c, WaitingPod&) { c.config().gpu_sharing = false; },
-                 "GPU sharing is off (spec.admission.gpuSharing decides)"},
+                 "GPU sharing is off (decided by spec.admission.gpuSharing)"},
         StuckRow{"no_queue", [](KaiCluster&, WaitingPod& w) { w.pod.meta.labels.erase("kai.scheduler/queue"); },
                  "no label kai.scheduler/queue"},
         StuckRow{"another_queue_label",
@@ -102,13 +102,13 @@ INSTANTIATE_TEST_SUITE_P(
                    c.nodes.at("n1").meta.labels.erase("nvidia.com/gpu.memory");
                    ask_memory(w, "2000");
                  },
-                 "node n1 does not carry the label nvidia.com/gpu.memory"},
+                 "node n1 does not have the label nvidia.com/gpu.memory"},
         StuckRow{"a_memory_label_on_another_node_only",
                  [](KaiCluster& c, WaitingPod& w) {
                    set_gpus(c.nodes.at("n2"), 2, nullptr);
                    ask_memory(w, "80000");
                  },
-                 "node n2 does not carry the label"},
+                 "node n2 does not have the label"},
         StuckRow{"too_many_devices",
                  [](KaiCluster&, WaitingPod& w) { w.pod.meta.annotations.set("gpu-fraction-num-devices", "9"); },
                  "no node has more than 2"},
@@ -122,10 +122,10 @@ INSTANTIATE_TEST_SUITE_P(
                    c.world.kai.runtime_classes.apply(other);
                    c.world.kai.runtime_classes.mark_synced();
                  },
-                 "there is no RuntimeClass nvidia"},
+                 "RuntimeClass nvidia does not exist"},
         StuckRow{"no_runtime_class_at_all",
                  [](KaiCluster& c, WaitingPod&) { c.world.kai.runtime_classes.mark_synced(); },
-                 "there is no RuntimeClass nvidia"},
+                 "RuntimeClass nvidia does not exist"},
         StuckRow{"so_many_gpus_of_that_size_on_no_node",
                  [](KaiCluster& c, WaitingPod& w) {
                    set_gpus(c.nodes.at("n1"), 8, "16384");
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
                    ask_memory(w, "50000");
                    w.pod.meta.annotations.set("gpu-fraction-num-devices", "4");
                  },
-                 "node n1 does not carry the label"},
+                 "node n1 does not have the label"},
         StuckRow{"so_many_gpus_of_that_size_on_one_of_the_nodes",
                  [](KaiCluster& c, WaitingPod& w) {
                    set_gpus(c.nodes.at("n2"), 4, "81920");

@@ -252,7 +252,7 @@ TEST(KaiIndex, CountsWhatIsOnANode) {
   index.attach(cluster.world);
   cluster.apply();
   index.refresh(cluster.world, cluster.settings);
-  EXPECT_EQ(index.use_of("n1"), "1 reservation, 1 fraction pod, 1 BindRequest in flight");
+  EXPECT_EQ(index.use_of("n1"), "1 reservation, 1 fraction pod, 1 unfinished BindRequest");
   EXPECT_EQ(index.use_of("n2"), "");
   EXPECT_EQ(index.take_changed_nodes(), std::vector<std::string>{"n1"});
   cluster.pods.clear();
