@@ -73,8 +73,8 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
     PatchNode patch;
     patch.name = name;
     add_to(patch, release_label(*node, config_label(pass.index.installation_of(*a), *node)));
-    pass.add(std::move(patch), "Released", "the node has left its policy: its label stays, and is ours no longer",
-             false, name);
+    pass.add(std::move(patch), "Released",
+             "the node has left its policy: the label stays, but the operator no longer owns it", false, name);
   }
   return std::move(pass.plan);
 }

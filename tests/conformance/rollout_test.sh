@@ -33,9 +33,9 @@ adopts() {
   await 30 is_ready
   await 60 up_to_date 12
   exits 0 rollout status
-  says 'No rollout is under way.'
+  says 'No rollout is in progress.'
   exits 0 rollout history
-  says 'No rollout is on record.'
+  says 'No rollout is recorded.'
 }
 
 diff_names_who_is_in_the_way() {
@@ -101,7 +101,7 @@ approve_abort_and_start() {
   await 20 phase_is Failed
   exits 2 rollout approve
   exits 0 rollout start --adopt
-  says 'its record is removed, it was aborted'
+  says 'Deleted the aborted rollout record'
   await 30 phase_is AwaitingApproval
   exits 0 rollout approve
   await 120 replicas_are 8 11

@@ -87,7 +87,7 @@ k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<Plugi
     }
     if (key.empty())
       return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("cannot tell which key of {} this profile belongs to; name the key with --key",
+                       fmt::format("the key of {} that this profile belongs to is unknown; name the key with --key",
                                    installation.id()));
     if (!config_map->data.contains(key) && !is_asked_for(call.world, installation, key)) {
       std::vector<std::string> keys;

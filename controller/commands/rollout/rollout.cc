@@ -73,14 +73,14 @@ int show_status(RolloutCall& call, const std::string& why_none) {
   const bool named = !call.options.name.empty();
   const RolloutChoice choice{call.options.name, true};
   const auto unfinished =
-      choose(call.world, choice, [](const RolloutFacts& facts) { return !facts.finished(); }, "that is under way");
+      choose(call.world, choice, [](const RolloutFacts& facts) { return !facts.finished(); }, "is in progress");
   std::vector<RolloutFacts> shown;
   if (unfinished) {
     shown = *unfinished;
   }
   const std::vector<PolicyWait> waiting = waits_of(call, shown);
   if (shown.empty() && named) {
-    const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "that is on record");
+    const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
     if (!any && waiting.empty()) return call.refuse(any.error().message);
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
@@ -94,7 +94,8 @@ int show_status(RolloutCall& call, const std::string& why_none) {
                 {"waiting", Json::array()},
                 {"incomplete", call.incomplete}};
   if (!call.options.json && !why_none.empty())
-    *call.out << fmt::format("No operator runs: {}. Nothing moves; what follows is as it was left.\n", why_none);
+    *call.out << fmt::format("No operator is running: {}. The status below is the last one that was written.\n",
+                             why_none);
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
   for (const RolloutFacts& facts : shown) {
     wrong = wrong || facts.went_wrong();
@@ -117,7 +118,7 @@ int show_status(RolloutCall& call, const std::string& why_none) {
     return wrong ? 1 : 0;
   }
   const bool goes_on = std::ranges::any_of(waiting, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
-  if (shown.empty() && !goes_on) *call.out << "No rollout is under way.\n";
+  if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
   for (const PolicyWait& wait : waiting) print_waiting(wait, *call.out);
   return wrong ? 1 : 0;
 }
@@ -126,7 +127,7 @@ int show_history(RolloutCall& call) {
   std::vector<RolloutFacts> shown = all_rollouts(call.world);
   if (!call.options.name.empty()) {
     const RolloutChoice choice{call.options.name, true};
-    auto chosen = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "that is on record");
+    auto chosen = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
     if (!chosen) return call.refuse(chosen.error().message);
     shown = *std::move(chosen);
   }
@@ -152,7 +153,7 @@ void tell_retried(RolloutCall& call, const std::string& policy) {
   for (const std::string& name : index.impl().nodes_in(Bucket::deferred)) {
     const auto deferral = deferral_of(*call.world.nodes.find(name));
     if (!deferral || index.assessment(name)->policy != policy) continue;
-    *call.out << fmt::format("  node {}, which was deferred until {}\n", name, k8s::format_time(deferral->until));
+    *call.out << fmt::format("  node {}: was deferred until {}\n", name, k8s::format_time(deferral->until));
   }
   const auto& record = index.impl().record;
   if (!record) return;
@@ -166,7 +167,7 @@ void tell_retried(RolloutCall& call, const std::string& policy) {
     std::string nodes;
     for (const std::string& node : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
     *call.out << fmt::format("  {} of {} key {}, which {}{}\n", failure.revision, failure.config_map, failure.key,
-                             failure.nodes.empty() ? "was taken back" : "failed", nodes);
+                             failure.nodes.empty() ? "was rolled back" : "failed", nodes);
   }
 }
 
@@ -184,10 +185,10 @@ asio::awaitable<int> start(RolloutCall* call) {
   const std::string name = call->options.name.empty() ? std::string(kDefaultPolicy)
                                                       : policy_of(call->options.name).value_or(call->options.name);
   const SharingPolicy* policy = call->world.policies.find(name);
-  if (policy == nullptr) co_return call->refuse(fmt::format("there is no SharingPolicy {}", name));
+  if (policy == nullptr) co_return call->refuse(fmt::format("SharingPolicy {} does not exist", name));
   const std::optional<std::string> baseline = call->options.adopt ? baseline_of(*call) : std::nullopt;
   if (call->options.adopt && !baseline) {
-    co_return call->refuse("--adopt: there is no baseline yet, or its record may not be read: no drift is known");
+    co_return call->refuse("--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
   }
   // The policy first: the record forgets an abort by its annotation. A rollout that is deleted before that would be
   // made again as it was.
@@ -209,11 +210,12 @@ asio::awaitable<int> start(RolloutCall* call) {
     const k8s::WriteOptions options;
     const k8s::Result<void> removed = co_await call->client->remove(gvr, key, preconditions, options);
     if (!removed && removed.error().reason != k8s::Reason::not_found) co_return call->refuse(removed.error().message);
-    *call->out << fmt::format("{}: its record is removed, it was {}\n", rollout.meta.name,
-                              rollout.aborted ? "aborted" : "taken back");
+    *call->out << fmt::format("Deleted the {} rollout record {}\n", rollout.aborted ? "aborted" : "undone",
+                              rollout.meta.name);
   }
-  *call->out << fmt::format("policy {}: what failed or was deferred is tried again{}\n", name,
-                            call->options.adopt ? ", and drift from before the operator is rolled" : "");
+  *call->out << fmt::format(
+      "Retrying failed and deferred nodes of policy {}{}\n", name,
+      call->options.adopt ? ", and rolling out nodes that had drifted before the operator was installed" : "");
   tell_retried(*call, name);
   co_return 0;
 }
@@ -240,13 +242,13 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
     code = co_await rollout_diff(&call);
   } else if (call.ours.policies == Served::unknown || call.ours.rollouts == Served::unknown) {
     // Whether the record is theirs or a ConfigMap's is not known, so no switch is turned.
-    co_return call.refuse("our SharingPolicies and SharingRollouts may not be read (see `incomplete`)");
+    co_return call.refuse("the SharingPolicies and SharingRollouts cannot be read (see `incomplete`)");
   } else if (!call.world.policies_served) {
     const bool pauses = rollout.verb == Verb::pause || rollout.verb == Verb::resume;
     if (!pauses)
       co_return call.refuse(
-          "our CRDs are not served here: without them there are no SharingRollouts, only `rollout pause`, `resume` and "
-          "`diff`");
+          "the SharingPolicy/SharingRollout CRDs are not installed in this cluster: only `rollout pause`, `resume` and "
+          "`diff` work without them");
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
   } else if (rollout.verb == Verb::status) {
     const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};

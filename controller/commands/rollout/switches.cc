@@ -32,7 +32,8 @@ struct Switch {
   const char* field;  // Of the SharingRollout's spec.
   bool value;
   const char* done;  // "paused"
-  const char* none;  // What no rollout is: "that could be paused"
+  const char* none;  // What no rollout is: "can be paused"
+  const char* hint;  // What to do then.
   bool (*fits)(const RolloutFacts&);
 };
 
@@ -41,20 +42,30 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
     return !facts.finished() && !facts.earlier_attempt;
   };
   static constexpr Switch kPause{
-      "paused", true,
-      "paused: no further node starts, those with a deleted pod finish, those that only wait are uncordoned",
-      "that could be paused", [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; }};
-  static constexpr Switch kResume{"paused", false, "resumed", "that is paused by spec.paused",
+      "paused",
+      true,
+      "paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned",
+      "can be paused",
+      ". To block the next rollout: rollout pause policy/NAME",
+      [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; }};
+  static constexpr Switch kResume{"paused",
+                                  false,
+                                  "resumed",
+                                  "is paused by spec.paused",
+                                  ". If a failed node stopped a rollout, fix the node, then: rollout start",
                                   [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
-  static constexpr Switch kApprove{"approved", true, "approved", "that waits for approval",
-                                   [](const RolloutFacts& facts) {
-                                     return kStarted(facts) && !facts.rollout->approved &&
-                                            (facts.phase == "AwaitingApproval" || facts.phase == "Starting");
-                                   }};
+  static constexpr Switch kApprove{
+      "approved", true, "approved", "waits for approval", "", [](const RolloutFacts& facts) {
+        return kStarted(facts) && !facts.rollout->approved &&
+               (facts.phase == "AwaitingApproval" || facts.phase == "Starting");
+      }};
   static constexpr Switch kAbort{
-      "aborted", true,
-      "aborted: nodes with a deleted pod finish, those that only wait are uncordoned, the others stay as they are",
-      "that could be aborted", kStarted};
+      "aborted",
+      true,
+      "aborted: nodes with a deleted pod finish, nodes that only wait are uncordoned, the others are not changed",
+      "can be aborted",
+      "",
+      kStarted};
   switch (verb) {
     case RolloutOptions::Verb::pause:
       return kPause;
@@ -71,7 +82,7 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
 std::string still_stopped(const World& world, const SharingRollout& rollout) {
   const SharingPolicy* policy = world.policies.find(rollout.policy);
   if (policy != nullptr && policy->rollout.paused) {
-    return fmt::format("policy {} is paused too: rollout resume policy/{}", rollout.policy, rollout.policy);
+    return fmt::format("policy {} is also paused. Resume it: rollout resume policy/{}", rollout.policy, rollout.policy);
   }
   const std::size_t slash = rollout.config_map.find('/');
   const ConfigMap* config_map =
@@ -79,9 +90,9 @@ std::string still_stopped(const World& world, const SharingRollout& rollout) {
           ? nullptr
           : world.configmaps.find(ObjectKey{rollout.config_map.substr(0, slash), rollout.config_map.substr(slash + 1)});
   if (config_map != nullptr && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
-    return fmt::format("ConfigMap {} carries {}=true too: kubectl annotate configmap {} --namespace {} {}-",
-                       rollout.config_map, kPausedAnnotation, config_map->meta.name, config_map->meta.ns.view(),
-                       kPausedAnnotation);
+    return fmt::format(
+        "ConfigMap {} also has the annotation {}=true. Remove it: kubectl annotate configmap {} --namespace {} {}-",
+        rollout.config_map, kPausedAnnotation, config_map->meta.name, config_map->meta.ns.view(), kPausedAnnotation);
   }
   return {};
 }
@@ -104,7 +115,7 @@ k8s::Result<std::vector<k8s::ObjectKey>> mounted_config_maps(const RolloutCall& 
   }
   if (!unread.empty())
     return k8s::fail(k8s::Reason::forbidden,
-                     fmt::format("ConfigMap {} may not be read, so nothing was written", fmt::join(unread, ", ")));
+                     fmt::format("ConfigMap {} cannot be read, so nothing was written", fmt::join(unread, ", ")));
   if (found.empty()) return k8s::fail(k8s::Reason::invalid, "no device plugin mounts a ConfigMap");
   return std::vector<k8s::ObjectKey>(found.begin(), found.end());
 }
@@ -143,12 +154,12 @@ std::string names_of(const std::vector<k8s::ObjectKey>& config_maps) {
 
 asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool pause) {
   const SharingPolicy* policy = call->world.policies.find(name);
-  if (policy == nullptr) co_return call->refuse(fmt::format("there is no SharingPolicy {}", name));
+  if (policy == nullptr) co_return call->refuse(fmt::format("SharingPolicy {} does not exist", name));
   const std::vector<k8s::ObjectKey> stopped = pause ? std::vector<k8s::ObjectKey>() : paused_config_maps(*call);
-  const std::string too = stopped.empty()
-                              ? std::string()
-                              : fmt::format("ConfigMap {} carries {}=true, which `rollout resume` without a name lifts",
-                                            names_of(stopped), kPausedAnnotation);
+  const std::string too =
+      stopped.empty() ? std::string()
+                      : fmt::format("{}=true is set on ConfigMap {}; `rollout resume` without a name removes it",
+                                    kPausedAnnotation, names_of(stopped));
   if (!pause && !policy->rollout.paused) {
     co_return call->refuse(
         fmt::format("policy {} is not paused by spec.rollout.paused{}{}", name, too.empty() ? "" : "; ", too));
@@ -180,7 +191,7 @@ asio::awaitable<int> turn_switch(RolloutCall* call) {
     code = co_await pause_policy(call, *policy, wanted.value);
     co_return code;
   }
-  const RolloutChoice choice{call->options.name, call->options.all};
+  const RolloutChoice choice{call->options.name, call->options.all, wanted.hint};
   const auto chosen = choose(call->world, choice, wanted.fits, wanted.none);
   // What was paused while our CRDs were not served, or by hand, is to be found again.
   const bool any = verb == RolloutOptions::Verb::resume && call->options.name.empty();

@@ -114,7 +114,7 @@ asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
   const bool paused = co_await patch_ours(call, "sharingrollouts", name, body);
   if (paused)
     *call->err << fmt::format(
-        "{}: paused: no further node starts, those with a deleted pod finish, those that only wait are uncordoned\n",
+        "{}: paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned\n",
         name);
   co_return paused;
 }

@@ -64,7 +64,7 @@ class UndoChoice {
     const auto any = [](const RolloutFacts&) { return true; };
     if (!name_.empty()) {
       const RolloutChoice choice{name_, true};
-      const auto named = choose(world_, choice, any, "that could be undone");
+      const auto named = choose(world_, choice, any, "can be undone");
       if (!named) return std::unexpected(named.error());
       if (!policy_) return key_of(*named->front().rollout);
     }
@@ -119,9 +119,9 @@ class UndoChoice {
     const RolloutChoice any{name_, true};
     const auto ended = [](const RolloutFacts& facts) { return facts.phase != "Superseded"; };
     const auto present = [&](const RolloutFacts& facts) { return ended(facts) && is_present(*facts.rollout); };
-    const auto at_present = choose(world_, any, present, "to the present revision");
+    const auto at_present = choose(world_, any, present, "leads to the present revision");
     if (at_present) return key_of(*at_present->front().rollout);
-    const auto done = choose(world_, any, ended, "that could be undone");
+    const auto done = choose(world_, any, ended, "can be undone");
     if (!done) return std::unexpected(done.error());
     return key_of(*done->front().rollout);
   }
@@ -198,12 +198,13 @@ class UndoChoice {
   k8s::Result<void> check_revision(const Key& key) const {
     if (!is_known_for(key, revision_)) {
       const std::set<Key> others = keys_with(revision_, true);
-      return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("{} is not in the history of {}{}; `rollout history` lists what is", revision_,
-                                   in_words(key), others.empty() ? "" : ": it is one of " + in_words(*others.begin())));
+      return k8s::fail(
+          k8s::Reason::invalid,
+          fmt::format("{} is not in the history of {}{}; `rollout history` lists the recorded revisions", revision_,
+                      in_words(key), others.empty() ? "" : ", but in that of " + in_words(*others.begin())));
     }
     if (present_revision(key) == revision_)
-      return k8s::fail(k8s::Reason::invalid, fmt::format("{} is what {} holds already", revision_, in_words(key)));
+      return k8s::fail(k8s::Reason::invalid, fmt::format("{} already holds {}", in_words(key), revision_));
     return {};
   }
 

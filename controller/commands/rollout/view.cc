@@ -58,7 +58,8 @@ std::string names_of(const std::vector<RolloutFacts>& rollouts) {
 std::string about(k8s::Duration duration) {
   using namespace std::chrono;
   const auto total = duration_cast<seconds>(duration).count();
-  if (total < 120) return fmt::format("{}s", std::max<std::int64_t>(0, total));
+  if (total < 60) return fmt::format("{}s", std::max<std::int64_t>(0, total));
+  if (total < 120) return fmt::format("{}m{}s", total / 60, total % 60);
   if (total < 7200) return fmt::format("{}m", total / 60);
   return fmt::format("{}h{}m", total / 3600, total / 60 % 60);
 }
@@ -154,15 +155,17 @@ k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutC
     return k8s::fail(k8s::Reason::invalid, std::move(text));
   };
   if (!choice.name.empty() && named.empty()) {
-    return refuse(policy ? fmt::format("policy {} has no SharingRollout; `rollout history` lists them", *policy)
-                         : fmt::format("there is no SharingRollout {}; `rollout history` lists them", choice.name));
+    return refuse(
+        policy ? fmt::format("policy {} has no SharingRollout; `rollout history` lists all SharingRollouts", *policy)
+               : fmt::format("SharingRollout {} does not exist; `rollout history` lists all SharingRollouts",
+                             choice.name));
   }
   if (fitting.empty()) {
-    return refuse(named.empty() ? fmt::format("there is no rollout {}", what)
-                                : fmt::format("no rollout {}: there is {}", what, names_of(named)));
+    return refuse(
+        fmt::format("no rollout {}{}{}{}", what, named.empty() ? "" : "; found ", names_of(named), choice.hint));
   }
   if (fitting.size() > 1 && !choice.all && !policy) {
-    return refuse(fmt::format("several rollouts are meant: {}. Name one of them, or say --all", names_of(fitting)));
+    return refuse(fmt::format("several rollouts match: {}. Name one of them, or use --all", names_of(fitting)));
   }
   return fitting;
 }
@@ -255,9 +258,9 @@ std::string outlook(const RolloutFacts& facts, const std::string& estimate, cons
                        rest > 0 ? fmt::format(" and {} more", rest) : "");
   }
   const auto lost = std::ranges::find(steps, false, &NodeStep::ready);
-  if (lost != steps.end()) return fmt::format(", waiting for {} to be Ready", lost->node);
+  if (lost != steps.end()) return fmt::format(", waiting for node {} to be Ready", lost->node);
   const auto end = k8s::parse_rfc3339(estimate);
-  return end && *end > now ? ", about " + about(*end - now) + " to go" : std::string();
+  return end && *end > now ? ", ETA " + about(*end - now) : std::string();
 }
 
 }  // namespace
@@ -266,8 +269,9 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
                           k8s::WallTime now, std::ostream& out) {
   const SharingRollout& rollout = *facts.rollout;
   out << fmt::format("{}: {}\n", rollout.meta.name, facts.shown_phase());
-  out << fmt::format("  policy {} takes {} key {} to {}\n", rollout.policy, rollout.config_map,
-                     rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision);
+  out << fmt::format("  {} {} (key {}) to {} under policy {}\n", facts.finished() ? "Rollout of" : "Rolling out",
+                     rollout.config_map, rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision,
+                     rollout.policy);
   out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}\n",
                      progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_flight,
                      facts.pending, facts.blocked, facts.failed,
@@ -277,7 +281,7 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
   if (!facts.message.empty()) out << fmt::format("  {}: {}\n", facts.reason, facts.message);
   const auto started = k8s::parse_rfc3339(facts.started_at);
   if (started && !facts.finished())
-    out << fmt::format("  for {}{}\n", about(now - *started), outlook(facts, estimate, steps, now));
+    out << fmt::format("  Running {}{}\n", about(now - *started), outlook(facts, estimate, steps, now));
   std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
   for (const auto& node : facts.nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
   for (const NodeStep& step : steps) {
@@ -298,7 +302,7 @@ void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostre
                     fmt::format("{}/{}", facts.updated, facts.total)});
   }
   if (rows.size() == 1) {
-    out << "No rollout is on record.\n";
+    out << "No rollout is recorded.\n";
   } else {
     print_table(rows, out);
   }
@@ -307,7 +311,8 @@ void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostre
 void print_rollout_record(const RolloutFacts& facts, std::ostream& out) {
   print_rollout_history({facts}, out);
   if (!facts.message.empty()) out << fmt::format("{}: {}\n", facts.reason, facts.message);
-  out << (facts.rollout->profile.empty() ? "its text is not on record\n" : "\n" + facts.rollout->profile);
+  out << (facts.rollout->profile.empty() ? "the text of this rollout is not recorded\n"
+                                         : "\n" + facts.rollout->profile);
 }
 
 Json rollout_json(const RolloutFacts& facts) {

@@ -46,7 +46,8 @@ struct RolloutFacts {
 // "" | NAME of a SharingRollout | policy/NAME, and what it may name.
 struct RolloutChoice {
   std::string name;
-  bool all = false;  // Several are fine.
+  bool all = false;         // Several are fine.
+  std::string_view hint{};  // What to do if none fits.
 };
 // The rollouts that are meant among those that `fits`. Errors (`invalid`) say which there are: none fits, several do
 // and `all` is not set, the name does not exist.

@@ -126,7 +126,7 @@ TEST_F(Rights, ASupportBundleWithoutNodesHoldsWhatCanBeReadAndNamesWhatIsMissing
 TEST_F(Rights, NoSwitchIsTurnedWhereOurKindsMayNotBeRead) {
   may({kNodes, kDaemonSets, kOperands, {{""}, {"configmaps"}, {"patch"}, ""}});
   EXPECT_EQ(rollout(RolloutOptions::Verb::pause), 2);
-  EXPECT_THAT(err.str(), HasSubstr("SharingRollouts may not be read"));
+  EXPECT_THAT(err.str(), HasSubstr("SharingRollouts cannot be read"));
   EXPECT_THAT(err.str(), HasSubstr("{apiGroups: [gpusharing.dev], resources: [sharingrollouts], verbs: [list]}"));
   EXPECT_FALSE(is_paused());
 }

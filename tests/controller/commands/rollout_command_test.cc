@@ -28,12 +28,12 @@ TEST_F(RolloutCommand, PauseResumeApproveAndAbortEachTurnTheirSwitch) {
 
 TEST_F(RolloutCommand, NothingThatFitsIsUsageAndSaysWhatThereIs) {
   EXPECT_EQ(run(Verb::pause), 2);
-  EXPECT_THAT(err.str(), HasSubstr("there is no rollout that could be paused"));
+  EXPECT_THAT(err.str(), HasSubstr("no rollout can be paused. To block the next rollout: rollout pause policy/NAME"));
   rollout("done", "Completed", "v1-2");
   EXPECT_EQ(run(Verb::pause), 2);
   EXPECT_THAT(err.str(), HasSubstr("done (Completed)"));
   EXPECT_EQ(run(Verb::pause, "other"), 2);
-  EXPECT_THAT(err.str(), HasSubstr("there is no SharingRollout other"));
+  EXPECT_THAT(err.str(), HasSubstr("SharingRollout other does not exist"));
 }
 
 TEST_F(RolloutCommand, ARevisionThatHasComeBackIsUnderWayAndTheSwitchesOfItsOldRecordAreNotTurned) {
@@ -46,7 +46,7 @@ TEST_F(RolloutCommand, ARevisionThatHasComeBackIsUnderWayAndTheSwitchesOfItsOldR
                                   {"message", "a new SharingRollout replaces it"},
                                   {"lastTransitionTime", "2026-01-01T00:00:00Z"}});
   EXPECT_EQ(run(Verb::status), 0);
-  EXPECT_THAT(out.str(), HasSubstr("No rollout is under way."));
+  EXPECT_THAT(out.str(), HasSubstr("No rollout is in progress."));
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", status}}.dump());
   EXPECT_EQ(run(Verb::status), 1) << "what failed before holds it";
   EXPECT_THAT(out.str(), HasSubstr("MaxFailures: it is so"));
@@ -59,7 +59,7 @@ TEST_F(RolloutCommand, SeveralAreNotGuessedAmong) {
   rollout("a", "Progressing", "v1-2");
   rollout("b", "Progressing", "v1-3", "other");
   EXPECT_EQ(run(Verb::pause), 2);
-  EXPECT_THAT(err.str(), HasSubstr("several rollouts are meant: "));
+  EXPECT_THAT(err.str(), HasSubstr("several rollouts match: "));
   EXPECT_FALSE(spec_of("a").value("paused", false));
   options.all = true;
   EXPECT_EQ(run(Verb::pause), 0) << err.str();
@@ -73,12 +73,12 @@ TEST_F(RolloutCommand, APolicyIsPausedAsAWholeAndAResumeOfItsRolloutNamesThat) {
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["spec"]["rollout"]["paused"], true);
   EXPECT_EQ(run(Verb::pause, "r"), 0) << err.str();
   EXPECT_EQ(run(Verb::resume, "r"), 0) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("policy default is paused too: rollout resume policy/default"));
+  EXPECT_THAT(out.str(), HasSubstr("policy default is also paused. Resume it: rollout resume policy/default"));
 }
 
 TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) {
   EXPECT_EQ(run(Verb::status), 0);
-  EXPECT_THAT(out.str(), HasSubstr("No rollout is under way."));
+  EXPECT_THAT(out.str(), HasSubstr("No rollout is in progress."));
   rollout("r", "Progressing", "v1-2");
   EXPECT_EQ(run(Verb::status), 0);
   EXPECT_THAT(out.str(), HasSubstr("r: Progressing"));
@@ -108,7 +108,7 @@ TEST_F(RolloutCommand, AChangeThatHasNoRolloutYetSaysWhatItWaitsFor) {
   progressing("False", "OutsideWindow", "key any: the next maintenance window opens at 22:00");
   EXPECT_EQ(run(Verb::status), 0) << err.str();
   EXPECT_EQ(out.str(),
-            "No rollout is under way.\n"
+            "No rollout is in progress.\n"
             "policy default waits: OutsideWindow: key any: the next maintenance window opens at 22:00\n"
             "policy default waits: Held (gpu-1 and 2 more): carries a hold\n");
   EXPECT_EQ(run(Verb::status, "policy/default"), 0) << err.str();
@@ -133,7 +133,7 @@ TEST_F(RolloutCommand, APolicyWithNothingToDoWaitsForNothing) {
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
         Json{{"status", {{"conditions", Json::array({settled})}}}}.dump());
   EXPECT_EQ(run(Verb::status), 0);
-  EXPECT_EQ(out.str(), "No rollout is under way.\n");
+  EXPECT_EQ(out.str(), "No rollout is in progress.\n");
   EXPECT_EQ(run(Verb::status, "policy/default"), 2);
   EXPECT_THAT(err.str(), HasSubstr("policy default has no SharingRollout"));
 }
@@ -143,13 +143,13 @@ TEST_F(RolloutCommand, NoTimeIsGivenWhereWorkloadsDecide) {
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
         R"({"status":{"currentRollout":"r","estimatedCompletion":"2026-01-01T01:00:00Z"}})");
   EXPECT_EQ(run(Verb::status), 0) << err.str();
-  EXPECT_THAT(out.str(), testing::ContainsRegex("  for [0-9]+s, about [0-9]+m to go\n"));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("  Running ([0-9]+m)?[0-9]+s, ETA [0-9]+m\n"));
   merge(
       "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
       R"({"status":{"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads","message":"team/job"}]}})");
   EXPECT_EQ(run(Verb::status), 0) << err.str();
-  EXPECT_THAT(out.str(), testing::ContainsRegex("  for [0-9]+s, waiting for workloads on gpu-1\n"));
-  EXPECT_THAT(out.str(), Not(HasSubstr("to go")));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("  Running ([0-9]+m)?[0-9]+s, waiting for workloads on gpu-1\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("ETA")));
   options.json = true;
   EXPECT_EQ(run(Verb::status), 0) << err.str();
   EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["estimatedCompletion"], "");
@@ -169,7 +169,7 @@ TEST_F(RolloutCommand, APolicyThatSoaksWithoutARolloutSaysWhatItWaitsFor) {
   status["nodes"]["pending"] = 0;
   merge(path, Json{{"status", status}}.dump());
   EXPECT_EQ(run(Verb::status), 0) << err.str();
-  EXPECT_EQ(out.str(), "No rollout is under way.\n") << "no node waits";
+  EXPECT_EQ(out.str(), "No rollout is in progress.\n") << "no node waits";
 }
 
 TEST_F(RolloutCommand, AnAbortedRolloutIsCalledAborted) {
@@ -193,11 +193,11 @@ TEST_F(RolloutCommand, StatusSaysFirstThatNoOperatorRunsAndForetellsNothingThen)
         Json{{"status", {{"currentRollout", "r"}, {"estimatedCompletion", end}}}}.dump());
   EXPECT_EQ(run(Verb::status), 0);
   EXPECT_THAT(out.str(), testing::StartsWith("r: Progressing"));
-  EXPECT_THAT(out.str(), HasSubstr("to go"));
+  EXPECT_THAT(out.str(), HasSubstr("ETA"));
   sim.clock.run_for(std::chrono::hours(2));
   EXPECT_EQ(run(Verb::status), 0);
-  EXPECT_THAT(out.str(), testing::StartsWith("No operator runs: pod-1 has not renewed the Lease since "));
-  EXPECT_THAT(out.str(), Not(HasSubstr("to go")));
+  EXPECT_THAT(out.str(), testing::StartsWith("No operator is running: pod-1 has not renewed the Lease since "));
+  EXPECT_THAT(out.str(), Not(HasSubstr("ETA")));
   options.json = true;
   EXPECT_EQ(run(Verb::status), 0);
   EXPECT_THAT(text_at(Json::parse(out.str()), "operator"), HasSubstr("pod-1 has not renewed"));
@@ -205,8 +205,8 @@ TEST_F(RolloutCommand, StatusSaysFirstThatNoOperatorRunsAndForetellsNothingThen)
   options.json = false;
   (void)send(k8s::Method::del, std::string(kLeases) + "/gpu-sharing-operator", "", "");
   EXPECT_EQ(run(Verb::status), 0);
-  EXPECT_THAT(out.str(),
-              testing::StartsWith("No operator runs: Lease gpu-sharing-operator/gpu-sharing-operator does not exist"));
+  EXPECT_THAT(out.str(), testing::StartsWith(
+                             "No operator is running: Lease gpu-sharing-operator/gpu-sharing-operator does not exist"));
 }
 
 TEST_F(RolloutCommand, HistoryIsNewestFirstAndARecordHasItsText) {
@@ -240,7 +240,7 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   const Json annotations = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"];
   EXPECT_EQ(annotations["gpusharing.dev/adopt-drift"], "2026-01-01T00:00:00Z") << "of this baseline, and no later one";
   const std::string retry = annotations["gpusharing.dev/retry"];
-  EXPECT_THAT(out.str(), HasSubstr("r: its record is removed, it was aborted"));
+  EXPECT_THAT(out.str(), HasSubstr("Deleted the aborted rollout record r"));
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["kind"], "Status");
   sim.clock.run_for(std::chrono::seconds(1));
   EXPECT_EQ(run(Verb::start, "policy/default"), 0) << err.str();
@@ -268,9 +268,9 @@ TEST_F(RolloutCommand, AResumeLiftsThePauseOfAConfigMapAndSaysWhatElseIsPaused) 
   const char* path = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
   merge(path, R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
   EXPECT_EQ(run(Verb::resume, "policy/default"), 2) << "it was not paused";
-  EXPECT_THAT(err.str(), HasSubstr("policy default is not paused by spec.rollout.paused; ConfigMap "
-                                   "gpu-operator/mps-config carries gpusharing.dev/paused=true, which `rollout "
-                                   "resume` without a name lifts"));
+  EXPECT_THAT(err.str(), HasSubstr("policy default is not paused by spec.rollout.paused; gpusharing.dev/paused=true "
+                                   "is set on ConfigMap gpu-operator/mps-config; `rollout resume` without a name "
+                                   "removes it"));
   EXPECT_EQ(run(Verb::resume), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("ConfigMap gpu-operator/mps-config: resumed"));
   EXPECT_FALSE(get(path)["metadata"].value("annotations", Json::object()).contains("gpusharing.dev/paused"));
@@ -292,7 +292,7 @@ TEST_F(OurClusterWithoutCrds, PauseAndResumeAreAnAnnotationOfTheConfigMap) {
   EXPECT_FALSE(get(path)["metadata"].value("annotations", Json::object()).contains("gpusharing.dev/paused"));
   options.verb = Verb::approve;
   EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 2);
-  EXPECT_THAT(err.str(), HasSubstr("our CRDs are not served here"));
+  EXPECT_THAT(err.str(), HasSubstr("the SharingPolicy/SharingRollout CRDs are not installed in this cluster"));
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST_F(Undo, GoesToARevisionOfTheHistoryWhenAskedTo) {
   options.to_revision = profiles.compile(text())->revision;
   rollout("present", "Completed", options.to_revision);
   EXPECT_EQ(run(Verb::undo, "r"), 2);
-  EXPECT_THAT(err.str(), HasSubstr("is what gpu-operator/mps-config key any holds already"));
+  EXPECT_THAT(err.str(), HasSubstr("gpu-operator/mps-config key any already holds"));
 }
 
 TEST_F(Undo, NeverWritesTheTextOfOneKeyIntoAnother) {
@@ -89,7 +89,7 @@ TEST_F(Undo, NeverWritesTheTextOfOneKeyIntoAnother) {
   options.write_config_map = true;
   const std::string before = text();
   EXPECT_EQ(run(Verb::undo, "r"), 2);
-  EXPECT_THAT(err.str(), HasSubstr("v1-7 is not in the history of gpu-operator/mps-config key any: it is one of "
+  EXPECT_THAT(err.str(), HasSubstr("v1-7 is not in the history of gpu-operator/mps-config key any, but in that of "
                                    "gpu-operator/mps-config key other"));
   EXPECT_EQ(text(), before);
   // Without a name, the revision says which key is meant.
