@@ -128,7 +128,11 @@ run_part() {
   if ((status == 77 && good + bad + skipped == 0)); then skipped=1; fi
   if ((status != 0 && bad + skipped == 0)); then bad=1; fi
   printf '  %-28s %5d passed %4d failed %4d skipped %5d s\n' "$part" "$good" "$bad" "$skipped" $((SECONDS - began))
-  if ((bad)); then grep -vE '^ok ' "$logs/$part.log" | tail -n 60 | cut -c1-600; fi
+  # What failed comes first: the end of a log may be about something else, and long.
+  if ((bad)); then
+    grep -E -A 3 '^(✗|FAILED |S[0-9]+[a-z]* +FAILED)' "$logs/$part.log" | head -n 60 | cut -c1-600 || true
+    grep -vE '^ok ' "$logs/$part.log" | tail -n 60 | cut -c1-600
+  fi
   echo "$good $bad $skipped" >"$work/$part.counts"
 }
 
