@@ -51,8 +51,8 @@ void print_percentiles(const char* what, std::vector<Step> steps, double Step::*
 
 class Bench {
  public:
-  Bench(int nodes, const std::string& from, std::string to, int budget)
-      : to_(std::move(to)), fleet_(fleet_of(nodes, from)) {
+  Bench(int nodes, const std::string& from, std::string to, int budget, const std::string& names)
+      : to_(std::move(to)), fleet_(fleet_of(nodes, from, names)) {
     fleet_.settings.cluster_max_unavailable = fleet_.settings.rollout.max_unavailable = {budget, true};
   }
 
@@ -74,12 +74,25 @@ class Bench {
   }
 
  private:
-  static test::FleetSpec fleet_of(int nodes, const std::string& from) {
+  // Cloud providers give nodes long names, and the record, messages and logs contain them.
+  static std::string name_of(const std::string& names, std::size_t number) {
+    const std::size_t subnet = number / 250;
+    if (names == "eks")
+      return fmt::format("ip-10-{}-{}-{}.eu-central-1.compute.internal", subnet / 250, subnet % 250, number % 250);
+    // The suffixes of GKE's node pools and instances are random; these are as long, and unique.
+    return fmt::format("gke-ml-production-eu-gpu-a100-pool-{:08x}-{:04x}", (subnet * 2654435761U) & 0xffffffffU,
+                       number);
+  }
+
+  static test::FleetSpec fleet_of(int nodes, const std::string& from, const std::string& names) {
     test::FleetSpec spec;
     spec.profiles = {{"any", from}};
     spec.nodes = test::alike_nodes(nodes);
     constexpr const char* kProducts[] = {"NVIDIA-A100-SXM4-40GB", "NVIDIA-H100-80GB-HBM3", "Tesla-T4"};
-    for (std::size_t i = 0; i < spec.nodes.size(); ++i) spec.nodes[i].product = kProducts[i % 3];
+    for (std::size_t i = 0; i < spec.nodes.size(); ++i) {
+      spec.nodes[i].product = kProducts[i % 3];
+      if (names != "short") spec.nodes[i].name = name_of(names, i);
+    }
     return spec;
   }
 
@@ -87,7 +100,7 @@ class Bench {
     const auto begun = fleet_.now;
     std::size_t started = 0;
     std::size_t waves = 0;
-    std::size_t told = 0;
+    std::size_t printed = 0;
     bool was_starting = false;
     for (bool done = false; !done;) {
       const Step step = take_step();
@@ -97,8 +110,8 @@ class Bench {
       was_starting = starting;
       done = finished();
       const std::size_t quarter = started * 4 / nodes_;
-      if ((waves >= 2 && told == 0) || quarter > told || done) {
-        told = std::max<std::size_t>(quarter, 1);
+      if ((waves >= 2 && printed == 0) || quarter > printed || done) {
+        printed = std::max<std::size_t>(quarter, 1);
         fmt::print("resident, {:5} started     {:8.1f} MiB (wave {})\n", started, resident_mib(), waves);
       }
     }
@@ -145,14 +158,17 @@ int main(int argc, char** argv) {
   int budget = 10;
   std::string from = "ts-4";
   std::string to = "ts-8";
+  std::string names = "eks";
   CLI::App app("What a rollout costs the planner");
   app.add_option("--nodes", nodes, "GPU nodes, of three products")->check(CLI::Range(10, 100000));
   app.add_option("--budget", budget, "Percent of the nodes that may be out of service: the size of a wave")
       ->check(CLI::Range(1, 100));
   app.add_option("--from", from, "Profile before the edit: ts-4, mps-4, …");
   app.add_option("--to", to, "Profile after it");
+  app.add_option("--names", names, "Names like those of EKS, of GKE, or short ones: n00001")
+      ->check(CLI::IsMember({"eks", "gke", "short"}));
   CLI11_PARSE(app, argc, argv);
-  fmt::print("{} nodes, {} to {}, budget {}%\n", nodes, from, to, budget);
-  Bench(nodes, from, to, budget).run();
+  fmt::print("{} nodes with {} names, {} to {}, budget {}%\n", nodes, names, from, to, budget);
+  Bench(nodes, from, to, budget, names).run();
   return 0;
 }
