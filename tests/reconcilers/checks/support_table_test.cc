@@ -1,5 +1,6 @@
-// Which strategies work: strategy x cause of change x plugin release x MIG x GFD x --mps-root, as the planner and
-// preflight answer for one node each. The table is golden/what_works_where.md, and docs/compatibility.md contains it.
+// Which strategies work: strategy x who installed the plugin x cause of change x plugin release x MIG x GFD x
+// --mps-root, as the planner and preflight answer for one node each. The table is golden/what_works_where.md, and
+// docs/compatibility.md contains it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -19,13 +20,14 @@
 namespace gso::test {
 namespace {
 
-constexpr std::size_t kDimensions = 6;
+constexpr std::size_t kDimensions = 7;
 using Row = std::array<std::string, kDimensions>;
 constexpr std::string_view kAny = "any";
 
 const std::array<std::vector<std::string>, kDimensions>& values() {
   static const std::array<std::vector<std::string>, kDimensions> kValues{{
       {"none", "time-slicing", "mps"},
+      {"GPU Operator", "chart", "manifest", "manifest without profiles", "DRA", "nos"},
       {"default", "label", "policy"},
       {"v0.17.1", "v0.18.1", "v0.18.2", "v0.20.0", "unknown"},
       {"off", "single", "mixed"},
@@ -48,11 +50,14 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 std::string verdict(const NodeAssessment& a) {
+  if (a.phase == Phase::unmanaged) return "Unmanaged";
   std::set<std::string> codes;
   for (const Diagnostic& d : *a.setup) {
     if (d.severity == Severity::error) codes.insert(d.code);
   }
   const bool blocked = a.is_blocked();
+  // Nothing that could be corrected: the GPUs are handed out by claims.
+  if (codes.contains("GPUClusterServes")) return fmt::format("Refused({})", a.reason);
   const bool setup = a.reason == kProviderUnsupported || a.reason == kConfigInvalid;
   for (const std::string_view hopeless : {kMigEnabled, kMpsByLabelUnsupported}) {
     if (codes.contains(std::string(hopeless)) || (blocked && a.reason == hopeless))
@@ -64,22 +69,35 @@ std::string verdict(const NodeAssessment& a) {
   return fmt::format("NeedsFix({})", fmt::join(codes, ", "));
 }
 
+Installed installed_by(const std::string& provider) {
+  static const std::map<std::string, Installed> kInstalled{
+      {"GPU Operator", Installed::by_gpu_operator},
+      {"chart", Installed::by_chart},
+      {"manifest", Installed::by_manifest},
+      {"manifest without profiles", Installed::by_manifest_without_profiles},
+      {"DRA", Installed::for_dra},
+      {"nos", Installed::by_nos}};
+  return kInstalled.at(provider);
+}
+
 // Six nodes with other profiles, which must share in three ways, with GFD and without.
-void answer(const std::string& strategy, const std::string& version, const std::string& mig,
-            const std::string& mps_root, std::map<Row, std::string>& answers) {
+void answer(const std::string& strategy, const std::string& provider, const std::string& version,
+            const std::string& mig, const std::string& mps_root, std::map<Row, std::string>& answers) {
   const std::string wanted = strategy == "mps" ? "mps-4" : strategy == "time-slicing" ? "ts-4" : "none";
   FleetSpec spec;
+  spec.installed = installed_by(provider);
   spec.plugin = version == "unknown" ? "latest" : version;
   spec.profiles = {{"any", strategy == "none" ? "ts-2" : "none"}, {"wanted", wanted}};
   spec.mig_strategy = mig == "mixed" ? "mixed" : "";
   spec.mps_root = mps_root == "set";
-  for (const std::string& way : values()[1]) {
-    for (const std::string& gfd : values()[4]) {
+  for (const std::string& way : values()[2]) {
+    for (const std::string& gfd : values()[5]) {
       NodeSpec node;
       node.name = way + "-" + gfd;
       node.gfd = gfd == "yes";
       node.mig = mig == "single";
       node.labels = {{"way", way}};
+      if (provider == "nos") node.labels.emplace(kNosPartitioning, "mps");
       // MIG devices as the MIG manager creates them, with GFD or without.
       if (node.mig)
         node.labels.insert({{"nvidia.com/mig.config", "all-1g.5gb"}, {"nvidia.com/mig.config.state", "success"}});
@@ -88,16 +106,17 @@ void answer(const std::string& strategy, const std::string& version, const std::
   }
   FleetModel fleet(spec);
   EXPECT_TRUE(fleet.settle());
-  for (const std::string& gfd : values()[4]) fleet.label("label-" + gfd, std::string(kConfigLabel), "wanted");
+  for (const std::string& gfd : values()[5]) fleet.label("label-" + gfd, std::string(kConfigLabel), "wanted");
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\n"
       "spec: {nodeSelector: {matchLabels: {way: policy}}, profile: {configMapKey: wanted}}\n");
-  fleet.edit("any", wanted);
+  // Pods that mount no ConfigMap never read this one.
+  if (spec.installed != Installed::by_manifest_without_profiles) fleet.edit("any", wanted);
   (void)fleet.plan();
-  for (const std::string& way : values()[1]) {
-    for (const std::string& gfd : values()[4]) {
+  for (const std::string& way : values()[2]) {
+    for (const std::string& gfd : values()[5]) {
       const NodeAssessment* a = fleet.index.assessment(way + "-" + gfd);
-      answers[{strategy, way, version, mig, gfd, mps_root}] = a == nullptr ? "no answer" : verdict(*a);
+      answers[{strategy, provider, way, version, mig, gfd, mps_root}] = a == nullptr ? "no answer" : verdict(*a);
     }
   }
 }
@@ -124,7 +143,8 @@ void fold(std::size_t dimension, std::map<Row, std::string>& answers) {
 
 std::string print_table(const std::map<Row, std::string>& answers) {
   std::string out =
-      "| strategy | way in | plugin | MIG | GFD | `--mps-root` | answer |\n|---|---|---|---|---|---|---|\n";
+      "| strategy | plugin of | profile by | plugin | MIG | GFD | `--mps-root` | answer "
+      "|\n|---|---|---|---|---|---|---|---|\n";
   for (const auto& [row, answer] : answers) {
     for (const std::string& value : row) out += fmt::format("| {} ", value);
     out += fmt::format("| {} |\n", answer);
@@ -135,13 +155,15 @@ std::string print_table(const std::map<Row, std::string>& answers) {
 TEST(SupportTable, IsWhatThePlannerAndPreflightAnswer) {
   std::map<Row, std::string> answers;
   for (const std::string& strategy : values()[0]) {
-    for (const std::string& version : values()[2]) {
-      for (const std::string& mig : values()[3]) {
-        for (const std::string& mps_root : values()[5]) answer(strategy, version, mig, mps_root, answers);
+    for (const std::string& provider : values()[1]) {
+      for (const std::string& version : values()[3]) {
+        for (const std::string& mig : values()[4]) {
+          for (const std::string& mps_root : values()[6]) answer(strategy, provider, version, mig, mps_root, answers);
+        }
       }
     }
   }
-  EXPECT_EQ(answers.size(), 540U);
+  EXPECT_EQ(answers.size(), 3240U);
   for (std::size_t dimension = kDimensions; dimension-- > 0;) fold(dimension, answers);
   const std::string table = print_table(answers);
   const auto golden = source("tests/reconcilers/golden/what_works_where.md");

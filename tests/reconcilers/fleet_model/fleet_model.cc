@@ -67,13 +67,15 @@ FleetModel::FleetModel(FleetSpec spec) : spec_(std::move(spec)) {
   world.policies_served = spec_.crds;
   follow_stores();
   put_config_map();
+  if (spec_.installed == Installed::by_manifest_without_profiles) config_map_.clear();
   ClusterPolicy cluster_policy;
   cluster_policy.meta.name = "cluster-policy";
   cluster_policy.meta.uid = "cluster-policy-uid";
   cluster_policy.meta.generation = 1;
   cluster_policy.config_name = config_map_;
   cluster_policy.config_default = spec_.default_key;
-  world.clusterpolicies.apply(cluster_policy);
+  if (is_of_gpu_operator()) world.clusterpolicies.apply(cluster_policy);
+  if (spec_.installed == Installed::for_dra) gpu_cluster(true);
   make_daemonsets();
   for (std::string_view component : kComponents) put_revision(component);
   world.nodes.init_done();
@@ -128,6 +130,10 @@ void FleetModel::run_machines() {
   }
 }
 
+bool FleetModel::is_of_gpu_operator() const {
+  return spec_.installed == Installed::by_gpu_operator || spec_.installed == Installed::for_dra;
+}
+
 void FleetModel::make_daemonsets() {
   for (const Template& t : kTemplates) {
     DaemonSet out;
@@ -136,10 +142,14 @@ void FleetModel::make_daemonsets() {
     out.meta.uid = daemonset_uid(t.component);
     out.meta.generation = templates_.find(t.component)->second.number;
     out.meta.resource_version = std::to_string(++serial_);
-    out.meta.owners.push_back(
-        {k8s::Interned("ClusterPolicy"), k8s::Interned("cluster-policy"), k8s::Interned("cluster-policy-uid"), true});
+    if (is_of_gpu_operator()) {
+      out.meta.owners.push_back(
+          {k8s::Interned("ClusterPolicy"), k8s::Interned("cluster-policy"), k8s::Interned("cluster-policy-uid"), true});
+    }
+    if (spec_.installed == Installed::by_chart) out.meta.labels.set("app.kubernetes.io/instance", "nvidia");
+    if (spec_.installed == Installed::by_nos) out.node_selector[std::string(kNosPartitioning)] = "mps";
     out.match_labels = {{"app", std::string(t.daemonset)}};
-    out.node_selector = {{std::string(t.deploy), "true"}};
+    out.node_selector.emplace(t.deploy, "true");
     if (t.component == "mps") out.node_selector[std::string(kMpsCapable)] = "true";
     out.on_delete = spec_.on_delete;
     ContainerSpec main;

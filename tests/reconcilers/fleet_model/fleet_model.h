@@ -35,7 +35,18 @@ struct NodeSpec {
   bool cordoned = false;
 };
 
+// Who has installed the device plugin: it decides the DaemonSets' owners and selectors.
+enum class Installed {
+  by_gpu_operator,
+  by_chart,
+  by_manifest,
+  by_manifest_without_profiles,  // Its pods mount no ConfigMap.
+  for_dra,                       // The GPU Operator, with a GPUCluster beside the ClusterPolicy.
+  by_nos,
+};
+
 struct FleetSpec {
+  Installed installed = Installed::by_gpu_operator;
   std::string plugin = "v0.20.0";
   std::string default_key = "any";
   std::string fallback = "empty";
@@ -185,6 +196,7 @@ class FleetModel {
   };
   void follow_stores();
   void make_daemonsets();
+  [[nodiscard]] bool is_of_gpu_operator() const;
   void put_revision(std::string_view component);
   void make_pod(const std::string& node, std::string_view component);
   void boot(const NodeSpec& spec);
