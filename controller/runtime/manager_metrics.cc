@@ -144,8 +144,7 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
     const std::string state(state_name(*assessment));
     ++states[state];
     ++profiles[std::string(assessment->profile_ref.view())][state];
-    const bool drifts = assessment->phase == Phase::up_to_date && !assessment->matches();
-    if (drifts && assessment->at_install == AtInstall::shown) ++drifting;
+    if (drifts(*assessment) && assessment->at_install == AtInstall::shown) ++drifting;
     if (assessment->is_blocked()) ++reasons[std::string(assessment->reason)];
     if (node->ready && !serves_gpus(*node)) ++without_gpus;
     count_cordon(*node);

@@ -173,6 +173,10 @@ struct FleetRecord {
   // nullptr: no attempt is known, or it is too old to count.
   [[nodiscard]] const RecordedRemediation* remediation(MachineId machine, std::string_view component,
                                                        k8s::WallTime now) const;
+  // Timers that outlive the operator, so that one that restarts often still repairs what has drifted for long:
+  // "<timer>/<subject>/<scope>" -> since when (rollout/recorded_timers.h).
+  std::map<std::string, k8s::WallTime> timers;
+  static constexpr std::size_t kMostTimers = 1000;
   // --- Stops.
   std::map<std::string, RecordedPolicy> policies;           // By name.
   static constexpr std::size_t kMaxPolicies = 192U << 10U;  // Bytes of their specs; one with a stop is always kept.

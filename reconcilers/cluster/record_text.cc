@@ -1,9 +1,9 @@
 // The record <-> JSON.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/cluster/machine_text.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -19,104 +19,6 @@ constexpr int kVersion = 1;
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// --- Machines: "profiles": [[configMap, key, revision], …], "machines": {"<id>": [profile, devices, flags], …}, where
-// profile is an index into the list, or -1.
-
-constexpr std::int64_t kDrift = 1;
-constexpr std::int64_t kUnproven = 2;
-constexpr std::int64_t kMeasured = 4;
-
-std::string print_machine(MachineId machine) {
-  return fmt::format("{:016x}", static_cast<std::uint64_t>(machine));
-}
-
-bool read_machine_id(std::string_view text, MachineId& out) {
-  std::uint64_t number = 0;
-  const auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  out = MachineId{number};
-  return code == std::errc{} && rest == text.data() + text.size();
-}
-
-class MachinePrinter {
- public:
-  void add(MachineId machine, const MachineRecord& entry) {
-    std::int64_t profile = -1;
-    if (!entry.revision.empty()) {
-      const auto [it, added] = profiles_.try_emplace({entry.config_map, entry.key, entry.revision}, std::ssize(list_));
-      if (added) list_.push_back({entry.config_map.view(), entry.key.view(), entry.revision.view()});
-      profile = it->second;
-    }
-    const std::int64_t flags =
-        (entry.drift ? kDrift : 0) + (entry.unproven ? kUnproven : 0) + (entry.measured ? kMeasured : 0);
-    machines_[print_machine(machine)] = {profile, entry.devices, flags};
-  }
-  void print_into(Json& root) {
-    root["profiles"] = std::move(list_);
-    root["machines"] = std::move(machines_);
-  }
-
- private:
-  std::map<std::tuple<k8s::Interned, k8s::Interned, k8s::Interned>, std::int64_t> profiles_;
-  Json list_ = Json::array();
-  Json machines_ = Json::object();
-};
-
-bool is_number(const Json& json) {
-  return json.is_number_integer() && json >= -1 && json <= 1'000'000'000;
-}
-
-bool read_profiles(const Json& root, std::vector<MachineRecord>& out) {
-  const Json* list = member_at(root, "profiles");
-  if (list == nullptr || !list->is_array()) return false;
-  for (const Json& entry : *list) {
-    if (!entry.is_array() || entry.size() != 3) return false;
-    for (const Json& part : entry) {
-      if (!part.is_string()) return false;
-    }
-    MachineRecord& read = out.emplace_back();
-    read.config_map = k8s::Interned(entry[0].get_ref<const std::string&>());
-    read.key = k8s::Interned(entry[1].get_ref<const std::string&>());
-    read.revision = k8s::Interned(entry[2].get_ref<const std::string&>());
-  }
-  return true;
-}
-
-bool read_machine(const std::string& id, const Json& entry, const std::vector<MachineRecord>& profiles,
-                  MachineId& machine, MachineRecord& out) {
-  if (!read_machine_id(id, machine)) return false;
-  if (!entry.is_array() || entry.size() != 3) return false;
-  for (const Json& part : entry) {
-    if (!is_number(part)) return false;
-  }
-  const auto profile = entry[0].get<std::int64_t>();
-  if (profile >= std::ssize(profiles)) return false;
-  if (profile >= 0) out = profiles[static_cast<std::size_t>(profile)];
-  const auto flags = entry[2].get<std::int64_t>();
-  out.devices = std::max<std::int64_t>(0, entry[1].get<std::int64_t>());
-  out.drift = (flags & kDrift) != 0;
-  out.unproven = (flags & kUnproven) != 0;
-  out.measured = (flags & kMeasured) != 0;
-  return true;
-}
-
-// False: `wrong` has the error.
-template <class Take>
-bool read_machines(const Json& root, std::string& wrong, Take take) {
-  std::vector<MachineRecord> profiles;
-  const Json* machines = member_at(root, "machines");
-  wrong = "profiles must be a list of [configMap, key, revision]";
-  if (!read_profiles(root, profiles)) return false;
-  wrong = "machines must map ids to [profile, devices, flags]";
-  if (machines == nullptr || !machines->is_object()) return false;
-  for (const auto& [id, entry] : machines->items()) {
-    MachineId machine{};
-    MachineRecord read;
-    if (!read_machine(id, entry, profiles, machine, read)) return false;
-    take(machine, read);
-  }
-  return true;
 }
 
 // --- Reading fields of the head. Each returns false if the field has a wrong type.
@@ -165,6 +67,13 @@ bool read_value(const Json& value, std::string& out) {
 bool read_value(const Json& value, std::int64_t& out) {
   if (!value.is_number_integer()) return false;
   out = value.get<std::int64_t>();
+  return true;
+}
+
+bool read_value(const Json& value, k8s::WallTime& out) {
+  const auto read = value.is_string() ? k8s::parse_rfc3339(value.get_ref<const std::string&>()) : std::nullopt;
+  if (!read) return false;
+  out = *read;
   return true;
 }
 
@@ -370,6 +279,7 @@ std::string read_fields(const Json& root, RecordHead& head) {
        {std::pair("verified", &out.verified), std::pair("previous", &out.previous), std::pair("texts", &out.texts)}) {
     if (!read_map(root, name, *into)) return fmt::format("{} must map strings to strings", name);
   }
+  if (!read_map(root, "timers", out.timers)) return "timers must map timers to RFC 3339 times";
   constexpr std::string_view kSubject = "must be a list of entries with policy, configMap, key, revision";
   if (!read_list(root, "failures", [&](const Json& entry) { return read_failure(entry, out); }))
     return fmt::format("failures {}, retry, nodes and rolledBack", kSubject);
@@ -432,6 +342,7 @@ std::string print_head(const RecordHead& head) {
   for (const RecordedCanary& canary : record.canaries) root["canaries"].push_back(print_canary(canary));
   for (const RecordedRemediation& remediation : record.remediations)
     root["remediations"].push_back(print_remediation(remediation));
+  for (const auto& [timer, since] : record.timers) root["timers"][timer] = k8s::format_time(since);
   for (const auto& [name, policy] : record.policies) root["policies"][name] = print_policy(policy);
   if (record.crds_gone_since) root["crdsGoneSince"] = k8s::format_time(*record.crds_gone_since);
   for (const RecordedSwitches& rollout : record.rollouts) root["rollouts"].push_back(print_switches(rollout));

@@ -21,8 +21,10 @@ bool has_stopped_rollout(const FleetRecord& record, const std::string& policy) {
   });
 }
 
-bool stops(const FleetRecord& record, const SharingPolicy& policy) {
-  return has_stop(policy) || has_stopped_rollout(record, policy.meta.name);
+// Without the CRDs, or while they are being deleted: `default` always exists otherwise, because the operator creates
+// it.
+bool without_objects(const World& world) {
+  return !world.policies_served || world.policies.all().empty();
 }
 
 // Policies in the record that still exist: they were created before policy `name` was deleted.
@@ -46,10 +48,14 @@ SharingPolicy holding(const FleetRecord& record, const World& world, const Recor
 
 }  // namespace
 
+bool has_recorded_stop(const FleetRecord& record, const SharingPolicy& policy) {
+  return has_stop(policy) || has_stopped_rollout(record, policy.meta.name);
+}
+
 std::map<std::string, SharingPolicy> policies_that_hold(const FleetRecord& record, const World& world,
                                                         const std::optional<WallTime>& forget_until) {
   std::map<std::string, SharingPolicy> out;
-  const bool all = !world.policies_served && !is_forgotten(record.crds_gone_since, forget_until);
+  const bool all = without_objects(world) && !is_forgotten(record.crds_gone_since, forget_until);
   for (const auto& [name, recorded] : record.policies) {
     const SharingPolicy* live = world.policies.find(name);
     if (live != nullptr && !live->meta.deletion_timestamp) continue;
@@ -59,7 +65,8 @@ std::map<std::string, SharingPolicy> policies_that_hold(const FleetRecord& recor
       out.emplace(name, holding(record, world, recorded, spec));
     } else if (live == nullptr && (all || (name == kDefaultPolicy && world.policies_served))) {
       out.emplace(name, recorded.policy);
-    } else if (world.policies_served && !forgotten && stops(record, spec)) {
+    } else if (world.policies_served && !forgotten && (live == nullptr || has_recorded_stop(record, spec))) {
+      // One without a stop governs until update_policies() drops it from the record.
       out.emplace(name, holding(record, world, recorded, spec));
     }
   }
@@ -82,7 +89,7 @@ void keep_bounded(const FleetRecord& record, std::map<std::string, RecordedPolic
   std::size_t size = 0;
   for (const auto& [name, recorded] : policies) size += recorded.policy.spec_json.size();
   for (auto it = policies.begin(); it != policies.end() && size > FleetRecord::kMaxPolicies;) {
-    const bool kept = it->first == kDefaultPolicy || stops(record, it->second.policy);
+    const bool kept = it->first == kDefaultPolicy || has_recorded_stop(record, it->second.policy);
     size -= kept ? 0 : it->second.policy.spec_json.size();
     it = kept ? std::next(it) : policies.erase(it);
   }
@@ -104,9 +111,15 @@ PolicyUpdate update_policies(const FleetRecord& record, const World& world, Wall
     if (!kept.gone_since) {
       kept.gone_since = second;
       kept.beside = uids_beside(record, world, name);
-      out.gone.push_back(name);
+      if (has_recorded_stop(record, spec)) out.gone.push_back(name);
     }
     out.policies.emplace(name, std::move(kept));
+  };
+  const auto keep_for_grace = [&](const std::string& name, const RecordedPolicy& recorded) {
+    const Duration left = kDeletionGrace - (now - recorded.gone_since.value_or(second));
+    if (left <= Duration::zero()) return;
+    out.grace_left = std::min(out.grace_left.value_or(left), left);
+    keep_gone(name, recorded, recorded.policy);
   };
   for (const SharingPolicy* policy : in_order(world.policies)) {
     const std::string& name = policy->meta.name;
@@ -117,9 +130,9 @@ PolicyUpdate update_policies(const FleetRecord& record, const World& world, Wall
     } else if (is_forgotten(known->second.gone_since, forget_until)) {
       out.forgotten = true;
       out.policies.emplace(name, known->second);
-    } else if (stops(record, *policy)) {
+    } else if (has_recorded_stop(record, *policy)) {
       keep_gone(name, known->second, *policy);
-    } else {
+    } else if (policy->deletion_policy == DeletionPolicy::retain) {
       out.policies.emplace(name, RecordedPolicy{recorded_spec(*policy), std::nullopt, {}});
     }
   }
@@ -127,11 +140,13 @@ PolicyUpdate update_policies(const FleetRecord& record, const World& world, Wall
     if (world.policies.find(name) != nullptr) continue;
     if (is_forgotten(recorded.gone_since, forget_until)) {
       out.forgotten = true;
-    } else if (!world.policies_served || (name == kDefaultPolicy && !recorded.gone_since)) {
+    } else if (without_objects(world) || (name == kDefaultPolicy && !recorded.gone_since)) {
       out.policies.emplace(name, recorded);
-    } else if (stops(record, recorded.policy)) {
+    } else if (has_recorded_stop(record, recorded.policy)) {
       const bool lifted = recorded.gone_since && has_successor(recorded, world) && !governs(name);
       if (!lifted) keep_gone(name, recorded, recorded.policy);
+    } else {
+      keep_for_grace(name, recorded);
     }
   }
   if (!world.policies_served && !out.policies.empty()) {

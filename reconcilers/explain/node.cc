@@ -247,8 +247,7 @@ std::string_view drift_name(const NodeAssessment& a) {
 }  // namespace
 
 std::string_view state_name(const NodeAssessment& a) {
-  if (a.phase != Phase::up_to_date || is_settled(a)) return to_string(phase_of(a));
-  return drift_name(a);
+  return drifts(a) ? drift_name(a) : to_string(phase_of(a));
 }
 
 std::string shown_revision(std::string_view revision) {

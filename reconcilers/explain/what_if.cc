@@ -113,7 +113,7 @@ std::vector<std::string> drift_left_alone(const World& world, const PlannerSetti
   std::vector<std::string> out;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment& a = *index.assessment(name);
-    if (a.phase == Phase::up_to_date && !is_settled(a) && a.at_install != AtInstall::shown) out.push_back(name);
+    if (drifts(a) && a.at_install != AtInstall::shown) out.push_back(name);
   }
   return out;
 }

@@ -89,7 +89,7 @@ class Counter {
     tally.total = 1;
     tally.busy = a_.unavailable || a_.change != nullptr || a_.is_unreadable() ? 1 : 0;
     tally.settled = settled ? 1 : 0;
-    tally.drifting = a_.phase == Phase::up_to_date && !settled && !excused ? 1 : 0;
+    tally.drifting = drifts(a_) && !excused ? 1 : 0;
     tally.held = a_.is_held() ? 1 : 0;
     tally.new_template = a_.phase == Phase::pending && a_.cause == ChangeCause::on_delete ? 1 : 0;
     tally.changing = a_.in_change() ? 1 : 0;

@@ -22,6 +22,8 @@ std::string_view to_string(Timer timer) {
       return "shown";
     case Timer::reloading:
       return "reloading";
+    case Timer::serving:
+      return "serving";
     case Timer::loading:
       return "loading";
     case Timer::drifting:

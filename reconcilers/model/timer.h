@@ -27,6 +27,7 @@ enum class Timer : std::uint8_t {
   shown,         // Shows the result of the replacement; scope: as for verifying.
   reloading,     // Its label was written, and plugin and GFD reload by themselves.
   loading,       // Loaded a profile by itself and does not show it yet.
+  serving,       // Its pods are Ready and cannot have read the target text, and its status does not show it.
   drifting,      // Was verified, and has stopped showing its profile.
   changing,      // A change is in progress.
   leaving,       // Has left its policy; scope: the policy that wrote its label.

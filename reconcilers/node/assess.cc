@@ -171,7 +171,11 @@ void Assessor::verify_target() {
     auto it = out_.expectation->capacity.find(std::string(entry.first.view()));
     return it != out_.expectation->capacity.end() && it->second < entry.second;
   });
-  out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr, out_.fresh_pods);
+  // A node that has shown this text still runs it, even if its pods are older than an edit of another key. A container
+  // that has restarted meanwhile with another text would change the labels.
+  const bool showed_it = gfd_ != nullptr && !out_.change && out_.at_install == AtInstall::shown &&
+                         !out_.target.empty() && out_.loaded.revision == out_.target;
+  out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr, out_.fresh_pods || showed_it);
   // If the plugin certainly runs this profile, its capacity gives the number of devices.
   if (out_.fresh_pods && out_.pods_ready && !facts_.devices && !facts_.mig_enabled) {
     out_.measured_gpus = measured_gpus(node_, out_.profile->profile());

@@ -145,7 +145,7 @@ struct AssessContext {
 };
 
 // `use`: who else uses the node's GPUs. nullopt: no device plugin selects the node, it has no GPUs, or nos partitions
-// them and no change of the operator must be finished there (cluster/nos.h). (cluster/nos.h).
+// them and no change of the operator must be finished there (cluster/nos.h).
 [[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
                                                         const std::vector<const Pod*>& operand_pods,
                                                         const ForeignUse& use);
@@ -153,6 +153,8 @@ struct AssessContext {
 // Functions that the planners share. Runs its target with as many devices as the hardware serves; missing devices do
 // not stop a rollout.
 [[nodiscard]] bool is_settled(const NodeAssessment& assessment);
+// Is up to date according to its record and shows something else. Missing devices are no drift.
+[[nodiscard]] bool drifts(const NodeAssessment& assessment);
 // Devices are missing, and everything else matches.
 [[nodiscard]] bool has_missing_devices(const NodeAssessment& assessment);
 [[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment);

@@ -48,6 +48,10 @@ bool is_settled(const NodeAssessment& a) {
   return a.phase == Phase::up_to_date && (a.matches() || has_missing_devices(a));
 }
 
+bool drifts(const NodeAssessment& a) {
+  return a.phase == Phase::up_to_date && !is_settled(a);
+}
+
 std::string missing_devices_text(const NodeAssessment& a) {
   if (!a.verified.ok) return a.verified.mismatch;
   if (a.verified.unhealthy) return "allocatable is below capacity: a device is unhealthy";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,28 @@ constexpr std::int64_t kMostWithTheirOwn = 5;
 Duration loading_grace(const Pass& pass, const NodeAssessment& a) {
   const Duration timeout = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
   return a.cause == ChangeCause::moved ? std::min(kReloadGrace, timeout) : timeout;
+}
+
+// When a moved label might have moved, if the operator has not seen it: it has just been started, and the text is so
+// young that the operator before it need not have finished with the node. The earliest moment is when the text came.
+// nullopt: the operator has seen the move, or matching labels decide, because the text is older than that.
+std::optional<WallTime> earliest_move(const Pass& pass, const std::string& node, const NodeAssessment& a) {
+  if (a.cause != ChangeCause::moved || pass.s.timers.contains(loading_timer(node, a))) return std::nullopt;
+  const auto since = text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));
+  if (!since || pass.s.now - *since >= pass.s.settings.projection + loading_grace(pass, a)) return std::nullopt;
+  return since;
+}
+
+// When the newest pod that loads profiles was created: the node has been loading at least since then.
+std::optional<WallTime> newest_pod(Pass& pass, const Node& node, const NodeAssessment& a) {
+  std::optional<WallTime> newest;
+  const NodeView view = view_of(pass, node, a);
+  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    for (const Pod* pod : view.pods.of(component)) {
+      if (!newest || pod->meta.creation_timestamp > *newest) newest = pod->meta.creation_timestamp;
+    }
+  }
+  return newest;
 }
 
 bool loads_ungated(const Pass& pass, const NodeAssessment& a) {
@@ -77,7 +100,8 @@ void plan_self_loaded_nodes(Pass& pass) {
     const bool surplus = a->verified.surplus && a->measured_gpus > 0 && loading_expired(pass, name, *a);
     if ((!a->matches() && !surplus) || !must_have_read(pass, name, *a)) {
       // Afterwards the node is a candidate for a restart (plan_starts reads the same timer).
-      (void)pass.held_for(loading_timer(name, *a), loading_grace(pass, *a));
+      const auto stored = a->cause == ChangeCause::moved ? earliest_move(pass, name, *a) : newest_pod(pass, *node, *a);
+      (void)pass.ages.held_for(loading_timer(name, *a), loading_grace(pass, *a), stored);
       continue;
     }
     if (!pass.takes_more()) {
@@ -100,8 +124,8 @@ bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a
   const auto since = text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));
   if (node == nullptr || !since) return false;
   // Sidecars reload when the label changes: the text must have been projected by then.
-  if (a.cause == ChangeCause::moved && *since + pass.s.settings.projection <= pass.since(loading_timer(name, a)))
-    return true;
+  const WallTime moved_at = pass.ages.since(loading_timer(name, a), earliest_move(pass, name, a));
+  if (a.cause == ChangeCause::moved && *since + pass.s.settings.projection <= moved_at) return true;
   // Creation times are whole seconds. A pod created in the same second as the ConfigMap has waited for it, because a
   // mounted ConfigMap must exist. If the ConfigMap was edited since, such a pod might have read the text before the
   // edit.

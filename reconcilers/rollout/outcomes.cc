@@ -9,6 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/remediation.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
@@ -31,6 +32,7 @@ class Outcomes {
     note_stops();
     note_devices();
     note_remediations();
+    note_timers();
     if (!next_) return;
     forget_machines();
     write_record(pass_, *next_, reason_, message_);
@@ -201,6 +203,7 @@ class Outcomes {
       next.policies = update.policies;
       next.crds_gone_since = update.crds_gone_since;
     }
+    if (update.grace_left) pass_.ages.look_again_in(*update.grace_left);
     for (const std::string& name : update.gone) report_gone_policy(pass_, name);
     if (update.crds_gone) report_gone_crds(pass_);
     std::vector<RecordedSwitches> rollouts = update_switches(pass_, update);
@@ -238,6 +241,12 @@ class Outcomes {
     if (added == 0) return;
     note("RemediationRecorded", fmt::format("{} stuck pod{} will be replaced", added, added == 1 ? "" : "s"))
         .remediations = std::move(next.remediations);
+  }
+
+  void note_timers() {
+    auto timers = update_timers(pass_);
+    if (timers)
+      note("TimersRecorded", "how long nodes have drifted, or waited for DaemonSets").timers = *std::move(timers);
   }
 
   // Removes machines that no longer exist. Removes the recorded revision of machines whose own annotation has their

@@ -10,6 +10,7 @@
 #include "reconcilers/rollout/daemonset_restart.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
+#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
@@ -85,7 +86,8 @@ class Starter {
       const NodeAssessment* a = pass_.index.find(name);
       if (a == nullptr || !may_be_reloaded(pass_, name)) continue;
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
-      if (pass_.held_for({Timer::drifting, name, std::string(a->target.view())}, patience))
+      const TimerKey drifts = drifting_timer(name, *a);
+      if (pass_.ages.held_for(drifts, patience, recorded_since(pass_, drifts)))
         reloads_[pass_.index.rollout_key_of(*a)].insert(name);
     }
   }
@@ -94,8 +96,8 @@ class Starter {
   // shows its profile by then needs no such time: its pods are older than an edit that no label shows.
   bool serves_long_enough(const std::string& name, const NodeAssessment& a) {
     if (a.matches()) return true;
-    const TimerKey serves{Timer::loading, name, fmt::format("{}/serves", a.target.view())};
-    return a.pods_ready && pass_.held_for(serves, pass_.s.settings.status_lag);
+    return a.pods_ready &&
+           pass_.held_for({Timer::serving, name, std::string(a.target.view())}, pass_.s.settings.status_lag);
   }
 
   void look_at(const RolloutKey& key, const ProfileRollout& profile_rollout) {

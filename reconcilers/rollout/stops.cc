@@ -197,6 +197,7 @@ void find_held_policies(Pass& pass) {
   }
   for (const auto& [name, policy] : pass.index.held_policies) {
     if (!policy.gone || !pass.index.policies.contains(name)) continue;
+    if (!has_recorded_stop(*pass.index.record, policy)) continue;
     pass.finding(Severity::warning, gone_policy_ref(name), kPolicyGone, gone_policy_text(pass, name));
   }
 }

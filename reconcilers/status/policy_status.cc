@@ -10,6 +10,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/policy_sum.h"
 
@@ -102,17 +103,17 @@ class PolicyStatuses {
       auto it = sums_.find(std::string(a.policy.view()));
       return it == sums_.end() ? nullptr : &it->second;
     };
-    const auto drifts = [&](const std::string& name) {
+    const auto add_drift = [&](const std::string& name) {
       const NodeAssessment* a = index.find(name);
-      PolicySum* sum = a == nullptr || a->phase != Phase::up_to_date || is_settled(*a) ? nullptr : sum_of(*a);
+      PolicySum* sum = a == nullptr || !drifts(*a) ? nullptr : sum_of(*a);
       if (sum == nullptr) return;
       sum->drifting.push_back(name);
       sum->drifting_since_install += a->at_install != AtInstall::shown ? 1 : 0;
       if (sum->drift.empty()) sum->drift = shown_difference(*a);
     };
-    for (const std::string& name : index.nodes_in(Bucket::drifting)) drifts(name);
+    for (const std::string& name : index.nodes_in(Bucket::drifting)) add_drift(name);
     for (const std::string& name : index.nodes_in(Bucket::drifted_at_install)) {
-      if (!index.nodes_in(Bucket::drifting).contains(name)) drifts(name);
+      if (!index.nodes_in(Bucket::drifting).contains(name)) add_drift(name);
     }
     for (const auto* names : {&index.nodes_in(Bucket::changing), &index.nodes_in(Bucket::self_loaded),
                               &index.nodes_in(Bucket::following)}) {
@@ -211,7 +212,8 @@ class PolicyStatuses {
     const std::int64_t following = profile_rollout.tally.of(Phase::following_daemonset);
     const Duration patience = sum.policy->rollout.verify_timeout;
     const std::string scope = fmt::format("{}/{}/{}", key.policy, key.key, following);
-    if (!pass_.held_for({Timer::daemonset_stalls, key.config_map, scope}, patience)) return;
+    const TimerKey stalls{Timer::daemonset_stalls, key.config_map, scope};
+    if (!pass_.ages.held_for(stalls, patience, recorded_since(pass_, stalls))) return;
     sum.stalled = fmt::format(
         "{} node{} wait{} for the DaemonSets in namespace {} to replace the pods with the newest template, but no pod "
         "was replaced for {}: check `kubectl -n {} rollout status daemonset` and pods that do not become Ready",

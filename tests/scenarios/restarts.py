@@ -1,5 +1,5 @@
 """Mechanism DaemonSetRestart, and nodes whose new pods cannot have read the edit that they were made for."""
-from scenario import CONFIG_LABEL, Cluster, expect, expect_that, fleet, numbered, scenario, stamp, ts
+from scenario import CONFIG_LABEL, Cluster, expect, expect_that, fleet, mps, numbered, scenario, stamp, ts
 
 BY_DAEMONSET = {"mechanism": "DaemonSetRestart", "workloads": "Interrupt", "canary": {"nodesPerGroup": 0}}
 
@@ -108,3 +108,40 @@ def a_node_that_joined_in_the_second_of_an_edit_can_be_approved():
     c.converge()
     expect_that(c.plugin("n99") != before, "a new pod of the plugin on n99", before)
     is_at_rest(c)
+
+
+@scenario
+def drift_is_repaired_though_the_operator_restarts_every_six_minutes():
+    """verifyTimeout is ten minutes, and every look is a new operator: a node that drifts is repaired all the same."""
+    c = fleet(3, ts(4))
+    c.after("11m")
+    c.serve("n01", 4)
+    c.labels("n01")["nvidia.com/gpu.replicas"] = "2"
+    for _ in range(20):
+        c.after("6m")
+    expect("the capacity of n01", c.capacity("n01"), 8)
+
+
+@scenario
+def a_node_that_joined_wrong_is_repaired_though_the_operator_restarts_every_six_minutes():
+    """The same for a node that joins and does not show its profile."""
+    c = fleet(3, ts(4))
+    c.after("11m")
+    c.add_node("n04")
+    c.serve("n04", 4)
+    c.labels("n04")["nvidia.com/gpu.replicas"] = "2"
+    for _ in range(20):
+        c.after("6m")
+    expect("the capacity of n04", c.capacity("n04"), 8)
+
+
+@scenario
+def a_rolling_update_that_stands_still_is_reported_though_the_operator_restarts():
+    """The same for a template that replaces no pod: a warning within three hours."""
+    c = fleet(4, mps(4))
+    c.after("1m")
+    c.template("h2")
+    c.edit(any=mps(8))
+    ticks = [c.after("6m") for _ in range(30)]
+    told = [f["reason"] for tick in ticks for f in tick.all_findings if f["severity"] != "info"]
+    expect_that(told, "a warning about the roll that stands still", told)

@@ -228,9 +228,12 @@ void check_plan(const FleetModel& fleet, const Plan& plan) {
 }
 
 void check_same(const Plan& plan, const Plan& again) {
+  // In the same order, too: an order that changes with each run makes logs, Events and budgets differ.
   auto lines = [](const Plan& p) {
-    std::multiset<std::string> out;
-    for (const PlannedAction& action : p.actions) out.insert(print(action));
+    std::vector<std::string> out;
+    for (const PlannedAction& action : p.actions) out.push_back(print(action));
+    for (const Finding& finding : p.findings)
+      out.push_back(fmt::format("{} {}: {}", finding.object.name, finding.reason, finding.message));
     return out;
   };
   EXPECT_EQ(lines(plan), lines(again));

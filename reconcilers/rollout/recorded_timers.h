@@ -1,0 +1,24 @@
+// Timers that the record keeps. They are of conditions that must last for minutes before the operator acts: without the
+// record, an operator that restarts more often than that would never act. A stored time only seeds its timer when an
+// operator starts (model/ages.h).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+// `drifting` of a node, by its machine, and `daemonset_stalls`.
+[[nodiscard]] TimerKey drifting_timer(const std::string& node, const NodeAssessment& assessment);
+
+// Since when the timer has run according to the record; nullopt: the record does not contain it.
+[[nodiscard]] std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer);
+
+// What the record must contain now; nullopt: it is up to date. A timer is added when it has run for a minute, together
+// with all others that run: conditions that pass quickly cost no write. It is removed as soon as it has stopped.
+[[nodiscard]] std::optional<std::map<std::string, WallTime>> update_timers(const Pass& pass);
+
+}  // namespace gso

@@ -1,0 +1,95 @@
+"""The objects of the CRDs are deleted first and their kinds some seconds later, as the API server does it."""
+from scenario import Cluster, expect, fleet, mps, numbered, scenario, ts
+
+WIDE = ["--cluster-max-unavailable", "100%"]
+
+
+def delete_crds_as_the_api_server_does(c, looks=2):
+    """The objects go first, while their kinds are still served and creations are refused; then the kinds."""
+    started = []
+    for _ in range(looks):
+        for kind in ("SharingRollout", "SharingPolicy"):
+            for obj in c.all(kind):
+                c.remove(kind, obj["metadata"]["name"])
+        started += c.after("3s").started()
+    c.remove_crds()
+    return started
+
+
+@scenario
+def deleting_the_crds_leaves_a_policy_without_a_stop_its_workloads():
+    """A policy says WaitForIdle and `default` says Interrupt; the CRDs are deleted: no daemon goes under its clients."""
+    c = Cluster({"any": mps(4)}, options=WIDE)
+    c.add_nodes(*numbered(3, "a"), labels={"pool": "a"})
+    c.policy("team", priority=5, selector={"pool": "a"}, rollout={"workloads": "WaitForIdle"})
+    c.policy("default", priority=-1000, rollout={"workloads": "Interrupt"})
+    c.install()
+    c.after("1m")
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+    c.edit(any=mps(8))
+    c.after("2m")
+    c.after("2m")
+    delete_crds_as_the_api_server_does(c)
+    expect("pods deleted under running clients", sum([c.after("2m").deleted_pods() for _ in range(4)], []), [])
+
+
+@scenario
+def deleting_the_crds_leaves_a_policy_without_a_stop_its_budget():
+    """A policy allows one node at a time and `default` all of them; the CRDs are deleted: one at a time."""
+    c = Cluster({"any": ts(4)}, options=WIDE)
+    c.add_nodes(*numbered(6, "a"), labels={"pool": "a"})
+    free = {"canary": {"nodesPerGroup": 0}}
+    c.policy("team", priority=5, selector={"pool": "a"}, rollout=dict(free, maxUnavailable=1, maxUnavailablePerGroup=1))
+    c.policy("default", priority=-1000, rollout=dict(free, maxUnavailable="100%", maxUnavailablePerGroup="100%"))
+    c.install()
+    c.after("1m")
+    c.edit(any=ts(8))
+    expect("nodes in the first wave", len(c.after("2m").started()), 1)
+    delete_crds_as_the_api_server_does(c)
+    expect("most that start at once", max(len(c.after("30s").started()) for _ in range(6)), 1)
+
+
+@scenario
+def deleting_the_crds_keeps_a_pause():
+    """The neighbour: a paused policy holds, in the API server's order too."""
+    c = fleet(6, mps(4))
+    c.policy(rollout={"paused": True})
+    c.after("1m")
+    c.edit(any=mps(8))
+    c.after("2m")
+    started = delete_crds_as_the_api_server_does(c)
+    expect("nodes started", started + sum([c.after("2m").started() for _ in range(5)], []), [])
+
+
+@scenario
+def a_policy_without_a_stop_that_is_deleted_leaves_its_nodes_to_the_next_one():
+    """Only `team` is deleted: after a moment its nodes roll under `default`."""
+    c = Cluster({"any": ts(4)}, options=WIDE)
+    c.add_nodes(*numbered(3, "a"), labels={"pool": "a"})
+    free = {"canary": {"nodesPerGroup": 0}}
+    c.policy("team", priority=5, selector={"pool": "a"}, rollout=dict(free, maxUnavailable=1, maxUnavailablePerGroup=1))
+    c.policy("default", priority=-1000, rollout=dict(free, maxUnavailable="100%", maxUnavailablePerGroup="100%"))
+    c.install()
+    c.after("1m")
+    c.delete_policy("team")
+    c.after("1m")
+    c.after("1m")
+    c.edit(any=ts(8))
+    expect("nodes that start at once", len(c.after("2m").started()), 3)
+
+
+@scenario
+def a_policy_that_reverts_does_not_govern_once_its_object_is_gone():
+    """deletionPolicy Revert: the nodes go back to the default key, and stay there."""
+    c = Cluster({"any": ts(4), "more": ts(8)}, options=WIDE)
+    c.add_nodes(*numbered(2, "a"), labels={"pool": "a"})
+    c.policy("team", priority=5, selector={"pool": "a"}, profile={"configMapKey": "more"}, deletionPolicy="Revert")
+    c.install()
+    c.converge()
+    expect("capacity under team", {name: c.capacity(name) for name in c.nodes()}, {"a01": 8, "a02": 8})
+    c.delete_policy("team")
+    c.converge()
+    for _ in range(3):
+        c.after("10s")
+    expect("capacity after team", {name: c.capacity(name) for name in c.nodes()}, {"a01": 4, "a02": 4})
