@@ -61,7 +61,9 @@ std::map<std::string, SharingPolicy> policies_that_hold(const FleetRecord& recor
     if (live != nullptr && !live->meta.deletion_timestamp) continue;
     const SharingPolicy& spec = live != nullptr ? *live : recorded.policy;
     const bool forgotten = is_forgotten(recorded.gone_since, forget_until);
-    if (live == nullptr && recorded.gone_since && !forgotten) {
+    if (live == nullptr && all && !has_recorded_stop(record, spec)) {
+      out.emplace(name, recorded.policy);
+    } else if (live == nullptr && recorded.gone_since && !forgotten) {
       out.emplace(name, holding(record, world, recorded, spec));
     } else if (live == nullptr && (all || (name == kDefaultPolicy && world.policies_served))) {
       out.emplace(name, recorded.policy);
@@ -124,6 +126,8 @@ PolicyUpdate update_policies(const FleetRecord& record, const World& world, Wall
   for (const SharingPolicy* policy : in_order(world.policies)) {
     const std::string& name = policy->meta.name;
     const auto known = record.policies.find(name);
+    const bool reverts = policy->meta.deletion_timestamp && policy->deletion_policy == DeletionPolicy::revert;
+    if (reverts && !has_recorded_stop(record, *policy)) continue;
     const bool ends = policy->meta.deletion_timestamp && known != record.policies.end();
     if (!ends) {
       out.policies.emplace(name, RecordedPolicy{recorded_spec(*policy), std::nullopt, {}});
@@ -132,7 +136,7 @@ PolicyUpdate update_policies(const FleetRecord& record, const World& world, Wall
       out.policies.emplace(name, known->second);
     } else if (has_recorded_stop(record, *policy)) {
       keep_gone(name, known->second, *policy);
-    } else if (policy->deletion_policy == DeletionPolicy::retain) {
+    } else {
       out.policies.emplace(name, RecordedPolicy{recorded_spec(*policy), std::nullopt, {}});
     }
   }

@@ -15,11 +15,22 @@ namespace gso {
 
 namespace {
 
-// The operand of that component on the node, as PluginInstallation::find, if its pods exist or can be created there.
+// The operator has seen the plugin serve the node, or has begun a change there. If a taint keeps the pods away now, the
+// node is out of service and stays counted: it must not vanish from budgets and statuses.
+bool has_been_served(const AssessContext& context, const Node& node) {
+  const bool recorded =
+      context.record != nullptr && context.record->machines.find(machine_id(node.meta.uid.str())) != nullptr;
+  return recorded || node.meta.annotations.contains(kChangeAnnotation) ||
+         node.meta.annotations.contains(kRevisionAnnotation);
+}
+
+// The operand of that component on the node, as PluginInstallation::find. Null if a taint keeps its pods away and none
+// runs there, unless `served`: the node has been served.
 const Operand* operand_on(const PluginInstallation& installation, Component component, const Node& node,
-                          const std::vector<const Pod*>& pods) {
+                          const std::vector<const Pod*>& pods, bool served) {
   const Operand* found = installation.find(component, node);
-  if (found == nullptr || selects(*found, node, component == Component::mps) != Selects::tainted) return found;
+  if (found == nullptr || served || selects(*found, node, component == Component::mps) != Selects::tainted)
+    return found;
   const bool runs = std::ranges::any_of(pods, [&](const Pod* pod) {
     const auto* owner = pod->meta.controller();
     return owner != nullptr && owner->uid.view() == found->uid && pod->phase != "Succeeded" && pod->phase != "Failed";
@@ -37,9 +48,10 @@ Assessor::Assessor(const AssessContext& context, const Node& node, const PluginI
       use_(use),
       pods_(sort_pods(installation, operand_pods)) {
   out_.installation = index;
-  plugin_ = operand_on(installation, Component::plugin, node, operand_pods);
-  gfd_ = operand_on(installation, Component::gfd, node, operand_pods);
-  mps_ = operand_on(installation, Component::mps, node, operand_pods);
+  const bool served = has_been_served(context, node);
+  plugin_ = operand_on(installation, Component::plugin, node, operand_pods, served);
+  gfd_ = operand_on(installation, Component::gfd, node, operand_pods, served);
+  mps_ = operand_on(installation, Component::mps, node, operand_pods, served);
 }
 
 void Assessor::find_taint() {
@@ -116,7 +128,8 @@ NodeAssessment Assessor::run() {
 }
 
 void Assessor::finish() {
-  const bool expects_gpus = facts_.count > 0 || (facts_.devices && !facts_.devices->empty()) ||
+  const bool had_gpus = recorded_ != nullptr && recorded_->devices > 0;
+  const bool expects_gpus = had_gpus || facts_.count > 0 || (facts_.devices && !facts_.devices->empty()) ||
                             std::ranges::any_of(node_.capacity, [](const auto& entry) { return entry.second > 0; });
   out_.unavailable = !node_.ready || node_.unschedulable || (expects_gpus && !serves_gpus(node_));
 }
@@ -149,7 +162,8 @@ void Assessor::decide() {
   }
   if (block_by(first_block_of(CheckStage::provider, CheckStage::profile))) return;
   decide_difference();
-  if (out_.phase == Phase::up_to_date || out_.phase == Phase::following_daemonset) return;
+  const bool lost_to_a_taint = !out_.taint.empty() && newest(Component::plugin) == nullptr;
+  if (out_.phase == Phase::following_daemonset || (out_.phase == Phase::up_to_date && !lost_to_a_taint)) return;
   find_obstacle();
 }
 
@@ -305,14 +319,19 @@ std::optional<NodeAssessment> assess_node(const AssessContext& context, const No
   if (!has_gpus(node)) return std::nullopt;
   const bool of_nos = is_partitioned_by_nos(node);
   if (of_nos && !node.meta.annotations.contains(kChangeAnnotation)) return std::nullopt;
-  for (std::size_t i = 0; i < context.installations.size(); ++i) {
-    const PluginInstallation& installation = context.installations[i];
-    if (operand_on(installation, Component::plugin, node, operand_pods) == nullptr) continue;
-    NodeAssessment out = Assessor(context, node, installation, i, operand_pods, use).run();
-    if (of_nos && !is_still_ours(out, sort_pods(installation, operand_pods))) return std::nullopt;
-    return out;
-  }
-  return std::nullopt;
+  const auto first_that_serves = [&](bool served) {
+    return std::ranges::find_if(context.installations, [&](const PluginInstallation& installation) {
+      return operand_on(installation, Component::plugin, node, operand_pods, served) != nullptr;
+    });
+  };
+  auto installation = first_that_serves(false);
+  if (installation == context.installations.end() && has_been_served(context, node))
+    installation = first_that_serves(true);
+  if (installation == context.installations.end()) return std::nullopt;
+  const auto index = static_cast<std::size_t>(installation - context.installations.begin());
+  NodeAssessment out = Assessor(context, node, *installation, index, operand_pods, use).run();
+  if (of_nos && !is_still_ours(out, sort_pods(*installation, operand_pods))) return std::nullopt;
+  return out;
 }
 
 }  // namespace gso

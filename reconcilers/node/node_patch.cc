@@ -198,7 +198,9 @@ void record_on(PatchNode& patch, const Node& node, const NodeAssessment& facts, 
   patch.set_annotations[std::string(kProfileAnnotation)] = std::string(facts.profile_ref.view());
   if (gpus_to_remember(node, facts) > 0) {
     const std::string count = std::to_string(facts.measured_gpus);
-    if (node.meta.annotations.get(kGpuCountAnnotation) != count)
+    // A machine that had more GPUs has lost some: what it had stays known, so that it is reported further on.
+    const bool had_more = facts.recorded_gpus > facts.measured_gpus || facts_of(node, 0).count > facts.measured_gpus;
+    if (!had_more && node.meta.annotations.get(kGpuCountAnnotation) != count)
       patch.set_annotations[std::string(kGpuCountAnnotation)] = count;
   } else if (node.meta.labels.get(kGpuCount) == node.meta.annotations.get(kGpuCountAnnotation) &&
              node.meta.annotations.contains(kGpuCountAnnotation)) {

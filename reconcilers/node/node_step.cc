@@ -156,9 +156,18 @@ bool ChangeStep::c6_drain() {
   if (!any_deletable(first_) && !facts_.label) return false;
   const Drain drain = drain_for(facts_, change_.kind, rollout_.workloads);
   if (drain != Drain::nothing && !is_drained(drain)) return true;
+  if (!node_.ready) return wait_for_node();
   if (facts_.label) write_label();
   delete_pods(first_, fmt::format("to {}", change_.to));
   return true;
+}
+
+// Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod. The
+// status of the rollout names the node. A change that has not begun does not wait forever.
+bool ChangeStep::wait_for_node() {
+  if (is_touched(facts_, pods_)) return true;
+  const bool expired = ages_.held_for(draining_timer(name(), change_), rollout_.verify_timeout, change_.listed);
+  return !expired || back_out("NodesNotReady", "the node is NotReady");
 }
 
 bool ChangeStep::c7_list_older() {
@@ -180,7 +189,7 @@ bool ChangeStep::c8_terminating() {
 bool ChangeStep::c9_last() {
   const std::vector<Component> last = steps_for(change_.kind).last;
   if (!any_deletable(last)) return false;
-  const std::string why = waiting_for();
+  const std::string why = node_.ready ? waiting_for() : "the node is NotReady";
   if (why.empty()) {
     delete_pods(last, fmt::format("last step to {}", change_.to));
   } else if (expired_) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/rollout/failures.h"
@@ -225,6 +226,11 @@ GateState closed_by_propagation(RolloutView& rollout) {
 }
 
 GateState closed_until_settled(RolloutView& rollout) {
+  // Other objects might be deleted next, and then their kind: the last specs govern until that is known.
+  if (rollout.policy.gone && !has_recorded_stop(*rollout.pass.index.record, rollout.policy)) {
+    return {Gate::settling, fmt::format("SharingPolicy {} was deleted: its nodes follow the next policy within {}",
+                                        rollout.key.policy, k8s::format_go_duration(kDeletionGrace))};
+  }
   // Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
   const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
   const Duration settle =

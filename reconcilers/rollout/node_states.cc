@@ -28,23 +28,30 @@ Duration loading_grace(const Pass& pass, const NodeAssessment& a) {
 // When a moved label might have moved, if the operator has not seen it: it has just been started, and the text is so
 // young that the operator before it need not have finished with the node. The earliest moment is when the text came.
 // nullopt: the operator has seen the move, or matching labels decide, because the text is older than that.
-std::optional<WallTime> earliest_move(const Pass& pass, const std::string& node, const NodeAssessment& a) {
-  if (a.cause != ChangeCause::moved || pass.s.timers.contains(loading_timer(node, a))) return std::nullopt;
+std::optional<WallTime> earliest_move(const Pass& pass, const NodeAssessment& a) {
   const auto since = text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));
   if (!since || pass.s.now - *since >= pass.s.settings.projection + loading_grace(pass, a)) return std::nullopt;
   return since;
 }
 
-// When the newest pod that loads profiles was created: the node has been loading at least since then.
-std::optional<WallTime> newest_pod(Pass& pass, const Node& node, const NodeAssessment& a) {
+// When the newest pod that loads profiles was created: the node has been loading the present text at least since then.
+std::optional<WallTime> newest_pod(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const Node* node = pass.s.world.nodes.find(name);
+  const auto text = text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));
+  if (node == nullptr || !text) return std::nullopt;
   std::optional<WallTime> newest;
-  const NodeView view = view_of(pass, node, a);
+  const NodeView view = view_of(pass, *node, a);
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : view.pods.of(component)) {
-      if (!newest || pod->meta.creation_timestamp > *newest) newest = pod->meta.creation_timestamp;
+      newest = std::max(newest.value_or(*text), WallTime(pod->meta.creation_timestamp));
     }
   }
   return newest;
+}
+
+// Since when the node has been loading, as far as the cluster shows it to an operator that has just been started.
+std::optional<WallTime> loading_seed(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  return a.cause == ChangeCause::moved ? earliest_move(pass, a) : newest_pod(pass, name, a);
 }
 
 bool loads_ungated(const Pass& pass, const NodeAssessment& a) {
@@ -100,8 +107,7 @@ void plan_self_loaded_nodes(Pass& pass) {
     const bool surplus = a->verified.surplus && a->measured_gpus > 0 && loading_expired(pass, name, *a);
     if ((!a->matches() && !surplus) || !must_have_read(pass, name, *a)) {
       // Afterwards the node is a candidate for a restart (plan_starts reads the same timer).
-      const auto stored = a->cause == ChangeCause::moved ? earliest_move(pass, name, *a) : newest_pod(pass, *node, *a);
-      (void)pass.ages.held_for(loading_timer(name, *a), loading_grace(pass, *a), stored);
+      (void)pass.ages.held_for(loading_timer(name, *a), loading_grace(pass, *a), loading_seed(pass, name, *a));
       continue;
     }
     if (!pass.takes_more()) {
@@ -123,9 +129,12 @@ bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a
   const Node* node = pass.s.world.nodes.find(name);
   const auto since = text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));
   if (node == nullptr || !since) return false;
-  // Sidecars reload when the label changes: the text must have been projected by then.
-  const WallTime moved_at = pass.ages.since(loading_timer(name, a), earliest_move(pass, name, a));
-  if (a.cause == ChangeCause::moved && *since + pass.s.settings.projection <= moved_at) return true;
+  // Sidecars reload when the label changes: the text must have been projected by then. The timer is named here, too, so
+  // that an operator that credits timers can credit this one.
+  if (a.cause == ChangeCause::moved) {
+    const Duration age = pass.ages.age(loading_timer(name, a), earliest_move(pass, a));
+    if (*since + pass.s.settings.projection <= pass.s.now - age) return true;
+  }
   // Creation times are whole seconds. A pod created in the same second as the ConfigMap has waited for it, because a
   // mounted ConfigMap must exist. If the ConfigMap was edited since, such a pod might have read the text before the
   // edit.
@@ -147,7 +156,8 @@ TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment
 }
 
 bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& a) {
-  return pass.s.now - pass.since(loading_timer(node, a)) >= loading_grace(pass, a);
+  const WallTime since = pass.ages.since(loading_timer(node, a), loading_seed(pass, node, a));
+  return pass.s.now - since >= loading_grace(pass, a);
 }
 
 void plan_node_states(Pass& pass) {

@@ -87,9 +87,21 @@ class Starter {
       if (a == nullptr || !may_be_reloaded(pass_, name)) continue;
       const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
       const TimerKey drifts = drifting_timer(name, *a);
-      if (pass_.ages.held_for(drifts, patience, recorded_since(pass_, drifts)))
+      if (!pass_.ages.held_for(drifts, patience, recorded_since(pass_, drifts))) continue;
+      if (a->verified.surplus && a->measured_gpus > 0) {
+        record_more_devices(name, *a);
+      } else {
         reloads_[pass_.index.rollout_key_of(*a)].insert(name);
+      }
     }
+  }
+
+  // GPUs were added to the machine: it serves its profile with all of them, and nothing must be restarted.
+  void record_more_devices(const std::string& name, const NodeAssessment& a) {
+    const Node& node = *pass_.s.world.nodes.find(name);
+    PatchNode patch = patch_out(node, a);
+    record_on(patch, node, a, std::string(a.target.view()));
+    pass_.add(std::move(patch), "Recorded", fmt::format("has {} GPUs now", a.measured_gpus), false, name);
   }
 
   // The pods serve, and have had the time that a node's status and labels need to show what they serve. A node that
@@ -251,6 +263,12 @@ class Starter {
 
   enum class Outcome { started, no_slot, busy, skipped };
 
+  // The marks of an earlier obstacle are removed from it in this pass: a Node gets one patch at a time.
+  [[nodiscard]] bool is_being_cleaned(const std::string& name) const {
+    return pass_.index.nodes_in(Bucket::stale_marks).contains(name) ||
+           pass_.index.nodes_in(Bucket::releases).contains(name);
+  }
+
   // Also for reloads, which do not change the profile.
   bool kai_allows(const std::string& name, const NodeAssessment& a) { return !report_kai_hindrance(pass_, name, a); }
 
@@ -261,6 +279,7 @@ class Starter {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !node->ready) return Outcome::skipped;
+    if (is_being_cleaned(name)) return Outcome::skipped;
     if (by_daemonset_.contains(key) && !a->label) return Outcome::skipped;
     if (started_with_peers_.contains(name) || waiting_for_peers_.contains(name) || !kai_allows(name, *a))
       return Outcome::skipped;
@@ -350,7 +369,7 @@ class Starter {
       const bool canary =
           ++needs[product] <= left_in_canary(rollout, product) ||
           (canaries_in_progress(rollout, product).empty() && only_peers_are_left(profile_rollout, product, peers));
-      all = all && canary && !started_with_peers_.contains(peer) && kai_allows(peer, a) &&
+      all = all && canary && !started_with_peers_.contains(peer) && !is_being_cleaned(peer) && kai_allows(peer, a) &&
             (Slots::is_busy(a) || slots_.free(key, profile_rollout, a));
       if (!all) break;
       slots_.take(key, a);

@@ -87,9 +87,9 @@ def a_policy_that_reverts_does_not_govern_once_its_object_is_gone():
     c.policy("team", priority=5, selector={"pool": "a"}, profile={"configMapKey": "more"}, deletionPolicy="Revert")
     c.install()
     c.converge()
-    expect("capacity under team", {name: c.capacity(name) for name in c.nodes()}, {"a01": 8, "a02": 8})
+    expect("capacity under team", {name: c.capacity(name) for name in c.nodes()}, {"a01": 16, "a02": 16})
     c.delete_policy("team")
     c.converge()
     for _ in range(3):
         c.after("10s")
-    expect("capacity after team", {name: c.capacity(name) for name in c.nodes()}, {"a01": 4, "a02": 4})
+    expect("capacity after team", {name: c.capacity(name) for name in c.nodes()}, {"a01": 8, "a02": 8})

@@ -1,0 +1,41 @@
+"""While a node drains."""
+from scenario import expect, fleet, mps, one, scenario
+
+
+@scenario
+def nothing_is_deleted_on_a_node_that_is_lost_while_it_drains():
+    """A node gets NotReady while it waits, and its pods are removed for that: no pod of it is deleted until it is back."""
+    c = fleet(4, mps(4), rollout={"maxUnavailable": 1})
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+    c.edit(any=mps(8))
+    c.after("2m")
+    c.after("2m")
+    name = one(c.in_flight())
+    c.set_ready(name, False)
+    c.after("1m")
+    c.end("job-" + name)
+    ticks = [c.after("3m") for _ in range(4)]
+    expect("deletions on the lost node", sum([tick.deleted_pods() for tick in ticks], []), [])
+
+
+@scenario
+def a_pod_that_is_never_evicted_spares_the_others():
+    """Evict, MPS: one pod has no controller and keeps the node for ever; the other one is not evicted for nothing."""
+    c = fleet(1, mps(4), rollout={"workloads": "Evict"})
+    c.consumer("bare", "n01", owner=None)
+    c.consumer("job-0", "n01")
+    c.edit(any=mps(8))
+    ticks = [c.after("2m") for _ in range(8)]
+    expect("evictions", sum([tick.evicted() for tick in ticks], []), [])
+
+
+@scenario
+def a_pod_that_asks_not_to_be_evicted_spares_the_others():
+    """The same with safe-to-evict: "false"."""
+    c = fleet(1, mps(4), rollout={"workloads": "Evict"})
+    c.consumer("keep-0", "n01", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})
+    c.consumer("job-0", "n01")
+    c.edit(any=mps(8))
+    ticks = [c.after("2m") for _ in range(8)]
+    expect("evictions", sum([tick.evicted() for tick in ticks], []), [])

@@ -1,0 +1,49 @@
+"""A GPU that died is forgotten without GFD at the next edit, and not told while an edit waits."""
+from scenario import Cluster, expect, numbered, scenario, ts
+
+
+def fleet_of(layout):
+    c = Cluster({"any": ts(4)}, layout=layout)
+    c.add_nodes(*numbered(3), gpus=8)
+    c.install()
+    return c
+
+
+@scenario
+def without_gfd_a_lost_gpu_is_still_told_after_the_next_edit():
+    """Plugin chart: 8 GPUs, 7 after a reboot, Degraded. The next edit rolls: still Degraded."""
+    c = fleet_of("standalone")
+    c.reboot("n01", gpus=7)
+    for _ in range(3):
+        c.after("11m")
+    expect("Degraded before the edit", c.condition("default", "Degraded").get("status"), "True")
+    c.edit(any=ts(8))
+    for _ in range(12):
+        c.after("5m")
+    expect("capacity", c.capacity("n01"), 56)
+    expect("Degraded after the edit", c.condition("default", "Degraded").get("status"), "True")
+
+
+@scenario
+def a_gpu_that_dies_while_an_edit_is_paused_is_told():
+    """An edit waits under a pause, and a GPU dies: the policy says so."""
+    c = fleet_of("gpu-operator")
+    c.policy(rollout={"paused": True})
+    c.after("1m")
+    c.edit(any=ts(8))
+    c.after("2m")
+    c.serve("n01", 28)
+    for _ in range(3):
+        c.after("11m")
+    expect("Degraded", c.condition("default", "Degraded").get("status"), "True")
+
+
+@scenario
+def without_gfd_gpus_that_are_added_restart_nothing():
+    """Plugin chart: a node comes back with 8 instead of 4 GPUs under a running pod: recorded, not restarted."""
+    c = Cluster({"any": ts(4)}, layout="standalone")
+    c.add_nodes(*numbered(3), gpus=4)
+    c.install()
+    c.reboot("n01", gpus=8)
+    ticks = [c.after("11m") for _ in range(4)]
+    expect("disruptions", [tick.now for tick in ticks if tick.disrupts()], [])
