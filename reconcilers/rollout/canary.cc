@@ -119,11 +119,12 @@ std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::s
 
 bool may_be_reloaded(const Pass& pass, const std::string& name) {
   const NodeAssessment* a = pass.index.find(name);
-  return a != nullptr && a->taint.empty() && pass.index.dra.class_of(name).empty();
+  return a != nullptr && a->taint.empty() && a->labels_missing.empty() && pass.index.dra.class_of(name).empty();
 }
 
 // A replacement canary could take down every node in turn. This canary recovers by itself, is restarted after
-// verifyTimeout, or fails then. A canary that cannot be restarted (starts.cc) does not delay the rollout.
+// verifyTimeout, or fails then; without labels it waits for them. A canary that cannot be restarted (starts.cc) for
+// another reason does not delay the rollout.
 std::string drifting_canary(RolloutView& rollout) {
   for (const auto& [product, group] : rollout.profile_rollout.groups) {
     if (group.pending.empty() || rollout.canary(product).verified) continue;
@@ -131,8 +132,11 @@ std::string drifting_canary(RolloutView& rollout) {
     if (entry == nullptr) continue;
     for (const auto& [name, machine] : entry->nodes) {
       if (!rollout.pass.index.nodes_in(Bucket::drifting).contains(name) ||
-          !is_same_machine(rollout.pass, name, machine) || !may_be_reloaded(rollout.pass, name))
+          !is_same_machine(rollout.pass, name, machine))
         continue;
+      const std::string_view missing = rollout.pass.index.find(name)->labels_missing.view();
+      if (!missing.empty()) return fmt::format("canary node {} was verified and lost its labels: {}", name, missing);
+      if (!may_be_reloaded(rollout.pass, name)) continue;
       return fmt::format(
           "canary node {} was verified but no longer shows its profile: {}. The operator restarts its pods if this "
           "lasts {}",
