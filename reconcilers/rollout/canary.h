@@ -47,6 +47,7 @@ enum class Candidates : std::uint8_t { any, free };
 
 // The canaries that the record must hold now. A node that served is recorded while its change is in progress, long
 // before it can be verified. An entry ends when its revision is verified on the fleet, or is not the target any more.
-[[nodiscard]] std::vector<RecordedCanary> update_canaries(const Pass& pass);
+// While the rollout has no node, or its canary no labels, the entry stays as it is.
+[[nodiscard]] std::vector<RecordedCanary> update_canaries(Pass& pass);
 
 }  // namespace gso
