@@ -80,15 +80,24 @@ Complaints dra_double_offer(const NodeSetup& setup) {
   return {{"", double_offer(setup.use->device_class)}};
 }
 
-// Its group, and with it its budget, canary and perhaps its policy, is temporarily unknown (NFD restarts, GFD's file
-// mode). A node that serves nothing is repaired without them.
+// Its group, and with it its budget and canary, is temporarily unknown (NFD restarts, GFD's file mode), and so is
+// whether it shows its profile. A broken node is repaired without labels, unless a policy selects by them: the policy
+// that governs the node meanwhile might have another mode.
 Complaints labels_missing(const NodeSetup& setup) {
-  const Operand* gfd = setup.setup.gfd != nullptr ? setup.setup.gfd : setup.setup.other_gfd;
-  if (!setup.starts || gfd == nullptr || setup.node.meta.labels.contains(kGpuProduct)) return {};
-  if (!serves_gpus(setup.node) || !setup.node.ready || setup.node.unschedulable) return {};
-  return {{"", fmt::format("DaemonSet {} selects the node, but the label {} is missing: the group of the node is "
-                           "unknown. Check the pods of GPU Feature Discovery and Node Feature Discovery",
-                           k8s::to_string(gfd->key), kGpuProduct)}};
+  const Operand* gfd = setup.setup.any_gfd();
+  const bool restarts = setup.starts || setup.reloads;
+  if (!restarts || gfd == nullptr || setup.node.meta.labels.contains(kGpuProduct)) return {};
+  const bool out_of_service = !setup.node.ready || setup.node.unschedulable;
+  const bool broken = !serves_gpus(setup.node) || (setup.starts && out_of_service);
+  if (broken && setup.awaited_by == nullptr) return {};
+  const std::string unknown =
+      setup.awaited_by == nullptr
+          ? std::string("the group of the node is unknown")
+          : fmt::format("it is unknown whether policy {}, which selects by such labels, governs the node",
+                        setup.awaited_by->meta.name);
+  return {{"", fmt::format("DaemonSet {} selects the node, but the label {} is missing: {}. Check the pods of GPU "
+                           "Feature Discovery and Node Feature Discovery",
+                           k8s::to_string(gfd->key), kGpuProduct, unknown)}};
 }
 
 }  // namespace gso::check

@@ -91,6 +91,9 @@ struct NodeSetup {
   const NodeExpectation* expectation = nullptr;
   const ForeignUse* use = nullptr;  // Null: unknown, which counts as no other use.
   bool starts = false;              // The node waits for a change, and is not in one.
+  bool reloads = false;             // Its pods would be replaced to make it show what it runs already.
+  // Selects by labels that the node lacks, and might govern it once they are back; null: no such policy.
+  const SharingPolicy* awaited_by = nullptr;
 };
 
 // Fills the fields that follow from the node's labels, annotations and GPUs. `strays`: Discovery::strays.

@@ -142,6 +142,11 @@ std::int64_t measured_gpus(const Node& node, const Profile& profile) {
   return 0;
 }
 
+bool NodeExpectation::serves(std::string_view resource) const {
+  const auto counted = capacity.find(std::string(resource));
+  return (counted != capacity.end() && counted->second > 0) || divisible.contains(std::string(resource));
+}
+
 std::int64_t NodeExpectation::total() const {
   std::int64_t sum = 0;
   for (const auto& [resource, count] : capacity) sum += count;

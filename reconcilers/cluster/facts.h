@@ -51,9 +51,10 @@ struct NodeExpectation {
   std::map<std::string, std::int64_t> capacity;       // By registered name; 0: the resource must not be served.
   // If the GPU count is unknown: resource -> replicas; the capacity must be positive and divisible by them.
   std::map<std::string, std::int64_t> divisible;
-  std::map<std::string, std::int64_t> replicas;  // Of each resource in `capacity` with more than 0.
-  std::optional<std::string> error;              // The node would be left without GPUs.
-  [[nodiscard]] std::int64_t total() const;      // Sum of capacity.
+  std::map<std::string, std::int64_t> replicas;                // Of each resource in `capacity` with more than 0.
+  std::optional<std::string> error;                            // The node would be left without GPUs.
+  [[nodiscard]] std::int64_t total() const;                    // Sum of capacity.
+  [[nodiscard]] bool serves(std::string_view resource) const;  // In any number.
 };
 // `mig_strategy_env`: the operand's MIG_STRATEGY, which overrides the profile; empty: not set.
 [[nodiscard]] NodeExpectation expect_on_node(const Profile& profile, const GpuFacts& facts,

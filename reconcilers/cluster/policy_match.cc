@@ -45,6 +45,37 @@ bool matches(const LabelRequirement& requirement, const Node& node) {
   return false;
 }
 
+// GPU Feature Discovery, Node Feature Discovery or the GPU Operator writes the label, from what they find on the node.
+// (People and the operator write the plugin's node label.)
+bool is_discovered(std::string_view label) {
+  return (label.starts_with(kVendor) && label != kConfigLabel) || label.starts_with("feature.node.kubernetes.io/");
+}
+
+// What is known while discovered labels are missing.
+enum class Selection { no, unknown, yes };
+
+Selection selection_of(const SharingPolicy& policy, const Node& node) {
+  const k8s::LabelSelector& selector = policy.node_selector;
+  if (!selector.empty() && !selector_problem(policy).empty()) return Selection::no;
+  bool certain = true;
+  const auto is_missing = [&](std::string_view label) {
+    const bool missing = is_discovered(label) && !node.meta.labels.contains(label);
+    certain = certain && !missing;
+    return missing;
+  };
+  const bool selected = std::ranges::all_of(selector.match_labels,
+                                            [&](const auto& entry) {
+                                              if (is_missing(entry.first)) return true;
+                                              const auto value = value_of(node, entry.first);
+                                              return value && same_value(entry.first, entry.second, *value);
+                                            }) &&
+                        std::ranges::all_of(selector.match_expressions, [&](const LabelRequirement& requirement) {
+                          return is_missing(requirement.key) || matches(requirement, node);
+                        });
+  if (!selected) return Selection::no;
+  return certain ? Selection::yes : Selection::unknown;
+}
+
 // The key that the policy writes as its nodes' label.
 std::string own_key(const SharingPolicy& policy) {
   if (policy.config_map_key) return *policy.config_map_key;
@@ -117,6 +148,18 @@ const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& p
     return policy_selects(*policy, node) && !(policy->gone && is_lifted(*policy));
   });
   return it == policies.end() ? nullptr : *it;
+}
+
+std::vector<const SharingPolicy*> policies_in_doubt(const std::vector<const SharingPolicy*>& policies,
+                                                    const Node& node) {
+  std::vector<const SharingPolicy*> out;
+  for (const SharingPolicy* policy : policies) {
+    const Selection selection = selection_of(*policy, node);
+    if (selection == Selection::unknown) out.push_back(policy);
+    // A policy created later can lift a deleted one.
+    if (selection == Selection::yes && !policy->gone) break;
+  }
+  return out;
 }
 
 std::vector<const SharingPolicy*> losing_policies(const std::vector<const SharingPolicy*>& policies, const Node& node,

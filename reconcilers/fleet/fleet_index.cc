@@ -107,6 +107,7 @@ void FleetIndex::Impl::reset() {
   labelled.clear();
   overlaps.clear();
   left_to_nos.clear();
+  awaited.clear();
   setups.clear();
   setups_.clear();
   for (auto& names : buckets_) names.clear();
@@ -314,6 +315,7 @@ void FleetIndex::Impl::count(const std::string& name, const NodeShare& share, st
   for (const Interned& loser : share.losers) {
     add_count(overlaps, std::pair(std::string(loser.view()), std::string(share.policy.view())), sign);
   }
+  for (const Interned& policy : share.awaited_by) put_under(awaited, std::string(policy.view()), name, sign);
   if (share.setup) put_under(setups, share.setup_key(), name, sign);
   count_in_rollout(name, share, sign);
 }

@@ -93,6 +93,8 @@ class FleetIndex::Impl {
   std::map<std::pair<std::string, std::string>, std::int64_t> overlaps;
   std::map<std::string, std::set<std::string>>
       left_to_nos;  // Policy -> nodes that the policy selects and nos partitions.
+  // Policy -> nodes that it might govern once their labels are back (NodeAssessment::awaited_by).
+  std::map<std::string, std::set<std::string>> awaited;
   SharingPolicy built_in_policy;
 
   [[nodiscard]] const NodeAssessment* find(std::string_view node) const;

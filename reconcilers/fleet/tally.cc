@@ -76,6 +76,7 @@ class Counter {
     out_.target = a_.target;
     out_.label_by = a_.label_by;
     out_.losers = a_.losers;
+    out_.awaited_by = a_.awaited_by;
     if (!a_.loaded.profile.empty())
       out_.loaded = Interned(fmt::format("{}/{}", installation.ns, a_.loaded.profile.view()));
     if (a_.is_blocked()) out_.blocked = a_.reason;

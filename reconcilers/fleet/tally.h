@@ -101,6 +101,7 @@ struct NodeShare {
   Interned loaded;                            // "namespace/configmap/key"
   Interned label_by;                          // The policy that wrote its label.
   std::vector<Interned> losers;               // Policies that also select it.
+  std::vector<Interned> awaited_by;           // Policies that might govern it once its labels are back.
   // Waiting for a change: true if the node needs a slot; such nodes come after those that are already busy.
   std::optional<bool> pending;
   std::string_view blocked;  // Reason; empty: not blocked.

@@ -77,12 +77,23 @@ void Assessor::find_other_plugins() {
   out_.other_plugins = Interned(names);
 }
 
+void Assessor::find_awaiting_policies() {
+  if (!out_.has_labeller() || node_.meta.labels.contains(kGpuProduct)) return;
+  const auto policies = policies_in_doubt(context_.policies, node_);
+  if (!policies.empty()) awaited_by_ = policies.front();
+  for (const SharingPolicy* policy : policies) out_.awaited_by.emplace_back(policy->meta.name);
+}
+
 // Labels can be absent while a node restarts (GFD's file mode), and a policy of lower precedence must not govern the
 // node because of that. An untouched node has lost no label, and a failed change has ended: selectors decide for both.
 const SharingPolicy* Assessor::governing_policy_in_change() const {
   const SharingPolicy* live = governing_policy(context_.policies, node_);
-  const bool touched = out_.change != nullptr && !out_.change->failed && !listed_and_gone(*out_.change, pods_).empty();
-  if (!touched) return live;
+  if (out_.change == nullptr) return live;
+  const bool touched = !out_.change->failed && !listed_and_gone(*out_.change, pods_).empty();
+  // Any node can lose its labels. Then only the change says which policy governs it.
+  const bool is_awaited = std::ranges::any_of(
+      out_.awaited_by, [&](const Interned& name) { return name == std::string_view(out_.change->policy); });
+  if (!touched && !is_awaited) return live;
   for (const SharingPolicy* policy : context_.policies) {  // In order of precedence.
     if (policy == live || policy->meta.name == out_.change->policy) return policy;
   }
@@ -107,6 +118,7 @@ NodeAssessment Assessor::run() {
   if (out_.change) out_.product = Interned(out_.change->product);  // It stays in its group while its labels are absent.
   find_taint();
   find_other_plugins();
+  find_awaiting_policies();
   policy_ = governing_policy_in_change();
   out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
   for (const SharingPolicy* loser : losing_policies(context_.policies, node_, policy_)) {
@@ -162,6 +174,7 @@ void Assessor::decide() {
   }
   if (block_by(first_block_of(CheckStage::provider, CheckStage::profile))) return;
   decide_difference();
+  find_missing_labels();
   const bool lost_to_a_taint = !out_.taint.empty() && newest(Component::plugin) == nullptr;
   if (out_.phase == Phase::following_daemonset || (out_.phase == Phase::up_to_date && !lost_to_a_taint)) return;
   find_obstacle();

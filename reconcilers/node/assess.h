@@ -117,6 +117,11 @@ struct NodeAssessment {
   std::int64_t counted_devices = 0;  // GPUs according to GFD's label; 0 if the label proves nothing.
   std::int64_t had_devices = 0;      // The most devices that the machine has had before; 0: unknown.
   std::vector<Interned> losers;      // Policies that also select the node and do not govern it.
+  // Policies that might govern the node once the labels of its GFD are back (policies_in_doubt()).
+  std::vector<Interned> awaited_by;
+  // Why no pod is replaced to make the node show what it runs: its labels are missing. Empty: they are there, or the
+  // node is repaired without them.
+  Interned labels_missing;
   std::optional<std::string>
       label;  // The value of nvidia.com/device-plugin.config to write; an empty text removes the label.
   std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.

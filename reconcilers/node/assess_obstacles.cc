@@ -40,7 +40,8 @@ NodeSetup Assessor::setup() const {
           .label = out_.label ? &*out_.label : nullptr,
           .expectation = out_.expectation.get(),
           .use = &use_,
-          .starts = out_.phase == Phase::pending && out_.change == nullptr};
+          .starts = out_.phase == Phase::pending && out_.change == nullptr,
+          .awaited_by = awaited_by_};
 }
 
 std::optional<Block> Assessor::first_block_of(CheckStage from, CheckStage to) const {
@@ -68,6 +69,17 @@ void Assessor::find_obstacle() {
   }
   find_own_obstacle();
   if (!out_.is_blocked()) hold_unreadable_deferral();
+}
+
+// A node that runs its target, or loads it by itself, is not Blocked without its labels, but it is not restarted
+// either.
+void Assessor::find_missing_labels() {
+  const bool unlabelled = out_.has_labeller() && !node_.meta.labels.contains(kGpuProduct);
+  if (!unlabelled || (out_.phase != Phase::up_to_date && out_.phase != Phase::verifying)) return;
+  NodeSetup restarted = setup();
+  restarted.reloads = true;
+  const Complaints found = find_check(kLabelsMissing)->of_node(restarted);
+  if (!found.empty()) out_.labels_missing = Interned(found.front().message);
 }
 
 // The end of the node's deferral is unknown: its change does not begin by itself.

@@ -74,6 +74,8 @@ void Assessor::leave_policy(std::optional<std::string_view> writer) {
   if (!writer) return;
   if (context_.record == nullptr)
     return;  // The record is missing or cannot be read: the operator keeps the ownership of the label.
+  // The node might return to that policy with its labels.
+  if (std::ranges::any_of(out_.awaited_by, [&](const Interned& name) { return name == *writer; })) return;
   const auto governs = std::ranges::find(context_.policies, *writer,
                                          [](const auto* policy) { return std::string_view(policy->meta.name); });
   const SharingPolicy* former =

@@ -22,6 +22,7 @@ class Assessor {
   void finish();
   void find_taint();
   void find_other_plugins();
+  void find_awaiting_policies();
   [[nodiscard]] std::int64_t recorded_gpus() const;
   void count_devices();
 
@@ -78,6 +79,7 @@ class Assessor {
   [[nodiscard]] NodeSetup setup() const;
   [[nodiscard]] std::optional<Block> first_block_of(CheckStage from, CheckStage to) const;
   bool block_by(std::optional<Block> found);
+  void find_missing_labels();
   void find_obstacle();
   void hold_unreadable_deferral();
   void find_own_obstacle();
@@ -95,7 +97,8 @@ class Assessor {
   const Operand* gfd_ = nullptr;
   const Operand* mps_ = nullptr;
   const SharingPolicy* policy_ = nullptr;
-  const MachineRecord* recorded_ = nullptr;  // This machine's entry in the record.
+  const SharingPolicy* awaited_by_ = nullptr;  // The first of NodeAssessment::awaited_by.
+  const MachineRecord* recorded_ = nullptr;    // This machine's entry in the record.
   const ConfigMap* config_map_ = nullptr;
   EffectiveKey effective_;
   std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_start.

@@ -27,6 +27,7 @@ class ChangeStep {
   bool c4_wait();
   bool c5_new_target();
   bool c6_drain();
+  bool wait_for_node();  // Of C6: the node is NotReady.
   bool c7_list_older();
   bool c8_terminating();
   bool c9_last();

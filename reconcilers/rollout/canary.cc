@@ -7,6 +7,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 
@@ -48,8 +49,12 @@ std::int64_t needed(RolloutView& rollout, const std::string& product) {
 }
 
 // Runs since the canary was verified.
-TimerKey soaking_timer(RolloutView& rollout, const std::string& product) {
-  return {Timer::soaking, rollout_name(rollout.key, rollout.target), product};
+TimerKey soaking_timer(const RolloutKey& key, const std::string& target, const std::string& product) {
+  return {Timer::soaking, rollout_name(key, target), product};
+}
+
+TimerKey soaking_timer(const RolloutView& rollout, const std::string& product) {
+  return soaking_timer(rollout.key, rollout.target, product);
 }
 
 bool has_soaked(RolloutView& rollout, const RecordedCanary& entry) {
@@ -119,11 +124,12 @@ std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::s
 
 bool may_be_reloaded(const Pass& pass, const std::string& name) {
   const NodeAssessment* a = pass.index.find(name);
-  return a != nullptr && a->taint.empty() && pass.index.dra.class_of(name).empty();
+  return a != nullptr && a->taint.empty() && a->labels_missing.empty() && pass.index.dra.class_of(name).empty();
 }
 
 // A replacement canary could take down every node in turn. This canary recovers by itself, is restarted after
-// verifyTimeout, or fails then. A canary that cannot be restarted (starts.cc) does not delay the rollout.
+// verifyTimeout, or fails then; without labels it waits for them. A canary that cannot be restarted (starts.cc) for
+// another reason does not delay the rollout.
 std::string drifting_canary(RolloutView& rollout) {
   for (const auto& [product, group] : rollout.profile_rollout.groups) {
     if (group.pending.empty() || rollout.canary(product).verified) continue;
@@ -131,8 +137,11 @@ std::string drifting_canary(RolloutView& rollout) {
     if (entry == nullptr) continue;
     for (const auto& [name, machine] : entry->nodes) {
       if (!rollout.pass.index.nodes_in(Bucket::drifting).contains(name) ||
-          !is_same_machine(rollout.pass, name, machine) || !may_be_reloaded(rollout.pass, name))
+          !is_same_machine(rollout.pass, name, machine))
         continue;
+      const std::string_view missing = rollout.pass.index.find(name)->labels_missing.view();
+      if (!missing.empty()) return fmt::format("canary node {} was verified and lost its labels: {}", name, missing);
+      if (!may_be_reloaded(rollout.pass, name)) continue;
       return fmt::format(
           "canary node {} was verified but no longer shows its profile: {}. The operator restarts its pods if this "
           "lasts {}",
@@ -145,9 +154,17 @@ std::string drifting_canary(RolloutView& rollout) {
 
 namespace {
 
+// A verified canary of the entry has lost the labels that would show its profile.
+bool misses_labels(const Pass& pass, const RecordedCanary& entry) {
+  return entry.soaking_since && std::ranges::any_of(entry.nodes, [&](const auto& node) {
+           const NodeAssessment* a = pass.index.find(node.first);
+           return a != nullptr && !a->labels_missing.empty();
+         });
+}
+
 // The entry as it must be now; without nodes: no entry.
 RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
-  const Pass& pass = rollout.pass;
+  Pass& pass = rollout.pass;
   const RecordedCanary* known = recorded(rollout, product);
   RecordedCanary out;
   if (known != nullptr) {
@@ -167,6 +184,11 @@ RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
     if (is_canary(a) && a.product == product)
       out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
   }
+  // Without its labels a canary cannot be verified, which says nothing about its profile: its soak continues.
+  if (misses_labels(pass, out)) {
+    pass.ages.keep(soaking_timer(rollout, product));
+    return out;
+  }
   const Canary& canary = rollout.canary(product);
   out.passed = canary.passed;
   if (!canary.verified) {
@@ -177,21 +199,22 @@ RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
   return out;
 }
 
-// The installation's DaemonSets are temporarily missing, or the present text is invalid: neither ends a rollout.
+// The rollout has no node now, or the present text is invalid: neither ends it.
 bool is_out_of_sight(const Pass& pass, const RecordedCanary& entry) {
-  const RolloutView* rollout = find_rollout(pass, {entry.policy, entry.config_map, entry.key});
+  const RolloutKey key{entry.policy, entry.config_map, entry.key};
+  const RolloutView* rollout = find_rollout(pass, key);
   if (rollout != nullptr) return rollout->target.empty() || rollout->target == kInvalidRevision;
-  return std::ranges::none_of(pass.index.profile_rollouts, [&](const auto& profile_rollout) {
-    return profile_rollout.first.config_map == entry.config_map;
-  });
+  return !is_left(pass, key, entry.revision);
 }
 
 }  // namespace
 
-std::vector<RecordedCanary> update_canaries(const Pass& pass) {
+std::vector<RecordedCanary> update_canaries(Pass& pass) {
   std::vector<RecordedCanary> out;
   for (const RecordedCanary& entry : pass.index.record->canaries) {
-    if (is_out_of_sight(pass, entry)) out.push_back(entry);
+    if (!is_out_of_sight(pass, entry)) continue;
+    pass.keep(soaking_timer({entry.policy, entry.config_map, entry.key}, entry.revision, entry.product));
+    out.push_back(entry);
   }
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
     RolloutView& rollout = rollout_of(pass, key);

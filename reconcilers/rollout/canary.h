@@ -38,8 +38,8 @@ enum class Candidates : std::uint8_t { any, free };
 // The nodes of the group that are canaries in a change to the target, while the canary has not passed. By name.
 [[nodiscard]] std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::string& product);
 // A node that stopped showing its profile is allowed to be restarted into it. Not allowed: a node with a taint that the
-// plugin does not tolerate, because its new pod would not start, and a node whose GPUs DRA offers as well, which is
-// reported as DRADoubleOffer.
+// plugin does not tolerate, because its new pod would not start, a node whose GPUs DRA offers as well, which is
+// reported as DRADoubleOffer, and a node that only lacks its labels (NodeAssessment::labels_missing).
 [[nodiscard]] bool may_be_reloaded(const Pass& pass, const std::string& node);
 // A canary that was verified and stopped showing its profile before it passed: its node, and what it shows. Empty: no
 // such canary.
@@ -47,6 +47,7 @@ enum class Candidates : std::uint8_t { any, free };
 
 // The canaries that the record must hold now. A node that served is recorded while its change is in progress, long
 // before it can be verified. An entry ends when its revision is verified on the fleet, or is not the target any more.
-[[nodiscard]] std::vector<RecordedCanary> update_canaries(const Pass& pass);
+// While the rollout has no node, or its canary no labels, the entry stays as it is.
+[[nodiscard]] std::vector<RecordedCanary> update_canaries(Pass& pass);
 
 }  // namespace gso

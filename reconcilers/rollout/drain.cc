@@ -19,6 +19,7 @@ std::string strands_message(const NodeUse& lost, const NodeAssessment& a) {
   for (const auto& [resource, count] : a.expectation->capacity) {
     if (count > 0) served += (served.empty() ? "" : ", ") + resource;
   }
+  for (const auto& [resource, replicas] : a.expectation->divisible) served += (served.empty() ? "" : ", ") + resource;
   const bool one = lost.waiting.size() == 1;
   return fmt::format(
       "the node will serve {}, but {} request{} other resources: change what {} request{}; the operator waits for {} "
@@ -67,8 +68,7 @@ NodeUse stranded(const NodeUse& use, const NodeAssessment& a) {
   NodeUse out;
   for (const Pod* pod : use.waiting) {
     const bool lost = a.expectation && std::ranges::any_of(pod->gpu_requests, [&](const auto& request) {
-                        auto after = a.expectation->capacity.find(std::string(request.first.view()));
-                        return request.second > 0 && (after == a.expectation->capacity.end() || after->second == 0);
+                        return request.second > 0 && !a.expectation->serves(request.first.view());
                       });
     if (lost) out.waiting.push_back(pod);
   }

@@ -51,8 +51,11 @@ class Remediator {
     if (!a.taint.empty()) return false;  // The new pod would not start.
     if (!node.ready || !a.holder.empty() || !pass_.plannable(a)) return false;
     if (!a.profile || !a.profile->valid || a.is_blocked()) return false;  // S5
-    if (pass_.s.settings.mode_of(pass_.index.policy(pass_.s.world, a.policy.view())) == PolicyMode::observe)
-      return false;
+    const auto observes = [&](const Interned& policy) {
+      return pass_.s.settings.mode_of(pass_.index.policy(pass_.s.world, policy.view())) == PolicyMode::observe;
+    };
+    // Without its labels the node might belong to a policy that is not the one that governs it now.
+    if (observes(a.policy) || std::ranges::any_of(a.awaited_by, observes)) return false;
     const ConfigMap* config_map = pass_.s.world.configmaps.find(pass_.index.installation_of(a).config_map_key());
     if (config_map == nullptr || config_map->meta.annotations.get(kPausedAnnotation) == "true") return false;
     return !kai_hindrance(pass_, node.meta.name, a);  // S8

@@ -79,6 +79,10 @@ class Starter {
       const bool cannot_have_read = a->cause == ChangeCause::joined && !has_read && serves_long_enough(name, *a);
       if (!cannot_have_read && !loading_expired(pass_, name, *a)) continue;
       if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
+      if (!a->labels_missing.empty()) {
+        report_waiting_reload(name, std::string(kLabelsMissing), std::string(a->labels_missing.view()));
+        continue;
+      }
       reloads_[pass_.index.rollout_key_of(*a)].insert(name);
     }
     // Nodes that have not shown their profile for longer than a start can take. A missing device is not such a case.

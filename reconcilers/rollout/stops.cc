@@ -9,6 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/attempts.h"
+#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -54,19 +55,62 @@ RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, co
   return out;
 }
 
+// Its object exists, or its last spec governs.
+bool is_known(const Pass& pass, const std::string& policy) {
+  return policy == kDefaultPolicy || pass.s.world.policies.find(policy) != nullptr ||
+         pass.index.held_policies.contains(policy);
+}
+
+// The policy, by its own key, would give its nodes a key other than the rollout's. In doubt it would not: after a
+// rollback the nodes get an earlier key, and a key that the ConfigMap lacks changes no node.
+bool names_other_key(const Pass& pass, const RolloutKey& key, const SharingPolicy& policy,
+                     const ConfigMap& config_map) {
+  if (policy.config_map_key)
+    return *policy.config_map_key != key.key && config_map.data.contains(*policy.config_map_key);
+  if (!policy.inline_profile) return false;
+  return !owns_key(policy, key) && taken_back(pass.index, policy, key.config_map) == nullptr;
+}
+
+// For a policy that governs no node now: another valid revision has replaced this one, according to the policy's own
+// key and the ConfigMap's text of the rollout's key.
+bool is_replaced(const Pass& pass, const RolloutKey& key, std::string_view revision,
+                 const PluginInstallation& installation) {
+  const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
+  if (config_map == nullptr) return false;
+  const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
+  // In mode Observe the operator writes no label, so the policy's key is not the nodes' key.
+  const bool chooses = pass.s.settings.mode_of(policy) != PolicyMode::observe;
+  if (chooses && names_other_key(pass, key, policy, *config_map)) return true;
+  if (owns_key(policy, key)) return false;  // The key has the hash of its text.
+  const auto text = config_map->data.find(key.key);
+  if (text == config_map->data.end() || !text->second) return false;
+  const std::string present = pass.index.profiles.compile(*text->second)->revision;
+  return is_valid(present) && present != revision;
+}
+
 }  // namespace
 
-bool is_left(const Pass& pass, const RolloutKey& key, const SharingRollout& rollout) {
-  const auto at = pass.index.profile_rollouts.find(key);
-  if (at != pass.index.profile_rollouts.end()) {
+bool is_left(const Pass& pass, const RolloutKey& key, std::string_view revision) {
+  const auto& profile_rollouts = pass.index.profile_rollouts;
+  const auto at = profile_rollouts.find(key);
+  if (at != profile_rollouts.end()) {
     const std::string target = target_of(at->second);
-    return target != rollout.to_revision && is_valid(target);
+    return target != revision && is_valid(target);
   }
-  return std::ranges::any_of(pass.index.profile_rollouts, [&](const auto& profile_rollout) {
+  const auto uses_it = [&](const auto& profile_rollout) {
     return profile_rollout.first.config_map == key.config_map &&
            !pass.s.world.unsynced_namespaces.contains(
                pass.index.discovery.installations[profile_rollout.second.installation].ns);
+  };
+  const auto other = std::ranges::find_if(profile_rollouts, uses_it);
+  if (other == profile_rollouts.end()) return false;
+  const bool has_moved = std::ranges::any_of(profile_rollouts, [&](const auto& profile_rollout) {
+    return profile_rollout.first.policy == key.policy && uses_it(profile_rollout);
   });
+  // Nodes that have lost the labels by which the policy selects them will return.
+  if (has_moved && !pass.index.awaited.contains(key.policy)) return true;
+  if (!is_known(pass, key.policy)) return true;
+  return is_replaced(pass, key, revision, pass.index.discovery.installations[other->second.installation]);
 }
 
 Switches switches_of(const Pass& pass, const RolloutKey& key, const std::string& target,
@@ -110,7 +154,7 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
     const RecordedSwitches* entry_before = before == known.end() ? nullptr : before->second;
     RecordedSwitches entry = switches_in(pass, *rollout, entry_before);
     if (!entry.any()) continue;
-    entry.left = (entry_before != nullptr && entry_before->left) || is_left(pass, key, *rollout);
+    entry.left = (entry_before != nullptr && entry_before->left) || is_left(pass, key, rollout->to_revision);
     // For an attempt that ended before a newer template arrived, or that another revision replaced before a switch was
     // set.
     const bool over = !entry.left && profile_rollout != pass.index.profile_rollouts.end() &&
@@ -140,7 +184,7 @@ bool holds_a_switch(const Pass& pass, const SharingRollout& rollout) {
   if (profile_rollout != pass.index.profile_rollouts.end() && target_of(profile_rollout->second) == rollout.to_revision)
     return true;
   const bool on = rollout.paused || rollout.aborted || is_undone(rollout);
-  return on && !is_left(pass, key, rollout);
+  return on && !is_left(pass, key, rollout.to_revision);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/cluster/recorded_policies.h"
@@ -29,9 +30,10 @@ struct Switches {
 
 // Whether a switch of this rollout is still in effect: then its object is not history.
 [[nodiscard]] bool holds_a_switch(const Pass& pass, const SharingRollout& rollout);
-// The nodes have another target revision. An installation whose DaemonSets are temporarily missing has no nodes, and an
-// invalid text is not another revision: neither ends an attempt or clears its switches.
-[[nodiscard]] bool is_left(const Pass& pass, const RolloutKey& key, const SharingRollout& rollout);
+// Another valid revision has replaced this one, or its policy is deleted and forgotten. While the policy governs no
+// node, its own key and the ConfigMap's text decide: nodes without their labels, a wrong selector or missing DaemonSets
+// end no attempt and clear no switches, nor does an invalid text.
+[[nodiscard]] bool is_left(const Pass& pass, const RolloutKey& key, std::string_view revision);
 
 // Events for what was just deleted, and findings for as long as its stops are in effect.
 void report_gone_policy(Pass& pass, const std::string& name);

@@ -193,7 +193,10 @@ void report_first(const std::set<std::string>& nodes, const Report& report) {
 void find_drift(Pass& pass) {
   const Index& index = pass.index;
   report_first(index.nodes_in(Bucket::drifting), [&](const std::string& name) {
-    pass.finding(Severity::warning, node_ref(name), kDrift, shown_difference(*index.find(name)));
+    const NodeAssessment& a = *index.find(name);
+    const bool unlabelled = !a.labels_missing.empty();
+    pass.finding(Severity::warning, node_ref(name), unlabelled ? kLabelsMissing : kDrift,
+                 unlabelled ? std::string(a.labels_missing.view()) : shown_difference(a));
     return true;
   });
   report_first(index.nodes_in(Bucket::missing_devices), [&](const std::string& name) {

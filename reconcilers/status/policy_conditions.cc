@@ -65,6 +65,12 @@ StatusCondition ready_of(const PolicySum& sum) {
   if (std::string problem = selector_problem(*sum.policy); !problem.empty()) {
     return {"Ready", false, std::string(kSelectorOnSharingLabel), std::move(problem)};
   }
+  if (sum.tally.total == 0 && !sum.awaited.empty()) {
+    return {"Ready", false, std::string(kLabelsMissing),
+            fmt::format("governs no node, but selects by labels that are missing on: {}. Check the pods of GPU Feature "
+                        "Discovery and Node Feature Discovery",
+                        join_names(sum.awaited))};
+  }
   if (sum.tally.total == 0 && !sum.left_to_nos.empty()) {
     return {
         "Ready", true, "NoNodes",
@@ -94,6 +100,10 @@ StatusCondition ready_of(const PolicySum& sum) {
     }
     return {"Ready", false, "Updating",
             fmt::format("not up to date yet ({} of {}): {}", work, sum.tally.total, unsettled)};
+  }
+  if (sum.unlabelled > 0 && std::cmp_equal(sum.unlabelled, sum.drifting.size())) {
+    return {"Ready", false, std::string(kLabelsMissing),
+            fmt::format("not verified without labels: {}; {}", join_names(sum.drifting), sum.labels_missing)};
   }
   const std::string shown = join_names(sum.drifting) + (sum.drift.empty() ? "" : "; ") + sum.drift;
   if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size())) {

@@ -50,6 +50,9 @@ class PolicyStatuses {
     for (const auto& [policy, nodes] : pass_.index.left_to_nos) {
       if (auto it = sums_.find(policy); it != sums_.end()) it->second.left_to_nos.assign(nodes.begin(), nodes.end());
     }
+    for (const auto& [policy, nodes] : pass_.index.awaited) {
+      if (auto it = sums_.find(policy); it != sums_.end()) it->second.awaited.assign(nodes.begin(), nodes.end());
+    }
     const std::map<std::string, BlockedBy> draining = blocked_in_progress(pass_);
     for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
       const NodeAssessment& a = *pass_.index.find(name);
@@ -110,6 +113,9 @@ class PolicyStatuses {
       sum->drifting.push_back(name);
       sum->drifting_since_install += a->at_install != AtInstall::shown ? 1 : 0;
       if (sum->drift.empty()) sum->drift = shown_difference(*a);
+      if (a->labels_missing.empty()) return;
+      ++sum->unlabelled;
+      if (sum->labels_missing.empty()) sum->labels_missing = a->labels_missing.view();
     };
     for (const std::string& name : index.nodes_in(Bucket::drifting)) add_drift(name);
     for (const std::string& name : index.nodes_in(Bucket::drifted_at_install)) {

@@ -25,6 +25,10 @@ struct PolicySum {
   std::vector<std::string> unsettled;
   std::vector<std::string> drifting;  // Nodes that do not show what they run, and what the first one shows.
   std::string drift;
+  // Of `drifting`: nodes whose labels are missing, and the message about the first one.
+  std::int64_t unlabelled = 0;
+  std::string labels_missing;
+  std::vector<std::string> awaited;  // Nodes that it might govern once their labels are back.
   // Of `drifting`: nodes that drifted already when the operator first read them.
   std::int64_t drifting_since_install = 0;
   std::vector<std::pair<RolloutKey, GateState>> closed;  // Rollouts with work and a closed gate.

@@ -363,7 +363,7 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
   Account account;
   if (Json old = Json::parse(rollout.status_json, nullptr, false); old.is_object()) account.status = std::move(old);
-  account.left = is_left(pass, key, rollout);
+  account.left = is_left(pass, key, rollout.to_revision);
   RolloutView* view = find_rollout(pass, key);
   const bool wanted = view != nullptr && view->target == rollout.to_revision;
   const bool differs =

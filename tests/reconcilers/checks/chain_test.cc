@@ -152,6 +152,42 @@ TEST(Chain, ANodeThatAnyGfdServesDoesNotStartWithoutItsProductLabel) {
   EXPECT_EQ(complaints(nullptr, nullptr, false), "") << "nobody writes the label there";
 }
 
+TEST(Chain, ABrokenNodeIsRepairedWithoutLabelsUnlessAPolicySelectsByThem) {
+  Workshop shop;
+  Operand gfd = shop.plugin;
+  gfd.component = Component::gfd;
+  gfd.key = {"elsewhere", "gfd"};
+  SharingPolicy observing;
+  observing.meta.name = "by-product";
+  struct State {
+    bool starts = false;
+    bool serves = false;
+    bool cordoned = false;
+  };
+  const auto complaints = [&](const State& state, const SharingPolicy* awaited_by) {
+    Node node;
+    node.ready = true;
+    node.unschedulable = state.cordoned;
+    node.allocatable[k8s::Interned("nvidia.com/gpu")] = state.serves ? 2 : 0;
+    gso::Setup setup = shop.setup("version: v1");
+    setup.gfd = &gfd;
+    NodeSetup asked{.setup = std::move(setup), .node = node};
+    asked.starts = state.starts;
+    asked.reloads = !state.starts;
+    asked.awaited_by = awaited_by;
+    const Complaints found = find_check("LabelsMissing")->of_node(asked);
+    return found.empty() ? std::string() : found.front().message;
+  };
+  const State cordoned{.starts = true, .serves = true, .cordoned = true};
+  EXPECT_EQ(complaints(cordoned, nullptr), "");
+  EXPECT_NE(complaints(cordoned, &observing).find("by-product"), std::string::npos);
+  const State out_of_service{};
+  EXPECT_EQ(complaints(out_of_service, nullptr), "");
+  EXPECT_NE(complaints(out_of_service, &observing), "");
+  EXPECT_NE(complaints({.starts = false, .serves = true, .cordoned = true}, nullptr), "")
+      << "a node that serves is not repaired for its labels";
+}
+
 TEST(Chain, MpsAndMigExcludeEachOther) {
   EXPECT_EQ(Workshop().with({gpu(8, 0), gpu(8, 0, true)}).codes(mps(4)), with_sidecar({"MIGEnabled"}));
   Workshop mixed;

@@ -53,6 +53,23 @@ TEST(PolicyMatch, ProductsAreComparedWithoutTheSuffixThatSharingAdds) {
   EXPECT_TRUE(policy_selects(pool, node(R"({"pool":"a-SHARED"})")));
 }
 
+TEST(PolicyMatch, WithoutDiscoveredLabelsItIsUnknownWhichPolicyGoverns) {
+  const SharingPolicy by_product =
+      policy(R"({"nodeSelector":{"matchLabels":{"nvidia.com/gpu.product":"Tesla-T4","pool":"a"}}})");
+  const SharingPolicy unless_pci = policy(
+      R"({"nodeSelector":{"matchExpressions":[{"key":"feature.node.kubernetes.io/x","operator":"DoesNotExist"}]}})");
+  const SharingPolicy by_pool = policy(R"({"nodeSelector":{"matchLabels":{"pool":"a"}}})");
+  const SharingPolicy by_key = policy(
+      R"({"nodeSelector":{"matchLabels":{"nvidia.com/device-plugin.config":"x"}},"profile":{"configMapKey":"x"}})");
+  using Policies = std::vector<const SharingPolicy*>;
+  const Node bare = node(R"({"pool":"a"})");
+  EXPECT_EQ(policies_in_doubt({&by_product, &unless_pci, &by_pool}, bare), (Policies{&by_product, &unless_pci}));
+  EXPECT_EQ(policies_in_doubt({&by_pool, &by_product}, bare), Policies{}) << "a policy of higher precedence selects it";
+  EXPECT_EQ(policies_in_doubt({&by_product}, node(R"({"pool":"b"})")), Policies{}) << "it never selects that node";
+  EXPECT_EQ(policies_in_doubt({&by_product}, node(R"({"pool":"a","nvidia.com/gpu.product":"A100"})")), Policies{});
+  EXPECT_EQ(policies_in_doubt({&by_key}, bare), Policies{}) << "no discovery writes that label";
+}
+
 TEST(PolicyMatch, ASelectorOnALabelThatSharingWritesSelectsNothing) {
   const Node fits = node(
       R"({"nvidia.com/gpu.replicas":"1","nvidia.com/gpu.sharing-strategy":"none","nvidia.com/device-plugin.config":"a"})");
