@@ -12,16 +12,25 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/drain.h"
 
 namespace gso {
 
 namespace {
 
+// The annotation by which a pod forbids its eviction, as "key=value"; empty: it has none. In doubt it forbids it.
+std::string refusal_of(const Pod& pod) {
+  for (const std::string_view key : {kDoNotDisruptAnnotation, kKarpenterDoNotDisrupt}) {
+    const auto value = pod.meta.annotations.get(key);
+    if (is_switched_on(value)) return fmt::format("{}={}", key, *value);
+  }
+  const auto safe = pod.meta.annotations.get(kSafeToEvict);
+  return safe && says_no(*safe) ? fmt::format("{}={}", kSafeToEvict, *safe) : std::string();
+}
+
 bool refuses_eviction(const Pod& pod) {
-  const auto& annotations = pod.meta.annotations;
-  return annotations.get(kKarpenterDoNotDisrupt) == "true" || annotations.get(kDoNotDisruptAnnotation) == "true" ||
-         annotations.get(kSafeToEvict) == "false";
+  return !refusal_of(pod).empty();
 }
 
 // A pod without a controller: nothing creates it again. (Mirror pods belong to their Node.)
