@@ -70,7 +70,9 @@ constexpr BlockedReason kBlockedReasons[] = {
      "wait, or change `rollout.maintenanceWindows`"},
     {kHeld, "the node has `gpusharing.dev/hold=true` as an annotation or as a label",
      "remove it: `kubectl annotate node NODE gpusharing.dev/hold-`, or `kubectl label node NODE gpusharing.dev/hold-`"},
-    {kConfigInvalid, "a component would exit on the profile, or a policy's `configMapKey` is not in the ConfigMap",
+    {kConfigInvalid,
+     "a component would exit on the profile, a policy's `configMapKey` is not in the ConfigMap, or the node's "
+     "annotation `gpusharing.dev/devices` cannot be read",
      "the message names key, line and reason; fix the profile or the policy's key. No pod was restarted with this "
      "profile"},
     {kProviderUnsupported,
