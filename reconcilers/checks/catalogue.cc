@@ -70,9 +70,7 @@ constexpr BlockedReason kBlockedReasons[] = {
      "wait, or change `rollout.maintenanceWindows`"},
     {kHeld, "the node has `gpusharing.dev/hold=true` as an annotation or as a label",
      "remove it: `kubectl annotate node NODE gpusharing.dev/hold-`, or `kubectl label node NODE gpusharing.dev/hold-`"},
-    {kConfigInvalid,
-     "a component would exit on the profile, a policy's `configMapKey` is not in the ConfigMap, or the node's "
-     "annotation `gpusharing.dev/devices` cannot be read",
+    {kConfigInvalid, "a component would exit on the profile, or a policy's `configMapKey` is not in the ConfigMap",
      "the message names key, line and reason; fix the profile or the policy's key. No pod was restarted with this "
      "profile"},
     {kProviderUnsupported,
@@ -99,6 +97,11 @@ constexpr BlockedReason kBlockedReasons[] = {
      "no action needed if the label returns; otherwise check the pods of GPU Feature Discovery and Node Feature "
      "Discovery",
      "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
+    {kDevicesUnreadable,
+     "the node's annotation `gpusharing.dev/devices` cannot be read; the message says why. A change could not be "
+     "verified, so it does not start",
+     "correct the annotation, or remove it: `kubectl annotate node NODE gpusharing.dev/devices-`",
+     "kubectl describe node {node}"},
 };
 
 std::vector<CodeSection> sections() {

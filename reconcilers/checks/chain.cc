@@ -107,8 +107,8 @@ constexpr Check kChecks[] = {
      .remedy = "check the pods of GPU Feature Discovery and Node Feature Discovery",
      .of_node = check::labels_missing},
     // the GPUs and who else uses them,
-    {.code = "DevicesUnreadable",
-     .blocks = kConfigInvalid,
+    {.code = kDevicesUnreadable,
+     .blocks = kDevicesUnreadable,
      .writes_to_node = true,
      .meaning =
          "the node's annotation `gpusharing.dev/devices` cannot be read, so it is unknown what the node must show: "
