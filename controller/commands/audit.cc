@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <sstream>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -104,14 +106,16 @@ int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime
     print_document(document_of(found, view), form, out);
     return code;
   }
-  out << fmt::format("{}: plugin {}; profile {}\n", counted(found.nodes, "GPU node"), sums(found.plugins),
-                     sums(found.profiles));
-  out << fmt::format("{}, {}, {}\n", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
-                     counted(found.count(Severity::info), "info"));
-  if (!unknown.empty()) out << unknown << ".\n";
-  if (assumed) out << "No record of the operator was found; the current state is taken as the baseline.\n";
-  print_findings(found.findings, out);
-  for (const std::string& missing : view.incomplete) out << "\nincomplete: " << missing << "\n";
+  std::ostringstream text;
+  text << fmt::format("{}: plugin {}; profile {}\n", counted(found.nodes, "GPU node"), sums(found.plugins),
+                      sums(found.profiles));
+  text << fmt::format("{}, {}, {}\n", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
+                      counted(found.count(Severity::info), "info"));
+  if (!unknown.empty()) text << unknown << ".\n";
+  if (assumed) text << "No record of the operator was found; the current state is taken as the baseline.\n";
+  print_findings(found.findings, text);
+  for (const std::string& missing : view.incomplete) text << "\nincomplete: " << missing << "\n";
+  out << printable(text.str());
   return code;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/pod.h"
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -113,8 +115,10 @@ void print(const Explanation& explanation, const ClusterView& view, OutputForm f
     print_document(document, form, out);
     return;
   }
-  print_text(explanation, out);
-  for (const std::string& missing : view.incomplete) out << "incomplete: " << missing << "\n";
+  std::ostringstream text;
+  print_text(explanation, text);
+  for (const std::string& missing : view.incomplete) text << "incomplete: " << missing << "\n";
+  out << printable(text.str());
 }
 
 struct Question {

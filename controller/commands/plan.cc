@@ -13,6 +13,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/reading/manifests.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/registry.h"
 
@@ -53,9 +54,9 @@ void print_text(const Plan& plan, std::ostream& out) {
   if (plan.actions.empty()) out << "No action needed.\n";
   for (const PlannedAction& action : plan.actions) out << print(action) << "\n";
   for (const Finding& finding : plan.findings) {
-    out << fmt::format("{}: {} {}: {}: {}\n", to_string(finding.severity), finding.object.kind,
-                       k8s::to_string(ObjectKey{finding.object.ns, finding.object.name}), finding.reason,
-                       finding.message);
+    out << printable(fmt::format("{}: {} {}: {}: {}\n", to_string(finding.severity), finding.object.kind,
+                                 k8s::to_string(ObjectKey{finding.object.ns, finding.object.name}), finding.reason,
+                                 finding.message));
   }
   if (plan.requeue_after) out << "Next check in " << k8s::format_go_duration(*plan.requeue_after) << ".\n";
 }

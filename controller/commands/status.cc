@@ -24,6 +24,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -197,8 +198,8 @@ void print_rollouts(const std::vector<RolloutFacts>& rollouts, TerminalWidth wid
     if (facts.in_flight > 0) progress += fmt::format(", {} in progress", facts.in_flight);
     if (facts.blocked > 0) progress += fmt::format(", {} blocked", facts.blocked);
     if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
-    rows.push_back(
-        {rollout.meta.name, rollout.phase.empty() ? "-" : facts.shown_phase(), rollout.policy, rollout.key, rollout.to_revision, progress});
+    rows.push_back({rollout.meta.name, rollout.phase.empty() ? "-" : facts.shown_phase(), rollout.policy, rollout.key,
+                    rollout.to_revision, progress});
   }
   print_table(rows, out, width);
 }
@@ -271,10 +272,10 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
     print_rollouts(rollouts, width, out);
   }
   for (const Finding& finding : status.kai)
-    out << "\nkai-config: " << finding.message << " (" << finding.reason << ")\n";
+    out << printable(fmt::format("\nkai-config: {} ({})\n", finding.message, finding.reason));
   for (const Finding& finding : ignored_switches(status.world)) {
-    out << fmt::format("\n{} {}: {} {}: {}\n", to_string(finding.severity), finding.reason, finding.object.kind,
-                       finding.object.name, finding.message);
+    out << printable(fmt::format("\n{} {}: {} {}: {}\n", to_string(finding.severity), finding.reason,
+                                 finding.object.kind, finding.object.name, finding.message));
   }
   for (const std::string& missing : status.incomplete) out << "incomplete: " << missing << "\n";
   return trouble;

@@ -97,6 +97,11 @@ constexpr BlockedReason kBlockedReasons[] = {
      "no action needed if the label returns; otherwise check the pods of GPU Feature Discovery and Node Feature "
      "Discovery",
      "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
+    {kDevicesUnreadable,
+     "the node's annotation `gpusharing.dev/devices` cannot be read; the message says why. A change could not be "
+     "verified, so it does not start",
+     "correct the annotation, or remove it: `kubectl annotate node NODE gpusharing.dev/devices-`",
+     "kubectl describe node {node}"},
 };
 
 std::vector<CodeSection> sections() {

@@ -107,6 +107,15 @@ constexpr Check kChecks[] = {
      .remedy = "check the pods of GPU Feature Discovery and Node Feature Discovery",
      .of_node = check::labels_missing},
     // the GPUs and who else uses them,
+    {.code = kDevicesUnreadable,
+     .blocks = kDevicesUnreadable,
+     .writes_to_node = true,
+     .meaning =
+         "the node's annotation `gpusharing.dev/devices` cannot be read, so it is unknown what the node must show: "
+         "its change does not start",
+     .remedy = "correct the annotation (`expect --devices` checks the same form), or remove it: `kubectl annotate node "
+               "NODE gpusharing.dev/devices-`",
+     .of_setup = check::devices_unreadable},
     {.code = kMigEnabled,
      .blocks = kMigEnabled,
      .writes_to_node = true,

@@ -26,6 +26,7 @@ namespace gso::check {
 [[nodiscard]] Complaints rename_hides_gpu_from_autoscaler(const Setup& setup);
 
 // --- The GPUs (device_checks.cc).
+[[nodiscard]] Complaints devices_unreadable(const Setup& setup);
 [[nodiscard]] Complaints mig_enabled(const Setup& setup);
 [[nodiscard]] Complaints mps_with_mixed_mig(const Setup& setup);
 [[nodiscard]] Complaints mps_matches_nothing(const Setup& setup);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps_faults.h"
 
@@ -56,6 +57,14 @@ Complaints useless_mig_entries(const Setup& setup, const Profile& profile) {
 }
 
 }  // namespace
+
+// A person wrote it because the labels do not describe the GPUs: without it, a change could not be verified.
+Complaints devices_unreadable(const Setup& setup) {
+  if (setup.hardware.unreadable.empty()) return {};
+  return {
+      {"", fmt::format("the annotation {} cannot be read: {}. Correct or remove it; until then the node is not changed",
+                       kDevicesAnnotation, setup.hardware.unreadable)}};
+}
 
 Complaints mig_enabled(const Setup& setup) {
   return mps_complaints(setup, MpsFault::Kind::mig_enabled);

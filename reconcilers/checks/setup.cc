@@ -105,6 +105,7 @@ std::string Setup::identity() const {
   out += fmt::format("|{}|{}|{}.{}|{}|{}", hardware.product, hardware.count, hardware.compute_major,
                      hardware.compute_minor, hardware.mig_enabled, fmt::join(hardware.mig_names, ","));
   out += fmt::format("|{}|{}|{}|{}", autoscaler, mps_capable.value_or("-"), nfd_serves, nfd_owns_mps_capable);
+  out += fmt::format("|{}", hardware.unreadable);
   return out;
 }
 
@@ -120,6 +121,7 @@ void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Op
   setup.hardware.mig_enabled = facts.mig_enabled;
   for (const auto& [resource, count] : facts.mig_counts) setup.hardware.mig_names.push_back(resource);
   setup.hardware.written_down = facts.devices ? &*facts.devices : nullptr;
+  setup.hardware.unreadable = facts.problem;
   setup.autoscaler = autoscaler_of(node);
   setup.mps_capable = node.meta.labels.get(kMpsCapable);
   setup.nfd_serves = nfd_serves(node);

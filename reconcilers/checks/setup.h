@@ -26,6 +26,7 @@ struct Hardware {
   std::vector<std::string_view> mig_names;  // nvidia.com/mig-1g.5gb, as GFD's labels show them.
   // From the annotation gpusharing.dev/devices of this node; null: the node has no such annotation.
   const std::vector<Device>* written_down = nullptr;
+  std::string_view unreadable = {};  // Why that annotation cannot be read; empty: it can, or the node has none.
 
   // The devices that checks use: the written ones, else identical devices derived from the labels.
   [[nodiscard]] std::vector<Device> devices() const;

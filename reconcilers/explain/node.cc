@@ -184,7 +184,7 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
         "{} assigns the node to nos: the operator {} and then no longer changes the node", nos_label(node),
         a->is_unreadable() ? "waits until the node's change is removed" : "finishes the change in progress"));
   }
-  if (a->is_held()) out.notes.push_back(fmt::format("{}=true: the operator does not change the node", hold_of(node)));
+  if (a->is_held()) out.notes.push_back(fmt::format("{} is set: the operator does not change the node", hold_of(node)));
   if (a->change) {
     const std::vector<std::string> left = pods_to_go(index, node, *a);
     out.notes.push_back(fmt::format(

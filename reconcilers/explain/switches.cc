@@ -1,4 +1,4 @@
-// Compares annotations with the values that planners recognize.
+// Looks for switches whose value is empty.
 #include "reconcilers/explain/switches.h"
 
 #include <fmt/format.h>
@@ -17,14 +17,13 @@ namespace {
 std::optional<Finding> ignored(const ObjectRef& object, std::string_view where, const k8s::StringMap& values,
                                std::string_view key, std::string_view reason, std::string_view effect) {
   const auto value = values.get(key);
-  if (!value || *value == "true" || *value == "false") return std::nullopt;
+  if (!value || !value->empty()) return std::nullopt;
   const std::string command =
       fmt::format("kubectl {} {} {}{} {}=true --overwrite", where == "label" ? "label" : "annotate",
                   object.kind == "Node" ? "node" : "configmap", object.name,
                   object.ns.empty() ? "" : " --namespace " + object.ns, key);
-  return Finding{
-      Severity::warning, object, std::string(reason),
-      fmt::format("{} {}={} does not {}: only the value true does; {}", where, key, *value, effect, command)};
+  return Finding{Severity::warning, object, std::string(reason),
+                 fmt::format("{} {} has no value, so it does not {}; {}", where, key, effect, command)};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Switches that people have set, by annotation or label, to a value without a meaning. Pure functions.
+// Switches that people have set, by annotation or label, without a value. Pure functions.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace gso {
 
-// `gpusharing.dev/hold` and `gpusharing.dev/paused` are set if their value is "true"; absent and "false" mean no. Any
-// other value ("yes", "True", "1") has no effect, which its author does not expect: a warning, HoldIgnored or
-// PausedIgnored.
+// `gpusharing.dev/hold` and `gpusharing.dev/paused` without a value (`kubectl annotate node n1 gpusharing.dev/hold=`)
+// have no effect, which their author might not expect: a warning, HoldIgnored or PausedIgnored. "false" and its like
+// mean no, and every other value has an effect (model/switch_value.h).
 [[nodiscard]] std::optional<Finding> ignored_hold(const Node& node);
 
 // For all Nodes, and for the ConfigMaps that plugins mount; sorted by kind and name.

@@ -104,7 +104,7 @@ class Counter {
     put(Bucket::self_loaded, a_.loads_by_itself());
     put(Bucket::following, a_.phase == Phase::following_daemonset);
     put(Bucket::drifting, out_.tally.drifting > 0);
-    put(Bucket::missing_devices, a_.phase == Phase::up_to_date && has_missing_devices(a_) && a_.ready && !a_.is_held());
+    put(Bucket::missing_devices, reports_missing_devices(a_));
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
     put(Bucket::uncounted, a_.is_uncounted());
     put(Bucket::unavailable, a_.unavailable && !a_.change);

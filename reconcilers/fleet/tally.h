@@ -66,7 +66,7 @@ enum class Bucket : std::uint8_t {
   drifting,        // Verified before, and do not show their profile now.
   would_break,     // Would lose their GPUs with the announced settings.
   drifted_at_install,  // Did not show their profile at the baseline.
-  missing_devices,     // Serve fewer devices than they should.
+  missing_devices,     // Serve fewer devices than the profile that they have loaded needs.
   uncounted,           // Have more GPUs than the record has for them.
   label_work,          // Sharing labels that the operator must write differ.
   unwritable,          // A label that the operator must write has no valid value.

@@ -11,6 +11,7 @@
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/switch_value.h"
 
 namespace gso {
 
@@ -291,11 +292,11 @@ class Collector {
   }
 
   [[nodiscard]] std::string excused(const KaiPod& pod) const {
-    if (pod.meta.annotations.get(kDoNotDisruptAnnotation) == "true")
-      return fmt::format("it has {}=true", kDoNotDisruptAnnotation);
+    const auto asks = pod.meta.annotations.get(kDoNotDisruptAnnotation);
+    if (is_switched_on(asks)) return fmt::format("it has {}={}", kDoNotDisruptAnnotation, *asks);
     const Node* node = world_.nodes.find(pod.node_name.view());
     if (node && is_held(*node)) {
-      return fmt::format("node {} has {}=true", node->meta.name, kHoldAnnotation);
+      return fmt::format("node {} has the {}", node->meta.name, hold_of(*node));
     }
     return {};
   }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -94,12 +95,16 @@ int width_of(std::uint32_t code) {
   return among(code, kWide) ? 2 : among(code, kNone) || code == 0xfeff ? 0 : 1;
 }
 
-// Blanks as wide as the line up to the column (code points from 1), tabs kept.
+// Blanks as wide as the line up to the column (code points from 1), tabs kept. The line is shown as printable() has it.
 std::string padding(std::string_view line, int column) {
   std::string out;
   for (std::size_t at = 0; at < line.size() && column > 1; --column) {
+    const std::size_t start = at;
     const std::uint32_t code = next_code_point(line, at);
-    out += code == '\t' ? "\t" : std::string(static_cast<std::size_t>(width_of(code)), ' ');
+    const std::string_view raw = line.substr(start, at - start);
+    const std::string shown = printable(raw);
+    const std::size_t width = shown == raw ? static_cast<std::size_t>(width_of(code)) : shown.size();
+    out += code == '\t' ? "\t" : std::string(width, ' ');
   }
   return out;
 }
@@ -238,7 +243,7 @@ std::string lint_report(const LintedDocument& document, std::string_view text) {
       out += fmt::format("{:>5} | {}\n      | {}^\n", shown.number, shown.line, padding(shown.line, shown.column));
     }
   }
-  return out;
+  return printable(out);
 }
 
 }  // namespace gso

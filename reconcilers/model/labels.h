@@ -111,6 +111,7 @@ inline constexpr std::string_view kProviderUnsupported = "ProviderUnsupported";
 inline constexpr std::string_view kTaintNotTolerated = "TaintNotTolerated";
 inline constexpr std::string_view kDraDoubleOffer = "DRADoubleOffer";
 inline constexpr std::string_view kLabelsMissing = "LabelsMissing";
+inline constexpr std::string_view kDevicesUnreadable = "DevicesUnreadable";
 
 // --- Reasons of actions, Events, findings and conditions.
 

@@ -7,13 +7,70 @@
 
 namespace gso {
 
-std::string cut_message(std::string_view message) {
-  if (message.size() <= kMostMessageBytes) return std::string(message);
+namespace {
+
+// A character that printable() escapes, at the beginning of some text.
+struct Unprintable {
+  std::size_t bytes = 0;  // 0: the text begins with another character.
+  std::string escape;
+};
+
+Unprintable unprintable_at(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+  const unsigned first = byte(0);
+  const bool control = (first < 0x20 && first != '\n' && first != '\t') || first == 0x7f;
+  if (control) return {1, fmt::format("\\x{:02x}", first)};
+  // C1, as U+0080 to U+009F.
+  if (first == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return {2, fmt::format("\\x{:02x}", byte(1))};
+  // U+202A to U+202E and U+2066 to U+2069: embeddings, overrides and isolates.
+  const bool overrides = byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae;
+  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
+  if (first != 0xe2 || !(overrides || isolates)) return {};
+  return {3, fmt::format("\\u{:04x}", 0x2000U + ((byte(1) & 0x3fU) << 6U) + (byte(2) & 0x3fU))};
+}
+
+// Bytes of the character at the beginning of the text, by its first byte.
+std::size_t length_of_character(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  const std::size_t length = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  std::size_t out = 1;
+  while (out < std::min(length, text.size()) && (static_cast<unsigned char>(text[out]) & 0xc0U) == 0x80U) ++out;
+  return out;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const auto plain = std::ranges::find_if_not(text, [](char c) { return c >= ' ' && c <= '~'; }) - text.begin();
+    out += text.substr(0, static_cast<std::size_t>(plain));
+    text.remove_prefix(static_cast<std::size_t>(plain));
+    if (text.empty()) break;
+    const Unprintable found = unprintable_at(text);
+    const auto first = static_cast<unsigned char>(text.front());
+    const std::size_t bytes = found.bytes > 0 ? found.bytes : length_of_character(text);
+    if (found.bytes > 0) {
+      out += found.escape;
+    } else if (bytes == 1 && first >= 0x80 && first < 0xa0) {
+      out += fmt::format("\\x{:02x}", first);  // A C1 character of a text that is not UTF-8.
+    } else {
+      out += text.substr(0, bytes);
+    }
+    text.remove_prefix(bytes);
+  }
+  return out;
+}
+
+std::string cut_message(std::string_view text) {
+  std::string message = printable(text);
+  if (message.size() <= kMostMessageBytes) return message;
   constexpr std::string_view kMore = "...";
   std::size_t end = kMostMessageBytes - kMore.size();
   const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(message[at]) & 0xC0U) == 0x80U; };
   while (end > 0 && continues(end)) --end;
-  return std::string(message.substr(0, end)).append(kMore);
+  return message.substr(0, end).append(kMore);
 }
 
 std::string first_names(const std::vector<std::string>& names, std::size_t total) {

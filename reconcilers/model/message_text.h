@@ -1,4 +1,5 @@
-// Length limits for messages in statuses and annotations: readable for people, and accepted by the API server.
+// Messages for people, in statuses, annotations, Events and on a terminal: without control characters, and in statuses
+// and annotations no longer than people read and the API server accepts.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,12 @@ inline constexpr std::size_t kMostMessageBytes = 1024;
 // The number of names in one message.
 inline constexpr std::size_t kMostNames = 5;
 
-// At most kMostMessageBytes of the text; a cut text ends with "...". Never cut in the middle of a character.
+// The text with control characters (all but newline and tab) and characters that change the direction of writing as
+// "\x1b" or "\u202e": text that came from the cluster cannot move a terminal's cursor or show other words than it has.
+// Everything else stays as it is.
+[[nodiscard]] std::string printable(std::string_view text);
+
+// At most kMostMessageBytes of the printable text; a cut text ends with "...". Never cut in the middle of a character.
 [[nodiscard]] std::string cut_message(std::string_view message);
 
 // "a, b, c, d, e and 7 more": the first five. `total`: the number of all names, if `names` has only some of them.

@@ -2,16 +2,18 @@
 #include "reconcilers/model/objects.h"
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/switch_value.h"
 
 namespace gso {
 
 bool is_held(const Node& node) {
-  return node.meta.annotations.get(kHoldAnnotation) == "true" || node.meta.labels.get(kHoldAnnotation) == "true";
+  return is_switched_on(node.meta.annotations.get(kHoldAnnotation)) ||
+         is_switched_on(node.meta.labels.get(kHoldAnnotation));
 }
 
 std::string hold_of(const Node& node) {
   if (!is_held(node)) return {};
-  const bool annotated = node.meta.annotations.get(kHoldAnnotation) == "true";
+  const bool annotated = is_switched_on(node.meta.annotations.get(kHoldAnnotation));
   return std::string(annotated ? "annotation " : "label ").append(kHoldAnnotation);
 }
 

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/message_text.h"
+
 namespace gso {
 
 using Json = nlohmann::ordered_json;
@@ -213,12 +215,12 @@ std::string print(const PlannedAction& action) {
   std::string line = fmt::format("[{}] {}", action.reconciler, describe(action.action));
   if (!action.reason.empty()) line += fmt::format(" ({})", action.reason);
   if (action.disruptive) line += " disruptive";
-  return line;
+  return printable(line);
 }
 
 std::string print(const Finding& finding) {
-  return fmt::format("{} {} {}: {}", to_string(finding.severity), path_of(finding.object), finding.reason,
-                     finding.message);
+  return printable(fmt::format("{} {} {}: {}", to_string(finding.severity), path_of(finding.object), finding.reason,
+                               finding.message));
 }
 
 Json to_json(const PlannedAction& action) {

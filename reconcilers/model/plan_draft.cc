@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "reconcilers/model/message_text.h"
+
 namespace gso {
 
 bool PlanDraft::takes_more() {
@@ -25,18 +27,19 @@ bool only_observed(const Action& action, std::string_view reconciler) {
 
 void PlanDraft::add(Action action, std::string_view reason, std::string message, bool disruptive, std::string node) {
   if (s.settings.rollouts == PolicyMode::observe && only_observed(action, reconciler_)) return;
-  plan.actions.push_back({std::string(reconciler_), std::move(action), std::string(reason), std::move(message),
+  if (auto* event = std::get_if<RecordEvent>(&action)) event->note = printable(event->note);
+  plan.actions.push_back({std::string(reconciler_), std::move(action), std::string(reason), printable(message),
                           disruptive, std::move(node)});
 }
 
 void PlanDraft::event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action,
                       std::string note) {
-  RecordEvent event{std::move(regarding), warning, std::string(reason), std::string(action), std::move(note)};
+  RecordEvent event{std::move(regarding), warning, std::string(reason), std::string(action), printable(note)};
   plan.actions.push_back({std::string(reconciler_), std::move(event), std::string(reason), {}, false, {}});
 }
 
 void PlanDraft::finding(Severity severity, ObjectRef object, std::string_view reason, std::string message) {
-  plan.findings.push_back({severity, std::move(object), std::string(reason), std::move(message)});
+  plan.findings.push_back({severity, std::move(object), std::string(reason), printable(message)});
 }
 
 void PlanDraft::take(Plan part, const std::string& node) {
@@ -45,6 +48,7 @@ void PlanDraft::take(Plan part, const std::string& node) {
         std::holds_alternative<RecordEvent>(planned.action) ? std::string() : node);
   }
   part.actions.clear();
+  for (Finding& found : part.findings) found.message = printable(found.message);
   plan.append(std::move(part));
 }
 

@@ -134,6 +134,7 @@ NodeAssessment Assessor::run() {
   read_loaded();
   decide();
   count_devices();
+  find_missing_of_loaded();
   find_announced_break();
   finish();
   return std::move(out_);

@@ -111,7 +111,9 @@ struct NodeAssessment {
   ProfilePtr profile;      // Target; null if no key resolves.
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null without a target.
   Loaded loaded;
-  Verification verified;             // Against the target.
+  Verification verified;  // Against the target.
+  // Which devices are missing of what it has loaded, if it waits for another target; empty: none, or unknown.
+  Interned missing_of_loaded;
   std::int64_t recorded_gpus = 0;    // The count in the fleet's record; 0: none.
   std::int64_t measured_gpus = 0;    // Devices computed from the served capacity; 0 if the capacity proves nothing.
   std::int64_t counted_devices = 0;  // GPUs according to GFD's label; 0 if the label proves nothing.
@@ -160,9 +162,15 @@ struct AssessContext {
 [[nodiscard]] bool is_settled(const NodeAssessment& assessment);
 // Is up to date according to its record and shows something else. Missing devices are no drift.
 [[nodiscard]] bool drifts(const NodeAssessment& assessment);
-// Devices are missing, and everything else matches.
+// Devices are missing, and everything else matches the target.
 [[nodiscard]] bool has_missing_devices(const NodeAssessment& assessment);
+// Devices are missing of the profile that the node has loaded, be it held or blocked or waiting for a change. Unknown
+// (false) of a node in a change, that loads a profile now, or that is not Ready.
+[[nodiscard]] bool reports_missing_devices(const NodeAssessment& assessment);
+// For such a node.
 [[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment);
+// The same for one verification; `verified` has missing devices, or else the node's count is too low.
+[[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment, const Verification& verified);
 // How a node that does not match differs from its expectation: never empty.
 [[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
 [[nodiscard]] NodePods sort_pods(const PluginInstallation& installation, const std::vector<const Pod*>& operand_pods);

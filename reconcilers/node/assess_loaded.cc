@@ -109,6 +109,49 @@ void Assessor::read_loaded() {
   }
 }
 
+// Null if its text is not known any more.
+ProfilePtr Assessor::loaded_profile() const {
+  const std::string_view revision = out_.loaded.revision.view();
+  if (revision.empty() || revision == kInvalidRevision) return nullptr;
+  ProfilePtr known = context_.profiles.by_revision(revision);
+  if (known == nullptr && context_.record != nullptr) {
+    const auto kept = context_.record->texts.find(std::string(revision));
+    if (kept != context_.record->texts.end()) known = compile_text(kept->second);
+  }
+  return known != nullptr && known->valid && known->revision == revision ? known : nullptr;
+}
+
+// The usual case, which costs less than a verification: as many devices as are counted, and all of them allocatable.
+bool Assessor::serves_every_device(const Profile& profile) const {
+  if (facts_.devices || facts_.mig_enabled || facts_.count == 0 || out_.missing_devices() > 0) return false;
+  return measured_gpus(node_, profile) == facts_.count && node_.allocatable == node_.capacity;
+}
+
+// A node that waits for another target still serves what it has loaded, and loses devices there. What is not certainly
+// loaded proves nothing: pods without GFD's labels that have read a later text might serve fewer replicas.
+void Assessor::find_missing_of_loaded() {
+  const bool waits = out_.phase == Phase::pending || out_.phase == Phase::blocked || out_.phase == Phase::held;
+  if (!waits || out_.change || out_.is_unreadable() || !out_.ready) return;
+  const ProfilePtr before = loaded_profile();
+  if (before && serves_every_device(before->profile())) return;
+  std::vector<const Pod*> pods{newest(Component::plugin)};
+  if (gfd_ != nullptr) pods.push_back(newest(Component::gfd));
+  if (mps_ != nullptr && before && before->profile().strategy() == Strategy::mps) {
+    pods.push_back(newest(Component::mps));
+  }
+  if (!std::ranges::all_of(pods, [](const Pod* pod) { return pod != nullptr && is_serving(*pod); })) return;
+  Verification shown;
+  shown.ok = true;
+  const bool reloaded = gfd_ == nullptr && config_map_ != nullptr && has_read(*pods.front());
+  if (before && !reloaded) {
+    const bool showed_it = gfd_ != nullptr && out_.at_install == AtInstall::shown;
+    shown = verify(*context_.expectations.get(before, facts_, mig_env()), node_, gfd_ != nullptr, showed_it);
+  }
+  const bool fewer = shown.unhealthy || out_.missing_devices() > 0;
+  if (!shown.shortfall && !(shown.ok && fewer)) return;
+  out_.missing_of_loaded = Interned(missing_devices_text(out_, shown));
+}
+
 bool Assessor::adopts_drift() const {
   if (context_.settings.adopt_drift) return true;
   const auto asked = policy_ == nullptr ? std::nullopt : policy_->meta.annotations.get(kAdoptAnnotation);

@@ -63,6 +63,10 @@ class Assessor {
   [[nodiscard]] std::string_view retry() const;
   [[nodiscard]] Interned reference(std::string_view installation, std::string_view key) const;
 
+  [[nodiscard]] ProfilePtr loaded_profile() const;
+  [[nodiscard]] bool serves_every_device(const Profile& profile) const;
+  void find_missing_of_loaded();
+
   // --- Which change the difference needs.
   void decide();
   [[nodiscard]] bool names_unknown_key() const;

@@ -87,7 +87,7 @@ std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& no
   auto answer = refused(pass, node, use);
   BlockedBy out =
       answer ? std::move(*answer) : BlockedBy{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
-  if (const std::string why = why_bare_pods_stay(pass, node, a, use); !why.empty()) out.message += "; " + why;
+  if (const std::string why = why_pods_stay(pass, node, a, use); !why.empty()) out.message += "; " + why;
   return out;
 }
 

@@ -12,16 +12,25 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/drain.h"
 
 namespace gso {
 
 namespace {
 
+// The annotation by which a pod forbids its eviction, as "key=value"; empty: it has none. In doubt it forbids it.
+std::string refusal_of(const Pod& pod) {
+  for (const std::string_view key : {kDoNotDisruptAnnotation, kKarpenterDoNotDisrupt}) {
+    const auto value = pod.meta.annotations.get(key);
+    if (is_switched_on(value)) return fmt::format("{}={}", key, *value);
+  }
+  const auto safe = pod.meta.annotations.get(kSafeToEvict);
+  return safe && says_no(*safe) ? fmt::format("{}={}", kSafeToEvict, *safe) : std::string();
+}
+
 bool refuses_eviction(const Pod& pod) {
-  const auto& annotations = pod.meta.annotations;
-  return annotations.get(kKarpenterDoNotDisrupt) == "true" || annotations.get(kDoNotDisruptAnnotation) == "true" ||
-         annotations.get(kSafeToEvict) == "false";
+  return !refusal_of(pod).empty();
 }
 
 // A pod without a controller: nothing creates it again. (Mirror pods belong to their Node.)
@@ -133,36 +142,68 @@ std::vector<const Leaver*> until_it_fits(const Excess& excess, const std::vector
   return gone;
 }
 
-// Uids of the pods of one node that must leave; `staying`: jobs that cannot leave.
-std::set<std::string> chosen_on(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use,
-                                const std::set<std::string>& staying) {
+// The pods of one node that could be evicted, in the order in which they are. `others_stay`: another pod does not leave
+// by an eviction, and is not ending either.
+struct Leavers {
+  std::vector<Leaver> sorted;
+  bool others_stay = false;
+};
+
+// `staying`: jobs that cannot leave. A pod that a PodDisruptionBudget has kept is tried again, so it does not stay.
+Leavers leavers_on(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use,
+                   const std::set<std::string>& staying) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
   const NodeUse lost = stranded(use, a);
   const auto listing = pass.s.consumers.find(node);
+  Leavers out;
   std::map<std::string, Leaver> by_job;
   for (const Pod* pod : use.waiting) {
     const auto job = job_of(*pod);
     const bool keeps = stays(rollout, *pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
                        (job && staying.contains(job->id()));
-    if (pod->meta.deletion_timestamp || keeps) continue;
+    if (pod->meta.deletion_timestamp) continue;
+    out.others_stay = out.others_stay || keeps;
+    if (keeps) continue;
     const bool refused =
         listing != pass.s.consumers.end() && listing->second.refused.contains(std::string(pod->meta.uid));
     by_job[job ? job->id() : k8s::to_string(pod->meta.key())].add(*pod, refused);
   }
-  std::vector<Leaver> leavers;
-  for (auto& [id, leaver] : by_job) leavers.push_back(std::move(leaver));
-  std::ranges::sort(leavers, [](const Leaver& x, const Leaver& y) { return x.leaves_before(y); });
+  for (auto& [id, leaver] : by_job) out.sorted.push_back(std::move(leaver));
+  std::ranges::sort(out.sorted, [](const Leaver& x, const Leaver& y) { return x.leaves_before(y); });
+  return out;
+}
+
+// Uids of the pods of one node that must leave; `staying`: jobs that cannot leave.
+std::set<std::string> chosen_on(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use,
+                                const std::set<std::string>& staying) {
+  const Leavers leavers = leavers_on(pass, node, a, use, staying);
   std::vector<const Leaver*> gone;
   if (drain_of(pass, a) == Drain::fits) {
-    gone = until_it_fits(excess_of(use, a), leavers);
-  } else {
-    for (const Leaver& leaver : leavers) gone.push_back(&leaver);
+    gone = until_it_fits(excess_of(use, a), leavers.sorted);
+  } else if (!leavers.others_stay) {
+    // If one pod stays, the node must wait for it: the others would lose their work for nothing.
+    for (const Leaver& leaver : leavers.sorted) gone.push_back(&leaver);
   }
   std::set<std::string> out;
   for (const Leaver* leaver : gone) {
     for (const Pod* pod : leaver->pods) out.insert(std::string(pod->meta.uid));
   }
   return out;
+}
+
+std::string refusal_text(const std::string& refusal, const NodeUse& pods) {
+  const bool one = pods.waiting.size() == 1;
+  return fmt::format("{} {} the annotation {}, so the operator waits for {} and does not evict {}", pods.names(),
+                     one ? "has" : "have", refusal, one ? "it" : "them", one ? "it" : "them");
+}
+
+std::string bare_text(const NodeUse& bare, const NodeAssessment& a) {
+  const bool one = bare.waiting.size() == 1;
+  return fmt::format(
+      "{} {} no controller that would create {} again after an eviction, so the operator waits for {}. Delete {} with "
+      "kubectl, or set spec.rollout.evictBarePods: true in policy {}",
+      bare.names(), one ? "has" : "have", one ? "it" : "them", one ? "it" : "them", one ? "it" : "them",
+      a.policy.view());
 }
 
 // Jobs that leave one of the nodes leave all of them.
@@ -183,22 +224,29 @@ std::set<std::string> jobs_that_leave(const Pass& pass, const GangPeers& peers, 
 
 }  // namespace
 
-std::string why_bare_pods_stay(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
+std::string why_pods_stay(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  if (rollout.workloads != WorkloadMode::evict || rollout.evict_bare_pods) return {};
+  if (rollout.workloads != WorkloadMode::evict) return {};
   NodeUse bare;
+  std::map<std::string, NodeUse> by_refusal;
   for (const Pod* pod : use.waiting) {
-    if (is_bare(*pod) && !pod->meta.deletion_timestamp) bare.waiting.push_back(pod);
+    if (pod->meta.deletion_timestamp) continue;
+    if (const std::string refusal = refusal_of(*pod); !refusal.empty()) {
+      by_refusal[refusal].waiting.push_back(pod);
+    } else if (stays(rollout, *pod)) {
+      bare.waiting.push_back(pod);
+    }
   }
-  if (bare.waiting.empty()) return {};
+  if (bare.waiting.empty() && by_refusal.empty()) return {};
+  const bool fits = drain_of(pass, a) == Drain::fits;
   // If evicting other pods is enough, the operator does not wait for these.
-  if (drain_of(pass, a) == Drain::fits && !chosen_on(pass, node, a, use, {}).empty()) return {};
-  const bool one = bare.waiting.size() == 1;
-  return fmt::format(
-      "{} {} no controller that would create {} again after an eviction, so the operator waits for {}. Delete {} with "
-      "kubectl, or set spec.rollout.evictBarePods: true in policy {}",
-      bare.names(), one ? "has" : "have", one ? "it" : "them", one ? "it" : "them", one ? "it" : "them",
-      a.policy.view());
+  if (fits && !chosen_on(pass, node, a, use, {}).empty()) return {};
+  std::vector<std::string> why;
+  for (const auto& [refusal, pods] : by_refusal) why.push_back(refusal_text(refusal, pods));
+  if (!bare.waiting.empty()) why.push_back(bare_text(bare, a));
+  if (!fits && !leavers_on(pass, node, a, use, {}).sorted.empty())
+    why.emplace_back("Until then no other pod of the node is evicted");
+  return fmt::format("{}", fmt::join(why, ". "));
 }
 
 void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {

@@ -6,6 +6,7 @@
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
@@ -68,9 +69,10 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
   }
   if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
   const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key());
-  if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
-    return {Gate::paused,
-            fmt::format("ConfigMap {} has the annotation {}=true", rollout.installation.id(), kPausedAnnotation)};
+  const auto paused = config_map == nullptr ? std::nullopt : config_map->meta.annotations.get(kPausedAnnotation);
+  if (is_switched_on(paused)) {
+    return {Gate::paused, fmt::format("ConfigMap {} has the annotation {}={}", rollout.installation.id(),
+                                      kPausedAnnotation, *paused)};
   }
   const Switches on = rollout.anew ? Switches() : switches_of(pass, rollout.key, rollout.target, rollout.object);
   if (on.aborted) {

@@ -32,7 +32,8 @@ std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node, c
 bool report_kai_hindrance(Pass& pass, const std::string& node, const NodeAssessment& a) {
   const auto hindrance = kai_hindrance(pass, node, a);
   if (!hindrance) return false;
-  pass.plan.findings.push_back(finding_of(node, *hindrance));
+  const Finding found = finding_of(node, *hindrance);
+  pass.finding(found.severity, found.object, found.reason, found.message);
   return true;
 }
 

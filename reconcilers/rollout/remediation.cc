@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/rollout/kai_gate.h"
 
@@ -57,7 +58,7 @@ class Remediator {
     // Without its labels the node might belong to a policy that is not the one that governs it now.
     if (observes(a.policy) || std::ranges::any_of(a.awaited_by, observes)) return false;
     const ConfigMap* config_map = pass_.s.world.configmaps.find(pass_.index.installation_of(a).config_map_key());
-    if (config_map == nullptr || config_map->meta.annotations.get(kPausedAnnotation) == "true") return false;
+    if (config_map == nullptr || is_switched_on(config_map->meta.annotations.get(kPausedAnnotation))) return false;
     return !kai_hindrance(pass_, node.meta.name, a);  // S8
   }
 

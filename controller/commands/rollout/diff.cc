@@ -18,6 +18,7 @@
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/profile.h"
 
@@ -201,7 +202,7 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, std::ostr
   for (const NodeDifference& d : all) {
     if (d.in_flight && !d.message.empty()) blocked[d.message].push_back(d.node);
   }
-  for (const auto& [message, nodes] : blocked) out << fmt::format("{}: {}\n", join(nodes, ""), message);
+  for (const auto& [message, nodes] : blocked) out << printable(fmt::format("{}: {}\n", join(nodes, ""), message));
   const std::size_t change = all.size() - stay;
   out << fmt::format("{} node{} would change, {} by restarts; {} node{} pods that block the change\n", change,
                      change == 1 ? "" : "s", restarts, busy, busy == 1 ? " has" : "s have");
@@ -317,8 +318,9 @@ void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
     print_text(found.nodes, !found.invalid.empty(), *call.out);
     for (const QuotaChange& quota : found.quotas) *call.out << text_of(quota, found.offers.at(quota.resource)) << "\n";
-    if (!found.left_alone.empty()) *call.out << left_alone_text(found) << "\n";
-    for (const DroppedKey& dropped : found.dropped) *call.out << "error KeyInUse: " << text_of(dropped) << "\n";
+    if (!found.left_alone.empty()) *call.out << printable(left_alone_text(found)) << "\n";
+    for (const DroppedKey& dropped : found.dropped)
+      *call.out << "error KeyInUse: " << printable(text_of(dropped)) << "\n";
     if (!found.invalid.empty()) {
       print_errors(call);
       *call.out << fmt::format("invalid: {}: no pod would be restarted with this profile\n",

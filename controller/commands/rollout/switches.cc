@@ -13,6 +13,7 @@
 #include "controller/reading/forbidden_hint.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/switch_value.h"
 
 namespace gso {
 
@@ -89,9 +90,9 @@ std::string still_stopped(const World& world, const SharingRollout& rollout) {
       slash == std::string::npos
           ? nullptr
           : world.configmaps.find(ObjectKey{rollout.config_map.substr(0, slash), rollout.config_map.substr(slash + 1)});
-  if (config_map != nullptr && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
+  if (config_map != nullptr && is_switched_on(config_map->meta.annotations.get(kPausedAnnotation))) {
     return fmt::format(
-        "ConfigMap {} also has the annotation {}=true. Remove it: kubectl annotate configmap {} --namespace {} {}-",
+        "ConfigMap {} also has the annotation {}. Remove it: kubectl annotate configmap {} --namespace {} {}-",
         rollout.config_map, kPausedAnnotation, config_map->meta.name, config_map->meta.ns.view(), kPausedAnnotation);
   }
   return {};
@@ -126,7 +127,8 @@ std::vector<k8s::ObjectKey> paused_config_maps(const RolloutCall& call) {
   const auto mounted = mounted_config_maps(call);
   for (const k8s::ObjectKey& key : mounted ? *mounted : std::vector<k8s::ObjectKey>()) {
     const ConfigMap* config_map = call.world.configmaps.find(key);
-    if (config_map != nullptr && config_map->meta.annotations.get(kPausedAnnotation) == "true") out.push_back(key);
+    if (config_map != nullptr && is_switched_on(config_map->meta.annotations.get(kPausedAnnotation)))
+      out.push_back(key);
   }
   return out;
 }
@@ -156,10 +158,10 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
   const SharingPolicy* policy = call->world.policies.find(name);
   if (policy == nullptr) co_return call->refuse(fmt::format("SharingPolicy {} does not exist", name));
   const std::vector<k8s::ObjectKey> stopped = pause ? std::vector<k8s::ObjectKey>() : paused_config_maps(*call);
-  const std::string too =
-      stopped.empty() ? std::string()
-                      : fmt::format("{}=true is set on ConfigMap {}; `rollout resume` without a name removes it",
-                                    kPausedAnnotation, names_of(stopped));
+  const std::string too = stopped.empty()
+                              ? std::string()
+                              : fmt::format("{} is set on ConfigMap {}; `rollout resume` without a name removes it",
+                                            kPausedAnnotation, names_of(stopped));
   if (!pause && !policy->rollout.paused) {
     co_return call->refuse(
         fmt::format("policy {} is not paused by spec.rollout.paused{}{}", name, too.empty() ? "" : "; ", too));

@@ -14,6 +14,7 @@
 #include "controller/commands/shared/text_table.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
 
@@ -222,7 +223,7 @@ void print_waiting(const PolicyWait& wait, std::ostream& out) {
                                                : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
                                                              more > 0 ? fmt::format(" and {} more", more) : "");
   const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
-  out << fmt::format("policy {} waits: {}{}\n", wait.policy, reason, wait.message);
+  out << printable(fmt::format("policy {} waits: {}{}\n", wait.policy, reason, wait.message));
 }
 
 Json waiting_json(const PolicyWait& wait) {
@@ -278,7 +279,7 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
                      facts.finished()  ? ""
                      : facts.wave == 0 ? "; canary"
                                        : fmt::format("; wave {}", facts.wave));
-  if (!facts.message.empty()) out << fmt::format("  {}: {}\n", facts.reason, facts.message);
+  if (!facts.message.empty()) out << printable(fmt::format("  {}: {}\n", facts.reason, facts.message));
   const auto started = k8s::parse_rfc3339(facts.started_at);
   if (started && !facts.finished())
     out << fmt::format("  Running {}{}\n", about(now - *started), outlook(facts, estimate, steps, now));

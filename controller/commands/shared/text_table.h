@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "reconcilers/model/message_text.h"
+
 namespace gso {
 
 using TextRow = std::vector<std::string>;
@@ -23,11 +25,12 @@ inline std::string shortened(const std::string& text, std::size_t room) {
 }
 
 // The first row is the heading. No blanks at the ends of lines.
-inline void print_table(const std::vector<TextRow>& rows, std::ostream& out, TerminalWidth terminal = 0) {
+inline void print_table(std::vector<TextRow> rows, std::ostream& out, TerminalWidth terminal = 0) {
   constexpr std::size_t kGap = 3;
   constexpr std::size_t kLeastRoom = 20;  // Of the last column.
   std::vector<std::size_t> widths;
-  for (const TextRow& row : rows) {
+  for (TextRow& row : rows) {
+    for (std::string& text : row) text = printable(text);
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }

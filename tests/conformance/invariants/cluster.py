@@ -25,6 +25,15 @@ QUARANTINE_TAINTS = ("sagemaker.amazonaws.com/node-health-status", "cloud.google
 KEPT = ("nodes", "pods", "daemonsets", "configmaps", "sharingpolicies", "sharingrollouts", "clusterpolicies", "leases")
 
 
+def says_no(value):
+    return value.lower() in ("false", "0", "no", "off")
+
+
+def is_switched_on(value):
+    """A person's switch that stops the operator: in doubt it is on."""
+    return bool(value) and not says_no(value)
+
+
 def labels(thing):
     return metadata(thing).get("labels") or {}
 
@@ -226,7 +235,7 @@ class Cluster:
             self._fact(("has GPUs", name), True, write.ended)
         out = not is_true(after, "Ready") or is_cordoned(after) or not serves_gpus(after)
         self._fact(("unavailable", name), out, write.ended)
-        held = "true" in (labels(after).get("gpusharing.dev/hold"), annotations(after).get("gpusharing.dev/hold"))
+        held = any(is_switched_on(marks.get("gpusharing.dev/hold")) for marks in (labels(after), annotations(after)))
         self._fact(("held", name), held, write.ended)
         self._fact(("quarantined", name), is_quarantined(after), write.ended)
 
@@ -238,7 +247,7 @@ class Cluster:
     def _follow_configmaps(self, write, before, after):
         if write.key == STATE:
             self.baseline = (self.baseline or write.ended) if after else None
-        paused = bool(after) and annotations(after).get("gpusharing.dev/paused") == "true"
+        paused = bool(after) and is_switched_on(annotations(after).get("gpusharing.dev/paused"))
         self._fact(("configmap paused", "/".join(write.key)), paused, write.ended)
         was, now = before.get("data") or {}, after.get("data") or {}
         for key in set(was) | set(now):

@@ -176,7 +176,8 @@ class JudgeTest(unittest.TestCase):
 
     def test_an_eviction_of_a_pod_that_says_no(self):
         for key, value in (("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
-                           ("karpenter.sh/do-not-disrupt", "true"), ("gpusharing.dev/do-not-disrupt", "true")):
+                           ("cluster-autoscaler.kubernetes.io/safe-to-evict", "False"),
+                           ("karpenter.sh/do-not-disrupt", "true"), ("gpusharing.dev/do-not-disrupt", "yes")):
             self.log = MadeUpLog()
             log = self.begin(workloads="Evict")
             log.client("n1", "train", **{key: value})

@@ -1,13 +1,13 @@
 """S2, S5 and S8: which pods the operator removes, and when."""
 from audit_log import metadata
-from cluster import (annotations, change_of, component_of, controller_of, is_true, labels, listed_uids, profile_error,
-                     serves_gpus, shares_by_replicas, uses_gpu)
+from cluster import (annotations, change_of, component_of, controller_of, is_switched_on, is_true, labels, listed_uids,
+                     profile_error, says_no, serves_gpus, shares_by_replicas, uses_gpu)
 from node_rules import before_and_after, is_node_write, starts_change
 from rules import LAG, Rule
 
 RESERVATIONS = "kai-resource-reservation"
-KEEPERS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true",
-           "gpusharing.dev/do-not-disrupt": "true"}
+KEEPERS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": says_no, "karpenter.sh/do-not-disrupt": is_switched_on,
+           "gpusharing.dev/do-not-disrupt": is_switched_on}
 THROUGH_MPS = ("enter-mps", "change-mps", "leave-mps")
 
 
@@ -84,8 +84,9 @@ class Evictions(Rule):
             self.violated(write, f"policy {policy} says workloads: {rollout.get('workloads')}")
         elif not controller_of(pod) and not rollout.get("evictBarePods"):
             self.violated(write, "the pod has no controller, and the policy does not say evictBarePods")
-        for key, value in KEEPERS.items():
-            if annotations(pod).get(key) == value:
+        for key, keeps in KEEPERS.items():
+            value = annotations(pod).get(key, "")
+            if keeps(value):
                 self.violated(write, f"the pod carries {key}={value}")
 
 

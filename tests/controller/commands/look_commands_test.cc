@@ -158,19 +158,19 @@ TEST_F(LookCommands, AShellIsOfferedTheNamesThatThereAre) {
 }
 
 TEST_F(LookCommands, AHoldThatDoesNotHoldIsSaid) {
-  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/hold":"yes"}}})");
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/hold":""}}})");
   merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
-        R"({"metadata":{"annotations":{"gpusharing.dev/paused":"1"}}})");
+        R"({"metadata":{"annotations":{"gpusharing.dev/paused":""}}})");
   EXPECT_EQ(explain({"gpu-1"}), 0) << err.str();
   const char* hold =
-      "warning HoldIgnored: annotation gpusharing.dev/hold=yes does not hold the node: only the value true does; "
-      "kubectl "
+      "warning HoldIgnored: annotation gpusharing.dev/hold has no value, so it does not hold the node; kubectl "
       "annotate node gpu-1 gpusharing.dev/hold=true --overwrite\n";
   EXPECT_THAT(out.str(), HasSubstr(hold));
   EXPECT_EQ(audit(), 0);
   EXPECT_THAT(out.str(), HasSubstr("HoldIgnored"));
-  EXPECT_THAT(out.str(), HasSubstr("PausedIgnored: annotation gpusharing.dev/paused=1 does not pause"));
-  for (const char* meant : {"true", "false"}) {
+  EXPECT_THAT(out.str(),
+              HasSubstr("PausedIgnored: annotation gpusharing.dev/paused has no value, so it does not pause"));
+  for (const char* meant : {"true", "false", "Yes", "0"}) {
     merge("/api/v1/nodes/gpu-1",
           std::string(R"({"metadata":{"annotations":{"gpusharing.dev/hold":")") + meant + "\"}}}");
     (void)explain({"gpu-1"});

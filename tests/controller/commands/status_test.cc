@@ -224,9 +224,10 @@ TEST_F(StatusTest, WhatMayNotBeReadIsNamedAndTheRestIsShown) {
 TEST_F(StatusTest, ASwitchThatMeansNothingIsSaid) {
   ASSERT_TRUE(read().has_value());
   Node node = *world.nodes.find("gpu-1");
-  node.meta.annotations.set("gpusharing.dev/hold", "on");
+  node.meta.annotations.set("gpusharing.dev/hold", "");
   world.nodes.apply(node);
-  EXPECT_THAT(print(false), HasSubstr("\nwarning HoldIgnored: Node gpu-1: annotation gpusharing.dev/hold=on does not"));
+  EXPECT_THAT(print(false),
+              HasSubstr("\nwarning HoldIgnored: Node gpu-1: annotation gpusharing.dev/hold has no value"));
   EXPECT_EQ(nlohmann::json::parse(print(true))["findings"][0]["reason"], "HoldIgnored");
 }
 

@@ -240,6 +240,10 @@ const std::vector<Case>& cases() {
       {"a product that is as long as it may be",
        {{"gpu.product: Tesla-T4", "gpu.product: " + std::string(56, 'x')}},
        {}},
+      {"GPUs that are written down in a form that cannot be read",
+       {{"  labels: {nvidia.com/gpu.present",
+         "  annotations: {gpusharing.dev/devices: '[{\"name\":\"A\"'}\n  labels: {nvidia.com/gpu.present"}},
+       {"error Node n1 DevicesUnreadable"}},
       {"GPUs of two models, written down",
        {{"  labels: {nvidia.com/gpu.present",
          "  annotations: {gpusharing.dev/devices: "

@@ -96,7 +96,8 @@ TEST(ExplainNode, AHeldNodeAndOneWithoutAPluginHaveTheirOwnRemedies) {
   Explained held(cluster(kSliced, "}, annotations: {gpusharing.dev/hold: \"true\"", R"(nvidia.com/gpu: "8")"));
   // Held is shown only if it prevents a change that is due.
   EXPECT_EQ(held.node("gpu-1").shown.state, "UpToDate");
-  EXPECT_THAT(held.node("gpu-1").notes, Contains(HasSubstr("=true: the operator does not change the node")));
+  EXPECT_THAT(held.node("gpu-1").notes,
+              Contains(HasSubstr("annotation gpusharing.dev/hold is set: the operator does not")));
   EXPECT_EQ(held.node("gpu-1").next, "kubectl annotate node gpu-1 gpusharing.dev/hold-");
   Explained bare(R"(
 apiVersion: v1

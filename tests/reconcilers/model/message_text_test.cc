@@ -17,6 +17,19 @@ TEST(MessageText, IsCutAtALimitAndNeverWithinACharacter) {
   EXPECT_EQ(cut_message(wide), std::string(1020, 'a') + "...");
 }
 
+TEST(MessageText, HasNoControlCharacters) {
+  const std::string fine = "a\tb\nGr\u00fc\u00dfe \u65e5\u672c \U0001f600 \\x1b \u2026 \u2065";
+  EXPECT_EQ(printable(fine), fine) << "UTF-8 stays as it is";
+  EXPECT_EQ(printable("\x1b[31mred\x07\x7f\r"), "\\x1b[31mred\\x07\\x7f\\x0d");
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(printable("\u009b31m and \x9b"), "\\x9b31m and \\x9b") << "C1, in UTF-8 and alone";
+  EXPECT_EQ(printable("\xe2\x80\xae!\xe2\x80\xaa\xe2\x81\xa6\xe2\x81\xa9"), "\\u202e!\\u202a\\u2066\\u2069");
+  EXPECT_EQ(printable(printable("\x1b")), printable("\x1b"));
+  EXPECT_EQ(printable("cut \xe2\x80"), "cut \xe2\x80") << "half a character is the other end's business";
+  EXPECT_EQ(cut_message("\x1b"), "\\x1b");
+  EXPECT_EQ(cut_message(std::string(1023, 'a') + "\x1b"), std::string(1021, 'a') + "...") << "escaped, then cut";
+}
+
 TEST(MessageText, NamesFiveAndCountsTheRest) {
   EXPECT_EQ(first_names({}), "");
   EXPECT_EQ(first_names({"a"}), "a");

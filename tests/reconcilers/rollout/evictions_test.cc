@@ -96,13 +96,14 @@ TEST(Evictions, EveryClientOfMPSMustLeave) {
 TEST(Evictions, ABarePodIsWaitedForAndNamedUnlessThePolicySaysOtherwise) {
   const std::vector<User> users = {{"bare", 1, 0, 0, true}, {"owned", 1}};
   const auto fleet = fleet_of(users, "{workloads: Evict}");
-  EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{"owned"});
+  EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{}) << "the node waits anyway";
   std::string said;
   for (const Finding& finding : fleet->plan().findings) {
     if (finding.reason == kWaitingForWorkloads) said = finding.message;
   }
   EXPECT_THAT(said, HasSubstr("jobs/bare has no controller"));
   EXPECT_THAT(said, HasSubstr("spec.rollout.evictBarePods: true in policy default"));
+  EXPECT_THAT(said, HasSubstr("Until then no other pod of the node is evicted"));
   EXPECT_THAT(fleet->policy_status("default"), HasSubstr("jobs/bare has no controller")) << "in status.blocked";
 
   const auto willing = fleet_of(users, "{workloads: Evict, evictBarePods: true}");

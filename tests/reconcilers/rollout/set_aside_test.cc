@@ -68,8 +68,14 @@ TEST(SetAside, AHoldCountsAsAnnotationAndAsLabel) {
     hold(std::nullopt);
     EXPECT_TRUE(fleet->settle());
     EXPECT_EQ(fleet->restarts("n01", "plugin"), 1) << by_label;
-    hold("yes");
-    EXPECT_FALSE(is_held(fleet->node("n01"))) << "only the value true holds";
+    for (const char* on : {"True", "yes", "1", "treu"}) {
+      hold(on);
+      EXPECT_TRUE(is_held(fleet->node("n01"))) << "in doubt it holds: " << on;
+    }
+    for (const char* off : {"", "false", "No", "0", "OFF"}) {
+      hold(off);
+      EXPECT_FALSE(is_held(fleet->node("n01"))) << off;
+    }
   }
 }
 

@@ -129,13 +129,15 @@ asio::awaitable<void> annotate(Scene* scene, const Kept* kept, json value) {
   co_await scene->change(kPods, pod, merge);
 }
 
-// From this one on all of them run, and their node has not been restarted.
-Stage::Check are_kept(Scene* scene, std::size_t from, Stage::Seen before) {
+constexpr const char* kOnNode[] = {"of-the-autoscaler", "of-karpenter", "of-a-person", "of-nobody"};
+
+// All pods of the node run, and the node has not been restarted.
+Stage::Check are_kept(Scene* scene, Stage::Seen before) {
   return [=] {
-    for (std::size_t i = from; i < std::size(kKept); ++i) {
-      const JsonPtr pod = scene->cluster().pods.find({"default", kKept[i].pod});
+    for (const char* name : kOnNode) {
+      const JsonPtr pod = scene->cluster().pods.find({"default", name});
       if (pod == nullptr || (*pod)["metadata"].contains("deletionTimestamp"))
-        return "pod " + std::string(kKept[i].pod) + " was evicted";
+        return "pod " + std::string(name) + " was evicted";
     }
     return scene->restarts_of(kBusy, before) == 0 ? std::string() : std::string("a100-02 was restarted");
   };
@@ -160,15 +162,17 @@ asio::awaitable<void> eviction_annotations(Scene* scene) {
   co_await scene->use_gpu(kBusy, "of-nobody");
   const Stage::Seen before = scene->seen();
   co_await scene->edit("any", mps_profile(8));
-  co_await scene->until("the pod without an annotation to be evicted", 60min, scene->pod_is_gone("of-nobody"));
-  for (std::size_t i = 0; i < std::size(kKept); ++i) {
-    const Stage::Check kept = are_kept(scene, i, before);
-    const std::string pod = kKept[i].pod;
-    co_await scene->until("pod " + pod + " to be named", 30min,
-                          scene->blocked_by("default", "WaitingForWorkloads", pod));
-    co_await scene->stays("the annotated pods are kept", 3min, kept);
+  for (const Kept& one : kKept) {
+    const Stage::Check kept = are_kept(scene, before);
+    const std::string annotation = one.key;
+    co_await scene->until("annotation " + annotation + " to be named", 60min,
+                          scene->blocked_by("default", "WaitingForWorkloads", annotation));
+    co_await scene->stays("no pod is evicted while one of them must stay", 3min, kept);
     const json none;
-    co_await annotate(scene, &kKept[i], none);
+    co_await annotate(scene, &one, none);
+  }
+  for (const char* name : kOnNode) {
+    const std::string pod = name;
     co_await scene->until("pod " + pod + " to be evicted", 30min, scene->pod_is_gone(pod));
   }
   co_await scene->until_fleet_shows("every node on the new profile", 60min);
