@@ -72,7 +72,7 @@ const std::set<std::string>& RolloutView::failed() {
 }
 
 std::int64_t RolloutView::failures() {
-  return count_served(pass.index, failed());
+  return count_failures(pass.index, failed());
 }
 
 const std::string& RolloutView::too_many_failures() {

@@ -49,8 +49,8 @@ class RolloutView {
   // Only groups count that have a node which could be a canary now.
   bool all_canaries_passed();
 
-  // Nodes that failed during a change to `target`. failures() counts those that served when their change began: only
-  // they count against the revision (S12).
+  // Nodes that failed during a change to `target`. failures() counts those whose failure counts against the revision
+  // (S12).
   const std::set<std::string>& failed();
   std::int64_t failures();
   // Why no further node is changed to this revision: nodes that failed, now or before. Empty: no such reason.

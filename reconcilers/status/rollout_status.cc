@@ -62,6 +62,13 @@ std::string on_their_way(RolloutView& view) {
   return "; nodes already in progress finish with the current text: " + join_names({nodes.begin(), nodes.end()});
 }
 
+// For a rollout that is complete although nodes failed: they served no GPU before their change.
+std::string failed_before(RolloutView& view) {
+  const std::set<std::string>& failed = view.failed();
+  if (failed.empty()) return {};
+  return "; out of service before the change, and failed to verify: " + join_names({failed.begin(), failed.end()});
+}
+
 // `rollout`: the object of the view's target.
 RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
@@ -73,11 +80,11 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
   const std::int64_t moving = profile_rollout.tally.changing;
   const std::int64_t other = profile_rollout.tally.loading + profile_rollout.tally.of(Phase::following_daemonset);
-  const bool failed = view.failures() > 0;
+  const bool failed = view.failures() > 0 || is_doubtful(view);
   if (pending + moving == 0 && !failed) {
     // A node that joins or drifts later does not reopen a completed rollout.
     if (other == 0 || rollout.phase == "Completed")
-      return {"Completed", "Completed", "every node that can be changed has the revision"};
+      return {"Completed", "Completed", "every node that can be changed has the revision" + failed_before(view)};
   }
   const GateState& gate = view.gate();
   if (gate.gate == Gate::approval) return {"AwaitingApproval", gate.reason(), gate.message + on_their_way(view)};
@@ -85,7 +92,10 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
       gate.gate == Gate::observe) {
     return {"Paused", gate.reason(), gate.message};
   }
-  if (pending + moving == 0 && failed) return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
+  if (pending + moving == 0 && failed) {
+    return {"Failed", std::string(kVerificationFailed),
+            "nodes failed to verify: " + join_names({view.failed().begin(), view.failed().end()})};
+  }
   if (gate.is_open()) {
     if (auto refused = none_may_be_written(view, moving); !refused.empty())
       return {"Progressing", std::string(kForbidden), std::move(refused), true};
