@@ -29,7 +29,7 @@ struct RolloutPhase {
   std::string name;
   std::string reason;
   std::string message;
-  // Progressing, but it only waits for nodes that the operator must not change now.
+  // Progressing, but nothing moves until somebody acts (standstill.h).
   bool stands = false;
   // What the Pending nodes wait for: part of the conditions, but not a reason for an Event.
   std::string waits{};
@@ -41,18 +41,6 @@ struct RolloutPhase {
 // The revision can be the one that the nodes run already.
 constexpr std::string_view kNewerTemplate =
     "nodes wait for pods of a newer template of their DaemonSets (updateStrategy OnDelete)";
-
-// If all nodes in a change wait for a missing permission: the first node and the permission; else empty.
-std::string none_may_be_written(const RolloutView& view, std::int64_t moving) {
-  std::string first;
-  std::int64_t refused = 0;
-  for (const std::string& name : view.pass.index.nodes_in(Bucket::changing)) {
-    const std::string* right = refused_write(view.pass, name);
-    if (right == nullptr || !view.has(*view.pass.index.find(name))) continue;
-    if (++refused == 1) first = fmt::format("{}: {}", name, *right);
-  }
-  return refused > 0 && refused == moving ? first : std::string();
-}
 
 // Nodes that were mid-change to another revision when this one arrived. Their pods read the new text with or without
 // approval; stopping would keep the nodes out of service.
@@ -87,31 +75,21 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
       return {"Completed", "Completed", "every node that can be changed has the revision" + failed_before(view)};
   }
   const GateState& gate = view.gate();
-  if (gate.gate == Gate::approval) return {"AwaitingApproval", gate.reason(), gate.message + on_their_way(view)};
+  const std::optional<Standstill>& still = view.standstill();
+  const std::string& why = still ? still->message : gate.message;
+  if (gate.gate == Gate::approval) return {"AwaitingApproval", gate.reason(), why + on_their_way(view)};
   if (gate.gate == Gate::max_failures || gate.gate == Gate::undone || gate.gate == Gate::paused ||
       gate.gate == Gate::observe) {
-    return {"Paused", gate.reason(), gate.message};
+    return {"Paused", gate.reason(), why};
   }
   if (pending + moving == 0 && failed) {
     return {"Failed", std::string(kVerificationFailed),
             "nodes failed to verify: " + join_names({view.failed().begin(), view.failed().end()})};
   }
-  if (gate.is_open()) {
-    if (auto refused = none_may_be_written(view, moving); !refused.empty())
-      return {"Progressing", std::string(kForbidden), std::move(refused), true};
-    if (const OutOfReach& out = view.out_of_reach(); out.stops_all) {
-      const auto& [reason, nodes] = *out.nodes.begin();
-      return {"Progressing", reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second), true};
-    }
-    const Waits& waits = view.waits();
-    if (moving == 0 && !waits.exhausted.empty())
-      return {"Progressing", std::string(kBudgetExhausted), waits.exhausted, true};
-    if (moving == 0 && !waits.deferred.empty())
-      return {"Progressing", std::string(kDeferred), first_deferred(waits.deferred), true};
-    return {"Progressing", std::string(kRollingOut),
-            std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : ""), false, waits.message};
-  }
-  return {"Progressing", gate.reason(), gate.message};
+  if (still) return {"Progressing", still->reason, still->message, true};
+  if (!gate.is_open()) return {"Progressing", gate.reason(), gate.message};
+  return {"Progressing", std::string(kRollingOut),
+          std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : ""), false, view.waits().message};
 }
 
 // The number of nodes that the policy's budget allows out of service at a time.
@@ -189,6 +167,10 @@ Json nodes_of(RolloutView& view) {
   }
   for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
     for (const auto& [name, why] : nodes) add(name, reason == kHeld ? "Held" : "Waiting", reason, why);
+  }
+  for (const auto& [name, trouble] : view.troubles()) {
+    const std::string_view state = trouble.stands ? "Waiting" : to_string(pass.index.find(name)->phase);
+    add(name, state, trouble.reason, trouble.message);
   }
   return out;
 }
@@ -283,12 +265,11 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
   const Json* told = counted_in_progress(out.status);
   const bool at_rest = moving == 0 && (told == nullptr || *told == 0);
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
-  out.status["counts"] = {{"total", profile_rollout.tally.total},
-                          {"updated", profile_rollout.tally.settled},
-                          {"inFlight", moving},
-                          {"pending", profile_rollout.tally.of(Phase::pending)},
-                          {"blocked", profile_rollout.tally.blocked()},
-                          {"failed", std::ssize(view.failed())}};
+  out.status["counts"] = {
+      {"total", profile_rollout.tally.total},       {"updated", profile_rollout.tally.settled},
+      {"inFlight", profile_rollout.tally.moving()}, {"pending", profile_rollout.tally.of(Phase::pending)},
+      {"blocked", profile_rollout.tally.blocked()}, {"failed", std::ssize(view.failed())},
+      {"drifting", profile_rollout.tally.unshown()}};
   if (!has_ended(out.phase.name) && (view.too_many_failures().empty() || !out.status.contains("wave"))) {
     std::int64_t wave = wave_of(view);
     const auto known = out.status.find("wave");
