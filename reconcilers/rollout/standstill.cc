@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "reconcilers/model/labels.h"
@@ -71,12 +72,19 @@ std::optional<Standstill> behind_change(RolloutView& rollout, bool some_start) {
   return std::nullopt;
 }
 
+// "n01 (and 2 more): why"; `nodes` is not empty.
+std::string first_of(const std::map<std::string, std::string>& nodes) {
+  const auto& [name, why] = *nodes.begin();
+  const std::size_t more = nodes.size() - 1;
+  return fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why);
+}
+
 // What the Pending nodes wait for, if none of them can start.
 std::optional<Standstill> behind_waits(const Waits& waits) {
   if (waits.some_start) return std::nullopt;
   if (!waits.exhausted.empty()) return Standstill{std::string(kBudgetExhausted), waits.exhausted};
   if (waits.has_slot) return std::nullopt;
-  if (!waits.deferred.empty()) return Standstill{std::string(kDeferred), first_deferred(waits.deferred)};
+  if (!waits.deferred.empty()) return Standstill{std::string(kDeferred), first_of(waits.deferred)};
   if (!waits.not_ready.empty()) {
     return Standstill{std::string(kNotReady), "the remaining nodes are NotReady: " + first_names(waits.not_ready)};
   }
@@ -85,12 +93,6 @@ std::optional<Standstill> behind_waits(const Waits& waits) {
 }
 
 }  // namespace
-
-std::string first_deferred(const std::map<std::string, std::string>& deferred) {
-  const auto& [name, why] = *deferred.begin();
-  const std::size_t more = deferred.size() - 1;
-  return fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why);
-}
 
 std::string stalled_daemonsets(RolloutView& rollout) {
   const std::int64_t following = rollout.profile_rollout.tally.of(Phase::following_daemonset);
@@ -118,7 +120,7 @@ std::optional<Standstill> standstill_of(RolloutView& rollout) {
   if (auto change = behind_change(rollout, open && rollout.waits().some_start)) return change;
   if (const OutOfReach& out = rollout.out_of_reach(); out.stops_all) {
     const auto& [reason, held] = *out.nodes.begin();
-    return Standstill{reason, fmt::format("{}: {}", held.begin()->first, held.begin()->second)};
+    return Standstill{reason, first_of(held)};
   }
   if (pending == 0 && !rollout.stalled().empty())
     return Standstill{std::string(kRollingUpdateStalled), rollout.stalled()};

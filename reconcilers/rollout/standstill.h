@@ -2,7 +2,6 @@
 // calendar or another controller acts. Both statuses report it: Progressing is False, with this reason and message.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 
@@ -16,9 +15,6 @@ struct Standstill {
 };
 // nullopt: nothing remains to be done, a node makes progress or can start, or time alone ends the wait (a soak).
 [[nodiscard]] std::optional<Standstill> standstill_of(RolloutView& rollout);
-
-// "the first one (and 2 more): why"; `deferred` is not empty.
-[[nodiscard]] std::string first_deferred(const std::map<std::string, std::string>& deferred);
 
 // DaemonSets that have stopped replacing the pods of the rollout's nodes, for people; empty: they make progress, or no
 // node waits for them.
