@@ -37,6 +37,9 @@ struct Tally {
   [[nodiscard]] std::int64_t moving() const { return changing + loading + of(Phase::following_daemonset); }
   // Cannot be changed now, each with a reason.
   [[nodiscard]] std::int64_t blocked() const { return of(Phase::blocked) + of(Phase::held); }
+  // Run their target according to the record and show something else, for whatever reason: `drifting`, or NotReady,
+  // held, or drifted at the installation.
+  [[nodiscard]] std::int64_t unshown() const { return of(Phase::up_to_date) - settled; }
   Tally& operator+=(const Tally& other) { return add(other, 1); }
   Tally& operator-=(const Tally& other) { return add(other, -1); }
 

@@ -164,6 +164,7 @@ std::string print_change(const NodeChange& change) {
               {"listed", k8s::format_time(change.listed)},
               {"pods", std::move(pods)},
               {"served", change.served}};
+  if (change.self_loaded) out["selfLoaded"] = true;
   if (change.touched) out["touched"] = true;
   if (change.cordoned) out["cordoned"] = true;
   if (!change.guards.empty()) out["guards"] = change.guards;
@@ -192,6 +193,7 @@ k8s::Result<NodeChange> parse_change(std::string_view text) {
   fields.time("listed", out.listed);
   read_pods(fields, out);
   fields.flag("served", out.served);
+  fields.flag("selfLoaded", out.self_loaded);
   fields.flag("touched", out.touched);
   fields.flag("cordoned", out.cordoned);
   fields.texts("guards", out.guards);

@@ -49,7 +49,10 @@ struct NodeChange {
   k8s::WallTime listed{};  // When `pods` was written last.
   // Uids of the pods to delete, by component; an empty set: a new pod is expected.
   std::map<Component, std::set<std::string>> pods;
-  bool served = false;    // The node was available when the change began.
+  bool served = false;  // The node was available when the change began.
+  // Its pods had read `to` before the change began, and it did not show it: a failure counts against the revision, but
+  // the node is no canary.
+  bool self_loaded = false;
   bool touched = false;   // A listed pod had been deleted when the list was rewritten.
   bool cordoned = false;  // By the operator.
   std::vector<std::string>

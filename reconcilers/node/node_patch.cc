@@ -76,6 +76,12 @@ void aim(const NodeView& view, const ChangePlan& plan, NodeChange& out) {
   out.failed.reset();
 }
 
+// The pods that ran before might have served: they were replaced, and the new ones lost the GPUs to the text that they
+// read. A machine that has just joined, and one that showed no profile at the installation, lost none.
+bool lost_by_itself(const NodeAssessment& facts, const ChangePlan& plan) {
+  return facts.loads_by_itself() && plan.cause != ChangeCause::joined && facts.at_install != AtInstall::drifted;
+}
+
 }  // namespace
 
 NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
@@ -86,12 +92,16 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
   out.begun = view.snapshot.now;
   // A machine that has just joined has not served any pod yet.
   out.served = !view.facts.unavailable && plan.cause != ChangeCause::joined;
+  out.self_loaded = !out.served && lost_by_itself(view.facts, plan);
   out.pods = pods_to_replace(view, plan);
   // A new template concerns every component, whatever the difference between the profiles needs.
   if (out.kind == Transition::plugin_only && out.pods.contains(Component::gfd)) out.kind = Transition::reshare;
   if (const auto& before =
-          view.facts.change) {  // A failed change: the operator removes what that change left on the node.
-    if (before->to == out.to) out.served = before->served;  // A retry of the same canary is also a canary.
+          view.facts.change) {   // A failed change: the operator removes what that change left on the node.
+    if (before->to == out.to) {  // A retry of the same canary is also a canary.
+      out.served = before->served;
+      out.self_loaded = before->self_loaded;
+    }
     out.cordoned = before->cordoned;
     out.guards = before->guards;
   }
@@ -102,6 +112,8 @@ NodeChange list_again(const NodeView& view, const NodeChange& before, const Chan
                       std::map<Component, std::set<std::string>> pods) {
   NodeChange out = before;
   aim(view, plan, out);
+  // The GPUs were lost to another text: the new one is not to blame.
+  if (out.to != before.to) out.self_loaded = false;
   out.pods = std::move(pods);
   out.touched = true;
   return out;

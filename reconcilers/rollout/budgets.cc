@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "reconcilers/model/labels.h"
@@ -19,22 +21,23 @@ struct Full {
   std::int64_t most = 0;
 };
 
-Full first_full(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
-                const std::string& product, const SlotsTaken& taken) {
+// The budgets that have no room for one more node, in that order; the others have no budget.
+std::array<Full, 3> full_budgets(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
+                                 const std::string& product, const SlotsTaken& taken) {
   const Index& index = pass.index;
   const RolloutSpec& rollout = index.policy(pass.s.world, key.policy).rollout;
   const Tally& policy = index.policies.at(key.policy);
   const Tally& group = profile_rollout.groups.at(product).tally;
-  const Full budgets[] = {
+  std::array<Full, 3> budgets{{
       {Budget::cluster, index.cluster.busy + taken.cluster,
        pass.s.settings.cluster_max_unavailable.of(index.cluster.total)},
       {Budget::policy, policy.busy + taken.policy, rollout.max_unavailable.of(policy.total)},
       {Budget::group, group.busy + taken.group, rollout.max_unavailable_per_group.of(group.total)},
-  };
-  for (const Full& budget : budgets) {
-    if (budget.busy + 1 > budget.most) return budget;
+  }};
+  for (Full& budget : budgets) {
+    if (budget.busy + 1 <= budget.most) budget.budget = Budget::none;
   }
-  return {};
+  return budgets;
 }
 
 bool counts_in(const Index& index, Budget budget, const RolloutKey& key, const std::string& product,
@@ -62,33 +65,60 @@ std::set<std::string> holders(const Index& index, Budget budget, const RolloutKe
   return names;
 }
 
+// The names of a budget, and who holds its slots, for people.
+struct FullText {
+  std::string what;  // "policy default (maxUnavailable)"
+  std::string held;  // "a01, a02 hold 2 of 2 slots"; if no node is known: "2 of 2 slots are in use".
+  std::string now;   // "1 starts now"; empty: no node starts in this pass.
+  bool nodes = false;
+};
+
+FullText text_of(const Pass& pass, const RolloutKey& key, const std::string& product, const SlotsTaken& taken,
+                 const Full& full) {
+  const bool cluster = full.budget == Budget::cluster;
+  const bool policy = full.budget == Budget::policy;
+  const std::int64_t start_now = cluster ? taken.cluster : policy ? taken.policy : taken.group;
+  const std::set<std::string> nodes = holders(pass.index, full.budget, key, product);
+  FullText out;
+  out.nodes = !nodes.empty();
+  out.what = cluster           ? "the cluster (--cluster-max-unavailable)"
+             : policy          ? fmt::format("policy {} (maxUnavailable)", key.policy)
+             : product.empty() ? "the group of unknown product (maxUnavailablePerGroup)"
+                               : fmt::format("group {} (maxUnavailablePerGroup)", product);
+  if (start_now > 0) out.now = fmt::format("{} {} now", start_now, start_now == 1 ? "starts" : "start");
+  const std::string slots = fmt::format("{} of {} slot{}", full.busy, full.most, full.most == 1 ? "" : "s");
+  out.held = out.nodes ? fmt::format("{} {} {}", first_names({nodes.begin(), nodes.end()}),
+                                     nodes.size() == 1 ? "holds" : "hold", slots)
+                       : fmt::format("{} of {} slots are in use", full.busy, full.most);
+  return out;
+}
+
 }  // namespace
 
 bool has_slot(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
               const std::string& product, const SlotsTaken& taken) {
-  return first_full(pass, key, profile_rollout, product, taken).budget == Budget::none;
+  return std::ranges::all_of(full_budgets(pass, key, profile_rollout, product, taken),
+                             [](const Full& full) { return full.budget == Budget::none; });
 }
 
 std::string exhausted_budget(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
                              const std::string& product, const SlotsTaken& taken) {
-  const Full full = first_full(pass, key, profile_rollout, product, taken);
-  if (full.budget == Budget::none) return {};
-  const bool cluster = full.budget == Budget::cluster;
-  const bool policy = full.budget == Budget::policy;
-  const std::int64_t start_now = cluster ? taken.cluster : policy ? taken.policy : taken.group;
-  const std::string what = cluster           ? "the cluster (--cluster-max-unavailable)"
-                           : policy          ? fmt::format("policy {} (maxUnavailable)", key.policy)
-                           : product.empty() ? "the group of unknown product (maxUnavailablePerGroup)"
-                                             : fmt::format("group {} (maxUnavailablePerGroup)", product);
-  const std::set<std::string> nodes = holders(pass.index, full.budget, key, product);
-  const std::string now = start_now > 0 ? fmt::format("{} {} now", start_now, start_now == 1 ? "starts" : "start") : "";
-  if (nodes.empty()) {
-    return fmt::format("no slot is free: {} of {} slots of {} are in use{}", full.busy, full.most, what,
-                       now.empty() ? "" : ": " + now);
+  std::string out;
+  bool also = false;
+  for (const Full& full : full_budgets(pass, key, profile_rollout, product, taken)) {
+    if (full.budget == Budget::none) continue;
+    const FullText text = text_of(pass, key, product, taken, full);
+    if (!out.empty()) {
+      out += fmt::format("; {}{}: {}", also ? "" : "also full: ", text.what, text.held);
+      also = true;
+    } else if (text.nodes) {
+      out = fmt::format("no slot is free: {} of {}{}", text.held, text.what, text.now.empty() ? "" : "; " + text.now);
+    } else {
+      out = fmt::format("no slot is free: {} of {} slots of {} are in use{}", full.busy, full.most, text.what,
+                        text.now.empty() ? "" : ": " + text.now);
+    }
   }
-  return fmt::format("no slot is free: {} {} {} of {} slot{} of {}{}", first_names({nodes.begin(), nodes.end()}),
-                     nodes.size() == 1 ? "holds" : "hold", full.busy, full.most, full.most == 1 ? "" : "s", what,
-                     now.empty() ? "" : "; " + now);
+  return out;
 }
 
 }  // namespace gso

@@ -19,8 +19,8 @@ struct SlotsTaken {
 // All three budgets have room for one more node of that group.
 [[nodiscard]] bool has_slot(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
                             const std::string& product, const SlotsTaken& taken);
-// The first of the three budgets that has no room for one more node, with the nodes that hold it, for people; empty if
-// all budgets have room.
+// The budgets that have no room for one more node, with the nodes that hold them, for people: raising one of them alone
+// would change nothing. Empty if all budgets have room.
 [[nodiscard]] std::string exhausted_budget(const Pass& pass, const RolloutKey& key,
                                            const ProfileRollout& profile_rollout, const std::string& product,
                                            const SlotsTaken& taken);

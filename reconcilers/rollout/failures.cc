@@ -20,12 +20,20 @@ std::set<std::string> failed_on(const Index& index, const ProfileRollout& profil
   return out;
 }
 
-std::int64_t count_served(const Index& index, const std::set<std::string>& failed) {
-  return std::ranges::count_if(failed, [&](const std::string& name) { return index.find(name)->change->served; });
+std::int64_t count_failures(const Index& index, const std::set<std::string>& failed) {
+  return std::ranges::count_if(failed, [&](const std::string& name) {
+    const NodeChange& change = *index.find(name)->change;
+    return change.served || change.self_loaded;
+  });
 }
 
 std::int64_t failures_of(const Index& index, const ProfileRollout& profile_rollout, std::string_view target) {
-  return count_served(index, failed_on(index, profile_rollout, target));
+  return count_failures(index, failed_on(index, profile_rollout, target));
+}
+
+bool is_doubtful(RolloutView& rollout) {
+  const std::int64_t failed = std::ssize(rollout.failed());
+  return failed > 0 && !rollout.verified && rollout.profile_rollout.tally.settled <= failed;
 }
 
 std::string failures_that_stop(RolloutView& rollout) {

@@ -15,11 +15,15 @@ class RolloutView;
 // Nodes of a rollout that failed during a change to `target`; failures on other targets are excluded.
 [[nodiscard]] std::set<std::string> failed_on(const Index& index, const ProfileRollout& profile_rollout,
                                               std::string_view target);
-// How many of these nodes served when their change began: only they count against the revision (S12).
-[[nodiscard]] std::int64_t count_served(const Index& index, const std::set<std::string>& failed);
+// How many of these nodes count against the revision: they served when their change began, or lost their GPUs to the
+// revision, which their pods had read before. A node that was broken before does not count (S12).
+[[nodiscard]] std::int64_t count_failures(const Index& index, const std::set<std::string>& failed);
 // The same for the nodes that failed during a change to `target`.
 [[nodiscard]] std::int64_t failures_of(const Index& index, const ProfileRollout& profile_rollout,
                                        std::string_view target);
+// The revision was never verified, and no more nodes show it than failed on it: it might be at fault, even if none of
+// these failures counts.
+[[nodiscard]] bool is_doubtful(RolloutView& rollout);
 // Why the rollout starts no further node: nodes that failed now, or a recorded failure. Empty: no such reason.
 [[nodiscard]] std::string failures_that_stop(RolloutView& rollout);
 // The recorded failure of that revision, or null.

@@ -77,7 +77,9 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
   const Switches on = rollout.anew ? Switches() : switches_of(pass, rollout.key, rollout.target, rollout.object);
   if (on.aborted) {
     return {Gate::aborted,
-            fmt::format("the rollout was aborted. Retry: `gpu-sharing-operator rollout start {}`", policy.meta.name)};
+            fmt::format("the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator "
+                        "rollout start {}`",
+                        policy.meta.name)};
   }
   if (on.undone) return {Gate::undone, "rolled back by a person. Retry: `rollout start`"};
   if (on.paused) return {Gate::paused, "spec.paused of the rollout is set"};

@@ -62,7 +62,7 @@ class Outcomes {
     const std::int64_t settled = profile_rollout.tally.settled;
     if (profile_rollout.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision)
       return false;
-    if (rollout.failures() > 0 || profile_rollout.tally.changing > 0) return false;
+    if (rollout.failures() > 0 || is_doubtful(rollout) || profile_rollout.tally.changing > 0) return false;
     // The labels of these nodes return shortly, and then the nodes could be canaries.
     if (profile_rollout.blocked.contains(std::string(kLabelsMissing))) return false;
     const auto set_aside = static_cast<std::int64_t>(profile_rollout.nodes(RolloutBucket::set_aside).size());

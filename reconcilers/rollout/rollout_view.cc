@@ -1,5 +1,7 @@
 #include "reconcilers/rollout/rollout_view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "reconcilers/rollout/attempts.h"
@@ -72,7 +74,7 @@ const std::set<std::string>& RolloutView::failed() {
 }
 
 std::int64_t RolloutView::failures() {
-  return count_served(pass.index, failed());
+  return count_failures(pass.index, failed());
 }
 
 const std::string& RolloutView::too_many_failures() {
@@ -94,6 +96,33 @@ const std::string& RolloutView::exhausted(const std::string& product) {
 const Waits& RolloutView::waits() {
   if (!waits_) waits_ = waits_of(*this);
   return *waits_;
+}
+
+bool RolloutView::waits_briefly() {
+  if (waits_briefly_) return *waits_briefly_;
+  const Gate closed = gate().gate;
+  waits_briefly_ = closed == Gate::new_attempt;
+  if (closed == Gate::settling) {
+    const Duration patience = std::max<Duration>(3 * pass.s.settings.settle, std::chrono::seconds(30));
+    const TimerKey unsettled{Timer::unsettled, key.config_map, fmt::format("{}/{}", key.policy, key.key)};
+    waits_briefly_ = !pass.held_for(unsettled, patience);
+  }
+  return *waits_briefly_;
+}
+
+const std::map<std::string, ChangeTrouble>& RolloutView::troubles() {
+  if (!troubles_) troubles_ = troubles_of(*this);
+  return *troubles_;
+}
+
+const std::string& RolloutView::stalled() {
+  if (!stalled_) stalled_ = stalled_daemonsets(*this);
+  return *stalled_;
+}
+
+const std::optional<Standstill>& RolloutView::standstill() {
+  if (!standstill_) standstill_.emplace(standstill_of(*this));
+  return *standstill_;
 }
 
 bool RolloutView::has(const NodeAssessment& a) const {

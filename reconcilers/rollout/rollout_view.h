@@ -11,8 +11,10 @@
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/canary.h"
+#include "reconcilers/rollout/change_trouble.h"
 #include "reconcilers/rollout/gate.h"
 #include "reconcilers/rollout/out_of_reach.h"
+#include "reconcilers/rollout/standstill.h"
 #include "reconcilers/rollout/waits.h"
 
 namespace gso {
@@ -38,6 +40,9 @@ class RolloutView {
 
   // Why it starts no node now.
   const GateState& gate();
+  // The gate is closed and opens by itself within moments: not reported, because each report costs two status writes.
+  // Inputs that keep changing are reported.
+  bool waits_briefly();
   // Nodes that stopped showing what they have loaded are allowed to be restarted into it.
   bool may_repair();
   // Why nodes that only wait are uncordoned and queued again; nullopt: they keep waiting.
@@ -49,8 +54,8 @@ class RolloutView {
   // Only groups count that have a node which could be a canary now.
   bool all_canaries_passed();
 
-  // Nodes that failed during a change to `target`. failures() counts those that served when their change began: only
-  // they count against the revision (S12).
+  // Nodes that failed during a change to `target`. failures() counts those whose failure counts against the revision
+  // (S12).
   const std::set<std::string>& failed();
   std::int64_t failures();
   // Why no further node is changed to this revision: nodes that failed, now or before. Empty: no such reason.
@@ -58,10 +63,17 @@ class RolloutView {
 
   // Nodes that are Pending or in a change, and that the operator must not change now.
   const OutOfReach& out_of_reach();
-  // Which budget has no room for one more node of a group, and why, for people; empty: every budget has room.
+  // Which budgets have no room for one more node of a group, and why, for people; empty: every budget has room.
   const std::string& exhausted(const std::string& product);
   // What the Pending nodes wait for, while the gate is open.
   const Waits& waits();
+
+  // What keeps its nodes in progress from showing their profile.
+  const std::map<std::string, ChangeTrouble>& troubles();
+  // DaemonSets that have stopped replacing pods of its nodes, for people; empty: none.
+  const std::string& stalled();
+  // Why nothing moves, until somebody acts; nullopt: nodes make progress, or nothing remains to be done.
+  const std::optional<Standstill>& standstill();
 
   // The node belongs to this rollout.
   [[nodiscard]] bool has(const NodeAssessment& assessment) const;
@@ -83,6 +95,10 @@ class RolloutView {
   std::optional<std::string> templates_;
   std::map<std::string, std::string> exhausted_;
   std::optional<Waits> waits_;
+  std::optional<bool> waits_briefly_;
+  std::optional<std::map<std::string, ChangeTrouble>> troubles_;
+  std::optional<std::string> stalled_;
+  std::optional<std::optional<Standstill>> standstill_;
 };
 
 // All rollouts of a pass, created by plan_all() and shared by the reconcilers.

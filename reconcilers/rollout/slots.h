@@ -22,7 +22,7 @@ class Slots {
 
   // Cluster, policy and group have room for one more node.
   [[nodiscard]] bool free(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a) const;
-  // The first budget that has no room for one more node, for people; empty: all have room.
+  // The budgets that have no room for one more node, for people; empty: all have room.
   [[nodiscard]] std::string exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
                                       const NodeAssessment& a) const;
   void take(const RolloutKey& key, const NodeAssessment& a);

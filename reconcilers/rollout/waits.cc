@@ -69,6 +69,9 @@ class Finder {
     out_.has_slot = out_.has_slot || full.empty() || needs == Slot::none_needed;
     if (out_.exhausted.empty()) out_.exhausted = full;
     std::string why = behind_canary(product);
+    // Workloads that hold the other slots are given up after idleTimeout.
+    const bool has_room = needs == Slot::none_needed || (why.empty() && full.empty());
+    out_.some_start = out_.some_start || has_room || rollout_.canary(product).soaks_to;
     if (why.empty()) why = full;
     if (why.empty()) why = behind_workloads(group);
     if (!why.empty()) groups_.emplace_back(product, std::move(why));

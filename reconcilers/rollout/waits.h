@@ -18,8 +18,9 @@ struct Waits {
   // Per group: the canary that the other nodes wait for, the end of its soak, the full budget and the nodes that hold
   // it, or the busy nodes that wait for their workloads before this one. Empty: some node can start, or no node asks.
   std::string message;
+  bool some_start = false;                      // Some node can start, or will when its canary has soaked.
   bool has_slot = false;                        // Some node that asks has room in every budget, or needs none.
-  std::string exhausted;                        // If no node has a slot: the first full budget.
+  std::string exhausted;                        // If no node has a slot: the full budgets.
   std::map<std::string, std::string> deferred;  // If no node asks: the deferred nodes, and why.
   std::vector<std::string> not_ready, held;     // Nodes of groups in which no node asks.
 };

@@ -10,6 +10,7 @@
 #include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
@@ -205,6 +206,21 @@ void find_drift(Pass& pass) {
   });
 }
 
+// Nodes in a change whose new pods fail: named before verifyTimeout has passed. Nodes that stand half-way have a
+// finding of their own (node_step.h).
+void find_failing_pods(Pass& pass) {
+  if (pass.rollouts == nullptr) return;
+  report_first(pass.index.nodes_in(Bucket::changing), [&](const std::string& name) {
+    const NodeAssessment& a = *pass.index.find(name);
+    RolloutView* rollout = find_rollout(pass, pass.index.rollout_key_of(a));
+    if (rollout == nullptr) return false;
+    const auto trouble = rollout->troubles().find(name);
+    if (trouble == rollout->troubles().end() || trouble->second.stands || !trouble->second.of_container) return false;
+    pass.finding(Severity::warning, node_ref(name), trouble->second.reason, trouble->second.message);
+    return true;
+  });
+}
+
 // Before the record exists nothing is Blocked, but a policy's mistake is reported anyway.
 void find_wrong_keys(Pass& pass) {
   const Index& index = pass.index;
@@ -297,6 +313,7 @@ void plan_findings(Pass& pass) {
   find_held_policies(pass);
   find_unknown_times(pass);
   find_drift(pass);
+  find_failing_pods(pass);
   plan_unclean_exits(pass);
   plan_conflicts(pass);
   plan_daemonset_findings(pass);

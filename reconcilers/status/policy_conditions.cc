@@ -15,12 +15,6 @@ std::string join_names(const std::vector<std::string>& names) {
   return first_names(names);
 }
 
-std::string first_deferred(const std::map<std::string, std::string>& deferred) {
-  const auto& [name, why] = *deferred.begin();
-  const std::size_t more = deferred.size() - 1;
-  return fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why);
-}
-
 std::string waits_text(const PolicySum& sum) {
   const bool alike =
       std::ranges::all_of(sum.waits, [&](const auto& wait) { return wait.second == sum.waits.begin()->second; });
@@ -52,6 +46,18 @@ StatusCondition degraded_of(const PolicySum& sum) {
                         sum.missing_devices)};
   }
   return {"Degraded", false, "AsExpected", "no node failed"};
+}
+
+StatusCondition standing_condition(const PolicySum& sum) {
+  const Standstill& why = sum.standing.front().second;
+  std::string message = sum.standing.size() == 1 ? why.message : "";
+  for (const auto& [key, other] : sum.standing) {
+    if (sum.standing.size() == 1) break;
+    const std::string reason = other.reason == why.reason ? "" : other.reason + ": ";
+    message +=
+        fmt::format("{}key {}: {}{}", message.empty() ? "" : "; ", key.empty() ? "(none)" : key, reason, other.message);
+  }
+  return {"Progressing", false, why.reason, std::move(message)};
 }
 
 StatusCondition left_mid_change_condition(const PolicySum& sum) {

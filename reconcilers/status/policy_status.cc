@@ -10,7 +10,6 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/policy_sum.h"
 
@@ -62,10 +61,8 @@ class PolicyStatuses {
       if (pass_.s.settings.rollouts == PolicyMode::observe) it->second.left_mid_change.push_back(name);
       if (const auto who = draining.find(name); who != draining.end()) {
         it->second.waiting[std::string(who->second.reason)].emplace(name, who->second.message);
-        if (refused_write(pass_, name) != nullptr) ++it->second.refused;
-      } else if (is_mid_update(name, a)) {
-        it->second.waiting[std::string(a.reason)].emplace(name, a.message);
-        ++it->second.stuck;
+      } else if (const ChangeTrouble* trouble = standing_trouble(name, a)) {
+        it->second.waiting[trouble->reason].emplace(name, trouble->message);
       }
     }
     for (const auto& [name, who] : queued_) {
@@ -90,13 +87,13 @@ class PolicyStatuses {
     }
   }
 
-  // Some of its pods are gone; the others stay until the operator can restart them into a valid target.
-  [[nodiscard]] bool is_mid_update(const std::string& name, const NodeAssessment& a) const {
-    if (a.reason.empty()) return false;
-    return std::ranges::any_of(pass_.index.pods_of(name), [&](const Pod* pod) {
-      return std::ranges::any_of(a.change->pods,
-                                 [&](const auto& entry) { return entry.second.contains(std::string(pod->meta.uid)); });
-    });
+  // Why the change of a node stands: some of its pods are gone, and the operator deletes none of the others. Null: it
+  // does not stand.
+  [[nodiscard]] const ChangeTrouble* standing_trouble(const std::string& name, const NodeAssessment& a) const {
+    RolloutView* view = find_rollout(pass_, pass_.index.rollout_key_of(a));
+    if (view == nullptr) return nullptr;
+    const auto trouble = view->troubles().find(name);
+    return trouble == view->troubles().end() || !trouble->second.stands ? nullptr : &trouble->second;
   }
 
   // The nodes because of which a policy is not Ready.
@@ -181,25 +178,24 @@ class PolicyStatuses {
     const std::int64_t moving = profile_rollout.tally.changing;
     if (pending > 0) {
       const GateState& gate = view.gate();
-      if (!gate.is_open() && !is_passing(key, gate.gate)) {
+      if (!gate.is_open() && !view.waits_briefly()) {
         sum.closed.emplace_back(key, gate);
         sum.waits.emplace(key.key, fmt::format("{}: {}", gate.reason(), gate.message));
       }
-      add_waits(view, sum);
     }
+    if (pending + profile_rollout.tally.moving() > 0) add_waits(view, sum);
     if (pending + moving > 0) {
       // The SharingRollout can be missing: an invalid text has no rollout, even while nodes change to another revision.
       std::string rollout = rollout_name(key, target);
       if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(rollout) != nullptr)
         sum.rollout = std::move(rollout);
       sum.stopped = view.stop().has_value();
-      add_out_of_reach(view.out_of_reach(), sum);
     }
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
     const std::int64_t following = by_us ? 0 : profile_rollout.tally.of(Phase::following_daemonset);
     if (installation.announcement_unknown) sum.unread_owner = installation.owner;
-    if (profile_rollout.tally.of(Phase::following_daemonset) > 0)
-      watch_daemonsets(key, profile_rollout, installation, sum);
+    if (const std::string& stalled = view.stalled(); !stalled.empty())
+      pass_.finding(Severity::warning, config_map_ref(installation.config_map_key()), kRollingUpdateStalled, stalled);
     // With updateStrategy OnDelete an announcement restarts no pod: the change is staged in the policy's waves.
     const bool waits_for_us = std::ranges::all_of(installation.operands, &Operand::on_delete);
     const bool announced = installation.announced && !waits_for_us;
@@ -212,98 +208,27 @@ class PolicyStatuses {
     }
   }
 
-  // The DaemonSet controller replaces the pods of these nodes: it makes progress as long as their number falls.
-  void watch_daemonsets(const RolloutKey& key, const ProfileRollout& profile_rollout,
-                        const PluginInstallation& installation, PolicySum& sum) {
-    const std::int64_t following = profile_rollout.tally.of(Phase::following_daemonset);
-    const Duration patience = sum.policy->rollout.verify_timeout;
-    const std::string scope = fmt::format("{}/{}/{}", key.policy, key.key, following);
-    const TimerKey stalls{Timer::daemonset_stalls, key.config_map, scope};
-    if (!pass_.ages.held_for(stalls, patience, recorded_since(pass_, stalls))) return;
-    sum.stalled = fmt::format(
-        "{} node{} wait{} for the DaemonSets in namespace {} to replace the pods with the newest template, but no pod "
-        "was replaced for {}: check `kubectl -n {} rollout status daemonset` and pods that do not become Ready",
-        following, following == 1 ? "" : "s", following == 1 ? "s" : "", installation.ns,
-        k8s::format_go_duration(patience), installation.ns);
-    pass_.finding(Severity::warning, config_map_ref(installation.config_map_key()), kRollingUpdateStalled, sum.stalled);
-  }
-
-  // Do not report transient gates: each report costs two status writes. Inputs that keep changing are reported.
-  [[nodiscard]] bool is_passing(const RolloutKey& key, Gate gate) const {
-    if (gate == Gate::new_attempt) return true;
-    if (gate != Gate::settling) return false;
-    const Duration patience = std::max<Duration>(3 * pass_.s.settings.settle, std::chrono::seconds(30));
-    return !pass_.held_for({Timer::unsettled, key.config_map, fmt::format("{}/{}", key.policy, key.key)}, patience);
-  }
-
-  // A node that is not Ready is not Blocked: it counts against the budgets, and the SharingRollout names it.
-  static void add_out_of_reach(const OutOfReach& out, PolicySum& sum) {
+  // What its nodes wait for: named in `blocked` and in the message of Progressing. A node that is not Ready is not
+  // Blocked: it counts against the budgets, and the SharingRollout names it.
+  static void add_waits(RolloutView& view, PolicySum& sum) {
     ++sum.rollouts_with_work;
-    sum.stopped_rollouts += out.stops_all ? 1 : 0;
-    for (const auto& [reason, nodes] : out.nodes) {
-      sum.out_of_reach[reason].insert(nodes.begin(), nodes.end());
+    if (const auto& still = view.standstill()) sum.standing.emplace_back(view.key.key, *still);
+    for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
       if (reason != kNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
     }
-  }
-
-  static void add_waits(RolloutView& view, PolicySum& sum) {
-    const Waits& waits = view.waits();
-    sum.has_slot = sum.has_slot || waits.has_slot;
-    if (sum.exhausted.empty()) sum.exhausted = waits.exhausted;
-    if (sum.has_slot) sum.exhausted.clear();
-    sum.not_ready.insert(sum.not_ready.end(), waits.not_ready.begin(), waits.not_ready.end());
-    sum.waits_held.insert(sum.waits_held.end(), waits.held.begin(), waits.held.end());
-    sum.deferred.insert(waits.deferred.begin(), waits.deferred.end());
-    if (!waits.message.empty()) sum.waits.emplace(view.key.key, waits.message);
+    if (view.profile_rollout.tally.of(Phase::pending) == 0) return;
+    if (const std::string& waits = view.waits().message; !waits.empty()) sum.waits.emplace(view.key.key, waits);
   }
 
   // --- Conditions.
-
-  // In mode Observe the message says what would be done.
-  [[nodiscard]] std::string closed_message(const RolloutKey& key, const GateState& gate) const {
-    if (gate.gate != Gate::observe) return fmt::format("key {}: {}", key.key, gate.message);
-    const ProfileRollout& profile_rollout = pass_.index.profile_rollouts.find(key)->second;
-    const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
-    return fmt::format("key {}: {} of {} nodes would change to {}; {}", key.key, pending, profile_rollout.tally.total,
-                       target_of(profile_rollout), gate.message);
-  }
 
   [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
     const std::int64_t moving = sum.tally.moving();
     const std::int64_t waiting = sum.tally.of(Phase::pending);
     if (auto condition = reverting(pass_, *sum.policy)) return *condition;
     if (!sum.left_mid_change.empty()) return left_mid_change_condition(sum);
-    if (!sum.closed.empty()) {
-      const auto& [key, gate] = sum.closed.front();
-      // A node that has loaded its profile by itself is only verified, for as long as it is NotReady; meanwhile the
-      // other nodes wait for the gate.
-      const bool only_looking = moving == sum.tally.loading && waiting > 0;
-      if (moving == 0 || only_looking) return {"Progressing", false, gate.reason(), closed_message(key, gate)};
-    }
     if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
-    if (!sum.stalled.empty() && sum.tally.of(Phase::following_daemonset) == moving && waiting == 0)
-      return {"Progressing", false, std::string(kRollingUpdateStalled), sum.stalled};
-    const bool refused = sum.refused > 0 && sum.refused == moving;  // The next node would be refused as well.
-    if (refused || (sum.stuck > 0 && sum.stuck == moving && waiting == 0)) {
-      const auto& [reason, nodes] = refused ? *sum.waiting.find(std::string(kForbidden)) : *sum.waiting.begin();
-      return {"Progressing", false, reason,
-              fmt::format("{} is mid-change and out of service: {}", nodes.begin()->first, nodes.begin()->second)};
-    }
-    if (moving == 0 && !sum.exhausted.empty()) {
-      return {"Progressing", false, std::string(kBudgetExhausted), sum.exhausted};
-    }
-    if (moving == 0 && !sum.has_slot && !sum.deferred.empty())
-      return {"Progressing", false, std::string(kDeferred), first_deferred(sum.deferred)};
-    if (moving == 0 && !sum.has_slot && !sum.not_ready.empty()) {
-      return {"Progressing", false, "NodesNotReady", "the remaining nodes are NotReady: " + join_names(sum.not_ready)};
-    }
-    if (moving == 0 && !sum.has_slot && !sum.waits_held.empty()) {
-      return {"Progressing", false, std::string(kHeld), "the remaining nodes are held: " + join_names(sum.waits_held)};
-    }
-    if (sum.stopped_rollouts > 0 && sum.stopped_rollouts == sum.rollouts_with_work) {
-      const auto& [reason, nodes] = *sum.out_of_reach.begin();
-      return {"Progressing", false, reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second)};
-    }
+    if (std::ssize(sum.standing) == sum.rollouts_with_work) return standing_condition(sum);
     std::string waits = waits_text(sum);
     return {"Progressing", true, std::string(kRollingOut),
             waits.empty() ? "nodes are changing to their revision" : waits};
@@ -353,6 +278,7 @@ class PolicyStatuses {
                   {"updating", sum.tally.moving()},
                   {"blocked", sum.tally.blocked()},
                   {"failed", sum.tally.of(Phase::failed)},
+                  {"drifting", sum.tally.unshown()},
                   {"held", sum.tally.held}}},
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
     if (generation > 0) out["observedGeneration"] = generation;

@@ -29,7 +29,7 @@ struct RolloutPhase {
   std::string name;
   std::string reason;
   std::string message;
-  // Progressing, but it only waits for nodes that the operator must not change now.
+  // Progressing, but nothing moves until somebody acts (standstill.h).
   bool stands = false;
   // What the Pending nodes wait for: part of the conditions, but not a reason for an Event.
   std::string waits{};
@@ -42,24 +42,19 @@ struct RolloutPhase {
 constexpr std::string_view kNewerTemplate =
     "nodes wait for pods of a newer template of their DaemonSets (updateStrategy OnDelete)";
 
-// If all nodes in a change wait for a missing permission: the first node and the permission; else empty.
-std::string none_may_be_written(const RolloutView& view, std::int64_t moving) {
-  std::string first;
-  std::int64_t refused = 0;
-  for (const std::string& name : view.pass.index.nodes_in(Bucket::changing)) {
-    const std::string* right = refused_write(view.pass, name);
-    if (right == nullptr || !view.has(*view.pass.index.find(name))) continue;
-    if (++refused == 1) first = fmt::format("{}: {}", name, *right);
-  }
-  return refused > 0 && refused == moving ? first : std::string();
-}
-
 // Nodes that were mid-change to another revision when this one arrived. Their pods read the new text with or without
 // approval; stopping would keep the nodes out of service.
 std::string on_their_way(RolloutView& view) {
   const std::set<std::string>& nodes = view.changing();
   if (nodes.empty()) return {};
   return "; nodes already in progress finish with the current text: " + join_names({nodes.begin(), nodes.end()});
+}
+
+// For a rollout that is complete although nodes failed: they served no GPU before their change.
+std::string failed_before(RolloutView& view) {
+  const std::set<std::string>& failed = view.failed();
+  if (failed.empty()) return {};
+  return "; out of service before the change, and failed to verify: " + join_names({failed.begin(), failed.end()});
 }
 
 // `rollout`: the object of the view's target.
@@ -73,35 +68,28 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
   const std::int64_t moving = profile_rollout.tally.changing;
   const std::int64_t other = profile_rollout.tally.loading + profile_rollout.tally.of(Phase::following_daemonset);
-  const bool failed = view.failures() > 0;
+  const bool failed = view.failures() > 0 || is_doubtful(view);
   if (pending + moving == 0 && !failed) {
     // A node that joins or drifts later does not reopen a completed rollout.
     if (other == 0 || rollout.phase == "Completed")
-      return {"Completed", "Completed", "every node that can be changed has the revision"};
+      return {"Completed", "Completed", "every node that can be changed has the revision" + failed_before(view)};
   }
   const GateState& gate = view.gate();
-  if (gate.gate == Gate::approval) return {"AwaitingApproval", gate.reason(), gate.message + on_their_way(view)};
+  const std::optional<Standstill>& still = view.standstill();
+  const std::string& why = still ? still->message : gate.message;
+  if (gate.gate == Gate::approval) return {"AwaitingApproval", gate.reason(), why + on_their_way(view)};
   if (gate.gate == Gate::max_failures || gate.gate == Gate::undone || gate.gate == Gate::paused ||
       gate.gate == Gate::observe) {
-    return {"Paused", gate.reason(), gate.message};
+    return {"Paused", gate.reason(), why};
   }
-  if (pending + moving == 0 && failed) return {"Failed", std::string(kVerificationFailed), "nodes failed to verify"};
-  if (gate.is_open()) {
-    if (auto refused = none_may_be_written(view, moving); !refused.empty())
-      return {"Progressing", std::string(kForbidden), std::move(refused), true};
-    if (const OutOfReach& out = view.out_of_reach(); out.stops_all) {
-      const auto& [reason, nodes] = *out.nodes.begin();
-      return {"Progressing", reason, fmt::format("{}: {}", nodes.begin()->first, nodes.begin()->second), true};
-    }
-    const Waits& waits = view.waits();
-    if (moving == 0 && !waits.exhausted.empty())
-      return {"Progressing", std::string(kBudgetExhausted), waits.exhausted, true};
-    if (moving == 0 && !waits.deferred.empty())
-      return {"Progressing", std::string(kDeferred), first_deferred(waits.deferred), true};
-    return {"Progressing", std::string(kRollingOut),
-            std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : ""), false, waits.message};
+  if (pending + moving == 0 && failed) {
+    return {"Failed", std::string(kVerificationFailed),
+            "nodes failed to verify: " + join_names({view.failed().begin(), view.failed().end()})};
   }
-  return {"Progressing", gate.reason(), gate.message};
+  if (still) return {"Progressing", still->reason, still->message, true};
+  if (!gate.is_open()) return {"Progressing", gate.reason(), gate.message};
+  return {"Progressing", std::string(kRollingOut),
+          std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : ""), false, view.waits().message};
 }
 
 // The number of nodes that the policy's budget allows out of service at a time.
@@ -179,6 +167,10 @@ Json nodes_of(RolloutView& view) {
   }
   for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
     for (const auto& [name, why] : nodes) add(name, reason == kHeld ? "Held" : "Waiting", reason, why);
+  }
+  for (const auto& [name, trouble] : view.troubles()) {
+    const std::string_view state = trouble.stands ? "Waiting" : to_string(pass.index.find(name)->phase);
+    add(name, state, trouble.reason, trouble.message);
   }
   return out;
 }
@@ -273,12 +265,11 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
   const Json* told = counted_in_progress(out.status);
   const bool at_rest = moving == 0 && (told == nullptr || *told == 0);
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
-  out.status["counts"] = {{"total", profile_rollout.tally.total},
-                          {"updated", profile_rollout.tally.settled},
-                          {"inFlight", moving},
-                          {"pending", profile_rollout.tally.of(Phase::pending)},
-                          {"blocked", profile_rollout.tally.blocked()},
-                          {"failed", std::ssize(view.failed())}};
+  out.status["counts"] = {
+      {"total", profile_rollout.tally.total},       {"updated", profile_rollout.tally.settled},
+      {"inFlight", profile_rollout.tally.moving()}, {"pending", profile_rollout.tally.of(Phase::pending)},
+      {"blocked", profile_rollout.tally.blocked()}, {"failed", std::ssize(view.failed())},
+      {"drifting", profile_rollout.tally.unshown()}};
   if (!has_ended(out.phase.name) && (view.too_many_failures().empty() || !out.status.contains("wave"))) {
     std::int64_t wave = wave_of(view);
     const auto known = out.status.find("wave");

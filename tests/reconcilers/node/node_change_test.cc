@@ -25,7 +25,7 @@ TEST(NodeChangeAnnotation, IsReadAsItWasWritten) {
   change.begun = *k8s::parse_rfc3339("2026-03-02T10:00:00Z");
   change.listed = *k8s::parse_rfc3339("2026-03-02T10:05:00Z");
   change.pods = {{Component::plugin, {"a", "b"}}, {Component::mps, {}}};
-  change.served = change.touched = change.cordoned = true;
+  change.served = change.self_loaded = change.touched = change.cordoned = true;
   change.guards = {"karpenter"};
   change.failed = NodeChange::Failure{"why", "retry"};
   const auto read = parse_change(print_change(change));

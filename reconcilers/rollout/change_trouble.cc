@@ -1,0 +1,110 @@
+// See change_trouble.h.
+#include "reconcilers/rollout/change_trouble.h"
+
+#include <fmt/format.h>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/node_phase.h"
+#include "reconcilers/node/pod_faults.h"
+#include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/kai_gate.h"
+#include "reconcilers/rollout/rollout_view.h"
+
+namespace gso {
+namespace {
+
+// How long a node usually needs to show a new profile. It is not reported earlier, because each report costs two
+// writes.
+constexpr Duration kUsual = std::chrono::minutes(2);
+constexpr std::size_t kMostLookedAt = 200;  // Of the nodes that load a profile by themselves.
+
+// Row C4 of node_step.h: pods or the label remain to be changed, and the operator changes nothing more.
+std::optional<ChangeTrouble> obstacle_of(Pass& pass, const std::string& name, const NodeAssessment& a,
+                                         const NodePods& pods) {
+  const bool remains = any_listed_left(*a.change, pods, false) || a.label;
+  if (!remains || !is_touched(a, pods)) return std::nullopt;
+  if (!a.reason.empty()) return ChangeTrouble{std::string(a.reason), a.message, true, false};
+  const auto hindrance = kai_hindrance(pass, name, a);
+  if (!hindrance || !hindrance->certain) return std::nullopt;
+  return ChangeTrouble{std::string(kKaiReservations), finding_of(name, *hindrance).message, true, false};
+}
+
+// The pods that stay: those that the change has not listed for replacement.
+NodePods staying(const NodeAssessment& a, const NodePods& pods) {
+  NodePods out = pods;
+  if (!a.change) return out;
+  for (const auto& [component, uids] : a.change->pods) {
+    auto& of = component == Component::plugin ? out.plugin : component == Component::gfd ? out.gfd : out.mps;
+    std::erase_if(of, [&](const Pod* pod) { return uids.contains(pod->meta.uid); });
+  }
+  return out;
+}
+
+// Why a container of these pods cannot start, in the words of the kubelet. A container that is being created is on its
+// way.
+std::string failing_container(const NodePods& pods) {
+  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    for (const Pod* pod : pods.of(component)) {
+      if (pod->meta.deletion_timestamp) continue;
+      for (const auto* statuses : {&pod->init_containers, &pod->containers}) {
+        for (const ContainerStatus& container : *statuses) {
+          const std::string_view why = container.waiting_reason.view();
+          if (!why.empty() && why != "ContainerCreating" && why != "PodInitializing") return std::string(why);
+        }
+      }
+    }
+  }
+  return {};
+}
+
+// The node has been expected to show its profile for longer than usual.
+bool is_late(Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const TimerKey timer = a.change ? verifying_timer(name, *a.change) : loading_timer(name, a);
+  if (!pass.s.timers.contains(timer)) return false;
+  const Duration waited = pass.s.now - pass.since(timer);
+  if (waited < kUsual) pass.look_again_in(kUsual - waited);
+  return waited >= kUsual;
+}
+
+}  // namespace
+
+std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, const NodeAssessment& a) {
+  if (!a.holder.empty() || (!a.in_change() && !a.loads_by_itself())) return std::nullopt;
+  if (a.in_change()) {
+    if (const std::string* right = refused_write(pass, name))
+      return ChangeTrouble{std::string(kForbidden), *right, true, false};
+  }
+  const NodePods pods = sort_pods(pass.index.installation_of(a), pass.index.pods_of(name));
+  if (a.in_change()) {
+    if (auto obstacle = obstacle_of(pass, name, a, pods)) return obstacle;
+  }
+  if (a.phase == Phase::draining || a.matches() || !a.ready) return std::nullopt;
+  const NodePods now = staying(a, pods);
+  if (std::string why = failing_container(now); !why.empty()) {
+    return ChangeTrouble{std::move(why), fmt::format("{}; {}", shown_difference(a), first_problem(now)), false, true};
+  }
+  if (!is_late(pass, name, a)) return std::nullopt;
+  return ChangeTrouble{std::string(to_string(a.phase)), shown_difference(a), false, false};
+}
+
+std::map<std::string, ChangeTrouble> troubles_of(RolloutView& rollout) {
+  std::map<std::string, ChangeTrouble> out;
+  const Index& index = rollout.pass.index;
+  const auto look = [&](const std::string& name, const NodeAssessment& a) {
+    if (auto trouble = trouble_of(rollout.pass, name, a)) out.emplace(name, *std::move(trouble));
+  };
+  for (const std::string& name : index.nodes_in(Bucket::changing)) {
+    if (const NodeAssessment& a = *index.find(name); rollout.has(a)) look(name, a);
+  }
+  // A restart by somebody else can concern the whole fleet, and the status names only the first nodes.
+  std::size_t looked_at = 0;
+  for (const std::string& name : index.nodes_in(Bucket::self_loaded)) {
+    const NodeAssessment& a = *index.find(name);
+    if (!rollout.has(a)) continue;
+    if (++looked_at > kMostLookedAt) break;
+    look(name, a);
+  }
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,28 @@
+// What keeps a node in progress from showing its profile. Both statuses and the findings report this answer.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+class RolloutView;
+
+struct ChangeTrouble {
+  std::string reason;   // CamelCase: of the obstacle, or of the container that waits (CrashLoopBackOff).
+  std::string message;  // For people.
+  // The operator neither deletes the remaining pods nor gives up until the cause is gone. False: verifyTimeout decides.
+  bool stands = false;
+  bool of_container = false;  // `reason` is why a container of its new pods does not start.
+};
+// Of a node in a change, or of one that loads a profile by itself; nullopt: it makes progress, only waits for
+// workloads, or is held (out_of_reach.h).
+[[nodiscard]] std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& node,
+                                                      const NodeAssessment& assessment);
+// Of the nodes of a rollout that are in progress, by node.
+[[nodiscard]] std::map<std::string, ChangeTrouble> troubles_of(RolloutView& rollout);
+
+}  // namespace gso

@@ -1,0 +1,130 @@
+// See standstill.h.
+#include "reconcilers/rollout/standstill.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/recorded_timers.h"
+#include "reconcilers/rollout/rollout_view.h"
+
+namespace gso {
+namespace {
+
+// A closed gate that explains the standstill. Switches of people and failures also stop what needs no further start.
+bool is_gated(RolloutView& rollout) {
+  const GateState& gate = rollout.gate();
+  if (gate.is_open() || rollout.waits_briefly()) return false;
+  using enum Gate;
+  const bool stops_all = gate.gate == observe || gate.gate == paused || gate.gate == aborted || gate.gate == undone ||
+                         gate.gate == approval || gate.gate == max_failures;
+  return stops_all || rollout.profile_rollout.tally.of(Phase::pending) > 0;
+}
+
+// In mode Observe the message says what would be done.
+Standstill behind_gate(RolloutView& rollout) {
+  const GateState& gate = rollout.gate();
+  const Tally& nodes = rollout.profile_rollout.tally;
+  const std::int64_t pending = nodes.of(Phase::pending);
+  if (gate.gate != Gate::observe || pending == 0) return {gate.reason(), gate.message};
+  return {gate.reason(),
+          fmt::format("{} of {} nodes would change to {}; {}", pending, nodes.total, rollout.target, gate.message)};
+}
+
+// A node that has loaded its profile by itself is only verified. If it does not come to show it, it must be restarted,
+// and waits for the gate like the others.
+bool some_load(RolloutView& rollout, bool gated) {
+  const Tally& nodes = rollout.profile_rollout.tally;
+  if (nodes.loading == 0) return false;
+  if (!gated) return true;
+  if (nodes.of(Phase::pending) > 0) return false;
+  const auto& names = rollout.pass.index.nodes_in(Bucket::self_loaded);
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    const NodeAssessment& a = *rollout.pass.index.find(name);
+    return rollout.has(a) && !loading_expired(rollout.pass, name, a);
+  });
+}
+
+// Nodes in a change that stand: held, or by their trouble.
+std::int64_t standing_changes(RolloutView& rollout) {
+  const auto troubles =
+      std::ranges::count_if(rollout.troubles(), [](const auto& entry) { return entry.second.stands; });
+  return troubles + std::ssize(rollout.profile_rollout.nodes(RolloutBucket::stuck));
+}
+
+bool some_move(RolloutView& rollout, bool gated) {
+  const Tally& nodes = rollout.profile_rollout.tally;
+  if (nodes.changing > standing_changes(rollout) || some_load(rollout, gated)) return true;
+  return nodes.of(Phase::following_daemonset) > 0 && rollout.stalled().empty();
+}
+
+// The first node whose change stands. Where the operator lacks a permission, the next node would be refused as well.
+std::optional<Standstill> behind_change(RolloutView& rollout, bool some_start) {
+  for (const auto& [name, trouble] : rollout.troubles()) {
+    if (!trouble.stands || (some_start && trouble.reason != kForbidden)) continue;
+    return Standstill{trouble.reason, fmt::format("{} is mid-change and out of service: {}", name, trouble.message)};
+  }
+  return std::nullopt;
+}
+
+// "n01 (and 2 more): why"; `nodes` is not empty.
+std::string first_of(const std::map<std::string, std::string>& nodes) {
+  const auto& [name, why] = *nodes.begin();
+  const std::size_t more = nodes.size() - 1;
+  return fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why);
+}
+
+// What the Pending nodes wait for, if none of them can start.
+std::optional<Standstill> behind_waits(const Waits& waits) {
+  if (waits.some_start) return std::nullopt;
+  if (!waits.exhausted.empty()) return Standstill{std::string(kBudgetExhausted), waits.exhausted};
+  if (waits.has_slot) return std::nullopt;
+  if (!waits.deferred.empty()) return Standstill{std::string(kDeferred), first_of(waits.deferred)};
+  if (!waits.not_ready.empty()) {
+    return Standstill{std::string(kNotReady), "the remaining nodes are NotReady: " + first_names(waits.not_ready)};
+  }
+  if (waits.held.empty()) return std::nullopt;
+  return Standstill{std::string(kHeld), "the remaining nodes are held: " + first_names(waits.held)};
+}
+
+}  // namespace
+
+std::string stalled_daemonsets(RolloutView& rollout) {
+  const std::int64_t following = rollout.profile_rollout.tally.of(Phase::following_daemonset);
+  if (following == 0) return {};
+  const Duration patience = rollout.policy.rollout.verify_timeout;
+  const RolloutKey& key = rollout.key;
+  const TimerKey stalls{Timer::daemonset_stalls, key.config_map,
+                        fmt::format("{}/{}/{}", key.policy, key.key, following)};
+  if (!rollout.pass.ages.held_for(stalls, patience, recorded_since(rollout.pass, stalls))) return {};
+  const std::string& ns = rollout.installation.ns;
+  return fmt::format(
+      "{} node{} wait{} for the DaemonSets in namespace {} to replace the pods with the newest template, but no pod "
+      "was replaced for {}: check `kubectl -n {} rollout status daemonset` and pods that do not become Ready",
+      following, following == 1 ? "" : "s", following == 1 ? "s" : "", ns, k8s::format_go_duration(patience), ns);
+}
+
+std::optional<Standstill> standstill_of(RolloutView& rollout) {
+  const Tally& nodes = rollout.profile_rollout.tally;
+  const std::int64_t pending = nodes.of(Phase::pending);
+  if (pending + nodes.moving() == 0) return std::nullopt;
+  const bool gated = is_gated(rollout);
+  if (some_move(rollout, gated)) return std::nullopt;
+  if (gated) return behind_gate(rollout);
+  const bool open = pending > 0 && rollout.gate().is_open();
+  if (auto change = behind_change(rollout, open && rollout.waits().some_start)) return change;
+  if (const OutOfReach& out = rollout.out_of_reach(); out.stops_all) {
+    const auto& [reason, held] = *out.nodes.begin();
+    return Standstill{reason, first_of(held)};
+  }
+  if (pending == 0 && !rollout.stalled().empty())
+    return Standstill{std::string(kRollingUpdateStalled), rollout.stalled()};
+  return open ? behind_waits(rollout.waits()) : std::nullopt;
+}
+
+}  // namespace gso
