@@ -272,6 +272,10 @@ std::vector<CodeSection> sections() {
             "1/replicas of "
             "its memory",
             "set the flag to the number that the message names"},
+           {{kMemoryFractionUnknown},
+            info,
+            "such a server takes the fraction from a variable or a file whose content is not in the manifest",
+            "make sure that it is at most the number that the message names"},
            {{"PipeDirectoryMisspelt"}, warning, "`/tmp/nvidia-smp`", "`/tmp/nvidia-mps`"},
            {{"NoPipeDirectory", "NoHostIPC"},
             info,

@@ -49,7 +49,9 @@ const Codes& other_words() {
                             "WaitForIdle",   "Yes",
                             "Strategy",      "Config",
                             "RuntimeClass",  "NoExecute",
-                            "SGLang"};
+                            "SGLang",        "Always",
+                            "NotIn",         "Exists",
+                            "DoesNotExist"};
   return kWords;
 }
 
