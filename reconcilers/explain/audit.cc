@@ -11,6 +11,7 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
@@ -127,7 +128,7 @@ std::optional<Finding> stopped_rollout(RolloutView& rollout) {
     way_out = fmt::format("Fix the failed nodes, then run `{}`; or restore the profile that was verified last", start);
   } else if (gate.gate == Gate::aborted || gate.gate == Gate::undone) {
     way_out = fmt::format("Run `{}`, or restore the profile that the other nodes run", start);
-  } else if (gate.gate == Gate::paused) {
+  } else if (gate.gate == Gate::paused && selector_problem(rollout.policy).empty()) {
     way_out = fmt::format("Run `{}`", resume_command(rollout));
   }
   return Finding{gate.gate == Gate::max_failures || half_way ? Severity::error : Severity::warning,
