@@ -36,6 +36,9 @@ struct ConfigMapEntry {
 // A ConfigMap with profiles, apart from the profiles themselves: keys that no node label can name.
 void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics);
 
+// A part of the operator's own record, whose JSON also reads like a profile.
+[[nodiscard]] bool is_record(const DocumentValue& config_map);
+
 // True when some value of the ConfigMap reads like a profile.
 [[nodiscard]] bool holds_profiles(const DocumentValue& config_map);
 

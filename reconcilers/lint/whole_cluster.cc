@@ -41,6 +41,9 @@ std::map<std::string, const ConfigMap*> profile_maps(const World& world, const D
   }
   if (named) return out;
   for (const auto& [id, config_map] : world.configmaps.all()) {
+    if (config_map->data.contains(std::string(kRecordKey)) || config_map->data.contains(std::string(kShardKey))) {
+      continue;  // The operator's own record.
+    }
     const bool holds = std::any_of(config_map->data.begin(), config_map->data.end(), [](const auto& entry) {
       return entry.second != nullptr && reads_like_profile(*entry.second);
     });

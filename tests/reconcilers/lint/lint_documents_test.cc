@@ -214,6 +214,16 @@ TEST(LintDocuments, ANodeWhoseGpusDraOffersTooIsNamedWhereItStands) {
   EXPECT_EQ(codes(documents[2], true), Codes{});
 }
 
+TEST(LintDocuments, TheOperatorsOwnRecordIsNotReadAsAProfile) {
+  const auto documents = lint(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gpu-sharing-operator-state}\ndata:\n  baseline.json: "
+      "'{\"version\": \"v1\", \"sharing\": {\"x\": 1}}'\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: "
+      "gpu-sharing-operator-state-0}\ndata:\n  nodes.json: '{\"version\": \"v1\"}'\n");
+  ASSERT_EQ(documents.size(), 2u);
+  EXPECT_EQ(codes(documents[0], true), Codes{"NotChecked"});
+  EXPECT_EQ(codes(documents[1], true), Codes{"NotChecked"});
+}
+
 // The kubelet makes files of binaryData's keys too.
 TEST(LintDocuments, AKeyOfBinaryDataIsAProfile) {
   const auto documents = lint(
