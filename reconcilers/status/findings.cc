@@ -68,7 +68,7 @@ constexpr std::size_t kMost = 50;  // Findings of one kind.
 // Anything that temporarily unregisters the plugin's GPUs makes them available twice, also a crash or a reboot.
 void plan_double_offers(Pass& pass) {
   std::size_t shown = 0;
-  for (const std::string& name : pass.index.dra.nodes()) {
+  for (const std::string& name : pass.index.dra.nodes(pass.s.world)) {
     const NodeAssessment* a = pass.index.find(name);
     if (a == nullptr || a->phase == Phase::unmanaged || !pass.plannable(*a)) continue;
     if (a->is_blocked() && a->reason == kDraDoubleOffer) continue;  // Reported with the Blocked nodes.
