@@ -35,7 +35,7 @@ k8s::Result<void> read_any_duration(const char* flag, const std::string& text, c
                                     k8s::Duration& out) {
   if (text.empty()) return {};
   const auto parsed = k8s::parse_go_duration(text);
-  if (!parsed) {
+  if (!parsed || *parsed < k8s::Duration::zero()) {
     return k8s::fail(k8s::Reason::invalid, fmt::format("{}: '{}' is not a duration such as {}", flag, text, example));
   }
   out = *parsed;

@@ -277,6 +277,10 @@ std::vector<CodeSection> sections() {
             "1/replicas of "
             "its memory",
             "set the flag to the number that the message names"},
+           {{kMemoryFractionUnknown},
+            info,
+            "such a server takes the fraction from a variable or a file whose content is not in the manifest",
+            "make sure that it is at most the number that the message names"},
            {{"PipeDirectoryMisspelt"}, warning, "`/tmp/nvidia-smp`", "`/tmp/nvidia-mps`"},
            {{"NoPipeDirectory", "NoHostIPC"},
             info,
@@ -290,9 +294,21 @@ std::vector<CodeSection> sections() {
             error,
             "`nodeSelector` uses a label that sharing or the operator itself changes (`nvidia.com/gpu.replicas`, "
             "`nvidia.com/gpu.sharing-strategy`, `nvidia.com/mps.capable`, …): each change would remove a node from the "
-            "policy or add it again. The policy governs no node",
+            "policy or add it again. The policy governs no node; with a stop (mode Observe or Approve, paused, "
+            "windows) it "
+            "keeps its nodes as they are",
             "select by a label that never changes, for example the label of a node pool"},
-           {{"SharedSuffixIgnored"},
+           {{"SelectorInvalid"},
+            error,
+            "the API server refuses the `nodeSelector`: a label or value that Kubernetes does not allow, or values "
+            "that "
+            "do not fit the operator",
+            "see the message"},
+           {{kSelectorOnGpuCount},
+            warning,
+            "`nodeSelector` uses the number of GPUs, which changes when a GPU dies: the node leaves its policy",
+            "select by a label that never changes, for example the label of a node pool"},
+           {{kSharedSuffixIgnored},
             warning,
             "products are compared without `-SHARED`, which sharing adds",
             "leave the suffix out"},

@@ -17,50 +17,25 @@ struct Server {
   std::string_view name;
   std::array<std::string_view, 3> signs;  // In the image's name; the command or module begins with one.
   std::string_view flag;                  // As in its documentation.
-  std::array<std::string_view, 3> spellings;
+  std::array<std::string_view, 3> names;  // Of flags, fields and parameters, in the spelling of name_of().
   std::optional<double> by_default;
 };
 
 constexpr double kUsualFraction = 0.9;
+constexpr std::size_t kMostOfValue = 64;  // Characters of a value in a message.
 
 constexpr std::array<Server, 3> kServers{
-    {{"vLLM",
-      {"vllm", "", ""},
-      "--gpu-memory-utilization",
-      {"--gpu-memory-utilization", "--gpu_memory_utilization", ""},
-      kUsualFraction},
-     {"SGLang",
-      {"sglang", "", ""},
-      "--mem-fraction-static",
-      {"--mem-fraction-static", "--mem_fraction_static", ""},
-      std::nullopt},
+    {{"vLLM", {"vllm", "", ""}, "--gpu-memory-utilization", {"gpu-memory-utilization", "", ""}, kUsualFraction},
+     {"SGLang", {"sglang", "", ""}, "--mem-fraction-static", {"mem-fraction-static", "", ""}, std::nullopt},
      {"TensorRT-LLM",
       {"trtllm", "tensorrt-llm", "tensorrt_llm"},
       "free_gpu_memory_fraction",
-      {"--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction", "kv_cache_free_gpu_mem_fraction"},
+      {"free-gpu-memory-fraction", "kv-cache-free-gpu-memory-fraction", "kv-cache-free-gpu-mem-fraction"},
       kUsualFraction}}};
 
-// Also splits the words of a shell's line: `sh -c "vllm serve … --gpu-memory-utilization 0.9"` is one argument.
-std::vector<std::string> split(const std::vector<std::string>& words) {
-  std::vector<std::string> out;
-  for (const std::string& word : words) {
-    std::string part;
-    const auto end = [&] {
-      if (!part.empty()) out.push_back(std::exchange(part, {}));
-    };
-    for (const char c : word) {
-      const bool separates = c == ' ' || c == '\t' || c == '\n' || c == '=' || c == '"' || c == '\'' || c == '\\' ||
-                             c == ',' || c == ':' || c == ';';
-      if (separates) {
-        end();
-      } else {
-        part += c;
-      }
-    }
-    end();
-  }
-  return out;
-}
+// Flags that name a file with further settings, and parts of the names of variables that hold further flags.
+constexpr std::array<std::string_view, 3> kFileFlags{"config", "extra-llm-api-options", "extra-llm-api-config"};
+constexpr std::array<std::string_view, 4> kFlagVariables{"args", "opts", "options", "flags"};
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -68,16 +43,123 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// The value of the last of the flags, because the last one counts.
-std::optional<double> value_of(const Server& server, const std::vector<std::string>& words) {
-  std::optional<double> out;
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    const bool is_flag = std::ranges::any_of(
-        server.spellings, [&](std::string_view spelling) { return !spelling.empty() && words[i] == spelling; });
-    if (!is_flag) continue;
-    if (const auto value = parse_go_float(words[i + 1]); value && *value > 0 && *value <= 1) out = *value;
+bool is_name_part(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// The length of the reference at the beginning of `text`: $(NAME) of Kubernetes, $NAME or ${NAME…} of a shell. 0: none.
+std::size_t reference_length(std::string_view text) {
+  if (text.size() < 2 || text[0] != '$') return 0;
+  if (text[1] == '(' || text[1] == '{') {
+    const std::size_t end = text.find(text[1] == '(' ? ')' : '}');
+    return end == std::string_view::npos ? 0 : end + 1;
+  }
+  std::size_t end = 1;
+  while (end < text.size() && is_name_part(text[end])) ++end;
+  return end == 1 ? 0 : end;
+}
+
+// What the reference becomes; nullopt: the manifest does not show it.
+std::optional<std::string> value_of_reference(std::string_view reference, const ServerContainer& container) {
+  const bool bracketed = reference[1] == '(' || reference[1] == '{';
+  std::string_view name = bracketed ? reference.substr(2, reference.size() - 3) : reference.substr(1);
+  std::optional<std::string> fallback;
+  const bool names_all = std::ranges::all_of(name, is_name_part);
+  if (const std::size_t at = name.find_first_of(":-="); reference[1] == '{' && at != std::string_view::npos) {
+    const std::size_t mark = name[at] == ':' ? at + 1 : at;
+    const bool has_default = mark < name.size() && (name[mark] == '-' || name[mark] == '=');
+    if (!has_default) return std::nullopt;
+    fallback = std::string(name.substr(mark + 1));
+    name = name.substr(0, at);
+  } else if (!names_all) {
+    return std::nullopt;  // A command substitution, or another expansion of the shell.
+  }
+  const auto known = container.env.find(std::string(name));
+  if (known != container.env.end() && (!known->second || !known->second->empty() || !fallback)) return known->second;
+  return container.env_elsewhere ? std::nullopt : fallback;
+}
+
+// Puts known values in the place of references, as the kubelet and a shell do. A variable's value can have references.
+std::string expanded(std::string_view word, const ServerContainer& container, int depth = 0) {
+  constexpr int kDeepest = 4;
+  std::string out;
+  while (!word.empty()) {
+    const std::size_t length = reference_length(word);
+    const std::string_view piece = word.substr(0, std::max<std::size_t>(length, 1));
+    const auto value = length > 0 && depth < kDeepest ? value_of_reference(piece, container) : std::nullopt;
+    out += value ? expanded(*value, container, depth + 1) : std::string(piece);
+    word.remove_prefix(piece.size());
   }
   return out;
+}
+
+// Also splits the words of a shell's line, of YAML and of Python: `sh -c "vllm serve … --gpu-memory-utilization 0.9"`
+// is one argument. References stay whole.
+std::vector<std::string> split(const ServerContainer& container) {
+  constexpr std::string_view kSeparators = " \t\r\n=\"'\\,:;(){}[]&|<>";
+  std::vector<std::string> out;
+  for (const std::vector<std::string>* words : {&container.command, &container.args}) {
+    for (const std::string& word : *words) {
+      std::string part;
+      const std::string text = expanded(word, container);
+      for (std::size_t i = 0; i < text.size();) {
+        const std::size_t length = std::max<std::size_t>(reference_length(std::string_view(text).substr(i)), 1);
+        if (length == 1 && kSeparators.contains(text[i])) {
+          if (!part.empty()) out.push_back(std::exchange(part, {}));
+        } else {
+          part += text.substr(i, length);
+        }
+        i += length;
+      }
+      if (!part.empty()) out.push_back(std::move(part));
+    }
+  }
+  return out;
+}
+
+// The name of a flag, field or parameter, in one spelling: --gpu_memory_utilization is gpu-memory-utilization.
+std::string name_of(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  std::string out(word);
+  std::ranges::replace(out, '_', '-');
+  return out;
+}
+
+// The last of the flags counts.
+struct Setting {
+  std::optional<double> fraction;
+  std::string unknown;
+};
+
+Setting setting_of(const Server& server, const std::vector<std::string>& words) {
+  Setting out;
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string name = name_of(words[i]);
+    const bool is_flag =
+        std::ranges::any_of(server.names, [&](std::string_view known) { return !known.empty() && name == known; });
+    const std::string& value = words[i + 1];
+    if (!is_flag) continue;
+    if (const auto number = parse_go_float(value)) {
+      // What is above 1 is no fraction: the server refuses it, so it does not fit either.
+      if (*number > 0) out = {*number, {}};
+    } else if (!value.starts_with("--")) {
+      out = {std::nullopt, value};
+    }
+  }
+  return out;
+}
+
+// What else can set the flag, where no word does: a file, or a variable with flags. Empty: nothing that is seen.
+std::string other_source(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool is_file_flag =
+        words[i].starts_with("--") && std::ranges::find(kFileFlags, name_of(words[i])) != kFileFlags.end();
+    if (is_file_flag && i + 1 < words.size()) return "file " + words[i + 1];
+    const std::string variable = words[i].starts_with('$') ? lower(words[i]) : std::string();
+    if (std::ranges::any_of(kFlagVariables, [&](std::string_view part) { return variable.contains(part); }))
+      return words[i];
+  }
+  return {};
 }
 
 // "vllm", "/usr/bin/vllm", "vllm.entrypoints.openai.api_server", "trtllm-serve".
@@ -100,12 +182,14 @@ bool is_server(const Server& server, const ServerContainer& container, const std
 }  // namespace
 
 std::optional<MemoryFraction> memory_fraction_of(const ServerContainer& container) {
-  std::vector<std::string> words = split(container.command);
-  for (std::string& word : split(container.args)) words.push_back(std::move(word));
+  const std::vector<std::string> words = split(container);
   for (const Server& server : kServers) {
-    const std::optional<double> value = value_of(server, words);
-    if (!value && !is_server(server, container, words)) continue;
-    return MemoryFraction{server.name, server.flag, value, server.by_default, container.name};
+    Setting setting = setting_of(server, words);
+    const bool is_set = setting.fraction || !setting.unknown.empty();
+    if (!is_set && !is_server(server, container, words)) continue;
+    if (!is_set) setting.unknown = other_source(words);
+    return MemoryFraction{server.name,       server.flag,    setting.fraction,
+                          server.by_default, container.name, std::move(setting.unknown)};
   }
   return std::nullopt;
 }
@@ -117,17 +201,22 @@ double fitting_fraction(std::int64_t replicas) {
          kHundredths;
 }
 
-std::string memory_fraction_problem(const MemoryFraction& reserved, std::int64_t replicas, std::string_view where) {
+MemoryProblem memory_fraction_problem(const MemoryFraction& reserved, std::int64_t replicas, std::string_view where) {
   const double fits = fitting_fraction(replicas);
-  const std::optional<double> takes = reserved.fraction ? reserved.fraction : reserved.by_default;
+  const bool unknown = !reserved.unknown.empty();
+  const std::optional<double> takes = reserved.fraction || unknown ? reserved.fraction : reserved.by_default;
   if (replicas < 2 || (takes && *takes <= fits)) return {};
-  const std::string asked = reserved.fraction ? fmt::format("{} is {}", reserved.flag, *reserved.fraction)
+  const std::string asked = unknown             ? fmt::format("{} comes from {}, whose content is not in the manifest",
+                                                              reserved.flag, reserved.unknown.substr(0, kMostOfValue))
+                            : reserved.fraction ? fmt::format("{} is {}", reserved.flag, *reserved.fraction)
                             : takes ? fmt::format("{} is not set, and its default is {}", reserved.flag, *takes)
                                     : fmt::format("{} is not set", reserved.flag);
-  return fmt::format(
-      "container {}: {} reserves a fraction of the whole GPU ({}), and {} shares each GPU by MPS among {} clients, "
-      "which get 1/{} of its memory each: the server would run out of memory at start; set {} to at most {:.2f}",
-      reserved.container, reserved.server, asked, where, replicas, replicas, reserved.flag, fits);
+  return {
+      unknown ? Severity::info : Severity::warning, unknown ? kMemoryFractionUnknown : kMemoryFractionAboveSlice,
+      fmt::format("container {}: {} reserves a fraction of the whole GPU ({}), and {} shares each GPU by MPS among {} "
+                  "clients, which get 1/{} of its memory each: {}set {} to at most {:.2f}",
+                  reserved.container, reserved.server, asked, where, replicas, replicas,
+                  unknown ? "" : "the server would run out of memory at start; ", reserved.flag, fits)};
 }
 
 }  // namespace gso

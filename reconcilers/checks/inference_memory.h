@@ -5,10 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "reconcilers/model/severity.h"
 
 namespace gso {
 
@@ -18,6 +21,9 @@ struct ServerContainer {
   std::string image;
   std::vector<std::string> command;  // As written; empty: the image's command.
   std::vector<std::string> args;
+  // nullopt: the value comes from a Secret, a ConfigMap or a field, and is not in the manifest.
+  std::map<std::string, std::optional<std::string>> env;
+  bool env_elsewhere = false;  // envFrom: there might be further variables.
 };
 
 struct MemoryFraction {
@@ -26,6 +32,15 @@ struct MemoryFraction {
   std::optional<double> fraction;    // nullopt: the flag is not set, and the server chooses for itself.
   std::optional<double> by_default;  // The server's default then; nullopt: unknown.
   std::string container;
+  // Where the fraction is set, if its value is not in the manifest ("$(UTIL)"); empty: `fraction` is all that counts.
+  std::string unknown;
+};
+
+// Empty message: no problem.
+struct MemoryProblem {
+  Severity severity = Severity::warning;
+  std::string_view code;
+  std::string message;
 };
 
 // What the container would reserve; nullopt if it is no such server.
@@ -35,10 +50,12 @@ struct MemoryFraction {
 [[nodiscard]] double fitting_fraction(std::int64_t replicas);
 
 // The problem with that number of MPS replicas, and the value that fits, for people; `where` names what shares the GPUs
-// ("node n1", "key any of ConfigMap mps-config"). Empty if it fits.
-[[nodiscard]] std::string memory_fraction_problem(const MemoryFraction& reserved, std::int64_t replicas,
-                                                  std::string_view where);
+// ("node n1", "key any of ConfigMap mps-config"). A fraction that the manifest does not show is an info: nothing is
+// known to be wrong.
+[[nodiscard]] MemoryProblem memory_fraction_problem(const MemoryFraction& reserved, std::int64_t replicas,
+                                                    std::string_view where);
 
 inline constexpr std::string_view kMemoryFractionAboveSlice = "MemoryFractionAboveSlice";
+inline constexpr std::string_view kMemoryFractionUnknown = "MemoryFractionUnknown";
 
 }  // namespace gso

@@ -122,6 +122,38 @@ std::string selector_problem(const SharingPolicy& policy) {
   return {};
 }
 
+std::vector<SelectorNote> selector_notes(std::string_view label, k8s::LabelOperator op,
+                                         const std::vector<std::string>& values) {
+  std::vector<SelectorNote> out;
+  const bool compares = op == LabelOperator::in || op == LabelOperator::not_in;
+  if (compares && label.starts_with(kVendor) && label.ends_with(".count")) {
+    out.push_back(
+        {kSelectorOnGpuCount,
+         fmt::format("spec.nodeSelector uses the label {}, which changes when a GPU of the node dies: the node "
+                     "then leaves or joins the policy, and another policy can restart its pods. Select by a "
+                     "label that never changes, for example the label of a node pool",
+                     label)});
+  }
+  for (const std::string& value : values) {
+    if (!is_product_label(label) || unshared_product(value) == value) continue;
+    out.push_back({kSharedSuffixIgnored,
+                   fmt::format("products are compared without -SHARED, which sharing adds to {}: write \"{}\"", label,
+                               unshared_product(value))});
+  }
+  return out;
+}
+
+std::vector<SelectorNote> selector_notes(const SharingPolicy& policy) {
+  std::vector<SelectorNote> out;
+  for (const auto& [label, value] : policy.node_selector.match_labels) {
+    std::ranges::move(selector_notes(label, LabelOperator::in, {value}), std::back_inserter(out));
+  }
+  for (const LabelRequirement& requirement : policy.node_selector.match_expressions) {
+    std::ranges::move(selector_notes(requirement.key, requirement.op, requirement.values), std::back_inserter(out));
+  }
+  return out;
+}
+
 bool policy_selects(const SharingPolicy& policy, const Node& node) {
   const k8s::LabelSelector& selector = policy.node_selector;
   const bool selected = std::ranges::all_of(selector.match_labels,
@@ -132,7 +164,7 @@ bool policy_selects(const SharingPolicy& policy, const Node& node) {
                         std::ranges::all_of(selector.match_expressions, [&](const LabelRequirement& requirement) {
                           return matches(requirement, node);
                         });
-  return selected && (selector.empty() || selector_problem(policy).empty());
+  return selected && (selector.empty() || has_stop(policy) || selector_problem(policy).empty());
 }
 
 const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node) {

@@ -12,7 +12,9 @@ namespace gso {
 
 // Whether the policy's selector selects the node. Products (nvidia.com/gpu.product and similar labels) are compared
 // without the suffix -SHARED, which sharing adds, on the node and in the selector: otherwise a node would leave its
-// policy by being shared. A selector with a problem selects no node.
+// policy by being shared. A selector with a problem selects no node, unless the policy has a stop (has_stop()): the
+// stop must not end because of the selector. Such a policy starts no change (rollout/gates.cc), so it does not lose its
+// nodes.
 [[nodiscard]] bool policy_selects(const SharingPolicy& policy, const Node& node);
 // The first policy that selects the node; null if none does. A deleted one (SharingPolicy::gone) is skipped if a policy
 // that was created after the deletion selects the node with at least its priority.
@@ -35,6 +37,16 @@ namespace gso {
                                                 std::string_view own_key);
 // The first such label of the policy's selector; empty: none.
 [[nodiscard]] std::string selector_problem(const SharingPolicy& policy);
+
+// What a selector does that its author might not mean; the policy governs its nodes all the same. For people.
+struct SelectorNote {
+  std::string_view code;
+  std::string message;
+};
+[[nodiscard]] std::vector<SelectorNote> selector_notes(std::string_view label, k8s::LabelOperator op,
+                                                       const std::vector<std::string>& values);
+// Of the policy's whole selector.
+[[nodiscard]] std::vector<SelectorNote> selector_notes(const SharingPolicy& policy);
 
 // The name of a product without the sharing suffix.
 [[nodiscard]] std::string_view unshared_product(std::string_view product);

@@ -1,4 +1,6 @@
 // The pod to explain: read once, with the name of its owner.
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,14 +31,37 @@ std::vector<std::string> string_list(const Json& object, const char* field) {
   return out;
 }
 
+void read_env(const Json& container, ServerContainer& out) {
+  const auto env = container.find("env");
+  if (env != container.end() && env->is_array()) {
+    for (const Json& variable : *env) {
+      if (!variable.is_object()) continue;
+      const bool elsewhere = variable.contains("valueFrom");
+      out.env[string_field(variable, "name")] =
+          elsewhere ? std::nullopt : std::optional(string_field(variable, "value"));
+    }
+  }
+  const auto from = container.find("envFrom");
+  out.env_elsewhere = from != container.end() && from->is_array() && !from->empty();
+}
+
+// Main containers and sidecars: those that run as long as the pod does.
 std::vector<ServerContainer> containers_of(const Json& spec) {
   std::vector<ServerContainer> out;
-  const auto containers = spec.find("containers");
-  if (containers == spec.end() || !containers->is_array()) return out;
-  for (const Json& container : *containers) {
-    if (!container.is_object()) continue;
-    out.push_back({string_field(container, "name"), string_field(container, "image"), string_list(container, "command"),
-                   string_list(container, "args")});
+  for (const char* field : {"containers", "initContainers"}) {
+    const auto containers = spec.find(field);
+    if (containers == spec.end() || !containers->is_array()) continue;
+    const bool init = std::string_view(field) == "initContainers";
+    for (const Json& container : *containers) {
+      if (!container.is_object() || (init && string_field(container, "restartPolicy") != "Always")) continue;
+      ServerContainer server;
+      server.name = string_field(container, "name");
+      server.image = string_field(container, "image");
+      server.command = string_list(container, "command");
+      server.args = string_list(container, "args");
+      read_env(container, server);
+      out.push_back(std::move(server));
+    }
   }
   return out;
 }

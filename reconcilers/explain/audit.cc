@@ -5,17 +5,22 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 namespace {
@@ -44,11 +49,40 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
   }
 }
 
+bool expects_gpus(const NodeAssessment& a) {
+  return a.expectation != nullptr && (!a.expectation->capacity.empty() || !a.expectation->divisible.empty());
+}
+
+// What takes a node's GPUs out of service. Statuses and metrics have these, but no planner reports them as findings.
+void add_outage(const Node& node, const NodeAssessment& a, const ShownState& shown, const std::string& next,
+                Audit& out) {
+  const ObjectRef ref = node_ref(node.meta.name);
+  if (a.phase == Phase::failed) {
+    out.findings.push_back({Severity::error, ref, std::string(kVerificationFailed),
+                            fmt::format("the node did not verify its last change{}. Fix the cause, then run `{}`",
+                                        shown.message.empty() ? std::string() : ": " + shown.message, next)});
+    return;
+  }
+  // During a change of the operator no GPU is allocatable for some seconds: verifyTimeout decides about those nodes.
+  if (!node.ready || serves_gpus(node) || !expects_gpus(a) || a.in_change()) return;
+  // Something else is at work there, which ends by itself or which a finding of its own names.
+  const bool explained = !a.holder.empty() || a.loads_by_itself() || a.phase == Phase::following_daemonset;
+  out.findings.push_back({explained ? Severity::warning : Severity::error, ref, "NoneAllocatable",
+                          "the node is Ready and should serve GPUs, but none is allocatable. Look further: "
+                          "`gpu-sharing-operator explain NODE`"});
+}
+
 void add_node(const World& world, const Node& node, const FleetIndex& index, Audit& out) {
   ++out.nodes;
   const NodeAssessment* a = index.assessment(node.meta.name);
   const ObjectRef ref{"v1", "Node", "", node.meta.name, ""};
   const ShownState shown = shown_state(world, index, node);
+  // Without the node's name, so that equal findings of many nodes are printed once.
+  if (!node.ready) {
+    out.findings.push_back({Severity::warning, ref, "NodeNotReady",
+                            "the node is NotReady: no new pod gets its GPUs, and it uses 1 slot of maxUnavailable. "
+                            "Look further: `kubectl describe node NODE`"});
+  }
   if (a == nullptr && is_partitioned_by_nos(node)) {
     ++out.plugins["nos"];
     out.findings.push_back({Severity::info, ref, shown.state, shown.message});
@@ -63,6 +97,59 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
   ++out.plugins[plugin == nullptr ? "unknown" : plugin->version.to_string()];
   ++out.profiles[std::string(a->profile_ref.view())];
   if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
+  if (shown.state == kUnknown) return;  // What its profile should serve could not be read.
+  add_outage(node, *a, shown, next_step(world, index.impl(), node, a, shown.state), out);
+}
+
+// The command that lifts the pause, by what carries it: the policy, the ConfigMap or the rollout (in the gate's order).
+std::string resume_command(const RolloutView& rollout) {
+  const std::string command = "gpu-sharing-operator rollout resume";
+  if (rollout.policy.rollout.paused) return fmt::format("{} policy/{}", command, rollout.key.policy);
+  const ConfigMap* config_map = rollout.pass.s.world.configmaps.find(rollout.installation.config_map_key());
+  const bool by_config_map = config_map != nullptr && config_map->meta.annotations.get(kPausedAnnotation) == "true";
+  if (by_config_map || rollout.object == nullptr) return command;
+  return fmt::format("{} {}", command, rollout.object->meta.name);
+}
+
+// Nodes that need the rollout's target and do not get it until a person acts. nullopt: the rollout is not stopped, or
+// no node waits for it.
+std::optional<Finding> stopped_rollout(RolloutView& rollout) {
+  const Tally& tally = rollout.profile_rollout.tally;
+  const std::int64_t waiting = tally.of(Phase::pending);
+  const GateState& gate = rollout.gate();
+  const bool stopped = gate.gate == Gate::max_failures || gate.gate == Gate::aborted || gate.gate == Gate::undone ||
+                       gate.gate == Gate::paused || gate.gate == Gate::mechanism_unusable;
+  if (waiting == 0 || !stopped) return std::nullopt;
+  const std::string start = fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy);
+  // The fleet runs two revisions of one profile, and nothing will change that.
+  const bool half_way = gate.gate == Gate::aborted && (tally.settled > 0 || !rollout.failed().empty());
+  std::string way_out;
+  if (gate.gate == Gate::max_failures) {
+    way_out = fmt::format("Fix the failed nodes, then run `{}`; or restore the profile that was verified last", start);
+  } else if (gate.gate == Gate::aborted || gate.gate == Gate::undone) {
+    way_out = fmt::format("Run `{}`, or restore the profile that the other nodes run", start);
+  } else if (gate.gate == Gate::paused && selector_problem(rollout.policy).empty()) {
+    way_out = fmt::format("Run `{}`", resume_command(rollout));
+  }
+  return Finding{gate.gate == Gate::max_failures || half_way ? Severity::error : Severity::warning,
+                 rollout.object != nullptr ? rollout_ref(rollout.object->meta.name) : policy_ref(rollout.policy),
+                 gate.reason(),
+                 fmt::format("the rollout of key {} to {} is stopped{}, and {} node{} wait{} for it: {}{}",
+                             rollout.key.key.empty() ? "(none)" : rollout.key.key, rollout.target,
+                             half_way ? " half-way" : "", waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "",
+                             gate.message, way_out.empty() ? std::string() : ". " + way_out)};
+}
+
+// After index.refresh().
+void add_stopped_rollouts(const Snapshot& snapshot, FleetIndex& index, Audit& out) {
+  RolloutViews views(snapshot, index.impl());
+  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
+    const PluginInstallation& installation = index.impl().discovery.installations[profile_rollout.installation];
+    if (snapshot.world.unsynced_namespaces.contains(installation.ns)) continue;
+    RolloutView* rollout = views.find(key);
+    if (rollout == nullptr) continue;
+    if (auto finding = stopped_rollout(*rollout)) out.findings.push_back(*std::move(finding));
+  }
 }
 
 }  // namespace
@@ -78,6 +165,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     const NodeAssessment* a = index.assessment(key.name);
     if (a != nullptr || has_gpus(*node)) add_node(snapshot.world, *node, index, out);
   }
+  add_stopped_rollouts(snapshot, index, out);
   add_unused_profiles(snapshot.world, index, out);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {

@@ -21,7 +21,8 @@ struct Audit {
 };
 
 // The findings of every planner, and also: nodes whose pods are older than their target profile, nodes that no plugin
-// serves, and invalid profiles that no node uses. If the fleet has no record, one is assumed (call assume_baseline()
+// serves, nodes that are Failed, NotReady or without an allocatable GPU, stopped rollouts that nodes wait for, and
+// invalid profiles that no node uses. If the fleet has no record, one is assumed (call assume_baseline()
 // before). `index` is refreshed.
 [[nodiscard]] Audit audit(const Snapshot& snapshot, FleetIndex& index);
 

@@ -280,10 +280,10 @@ class PodQuestions {
     for (const ServerContainer& container : asked_.containers) {
       const auto reserved = memory_fraction_of(container);
       if (!reserved) continue;
-      std::string problem = memory_fraction_problem(*reserved, clients, "node " + node);
-      if (problem.empty()) continue;
+      MemoryProblem problem = memory_fraction_problem(*reserved, clients, "node " + node);
+      if (problem.message.empty()) continue;
       const std::string owner = asked_.owner();
-      add(Severity::warning, kMemoryFractionAboveSlice, std::move(problem),
+      add(problem.severity, problem.code, std::move(problem.message),
           owner.empty() ? fmt::format("kubectl get pod {} {} -o yaml", asked_.pod.meta.name, asked_.in_namespace())
                         : fmt::format("kubectl edit {} {}", owner, asked_.in_namespace()));
     }

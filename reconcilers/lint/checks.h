@@ -14,6 +14,11 @@ namespace gso {
 // A SharingPolicy, field by field.
 void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics);
 
+// Its spec.nodeSelector, a mapping. `own_key`: the key that the policy's nodes get as their label; empty: it chooses
+// none. `path`: of the selector.
+void check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
+                    std::vector<Diagnostic>& diagnostics);
+
 // The fields below a SharingPolicy's spec that lint knows, as paths: "rollout.canary.soak".
 [[nodiscard]] std::span<const std::string_view> policy_fields();
 
@@ -30,6 +35,9 @@ struct ConfigMapEntry {
 
 // A ConfigMap with profiles, apart from the profiles themselves: keys that no node label can name.
 void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics);
+
+// A part of the operator's own record, whose JSON also reads like a profile.
+[[nodiscard]] bool is_record(const DocumentValue& config_map);
 
 // True when some value of the ConfigMap reads like a profile.
 [[nodiscard]] bool holds_profiles(const DocumentValue& config_map);

@@ -43,7 +43,7 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
     return std::any_of(objects.begin(), objects.end(),
                        [&](const ClusterObject& object) { return object.kind == kind; });
   };
-  const bool offers = has("Node") && has("DeviceClass") && has("ResourceSlice");
+  const bool offers = has("DeviceClass") && has("ResourceSlice");
   const bool whole = has("DaemonSet") || has("ClusterPolicy");
   if (!whole && !offers && !has("SharingPolicy")) {
     return;

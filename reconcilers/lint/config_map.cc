@@ -9,8 +9,14 @@
 #include "reconcilers/checks/config_map_checks.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
+
+bool is_record(const DocumentValue& config_map) {
+  const DocumentValue* data = config_map.find("data");
+  return data != nullptr && (data->find(kRecordKey) != nullptr || data->find(kShardKey) != nullptr);
+}
 
 bool holds_profiles(const DocumentValue& config_map) {
   const std::vector<ConfigMapEntry> entries = entries_of(config_map);

@@ -236,6 +236,12 @@ class Linter {
   void config_map(const DocumentValue& value, bool only) {
     const DocumentValue* metadata = value.find("metadata");
     const std::string name(metadata != nullptr ? metadata->string_at("name") : std::string_view());
+    if (is_record(value)) {
+      LintedDocument& linted = add("ConfigMap");
+      linted.name = name;
+      not_checked(linted, value, "the operator's own record");
+      return;
+    }
     const int index = index_;
     const bool checked = only || holds_profiles(value);
     std::vector<Diagnostic> found;

@@ -1,5 +1,6 @@
 // Pods of inference servers against the MPS profiles beside them.
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,40 +69,105 @@ bool asks_for(const DocumentValue& container, std::string_view resource) {
   return limits != nullptr && limits->find(resource) != nullptr;
 }
 
-// The key that the pod's nodes carry as their label; empty: it may run anywhere.
-std::string_view pinned_key(const DocumentValue& spec) {
-  const DocumentValue* selector = spec.find("nodeSelector");
-  return selector == nullptr ? std::string_view() : selector->string_at(kConfigLabel);
+// What a label of the profile's nodes is; nullopt: unknown.
+std::optional<std::string> label_under(const Slices& slices, std::string_view label) {
+  if (label == kConfigLabel) return slices.key;
+  if (label == kSharingStrategy) return "mps";
+  if (label == kGpuReplicas) return std::to_string(slices.replicas);
+  return std::nullopt;
+}
+
+// False: certainly not. Nodes under the plugin's default key have no label for it, so Exists proves nothing there.
+bool can_match(const DocumentValue& requirement, const Slices& slices) {
+  const auto value = label_under(slices, requirement.string_at("key"));
+  const std::string_view op = requirement.string_at("operator");
+  if (!value) return true;
+  const std::vector<std::string> wanted = texts_of(requirement.find("values"));
+  const bool listed = std::ranges::find(wanted, *value) != wanted.end();
+  if (op == "In") return listed;
+  if (op == "NotIn") return !listed;
+  return op != "DoesNotExist" || requirement.string_at("key") == kConfigLabel;
+}
+
+const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<std::string_view> path) {
+  const DocumentValue* at = &from;
+  for (const std::string_view field : path) {
+    at = at == nullptr ? nullptr : at->find(field);
+  }
+  return at;
+}
+
+// Whether the pod's nodeSelector and required nodeAffinity admit nodes under that profile.
+bool can_run_under(const Slices& slices, const DocumentValue& spec) {
+  if (const DocumentValue* selector = spec.find("nodeSelector")) {
+    const bool excluded = std::ranges::any_of(selector->members, [&](const DocumentMember& member) {
+      const auto value = label_under(slices, member.key);
+      return value && *value != member.value.text;
+    });
+    if (excluded) return false;
+  }
+  const DocumentValue* terms = find_path(
+      spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  if (terms == nullptr || terms->items.empty()) return true;
+  return std::ranges::any_of(terms->items, [&](const DocumentValue& term) {
+    const DocumentValue* expressions = term.find("matchExpressions");
+    return expressions == nullptr ||
+           std::ranges::all_of(expressions->items, [&](const DocumentValue& each) { return can_match(each, slices); });
+  });
 }
 
 // Of the profiles that can be active on the pod's node, the one with the smallest slice.
 const Slices* smallest(const std::vector<Slices>& all, const DocumentValue& spec, const DocumentValue& container) {
-  const std::string_view pinned = pinned_key(spec);
   const Slices* out = nullptr;
   for (const Slices& slices : all) {
-    const bool met = (pinned.empty() || slices.key == pinned) && asks_for(container, slices.resource);
+    const bool met = asks_for(container, slices.resource) && can_run_under(slices, spec);
     if (met && (out == nullptr || slices.replicas > out->replicas)) out = &slices;
   }
   return out;
 }
 
+ServerContainer server_of(const DocumentValue& container) {
+  ServerContainer out;
+  out.name = container.string_at("name");
+  out.image = container.string_at("image");
+  out.command = texts_of(container.find("command"));
+  out.args = texts_of(container.find("args"));
+  if (const DocumentValue* env = container.find("env")) {
+    for (const DocumentValue& variable : env->items) {
+      const bool elsewhere = variable.find("valueFrom") != nullptr;
+      out.env[std::string(variable.string_at("name"))] =
+          elsewhere ? std::nullopt : std::optional(std::string(variable.string_at("value")));
+    }
+  }
+  const DocumentValue* from = container.find("envFrom");
+  out.env_elsewhere = from != nullptr && !from->items.empty();
+  return out;
+}
+
+void lint_container(const DocumentValue& spec, const DocumentValue& container, const std::string& path,
+                    const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
+  const DocumentValue* args = container.find("args");
+  const Slices* slices = smallest(all, spec, container);
+  const auto reserved = slices == nullptr ? std::nullopt : memory_fraction_of(server_of(container));
+  if (!reserved) return;
+  MemoryProblem problem = memory_fraction_problem(*reserved, slices->replicas, slices->where);
+  if (problem.message.empty()) return;
+  const Position at = args != nullptr ? args->at : container.at;
+  found.push_back({problem.severity, std::string(problem.code), path + (args != nullptr ? ".args" : ""), at.line,
+                   at.column, std::move(problem.message)});
+}
+
 void lint_pod(const DocumentValue& pod, const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
   const DocumentValue* spec = pod.find("spec");
-  const DocumentValue* containers = spec == nullptr ? nullptr : spec->find("containers");
-  for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
-    const DocumentValue& container = containers->items[i];
-    const DocumentValue* args = container.find("args");
-    const Slices* slices = smallest(all, *spec, container);
-    const auto reserved =
-        memory_fraction_of({std::string(container.string_at("name")), std::string(container.string_at("image")),
-                            texts_of(container.find("command")), texts_of(args)});
-    if (slices == nullptr || !reserved) continue;
-    std::string problem = memory_fraction_problem(*reserved, slices->replicas, slices->where);
-    if (problem.empty()) continue;
-    const Position at = args != nullptr ? args->at : container.at;
-    found.push_back({Severity::warning, std::string(kMemoryFractionAboveSlice),
-                     fmt::format("spec.containers[{}]{}", i, args != nullptr ? ".args" : ""), at.line, at.column,
-                     std::move(problem)});
+  if (spec == nullptr) return;
+  for (const std::string_view field : {"containers", "initContainers"}) {
+    const DocumentValue* containers = spec->find(field);
+    for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
+      const DocumentValue& container = containers->items[i];
+      // Other init containers have ended before the servers start.
+      if (field == "initContainers" && container.string_at("restartPolicy") != "Always") continue;
+      lint_container(*spec, container, fmt::format("spec.{}[{}]", field, i), all, found);
+    }
   }
 }
 

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
@@ -96,7 +95,8 @@ class PolicyCheck {
       return;
     }
     known_fields(*spec, "");
-    object(*spec, "nodeSelector", [&](const DocumentValue& v) { selector(v, own_key(*spec)); });
+    object(*spec, "nodeSelector",
+           [&](const DocumentValue& v) { check_selector(v, own_key(*spec), path_, diagnostics_); });
     integer(*spec, "priority", INT32_MIN, INT32_MAX);
     word(*spec, "mode", kModes);
     boolean(*spec, "takeover");
@@ -226,50 +226,6 @@ class PolicyCheck {
     if (profile == nullptr) return {};
     const DocumentValue* key = profile->find("configMapKey");
     return key != nullptr ? key->text : std::string("gso-");  // An inline profile's is made from its content.
-  }
-
-  void selector(const DocumentValue& value, const std::string& own_key) {
-    member(value, "matchLabels", [&](const DocumentValue& labels) {
-      for (const DocumentMember& label : labels.members) {
-        const PathStep step(path_, label.key);
-        selector_label(label.key, {label.value.text}, own_key, label.key_at);
-      }
-    });
-    member(value, "matchExpressions", [&](const DocumentValue& expressions) {
-      for (std::size_t i = 0; i < expressions.items.size(); ++i) {
-        const PathStep step(path_, i);
-        const DocumentValue& expression = expressions.items[i];
-        const DocumentValue* key = expression.find("key");
-        const DocumentValue* listed = expression.find("values");
-        if (key == nullptr) continue;
-        const bool asks = expression.string_at("operator") == "In";
-        std::vector<std::string> values;
-        for (std::size_t k = 0; listed != nullptr && k < listed->items.size(); ++k) {
-          values.push_back(listed->items[k].text);
-        }
-        selector_label(key->text, asks ? values : std::vector<std::string>(), own_key, key->at);
-        if (!asks) shared_products(key->text, values, key->at);
-      }
-    });
-  }
-
-  void selector_label(std::string_view label, const std::vector<std::string>& values, std::string_view own_key,
-                      Position at) {
-    if (std::string problem = sharing_label_problem(label, values, own_key); !problem.empty()) {
-      error(std::string(kSelectorOnSharingLabel), at, std::move(problem));
-    }
-    shared_products(label, values, at);
-  }
-
-  void shared_products(std::string_view label, const std::vector<std::string>& values, Position at) {
-    if (!is_product_label(label)) return;
-    for (const std::string& value : values) {
-      if (unshared_product(value) == value) continue;
-      diagnostics_.push_back(
-          {Diagnostic::Severity::warning, "SharedSuffixIgnored", path_, at.line, at.column,
-           fmt::format("products are compared without -SHARED, which sharing adds to {}: write \"{}\"", label,
-                       unshared_product(value))});
-    }
   }
 
   void profile(const DocumentValue& value) {

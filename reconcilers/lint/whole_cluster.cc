@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -41,6 +43,9 @@ std::map<std::string, const ConfigMap*> profile_maps(const World& world, const D
   }
   if (named) return out;
   for (const auto& [id, config_map] : world.configmaps.all()) {
+    if (config_map->data.contains(std::string(kRecordKey)) || config_map->data.contains(std::string(kShardKey))) {
+      continue;  // The operator's own record.
+    }
     const bool holds = std::any_of(config_map->data.begin(), config_map->data.end(), [](const auto& entry) {
       return entry.second != nullptr && reads_like_profile(*entry.second);
     });
@@ -73,21 +78,53 @@ void check_policy_keys(const World& world, const FleetIndex& fleet, std::vector<
   }
 }
 
+// The resource by which DRA offers the node's GPUs a second time, and the DeviceClass that names it: nvidia.com/gpu
+// always, since pods ask for it even where the plugin has another name for it; else what the node's plugin serves.
+std::pair<std::string, std::string> offered_twice(const DraOffers& dra, const Node& node) {
+  if (const std::string& gpus = dra.class_of(node.meta.name); !gpus.empty()) return {std::string(kGpuResource), gpus};
+  for (const auto& [resource, device_class] : dra.classes()) {
+    const auto served = node.capacity.find(Interned(resource));
+    const auto allocatable = node.allocatable.find(Interned(resource));
+    const bool serves = (served != node.capacity.end() && served->second > 0) ||
+                        (allocatable != node.allocatable.end() && allocatable->second > 0);
+    if (serves) return {resource, device_class};
+  }
+  return {};
+}
+
+// Without Node objects: only a device plugin on those nodes makes it a problem, and that is not known.
+void check_offers_without_nodes(const World& world, const DraOffers& dra, std::vector<Finding>& found) {
+  const std::vector<std::string> nodes = dra.offering(world);
+  if (nodes.empty() || !world.nodes.all().empty()) return;
+  for (const auto& [resource, device_class] : dra.classes()) {
+    found.push_back({Severity::warning,
+                     {"resource.k8s.io/v1", "DeviceClass", "", device_class, ""},
+                     std::string(kDraDoubleOffer),
+                     fmt::format("it has extendedResourceName: {}, and the DRA driver {} offers GPUs on {}: where a "
+                                 "device plugin serves these nodes, the scheduler gives the same GPU to a second pod "
+                                 "while the plugin restarts. Remove extendedResourceName, or keep the DRA driver off "
+                                 "nodes of the device plugin",
+                                 resource, kGpuDraDriver, first_names(nodes))});
+  }
+}
+
 // Checked of a node, and so in none of the answers that nodes which are alike share. Where no DaemonSet is among the
 // manifests, what the Node offers tells that a device plugin serves it.
 void check_double_offers(const World& world, const FleetIndex& fleet, std::vector<Finding>& found) {
   const FleetIndex::Impl& index = fleet.impl();
-  for (const std::string& name : index.dra.nodes()) {
+  check_offers_without_nodes(world, index.dra, found);
+  for (const std::string& name : index.dra.offering(world)) {
     const Node* node = world.nodes.find(name);
     const NodeAssessment* assessment = index.find(name);
     if (node == nullptr || is_partitioned_by_nos(*node)) continue;
     const bool served = assessment != nullptr ? assessment->phase != Phase::unmanaged
                                               : index.discovery.installations.empty() && serves_gpus(*node);
-    if (!served) continue;
+    const auto [resource, device_class] = offered_twice(index.dra, *node);
+    if (!served || device_class.empty()) continue;
     found.push_back({find_check(kDraDoubleOffer)->severity,
                      {"v1", "Node", "", name, ""},
                      std::string(kDraDoubleOffer),
-                     double_offer(index.dra.class_of(name))});
+                     resource == kGpuResource ? double_offer(device_class) : double_offer_of(resource, device_class)});
   }
 }
 

@@ -154,6 +154,9 @@ inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";
 // A policy's selector uses a label that sharing itself changes.
 inline constexpr std::string_view kSelectorOnSharingLabel = "SelectorOnSharingLabel";
+// A selector that works, and might not do what its author means.
+inline constexpr std::string_view kSelectorOnGpuCount = "SelectorOnGPUCount";
+inline constexpr std::string_view kSharedSuffixIgnored = "SharedSuffixIgnored";
 inline constexpr std::string_view kKaiMismatch = "KAIAccountingMismatch";
 inline constexpr std::string_view kKaiOnSharedNode = "KAIOnReplicaSharedNode";
 inline constexpr std::string_view kKaiClaimedTwice = "KAIGPUClaimedTwice";

@@ -235,8 +235,9 @@ struct DeviceClass {
 struct ResourceSlice {
   ObjectMeta meta;
   Interned driver;
-  Interned node;        // spec.nodeName; empty: not bound to one node.
-  bool offers = false;  // It has a device.
+  Interned node;           // spec.nodeName; empty: not bound to one node.
+  bool all_nodes = false;  // spec.allNodes.
+  bool offers = false;     // It has a device.
   friend bool operator==(const ResourceSlice&, const ResourceSlice&) = default;
 };
 

@@ -305,6 +305,7 @@ k8s::Result<ResourceSlice> project_resource_slice(std::string_view text) {
     return fields.object(value, "spec", [&](std::string_view field, Value inner) {
       if (field == "driver") return fields.text(inner, "spec.driver", out.driver);
       if (field == "nodeName") return fields.text(inner, "spec.nodeName", out.node);
+      if (field == "allNodes") return fields.flag(inner, "spec.allNodes", out.all_nodes);
       if (field != "devices") return true;
       return fields.array(inner, "spec.devices", [&](Value) { return out.offers = true; });
     });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
@@ -68,6 +69,8 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
                                                : "the policy's mode is Observe: nothing is changed"};
   }
   if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
+  // It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
+  if (std::string problem = selector_problem(policy); !problem.empty()) return {Gate::paused, std::move(problem)};
   const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key());
   const auto paused = config_map == nullptr ? std::nullopt : config_map->meta.annotations.get(kPausedAnnotation);
   if (is_switched_on(paused)) {

@@ -69,7 +69,7 @@ constexpr std::size_t kMost = 50;  // Findings of one kind.
 // Anything that temporarily unregisters the plugin's GPUs makes them available twice, also a crash or a reboot.
 void plan_double_offers(Pass& pass) {
   std::size_t shown = 0;
-  for (const std::string& name : pass.index.dra.nodes()) {
+  for (const std::string& name : pass.index.dra.nodes(pass.s.world)) {
     const NodeAssessment* a = pass.index.find(name);
     if (a == nullptr || a->phase == Phase::unmanaged || !pass.plannable(*a)) continue;
     if (a->is_blocked() && a->reason == kDraDoubleOffer) continue;  // Reported with the Blocked nodes.
@@ -78,7 +78,19 @@ void plan_double_offers(Pass& pass) {
   }
 }
 
-// A policy that governs no node, whatever it selects.
+// What a selector does that its author might not mean. By name: the store has no order.
+void plan_selector_notes(Pass& pass) {
+  std::map<std::string, std::vector<SelectorNote>> notes;
+  for (const auto& [key, policy] : pass.s.world.policies.all()) {
+    if (auto found = selector_notes(*policy); !found.empty()) notes.emplace(key.name, std::move(found));
+  }
+  for (const auto& [name, found] : notes) {
+    for (const SelectorNote& note : found)
+      pass.finding(Severity::warning, policy_ref(*pass.s.world.policies.find(name)), note.code, note.message);
+  }
+}
+
+// A policy that governs no node, whatever it selects, unless it has a stop.
 void plan_refused_selectors(Pass& pass) {
   std::map<std::string, std::string> problems;  // By policy: the store has no order.
   for (const auto& [key, policy] : pass.s.world.policies.all()) {
@@ -318,6 +330,7 @@ void plan_findings(Pass& pass) {
   plan_conflicts(pass);
   plan_daemonset_findings(pass);
   plan_refused_selectors(pass);
+  plan_selector_notes(pass);
   plan_double_offers(pass);
   find_wrong_keys(pass);
   find_blocked(pass);

@@ -136,6 +136,18 @@ std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_
   return StatusCondition{type, false, "NoNodes", "nos partitions no node that this policy selects"};
 }
 
+std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, std::string_view before) {
+  constexpr std::string_view kType = "SelectorStable";
+  const std::vector<SelectorNote> notes = selector_notes(*sum.policy);
+  std::string message;
+  for (const SelectorNote& note : notes) message += (message.empty() ? "" : "; ") + note.message;
+  if (!notes.empty()) {
+    return StatusCondition{std::string(kType), false, std::string(notes.front().code), std::move(message)};
+  }
+  if (before.find(fmt::format("\"{}\"", kType)) == std::string_view::npos) return std::nullopt;
+  return StatusCondition{std::string(kType), true, "Stable", "the selector uses no label that changes by itself"};
+}
+
 std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before) {
   if (!sum.breaking.empty()) {
     return StatusCondition{"Staged", false, std::string(kNodesWouldBreak),

@@ -271,6 +271,7 @@ class PolicyStatuses {
     if (auto condition = overlapped(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = staged_of(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = left_to_nos_of(sum, before)) conditions.push_back(std::move(*condition));
+    if (auto condition = selector_condition_of(sum, before)) conditions.push_back(std::move(*condition));
     Json out = {{"nodes",
                  {{"total", sum.tally.total},
                   {"upToDate", sum.tally.settled},

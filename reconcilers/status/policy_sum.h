@@ -71,6 +71,8 @@ struct PolicySum {
 [[nodiscard]] StatusCondition ready_of(const PolicySum& sum);
 // nullopt if nos partitions no node that the policy selects, and never did (`before`: the present status).
 [[nodiscard]] std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_view before);
+// What the policy's selector does that its author might not mean.
+[[nodiscard]] std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, std::string_view before);
 // nullopt if every change is staged in waves, and always was (`before`: the present status).
 [[nodiscard]] std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before);
 

@@ -826,6 +826,16 @@ class Cluster:
             raise Failure("expected a plan, got exit status %d: %s" % (done.returncode, show(done.stderr)))
         return done
 
+    def audit(self):
+        """What `audit` prints about the cluster: its exit status and its findings."""
+        done = subprocess.run([binary(), "audit", "-f", "-", "-o", "json"], input=json.dumps(self.manifests()),
+                              capture_output=True, text=True, timeout=30, env={"PATH": os.environ.get("PATH", "")})
+        try:
+            return done.returncode, json.loads(done.stdout)["findings"]
+        except ValueError:
+            raise Failure("expected an audit in JSON, got exit status %d: %s" %
+                          (done.returncode, show(done.stderr or done.stdout)))
+
     def plan(self, held="0s", options=()):
         """A plan that is not applied."""
         done = self.run_plan(held=held, options=options)

@@ -250,6 +250,7 @@ TEST(CliTest, WrongUsageIsExitStatusTwo) {
       {"no file", {"plan"}, "FILE"},
       {"bad output form", {"plan", "-o", "xml", "-"}, "xml"},
       {"bad duration", {"plan", "--assume-observed-for", "x", "-"}, "'x' is not a duration"},
+      {"negative duration", {"plan", "--assume-observed-for", "-1h", "-"}, "'-1h' is not a duration"},
       {"expect without GPUs", {"expect", "--config", "c"}, "exactly one of --devices and --node"},
       {"a config file that is not there", {"run", "--config", "/does/not/exist"}, "/does/not/exist: cannot be read"},
   };

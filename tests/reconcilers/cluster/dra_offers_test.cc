@@ -50,7 +50,7 @@ TEST(DraOffers, ANodeIsOfferedTwiceWithASliceOfTheDriverAndAClassThatNamesGpus) 
   EXPECT_EQ(offers.class_of("n1"), "gpu");
   EXPECT_EQ(offers.class_of("n2"), "");
   EXPECT_EQ(offers.class_of("n3"), "");
-  EXPECT_EQ(offers.nodes(), Names{"n1"});
+  EXPECT_EQ(offers.nodes(world), Names{"n1"});
 
   // A second pool is created on the node, and the first one is deleted.
   world.resource_slices.apply(slice("e", "n1"));
@@ -60,17 +60,41 @@ TEST(DraOffers, ANodeIsOfferedTwiceWithASliceOfTheDriverAndAClassThatNamesGpus) 
   world.resource_slices.erase({"", "e"});
   world.resource_slices.apply(slice("c", "n3"));
   offers.refresh(world);
-  EXPECT_EQ(offers.nodes(), Names{"n3"});
+  EXPECT_EQ(offers.nodes(world), Names{"n3"});
   EXPECT_EQ(offers.take_changed_nodes(), (Names{"n1", "n3"}));
 
   // A new index has the same result.
   DraOffers again;
   again.refresh(world);
-  EXPECT_EQ(again.nodes(), Names{"n3"});
+  EXPECT_EQ(again.nodes(world), Names{"n3"});
   world.device_classes.apply(device_class("gpu", ""));
   offers.refresh(world);
   EXPECT_EQ(offers.take_changed_nodes(), Names{"n3"});
-  EXPECT_EQ(offers.nodes(), Names{});
+  EXPECT_EQ(offers.nodes(world), Names{});
+}
+
+TEST(DraOffers, ASliceForAllNodesCoversEveryNode) {
+  World world;
+  DraOffers offers;
+  offers.attach(world);
+  Node node;
+  node.meta.name = "n7";
+  world.nodes.apply(node);
+  world.device_classes.apply(device_class("gpu", kGpuResource));
+  offers.refresh(world);
+  (void)offers.take_changed_nodes();
+  EXPECT_EQ(offers.class_of("n7"), "");
+  ResourceSlice everywhere = slice("a", "");
+  everywhere.all_nodes = true;
+  world.resource_slices.apply(everywhere);
+  offers.refresh(world);
+  EXPECT_EQ(offers.take_changed_nodes(), Names{"n7"});
+  EXPECT_EQ(offers.class_of("n7"), "gpu");
+  EXPECT_EQ(offers.nodes(world), Names{"n7"});
+  world.resource_slices.erase({"", "a"});
+  offers.refresh(world);
+  EXPECT_EQ(offers.take_changed_nodes(), Names{"n7"});
+  EXPECT_EQ(offers.nodes(world), Names{});
 }
 
 }  // namespace

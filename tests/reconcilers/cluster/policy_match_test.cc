@@ -87,5 +87,36 @@ TEST(PolicyMatch, ASelectorOnALabelThatSharingWritesSelectsNothing) {
   EXPECT_EQ(selector_problem(policy("{}")), "");
 }
 
+TEST(PolicyMatch, APolicyWithAStopKeepsTheNodesOfARefusedSelector) {
+  const Node fits = node(R"({"nvidia.com/mps.capable":"true"})");
+  const std::string selector = R"("nodeSelector":{"matchLabels":{"nvidia.com/mps.capable":"true"}})";
+  EXPECT_FALSE(policy_selects(policy("{" + selector + "}"), fits));
+  for (const std::string stop : {R"("mode":"Observe")", R"("mode":"Approve")", R"("rollout":{"paused":true})"}) {
+    SCOPED_TRACE(stop);
+    const SharingPolicy stopped = policy("{" + selector + "," + stop + "}");
+    EXPECT_TRUE(policy_selects(stopped, fits));
+    EXPECT_FALSE(policy_selects(stopped, node("{}")));
+    EXPECT_NE(selector_problem(stopped), "");
+  }
+}
+
+TEST(PolicyMatch, NotesWhatASelectorDoesBesides) {
+  const auto codes = [](const std::string& selector) {
+    std::vector<std::string> out;
+    for (const SelectorNote& note : selector_notes(policy(R"({"nodeSelector":)" + selector + "}"))) {
+      out.emplace_back(note.code);
+    }
+    return out;
+  };
+  using Codes = std::vector<std::string>;
+  EXPECT_EQ(codes(R"({"matchLabels":{"nvidia.com/gpu.count":"8"}})"), Codes{"SelectorOnGPUCount"});
+  EXPECT_EQ(codes(R"({"matchLabels":{"nvidia.com/gpu.product":"A-SHARED"}})"), Codes{"SharedSuffixIgnored"});
+  EXPECT_EQ(
+      codes(R"({"matchExpressions":[{"key":"nvidia.com/gpu.product","operator":"NotIn","values":["A-SHARED"]}]})"),
+      Codes{"SharedSuffixIgnored"});
+  EXPECT_EQ(codes(R"({"matchExpressions":[{"key":"nvidia.com/gpu.count","operator":"Exists"}]})"), Codes{});
+  EXPECT_EQ(codes(R"({"matchLabels":{"pool":"a","nvidia.com/gpu.product":"A"}})"), Codes{});
+}
+
 }  // namespace
 }  // namespace gso

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -187,6 +188,35 @@ TEST(Audit, AddsNodesWithoutAPluginAndProfilesThatNothingUses) {
   EXPECT_TRUE(has("NoPlugin", "bare"));
   EXPECT_TRUE(has(kConfigInvalid, "plugin-config"));
   EXPECT_TRUE(std::ranges::is_sorted(out.findings, {}, &Finding::severity));
+}
+
+// The severity of a finding with that reason about that object; nullopt: it has none.
+std::optional<Severity> severity_of(const Audit& out, std::string_view reason, std::string_view name) {
+  const auto found =
+      std::ranges::find_if(out.findings, [&](const Finding& f) { return f.reason == reason && f.object.name == name; });
+  return found == out.findings.end() ? std::nullopt : std::optional(found->severity);
+}
+
+Audit audited(const std::string& manifests) {
+  Explained explained(manifests);
+  return audit(explained.snapshot(), explained.index);
+}
+
+TEST(Audit, AReadyNodeThatServesNoGpuIsAnError) {
+  EXPECT_EQ(severity_of(audited(cluster(kSliced, "", R"(nvidia.com/gpu: "0")")), "NoneAllocatable", "gpu-1"),
+            Severity::error);
+  EXPECT_EQ(severity_of(audited(cluster(kSliced, "", R"(nvidia.com/gpu: "2")")), "NoneAllocatable", "gpu-1"),
+            std::nullopt);
+}
+
+TEST(Audit, ANotReadyNodeIsAWarning) {
+  std::string manifests = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
+  EXPECT_EQ(severity_of(audited(manifests), "NodeNotReady", "gpu-1"), std::nullopt);
+  const std::string ready = R"(type: Ready, status: "True")";
+  manifests.replace(manifests.find(ready), ready.size(), R"(type: Ready, status: "Unknown")");
+  const Audit out = audited(manifests);
+  EXPECT_EQ(severity_of(out, "NodeNotReady", "gpu-1"), Severity::warning);
+  EXPECT_EQ(severity_of(out, "NoneAllocatable", "gpu-1"), std::nullopt) << "the kubelet reports nothing there";
 }
 
 }  // namespace

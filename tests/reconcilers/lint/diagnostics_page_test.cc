@@ -49,7 +49,9 @@ const Codes& other_words() {
                             "WaitForIdle",   "Yes",
                             "Strategy",      "Config",
                             "RuntimeClass",  "NoExecute",
-                            "SGLang"};
+                            "SGLang",        "Always",
+                            "NotIn",         "Exists",
+                            "DoesNotExist"};
   return kWords;
 }
 
@@ -83,6 +85,8 @@ TEST(Catalogue, ListsEveryCodeAndNoOther) {
   Codes used = codes_in_the_code();
   for (const Check& check : checks()) used.emplace(check.code);  // Some are named by a constant.
   used.emplace(kSelectorOnSharingLabel);
+  used.emplace(kSelectorOnGpuCount);
+  used.emplace(kSharedSuffixIgnored);
   used.emplace(kPartitionedByNos);
   ASSERT_GT(used.size(), 80u);
   for (const std::string& code : used) {

@@ -214,6 +214,45 @@ TEST(LintDocuments, ANodeWhoseGpusDraOffersTooIsNamedWhereItStands) {
   EXPECT_EQ(codes(documents[2], true), Codes{});
 }
 
+// What is said of the DeviceClass and of the Node.
+std::pair<Codes, Codes> double_offers(const std::string& resource, const std::string& slice, const std::string& node) {
+  const std::string text =
+      "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.nvidia.com}\nspec: "
+      "{extendedResourceName: " +
+      resource + "}\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: " +
+      "gpu.nvidia.com, " + slice + ", pool: {name: n1}, devices: [{name: gpu-0}]}\n" + node;
+  std::vector<ClusterObject> objects;
+  std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
+  lint_cluster(objects, documents);
+  return {codes(documents[0]), documents.size() > 2 ? codes(documents[2]) : Codes{}};
+}
+
+TEST(LintDocuments, ADoubleOfferIsSeenByWhatTheNodeServes) {
+  const auto node = [](const std::string& resource) {
+    return "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {" + resource +
+           ": '8'}, allocatable: {" + resource + ": '8'}}\n";
+  };
+  const Codes offered{"DRADoubleOffer"};
+  const std::string on_n1 = "nodeName: n1";
+  EXPECT_EQ(double_offers("nvidia.com/gpu", on_n1, ""), std::pair(offered, Codes{})) << "without the Node";
+  EXPECT_EQ(double_offers("example.com/gpu", on_n1, ""), std::pair(Codes{}, Codes{}));
+  EXPECT_EQ(double_offers("nvidia.com/gpu", on_n1, node("nvidia.com/gpu")), std::pair(Codes{}, offered));
+  EXPECT_EQ(double_offers("nvidia.com/gpu", "allNodes: true", node("nvidia.com/gpu")), std::pair(Codes{}, offered));
+  EXPECT_EQ(double_offers("nvidia.com/gpu.shared", on_n1, node("nvidia.com/gpu.shared")), std::pair(Codes{}, offered));
+  EXPECT_EQ(double_offers("nvidia.com/gpu.shared", on_n1, node("nvidia.com/gpu")), std::pair(Codes{}, Codes{}));
+  EXPECT_EQ(double_offers("nvidia.com/mig-1g.5gb", on_n1, node("nvidia.com/mig-1g.5gb")), std::pair(Codes{}, offered));
+}
+
+TEST(LintDocuments, TheOperatorsOwnRecordIsNotReadAsAProfile) {
+  const auto documents = lint(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gpu-sharing-operator-state}\ndata:\n  baseline.json: "
+      "'{\"version\": \"v1\", \"sharing\": {\"x\": 1}}'\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: "
+      "gpu-sharing-operator-state-0}\ndata:\n  nodes.json: '{\"version\": \"v1\"}'\n");
+  ASSERT_EQ(documents.size(), 2u);
+  EXPECT_EQ(codes(documents[0], true), Codes{"NotChecked"});
+  EXPECT_EQ(codes(documents[1], true), Codes{"NotChecked"});
+}
+
 // The kubelet makes files of binaryData's keys too.
 TEST(LintDocuments, AKeyOfBinaryDataIsAProfile) {
   const auto documents = lint(

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/checks/inference_memory.h"
@@ -23,14 +24,14 @@ std::string pod(const std::string& container, const std::string& spec = "",
 }
 
 // What is said about the Pod's memory.
-std::vector<std::string> told(const std::string& text) {
+std::vector<std::string> told(const std::string& text, const std::string& code = "MemoryFractionAboveSlice") {
   std::vector<ClusterObject> objects;
   std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
   lint_memory(objects, documents);
   std::vector<std::string> out;
   for (const LintedDocument& document : documents) {
     for (const Diagnostic& d : document.diagnostics) {
-      if (d.code == "MemoryFractionAboveSlice") out.push_back(d.path + ": " + d.message);
+      if (d.code == code) out.push_back(d.path + ": " + d.message);
     }
   }
   return out;
@@ -95,6 +96,97 @@ TEST(LintMemory, GoesByTheProfilesThatThePodCanMeet) {
       "---\n{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {name: p8}, spec: {profile: {inline: "
       "{strategy: mps, replicas: 8, renameByDefault: true}}}}\n";
   EXPECT_EQ(told(pod(server, "", "nvidia.com/gpu.shared") + inline_profile).size(), 1U);
+}
+
+TEST(LintMemory, ReadsEverySpellingAndEveryPlaceOfTheFlag) {
+  const std::vector<std::pair<std::string, std::string>> rows{
+      // The container, and a part of what is said; empty: nothing.
+      {"image: vllm/vllm-openai, args: ['--gpu-memory-utilization=90']", "is 90"},
+      {"image: mine, command: [python, -c, 'from vllm import LLM; LLM(model=1, gpu_memory_utilization=0.9)']",
+       "is 0.9"},
+      {"image: mine, command: [python, -c, 'from vllm import LLM; LLM(model=1, gpu_memory_utilization=0.2)']", ""},
+      {"image: mine, command: [trtllm-serve, m, --kv_cache_free_gpu_mem_fraction, '0.2']", ""},
+      {"image: mine, command: [trtllm-serve, m, --kv-cache-free-gpu-memory-fraction=0.2]", ""},
+      {"image: mine, command: [trtllm-serve, m, --free-gpu-memory-fraction=0.8]", "is 0.8"},
+      {R"(image: mine, command: [sh, -c, "cat > e <<EOF\nk:\n  free_gpu_memory_fraction: 0.2\nEOF\ntrtllm-serve m"])",
+       ""},
+      {R"(image: mine, command: [sh, -c, "cat > e <<EOF\nk:\n  free_gpu_memory_fraction: 0.85\nEOF\ntrtllm-serve m"])",
+       "is 0.85"},
+      {R"(image: vllm/vllm-openai, args: ['{"gpu-memory-utilization": 0.2}'])", ""}};
+  for (const auto& [container, part] : rows) {
+    SCOPED_TRACE(container);
+    const std::vector<std::string> found = told(pod(container, kOnAny) + kFour);
+    ASSERT_EQ(found.size(), part.empty() ? 0U : 1U);
+    if (!part.empty()) {
+      EXPECT_NE(found[0].find(part), std::string::npos) << found[0];
+    }
+  }
+}
+
+TEST(LintMemory, PutsTheContainersVariablesInTheirPlace) {
+  const auto with = [](const std::string& value, const std::string& env) {
+    return pod("image: vllm/vllm-openai, command: [sh, -c, 'vllm serve m --gpu-memory-utilization " + value +
+                   "'], env: [" + env + "]",
+               kOnAny) +
+           kFour;
+  };
+  for (const char* value : {"$(UTIL)", "$UTIL", "${UTIL}", "${UTIL:-0.9}", "$(INDIRECT)"}) {
+    SCOPED_TRACE(value);
+    const std::string indirect = "{name: INDIRECT, value: $(UTIL)}, ";
+    EXPECT_TRUE(told(with(value, indirect + "{name: UTIL, value: '0.2'}")).empty());
+    const std::vector<std::string> found = told(with(value, indirect + "{name: UTIL, value: '0.7'}"));
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_NE(found[0].find("is 0.7"), std::string::npos) << found[0];
+  }
+  EXPECT_TRUE(told(with("${UTIL:-0.2}", "")).empty());
+  EXPECT_EQ(told(with("${UTIL:-0.9}", "")).size(), 1U);
+}
+
+TEST(LintMemory, AValueThatTheManifestDoesNotShowIsAnInfo) {
+  const std::string secret = ", env: [{name: UTIL, valueFrom: {secretKeyRef: {name: s, key: k}}}]";
+  for (const std::string& container : {"args: ['--gpu-memory-utilization=$(UTIL)']" + secret,
+                                       "args: ['--gpu-memory-utilization=${UTIL:-0.9}']" + secret,
+                                       std::string("args: ['--gpu-memory-utilization=$(UTIL)'], envFrom: [{secretRef: "
+                                                   "{name: s}}]"),
+                                       std::string("args: ['$(EXTRA_ARGS)'], envFrom: [{configMapRef: {name: c}}]"),
+                                       std::string("args: [--config, /etc/vllm.yaml]")}) {
+    SCOPED_TRACE(container);
+    const std::string text = pod("image: vllm/vllm-openai, " + container, kOnAny) + kFour;
+    EXPECT_TRUE(told(text).empty());
+    const std::vector<std::string> found = told(text, "MemoryFractionUnknown");
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_NE(found[0].find("whose content is not in the manifest"), std::string::npos) << found[0];
+    EXPECT_EQ(found[0].find("default"), std::string::npos) << found[0];
+  }
+}
+
+TEST(LintMemory, GoesByTheAffinityAndTheLabelsOfSharing) {
+  const std::string server = "image: vllm/vllm-openai, args: [--gpu-memory-utilization=0.15]";
+  const auto affine = [](const std::string& expression) {
+    return "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+           "[{matchExpressions: [" +
+           expression + "]}]}}}, ";
+  };
+  const std::string key = "{key: nvidia.com/device-plugin.config, operator: ";
+  EXPECT_EQ(told(pod(server, affine(key + "In, values: [any]}")) + kFour).size(), 0U) << "four clients";
+  EXPECT_EQ(told(pod(server, affine(key + "In, values: [any, many]}")) + kFour).size(), 1U);
+  EXPECT_EQ(told(pod(server, affine(key + "In, values: [slices]}")) + kFour).size(), 0U);
+  EXPECT_EQ(told(pod(server, affine(key + "NotIn, values: [many]}")) + kFour).size(), 0U);
+  EXPECT_EQ(told(pod(server, affine(key + "Exists}")) + kFour).size(), 1U);
+  EXPECT_EQ(told(pod(server, affine("{key: pool, operator: In, values: [a]}")) + kFour).size(), 1U);
+  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/gpu.sharing-strategy: none}, ") + kFour).size(), 0U);
+  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/gpu.sharing-strategy: mps}, ") + kFour).size(), 1U);
+  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/gpu.replicas: '4'}, ") + kFour).size(), 0U);
+}
+
+TEST(LintMemory, LooksAtSidecarsToo) {
+  const std::string init = "image: vllm/vllm-openai, resources: {limits: {nvidia.com/gpu: 1}}, name: s";
+  const std::vector<std::string> sidecar =
+      told(pod("image: mine", kOnAny + "initContainers: [{restartPolicy: Always, " + init + "}], ") + kFour);
+  ASSERT_EQ(sidecar.size(), 1U);
+  EXPECT_TRUE(sidecar[0].starts_with("spec.initContainers[0]: container s: vLLM")) << sidecar[0];
+  EXPECT_TRUE(told(pod("image: mine", kOnAny + "initContainers: [{" + init + "}], ") + kFour).empty())
+      << "it has ended before the others start";
 }
 
 TEST(FittingFraction, LeavesRoomForTheContext) {

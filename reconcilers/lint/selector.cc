@@ -1,0 +1,179 @@
+// The nodeSelector of a SharingPolicy, as the CRD's schema and the API server's rules for labels have it.
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "k8sclient/value/selectors.h"
+#include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/profile/document_path.h"
+#include "reconcilers/profile/field_names.h"
+
+namespace gso {
+namespace {
+
+constexpr std::array<std::string_view, 4> kOperators{"In", "NotIn", "Exists", "DoesNotExist"};
+
+class SelectorCheck {
+ public:
+  SelectorCheck(const std::string& own_key, std::string& path, std::vector<Diagnostic>& diagnostics)
+      : own_key_(own_key), path_(path), diagnostics_(diagnostics) {}
+
+  void run(const DocumentValue& selector) {
+    if (const DocumentValue* labels = present(selector, "matchLabels")) {
+      const PathStep step(path_, "matchLabels");
+      match_labels(*labels);
+    }
+    if (const DocumentValue* expressions = present(selector, "matchExpressions")) {
+      const PathStep step(path_, "matchExpressions");
+      match_expressions(*expressions);
+    }
+  }
+
+ private:
+  // The member; null if it is absent or null, which the API server treats as absent.
+  static const DocumentValue* present(const DocumentValue& parent, std::string_view name) {
+    const DocumentValue* value = parent.find(name);
+    return value == nullptr || value->is_null() ? nullptr : value;
+  }
+
+  void report(Severity severity, std::string_view code, Position at, std::string message) {
+    diagnostics_.push_back({severity, std::string(code), path_, at.line, at.column, std::move(message)});
+  }
+
+  void wrong_type(const DocumentValue& value, std::string_view expected) {
+    report(Severity::error, "WrongType", value.at,
+           fmt::format("expected {}, found {}", expected, kind_name(value.kind)));
+  }
+
+  void match_labels(const DocumentValue& labels) {
+    if (!labels.is_object()) return wrong_type(labels, "a mapping from labels to values");
+    for (const DocumentMember& label : labels.members) {
+      const PathStep step(path_, label.key);
+      label_key(label.key, label.key_at);
+      const std::vector<std::string> values = label_value(label.value);
+      sharing(label.key, k8s::LabelOperator::in, values, label.key_at);
+    }
+  }
+
+  void match_expressions(const DocumentValue& expressions) {
+    if (!expressions.is_array()) return wrong_type(expressions, "a list");
+    for (std::size_t i = 0; i < expressions.items.size(); ++i) {
+      const PathStep step(path_, i);
+      if (!expressions.items[i].is_object()) {
+        wrong_type(expressions.items[i], "a mapping with key, operator and values");
+        continue;
+      }
+      expression(expressions.items[i]);
+    }
+  }
+
+  void expression(const DocumentValue& expression) {
+    const DocumentValue* key = present(expression, "key");
+    if (key == nullptr) {
+      report(Severity::error, "SelectorInvalid", expression.at, "the API server refuses an expression without \"key\"");
+    } else {
+      const PathStep step(path_, "key");
+      if (key->is_string()) {
+        label_key(key->text, key->at);
+      } else {
+        wrong_type(*key, "the name of a label");
+      }
+    }
+    const std::optional<k8s::LabelOperator> op = operator_of(expression);
+    const std::vector<std::string> values = values_of(expression, op);
+    if (key != nullptr && key->is_string() && op) sharing(key->text, *op, values, key->at);
+  }
+
+  std::optional<k8s::LabelOperator> operator_of(const DocumentValue& expression) {
+    const DocumentValue* op = present(expression, "operator");
+    if (op == nullptr) {
+      report(Severity::error, "SelectorInvalid", expression.at,
+             "the API server refuses an expression without \"operator\"");
+      return std::nullopt;
+    }
+    const PathStep step(path_, "operator");
+    const auto found = op->is_string() ? k8s::parse_label_operator(op->text) : std::nullopt;
+    if (!found) {
+      const auto near = nearest_word(op->text, kOperators);
+      report(Severity::error, "UnknownValue", op->at,
+             fmt::format("\"{}\" is not allowed; {}", op->text,
+                         near.empty() ? fmt::format("use one of {}", fmt::join(kOperators, ", "))
+                                      : fmt::format("did you mean \"{}\"?", near)));
+    }
+    return found;
+  }
+
+  std::vector<std::string> values_of(const DocumentValue& expression, std::optional<k8s::LabelOperator> op) {
+    std::vector<std::string> out;
+    const DocumentValue* listed = present(expression, "values");
+    const PathStep step(path_, "values");
+    if (listed != nullptr && !listed->is_array()) {
+      wrong_type(*listed, "a list");
+      return out;
+    }
+    for (std::size_t i = 0; listed != nullptr && i < listed->items.size(); ++i) {
+      const PathStep item(path_, i);
+      for (std::string& value : label_value(listed->items[i])) out.push_back(std::move(value));
+    }
+    if (!op) return out;
+    const bool needs = *op == k8s::LabelOperator::in || *op == k8s::LabelOperator::not_in;
+    const bool has = listed != nullptr && !listed->items.empty();
+    if (needs != has) {
+      report(Severity::error, "SelectorInvalid", listed != nullptr ? listed->at : expression.at,
+             fmt::format("operator {} {}", k8s::to_string(*op),
+                         needs ? "needs at least one value" : "must have no values: leave them out"));
+    }
+    return out;
+  }
+
+  void label_key(const std::string& key, Position at) {
+    if (const auto problem = k8s::label_key_problem(key)) {
+      report(Severity::error, "SelectorInvalid", at, fmt::format("\"{}\" is not a label: {}", key, *problem));
+    }
+  }
+
+  // One value, or none if it is no text.
+  std::vector<std::string> label_value(const DocumentValue& value) {
+    if (!value.is_string()) {
+      report(Severity::error, "WrongType", value.at,
+             fmt::format("expected a string, found {}: put the value in quotes", kind_name(value.kind)));
+      return {};
+    }
+    if (const auto problem = k8s::label_value_problem(value.text)) {
+      report(Severity::error, "SelectorInvalid", value.at,
+             fmt::format("\"{}\" is not a label value: {}", value.text, *problem));
+    }
+    return {value.text};
+  }
+
+  // What the operator itself refuses, or does otherwise than the author might mean.
+  void sharing(std::string_view label, k8s::LabelOperator op, const std::vector<std::string>& values, Position at) {
+    const std::vector<std::string> asked = op == k8s::LabelOperator::in ? values : std::vector<std::string>();
+    if (std::string problem = sharing_label_problem(label, asked, own_key_); !problem.empty()) {
+      report(Severity::error, kSelectorOnSharingLabel, at, std::move(problem));
+    }
+    for (SelectorNote& note : selector_notes(label, op, values)) {
+      report(Severity::warning, note.code, at, std::move(note.message));
+    }
+  }
+
+  const std::string& own_key_;
+  std::string& path_;
+  std::vector<Diagnostic>& diagnostics_;
+};
+
+}  // namespace
+
+void check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
+                    std::vector<Diagnostic>& diagnostics) {
+  SelectorCheck(own_key, path, diagnostics).run(selector);
+}
+
+}  // namespace gso
