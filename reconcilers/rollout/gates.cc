@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/restart_obstacle.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/stops.h"
@@ -135,65 +135,6 @@ GateState closed_by_announcement(RolloutView& rollout) {
 }
 
 // --- What this revision needs before nodes can start.
-
-// The first node by name; empty: nos partitions no node that the installation's DaemonSets select.
-std::string first_node_of_nos(const World& world, const PluginInstallation& installation) {
-  std::string first;
-  for (const auto& [key, node] : world.nodes.all()) {
-    if (!is_partitioned_by_nos(*node) || (!first.empty() && first < key.name)) continue;
-    const bool selected = std::ranges::any_of(
-        installation.operands, [&](const Operand& operand) { return selects(operand, *node, false) != Selects::no; });
-    if (selected) first = key.name;
-  }
-  return first;
-}
-
-// Why the DaemonSets of one installation cannot be restarted; empty: they can be.
-std::string installation_obstacle(const World& world, const PluginInstallation& installation) {
-  if (installation.announcement_unknown) {
-    return fmt::format(
-        "the operator is not allowed to read ClusterPolicy {}, so it cannot know whether the GPU Operator is also "
-        "changing these DaemonSets: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism "
-        "NodeByNode",
-        installation.owner);
-  }
-  for (const Operand& operand : installation.operands) {
-    if (operand.on_delete) {
-      return fmt::format(
-          "DaemonSet {} has updateStrategy OnDelete, so a restart of the DaemonSet would replace no pod: use "
-          "mechanism NodeByNode",
-          k8s::to_string(operand.key));
-    }
-  }
-  if (std::string node = first_node_of_nos(world, installation); !node.empty()) {
-    return fmt::format(
-        "a restart of the DaemonSets in namespace {} would also restart their pods on node {}, whose GPUs nos "
-        "partitions: exclude the nodes of nos with a nodeAffinity (NotIn), or use mechanism NodeByNode",
-        installation.ns, node);
-  }
-  return {};
-}
-
-// A restart of DaemonSets concerns every node of every installation that mounts the rollout's ConfigMap.
-std::string restart_obstacle(const RolloutView& rollout) {
-  const Pass& pass = rollout.pass;
-  for (const PluginInstallation& installation : pass.index.discovery.installations) {
-    if (installation.id() != rollout.key.config_map) continue;
-    if (std::string why = installation_obstacle(pass.s.world, installation); !why.empty()) return why;
-  }
-  for (const auto& [key, other] : pass.index.profile_rollouts) {
-    if (key.config_map != rollout.key.config_map) continue;
-    const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
-    if (policy.rollout.mechanism == Mechanism::daemonset_restart &&
-        pass.s.settings.mode_of(policy) != PolicyMode::observe)
-      continue;
-    return fmt::format(
-        "a restart of the DaemonSets in namespace {} would also restart nodes of policy {}, which must change one "
-        "by one",
-        rollout.installation.ns, key.policy);
-  }
-  return {};
-}
 
 // Some of the nodes that would start next need another label.
 bool relabels(const RolloutView& rollout) {
