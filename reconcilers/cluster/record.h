@@ -88,6 +88,9 @@ struct RecordedSwitches {
   bool undone = false;
   bool left = false;  // Another revision has replaced it since: its switches have no effect if this revision returns.
   std::string retry;  // The policy's gpusharing.dev/retry when abort or undo was first seen: another value lifts them.
+  // DaemonSet ("namespace/name") -> its newest template when these switches were first seen, if the operator replaces
+  // its pods (OnDelete). Empty: unknown.
+  std::map<std::string, std::string> templates = {};
   [[nodiscard]] bool any() const { return paused || approved || aborted || undone; }
   friend auto operator<=>(const RecordedSwitches&, const RecordedSwitches&) = default;
 };

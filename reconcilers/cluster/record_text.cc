@@ -150,6 +150,7 @@ Json print_switches(const RecordedSwitches& rollout) {
   out["aborted"] = rollout.aborted;
   out["undone"] = rollout.undone;
   out["left"] = rollout.left;
+  if (!rollout.templates.empty()) out["templates"] = rollout.templates;
   return out;
 }
 
@@ -157,7 +158,8 @@ bool read_switches(const Json& json, FleetRecord& out) {
   RecordedSwitches read;
   if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_flag(json, "paused", read.paused) ||
       !read_flag(json, "approved", read.approved) || !read_flag(json, "aborted", read.aborted) ||
-      !read_flag(json, "undone", read.undone) || !read_flag(json, "left", read.left)) {
+      !read_flag(json, "undone", read.undone) || !read_flag(json, "left", read.left) ||
+      !read_map(json, "templates", read.templates)) {
     return false;
   }
   out.rollouts.push_back(std::move(read));
@@ -290,7 +292,7 @@ std::string read_fields(const Json& root, RecordHead& head) {
   if (!read_list(root, "remediations", [&](const Json& entry) { return read_remediation(entry, out); }))
     return "remediations must be a list of entries with machine, component, pod, attempts and at";
   if (!read_list(root, "rollouts", [&](const Json& entry) { return read_switches(entry, out); }))
-    return fmt::format("rollouts {}, retry and their switches", kSubject);
+    return fmt::format("rollouts {}, retry, their switches and templates", kSubject);
   if (!read_time(root, "crdsGoneSince", out.crds_gone_since)) return "crdsGoneSince must be a time";
   const Json* policies = member_at(root, "policies");
   if (policies == nullptr || !policies->is_object()) return "policies must map names to policies";
