@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/rollout/failures.h"
@@ -57,6 +58,22 @@ bool goes_back(const RolloutView& rollout) {
 
 // --- Switches that people have set.
 
+// Pauses of the rollout's policy and ConfigMap.
+GateState paused_above(const RolloutView& rollout) {
+  const SharingPolicy& policy = rollout.policy;
+  if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
+  const Pass& pass = rollout.pass;
+  const k8s::ObjectKey config_map = rollout.installation.config_map_key();
+  const FleetRecord* record = pass.index.record ? &*pass.index.record : nullptr;
+  const ConfigMapPause pause = pause_of(pass.s.world, record, config_map);
+  if (pause != ConfigMapPause::none) return {Gate::paused, describe(pause, config_map)};
+  return {};
+}
+
+Switches switches_on(const RolloutView& rollout) {
+  return rollout.anew ? Switches() : switches_of(rollout.pass, rollout.key, rollout.target, rollout.object);
+}
+
 GateState closed_by_people(RolloutView& rollout, bool repair) {
   const Pass& pass = rollout.pass;
   const SharingPolicy& policy = rollout.policy;
@@ -65,13 +82,8 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
     return {Gate::observe, policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
                                                : "the policy's mode is Observe: nothing is changed"};
   }
-  if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
-  const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key());
-  if (config_map && config_map->meta.annotations.get(kPausedAnnotation) == "true") {
-    return {Gate::paused,
-            fmt::format("ConfigMap {} has the annotation {}=true", rollout.installation.id(), kPausedAnnotation)};
-  }
-  const Switches on = rollout.anew ? Switches() : switches_of(pass, rollout.key, rollout.target, rollout.object);
+  if (GateState paused = paused_above(rollout); !paused.is_open()) return paused;
+  const Switches on = switches_on(rollout);
   if (on.aborted) {
     return {Gate::aborted,
             fmt::format("the rollout was aborted. Retry: `gpu-sharing-operator rollout start {}`", policy.meta.name)};
@@ -191,6 +203,11 @@ GateState first_closed_gate(RolloutView& rollout, bool repair) {
     if (GateState closed = gate(rollout); !closed.is_open()) return closed;
   }
   return {};
+}
+
+std::string pause_of_rollout(const RolloutView& rollout) {
+  if (GateState paused = paused_above(rollout); !paused.is_open()) return std::move(paused.message);
+  return switches_on(rollout).paused ? "spec.paused of the rollout is set" : std::string();
 }
 
 GateState first_stop(RolloutView& rollout) {
