@@ -88,6 +88,9 @@ struct RecordedSwitches {
   bool undone = false;
   bool left = false;  // Another revision has replaced it since: its switches have no effect if this revision returns.
   std::string retry;  // The policy's gpusharing.dev/retry when abort or undo was first seen: another value lifts them.
+  // DaemonSet ("namespace/name") -> its newest template when these switches were first seen, if the operator replaces
+  // its pods (OnDelete). Empty: unknown.
+  std::map<std::string, std::string> templates = {};
   [[nodiscard]] bool any() const { return paused || approved || aborted || undone; }
   friend auto operator<=>(const RecordedSwitches&, const RecordedSwitches&) = default;
 };
@@ -182,6 +185,8 @@ struct FleetRecord {
   static constexpr std::size_t kMaxPolicies = 192U << 10U;  // Bytes of their specs; one with a stop is always kept.
   std::optional<k8s::WallTime> crds_gone_since;             // The CRDs were installed once, and are not any more.
   std::vector<RecordedSwitches> rollouts;                   // Sorted; those with a switch that is on.
+  // ConfigMap of a plugin ("namespace/name") that a person has paused -> its uid (paused_config_maps.h).
+  std::map<std::string, std::string> paused_config_maps;
   // The entry of that rollout, or nullptr.
   [[nodiscard]] const RecordedSwitches* rollout(std::string_view policy, std::string_view config_map,
                                                 std::string_view key, std::string_view revision) const;

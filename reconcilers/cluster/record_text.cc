@@ -150,6 +150,7 @@ Json print_switches(const RecordedSwitches& rollout) {
   out["aborted"] = rollout.aborted;
   out["undone"] = rollout.undone;
   out["left"] = rollout.left;
+  if (!rollout.templates.empty()) out["templates"] = rollout.templates;
   return out;
 }
 
@@ -157,7 +158,8 @@ bool read_switches(const Json& json, FleetRecord& out) {
   RecordedSwitches read;
   if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_flag(json, "paused", read.paused) ||
       !read_flag(json, "approved", read.approved) || !read_flag(json, "aborted", read.aborted) ||
-      !read_flag(json, "undone", read.undone) || !read_flag(json, "left", read.left)) {
+      !read_flag(json, "undone", read.undone) || !read_flag(json, "left", read.left) ||
+      !read_map(json, "templates", read.templates)) {
     return false;
   }
   out.rollouts.push_back(std::move(read));
@@ -290,7 +292,8 @@ std::string read_fields(const Json& root, RecordHead& head) {
   if (!read_list(root, "remediations", [&](const Json& entry) { return read_remediation(entry, out); }))
     return "remediations must be a list of entries with machine, component, pod, attempts and at";
   if (!read_list(root, "rollouts", [&](const Json& entry) { return read_switches(entry, out); }))
-    return fmt::format("rollouts {}, retry and their switches", kSubject);
+    return fmt::format("rollouts {}, retry, their switches and templates", kSubject);
+  if (!read_map(root, "pausedConfigMaps", out.paused_config_maps)) return "pausedConfigMaps must map names to uids";
   if (!read_time(root, "crdsGoneSince", out.crds_gone_since)) return "crdsGoneSince must be a time";
   const Json* policies = member_at(root, "policies");
   if (policies == nullptr || !policies->is_object()) return "policies must map names to policies";
@@ -345,6 +348,7 @@ std::string print_head(const RecordHead& head) {
   for (const auto& [timer, since] : record.timers) root["timers"][timer] = k8s::format_time(since);
   for (const auto& [name, policy] : record.policies) root["policies"][name] = print_policy(policy);
   if (record.crds_gone_since) root["crdsGoneSince"] = k8s::format_time(*record.crds_gone_since);
+  if (!record.paused_config_maps.empty()) root["pausedConfigMaps"] = record.paused_config_maps;
   for (const RecordedSwitches& rollout : record.rollouts) root["rollouts"].push_back(print_switches(rollout));
   return dump(root);
 }

@@ -10,15 +10,23 @@
 
 namespace gso {
 
+namespace {
+
+// Its switches in the record; null: none was on.
+const RecordedSwitches* recorded(const Index& index, const SharingRollout& rollout) {
+  return index.record ? index.record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision)
+                      : nullptr;
+}
+
+}  // namespace
+
 bool says_left(const SharingRollout& rollout) {
   return !text_at(condition_in(nlohmann::json::parse(rollout.status_json, nullptr, false), kCurrentCondition), "status")
               .empty();
 }
 
 bool was_left(const Index& index, const SharingRollout& rollout) {
-  const RecordedSwitches* entry =
-      index.record ? index.record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision)
-                   : nullptr;
+  const RecordedSwitches* entry = recorded(index, rollout);
   return entry != nullptr ? entry->left : says_left(rollout);
 }
 
@@ -54,11 +62,39 @@ bool ended_before_template(const Index& index, const ProfileRollout& profile_rol
   return later || (rollout.phase == "Completed" && nobody_settled);
 }
 
+bool waits(const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  return profile_rollout.tally.of(Phase::pending) > 0 && rollout.meta.annotations.get(kUndoAnnotation) != "true";
+}
+
 }  // namespace
 
-bool begins_anew(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
-  return (profile_rollout.tally.of(Phase::pending) > 0) && rollout.meta.annotations.get(kUndoAnnotation) != "true" &&
+std::map<std::string, std::string> templates_of(const PluginInstallation& installation) {
+  std::map<std::string, std::string> out;
+  for (const Operand& operand : installation.operands) {
+    if (operand.on_delete && !operand.newest_hash.empty())
+      out.emplace(k8s::to_string(operand.key), operand.newest_hash);
+  }
+  return out;
+}
+
+bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  const RecordedSwitches* entry = recorded(index, rollout);
+  if (entry == nullptr || entry->paused || rollout.paused) return false;
+  if (!waits(profile_rollout, rollout) || profile_rollout.tally.new_template == 0) return false;
+  const auto now = templates_of(index.discovery.installations[profile_rollout.installation]);
+  return std::ranges::any_of(entry->templates, [&](const auto& then) {
+    const auto newest = now.find(then.first);
+    return newest != now.end() && newest->second != then.second;
+  });
+}
+
+bool ended_earlier(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  return waits(profile_rollout, rollout) &&
          (was_left(index, rollout) || ended_before_template(index, profile_rollout, rollout));
+}
+
+bool begins_anew(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  return ended_earlier(index, profile_rollout, rollout) || is_of_other_templates(index, profile_rollout, rollout);
 }
 
 }  // namespace gso

@@ -11,49 +11,62 @@
 
 namespace gso {
 
+namespace {
+
 // The same revisions can return (an edit and its reversal), and pods that were created before an edit of any key might
 // not have read it. So the time of the edit is part of what a DaemonSet is restarted for.
-std::string DaemonSetRestarts::identity(const RolloutView& rollout) const {
+std::string identity(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
   std::string all;
-  for (const auto& [other, profile_rollout] : pass_.index.profile_rollouts) {
+  for (const auto& [other, profile_rollout] : pass.index.profile_rollouts) {
     if (other.config_map == rollout.key.config_map) all += rollout_name(other, target_of(profile_rollout)) + "|";
   }
-  const ConfigMap* config_map = pass_.s.world.configmaps.find(rollout.installation.config_map_key());
+  const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key());
   if (config_map != nullptr && config_map->data_time_known) all += k8s::format_time(config_map->data_changed);
   return short_hash(all);
 }
 
-bool DaemonSetRestarts::plan(RolloutView& rollout) {
-  if (rollout.policy.rollout.mechanism != Mechanism::daemonset_restart) return false;
+}  // namespace
+
+DueRestarts due_restarts(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  DueRestarts out;
   std::map<std::size_t, std::set<Component>> components;  // By installation: several can mount the ConfigMap.
-  std::set<std::string> nodes;
   for (const auto& [product, group] : rollout.profile_rollout.groups) {
     for (const auto& [available, name] : group.pending) {
-      const NodeAssessment& a = *pass_.index.find(name);
+      const NodeAssessment& a = *pass.index.find(name);
       if (a.label || a.change) continue;
-      nodes.insert(name);
+      out.nodes.insert(name);
       components[a.installation].insert(Component::plugin);
       for (const Component component : {Component::gfd, Component::mps}) {
         if (steps_for(a.transition).replaces(component)) components[a.installation].insert(component);
       }
     }
   }
-  if (components.empty()) return false;
-  const std::string restarted_for = identity(rollout);
-  objects_.ensure(rollout, rollout.target);
-  bool restarts = false;
+  if (components.empty()) return out;
+  out.restarted_for = identity(rollout);
   for (const auto& [installation, wanted] : components) {
-    for (const Operand& operand : pass_.index.discovery.installations[installation].operands) {
-      const DaemonSet* daemonset = pass_.s.world.daemonsets.find(operand.key);
-      if (daemonset == nullptr || !wanted.contains(operand.component) || daemonset->restarted_for == restarted_for)
-        continue;
-      restarts = true;
-      if (!restarted_.insert(operand.key).second) continue;
-      pass_.add(RestartDaemonSet{operand.key, daemonset->meta.resource_version, restarted_for}, "Restart",
-                fmt::format("key {} to {} by a restart of the DaemonSet", rollout.key.key, rollout.target), true);
+    for (const Operand& operand : pass.index.discovery.installations[installation].operands) {
+      const DaemonSet* daemonset = pass.s.world.daemonsets.find(operand.key);
+      if (daemonset != nullptr && wanted.contains(operand.component) && daemonset->restarted_for != out.restarted_for)
+        out.daemonsets.push_back(daemonset);
     }
   }
-  return restarts || wait_for_the_rest(rollout, nodes, restarted_for);
+  return out;
+}
+
+bool DaemonSetRestarts::plan(RolloutView& rollout) {
+  if (rollout.policy.rollout.mechanism != Mechanism::daemonset_restart) return false;
+  const DueRestarts due = due_restarts(rollout);
+  if (due.nodes.empty()) return false;
+  objects_.ensure(rollout, rollout.target);
+  for (const DaemonSet* daemonset : due.daemonsets) {
+    const ObjectKey key = daemonset->meta.key();
+    if (!restarted_.insert(key).second) continue;
+    pass_.add(RestartDaemonSet{key, daemonset->meta.resource_version, due.restarted_for}, "Restart",
+              fmt::format("key {} to {} by a restart of the DaemonSet", rollout.key.key, rollout.target), true);
+  }
+  return !due.daemonsets.empty() || wait_for_the_rest(rollout, due.nodes, due.restarted_for);
 }
 
 // Nodes that the DaemonSet's controller has not reached yet are not candidates (FollowingDaemonSet). The remaining

@@ -4,10 +4,19 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "reconcilers/rollout/rollout_object.h"
 
 namespace gso {
+
+// What a rollout needs from its DaemonSets now.
+struct DueRestarts {
+  std::set<std::string> nodes;  // Pending nodes that need no label: they get new pods from their DaemonSets.
+  std::string restarted_for;    // The revisions and the edit; empty without such nodes.
+  std::vector<const DaemonSet*> daemonsets;  // Those that were not restarted for them yet.
+};
+[[nodiscard]] DueRestarts due_restarts(const RolloutView& rollout);
 
 class DaemonSetRestarts {
  public:
@@ -21,7 +30,6 @@ class DaemonSetRestarts {
   [[nodiscard]] bool plan(RolloutView& rollout);
 
  private:
-  [[nodiscard]] std::string identity(const RolloutView& rollout) const;
   [[nodiscard]] bool wait_for_the_rest(const RolloutView& rollout, const std::set<std::string>& nodes,
                                        const std::string& restarted_for);
 

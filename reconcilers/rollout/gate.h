@@ -50,6 +50,8 @@ class RolloutView;
 // The first closed gate. `repair`: for nodes that stopped showing the revision that they have loaded; restarting them
 // into it needs no approval.
 [[nodiscard]] GateState first_closed_gate(RolloutView& rollout, bool repair);
+// Which pause applies to the rollout, of its policy, of its ConfigMap or its own, for people; empty: none.
+[[nodiscard]] std::string pause_of_rollout(const RolloutView& rollout);
 // The first closed gate that also uncordons and queues a node that only waits: a person's switch, failures, windows.
 [[nodiscard]] GateState first_stop(RolloutView& rollout);
 

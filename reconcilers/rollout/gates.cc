@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
-#include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/restart_obstacle.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/stops.h"
@@ -60,6 +60,22 @@ bool goes_back(const RolloutView& rollout) {
 
 // --- Switches that people have set.
 
+// Pauses of the rollout's policy and ConfigMap.
+GateState paused_above(const RolloutView& rollout) {
+  const SharingPolicy& policy = rollout.policy;
+  if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
+  const Pass& pass = rollout.pass;
+  const k8s::ObjectKey config_map = rollout.installation.config_map_key();
+  const FleetRecord* record = pass.index.record ? &*pass.index.record : nullptr;
+  const ConfigMapPause pause = pause_of(pass.s.world, record, config_map);
+  if (pause != ConfigMapPause::none) return {Gate::paused, describe(pause, config_map)};
+  return {};
+}
+
+Switches switches_on(const RolloutView& rollout) {
+  return rollout.anew ? Switches() : switches_of(rollout.pass, rollout.key, rollout.target, rollout.object);
+}
+
 GateState closed_by_people(RolloutView& rollout, bool repair) {
   const Pass& pass = rollout.pass;
   const SharingPolicy& policy = rollout.policy;
@@ -68,16 +84,10 @@ GateState closed_by_people(RolloutView& rollout, bool repair) {
     return {Gate::observe, policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
                                                : "the policy's mode is Observe: nothing is changed"};
   }
-  if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
+  if (GateState paused = paused_above(rollout); !paused.is_open()) return paused;
   // It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
   if (std::string problem = selector_problem(policy); !problem.empty()) return {Gate::paused, std::move(problem)};
-  const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key());
-  const auto paused = config_map == nullptr ? std::nullopt : config_map->meta.annotations.get(kPausedAnnotation);
-  if (is_switched_on(paused)) {
-    return {Gate::paused, fmt::format("ConfigMap {} has the annotation {}={}", rollout.installation.id(),
-                                      kPausedAnnotation, *paused)};
-  }
-  const Switches on = rollout.anew ? Switches() : switches_of(pass, rollout.key, rollout.target, rollout.object);
+  const Switches on = switches_on(rollout);
   if (on.aborted) {
     return {Gate::aborted,
             fmt::format("the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator "
@@ -144,65 +154,6 @@ GateState closed_by_announcement(RolloutView& rollout) {
 
 // --- What this revision needs before nodes can start.
 
-// The first node by name; empty: nos partitions no node that the installation's DaemonSets select.
-std::string first_node_of_nos(const World& world, const PluginInstallation& installation) {
-  std::string first;
-  for (const auto& [key, node] : world.nodes.all()) {
-    if (!is_partitioned_by_nos(*node) || (!first.empty() && first < key.name)) continue;
-    const bool selected = std::ranges::any_of(
-        installation.operands, [&](const Operand& operand) { return selects(operand, *node, false) != Selects::no; });
-    if (selected) first = key.name;
-  }
-  return first;
-}
-
-// Why the DaemonSets of one installation cannot be restarted; empty: they can be.
-std::string installation_obstacle(const World& world, const PluginInstallation& installation) {
-  if (installation.announcement_unknown) {
-    return fmt::format(
-        "the operator is not allowed to read ClusterPolicy {}, so it cannot know whether the GPU Operator is also "
-        "changing these DaemonSets: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism "
-        "NodeByNode",
-        installation.owner);
-  }
-  for (const Operand& operand : installation.operands) {
-    if (operand.on_delete) {
-      return fmt::format(
-          "DaemonSet {} has updateStrategy OnDelete, so a restart of the DaemonSet would replace no pod: use "
-          "mechanism NodeByNode",
-          k8s::to_string(operand.key));
-    }
-  }
-  if (std::string node = first_node_of_nos(world, installation); !node.empty()) {
-    return fmt::format(
-        "a restart of the DaemonSets in namespace {} would also restart their pods on node {}, whose GPUs nos "
-        "partitions: exclude the nodes of nos with a nodeAffinity (NotIn), or use mechanism NodeByNode",
-        installation.ns, node);
-  }
-  return {};
-}
-
-// A restart of DaemonSets concerns every node of every installation that mounts the rollout's ConfigMap.
-std::string restart_obstacle(const RolloutView& rollout) {
-  const Pass& pass = rollout.pass;
-  for (const PluginInstallation& installation : pass.index.discovery.installations) {
-    if (installation.id() != rollout.key.config_map) continue;
-    if (std::string why = installation_obstacle(pass.s.world, installation); !why.empty()) return why;
-  }
-  for (const auto& [key, other] : pass.index.profile_rollouts) {
-    if (key.config_map != rollout.key.config_map) continue;
-    const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
-    if (policy.rollout.mechanism == Mechanism::daemonset_restart &&
-        pass.s.settings.mode_of(policy) != PolicyMode::observe)
-      continue;
-    return fmt::format(
-        "a restart of the DaemonSets in namespace {} would also restart nodes of policy {}, which must change one "
-        "by one",
-        rollout.installation.ns, key.policy);
-  }
-  return {};
-}
-
 // Some of the nodes that would start next need another label.
 bool relabels(const RolloutView& rollout) {
   return std::ranges::any_of(rollout.profile_rollout.groups, [&](const auto& entry) {
@@ -263,6 +214,11 @@ GateState first_closed_gate(RolloutView& rollout, bool repair) {
     if (GateState closed = gate(rollout); !closed.is_open()) return closed;
   }
   return {};
+}
+
+std::string pause_of_rollout(const RolloutView& rollout) {
+  if (GateState paused = paused_above(rollout); !paused.is_open()) return std::move(paused.message);
+  return switches_on(rollout).paused ? "spec.paused of the rollout is set" : std::string();
 }
 
 GateState first_stop(RolloutView& rollout) {

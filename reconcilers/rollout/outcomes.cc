@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
@@ -210,6 +211,9 @@ class Outcomes {
     if (rollouts != record.rollouts) {
       note("SwitchesRecorded", "the switches of rollouts changed").rollouts = std::move(rollouts);
     }
+    auto paused = update_paused_config_maps(record, pass_.s.world, pass_.index.discovery.installations);
+    if (paused != record.paused_config_maps)
+      note("PausesRecorded", "the pauses of ConfigMaps changed").paused_config_maps = std::move(paused);
   }
 
   // The number of GPUs of machines that joined or that have more GPUs than before: several machines in one write, once

@@ -34,14 +34,33 @@ Subject subject_of(const RecordedSwitches& entry) {
   return {entry.policy, entry.config_map, entry.key, entry.revision};
 }
 
+// The templates for which the object's switches are set: those that were the newest when a person last approved or
+// aborted, or, if only a pause is on, when it was first seen. An entry of an earlier release has none and gets none,
+// because the templates might have changed since.
+std::map<std::string, std::string> templates_for(const Pass& pass, const SharingRollout& rollout,
+                                                 const RecordedSwitches* known) {
+  const bool decides =
+      known == nullptr || (rollout.approved && !known->approved) || (rollout.aborted && !known->aborted);
+  if (!decides) return known->templates;
+  const auto nodes = pass.index.profile_rollouts.find({rollout.policy, rollout.config_map, rollout.key});
+  if (nodes == pass.index.profile_rollouts.end()) return {};
+  return templates_of(pass.index.discovery.installations[nodes->second.installation]);
+}
+
 // The object's switches, combined with what the record has of them already.
 RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, const RecordedSwitches* known) {
   const std::string retry = retry_of(pass, rollout.policy);
-  RecordedSwitches out{rollout.policy,  rollout.config_map,
-                       rollout.key,     rollout.to_revision,
-                       rollout.paused,  rollout.approved,
-                       rollout.aborted, is_undone(rollout),
-                       false,           {}};
+  RecordedSwitches out{rollout.policy,
+                       rollout.config_map,
+                       rollout.key,
+                       rollout.to_revision,
+                       rollout.paused,
+                       rollout.approved,
+                       rollout.aborted,
+                       is_undone(rollout),
+                       false,
+                       {},
+                       templates_for(pass, rollout, known)};
   const bool holds = known != nullptr && (known->aborted || known->undone) && known->retry == retry;
   if (holds) {
     out.aborted = out.aborted || known->aborted;
@@ -155,11 +174,13 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
     RecordedSwitches entry = switches_in(pass, *rollout, entry_before);
     if (!entry.any()) continue;
     entry.left = (entry_before != nullptr && entry_before->left) || is_left(pass, key, rollout->to_revision);
+    const bool has_nodes = !entry.left && profile_rollout != pass.index.profile_rollouts.end();
     // For an attempt that ended before a newer template arrived, or that another revision replaced before a switch was
     // set.
-    const bool over = !entry.left && profile_rollout != pass.index.profile_rollouts.end() &&
-                      begins_anew(pass.index, profile_rollout->second, *rollout);
-    if (!over) out.push_back(std::move(entry));
+    if (has_nodes && ended_earlier(pass.index, profile_rollout->second, *rollout)) continue;
+    // Only the entry shows that the switches are those of another template: it is kept until the object is gone.
+    entry.left = entry.left || (has_nodes && is_of_other_templates(pass.index, profile_rollout->second, *rollout));
+    out.push_back(std::move(entry));
   }
   for (const auto& [subject, entry] : known) {
     if (seen.contains(subject) || entry->left) continue;

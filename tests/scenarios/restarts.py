@@ -1,5 +1,6 @@
 """Mechanism DaemonSetRestart, and nodes whose new pods cannot have read the edit that they were made for."""
-from scenario import CONFIG_LABEL, Cluster, expect, expect_that, fleet, mps, numbered, scenario, stamp, ts
+from scenario import (CONFIG_LABEL, GPU, INVALID, Cluster, expect, expect_that, fleet, mps, none, numbered, scenario,
+                      stamp, ts)
 
 BY_DAEMONSET = {"mechanism": "DaemonSetRestart", "workloads": "Interrupt", "canary": {"nodesPerGroup": 0}}
 
@@ -145,3 +146,110 @@ def a_rolling_update_that_stands_still_is_reported_though_the_operator_restarts(
     ticks = [c.after("6m") for _ in range(30)]
     told = [f["reason"] for tick in ticks for f in tick.all_findings if f["severity"] != "info"]
     expect_that(told, "a warning about the roll that stands still", told)
+
+
+def is_left_alone(c, name="n02"):
+    before = c.uids(name)
+    for _ in range(6):
+        c.after("2m")
+    expect("pods of " + name, c.uids(name), before)
+    progressing = c.condition("default", "Progressing")
+    expect("Progressing", (progressing.get("status"), progressing.get("reason")), ("False", "MechanismUnusable"))
+    expect_that(name in progressing["message"], "a message that names " + name, progressing["message"])
+    return progressing["message"]
+
+
+@scenario
+def a_held_node_is_not_restarted_by_its_daemonset():
+    """A person holds a node: no restart of the DaemonSets while it is held."""
+    c = fleet(3, ts(4), rollout=BY_DAEMONSET)
+    c.annotate("Node", "n02", "gpusharing.dev/hold", "true")
+    c.after("1m")
+    c.edit(any=ts(8))
+    expect_that("Held" in is_left_alone(c), "a message that names who holds n02", c.condition("default", "Progressing"))
+    c.annotate("Node", "n02", "gpusharing.dev/hold", None)
+    c.converge()
+    expect("capacities once nobody holds n02", sorted({c.capacity(each) for each in c.nodes()}), [16])
+
+
+@scenario
+def a_node_whose_own_key_is_broken_does_not_lose_its_gpus():
+    """A node runs key special, whose text is broken now, on its old text: a restart would take its GPUs to 0 (S5)."""
+    c = fleet(3, ts(4), more={"special": ts(2)}, rollout=BY_DAEMONSET)
+    c.set_label("n02", CONFIG_LABEL, "special")
+    for _ in range(4):
+        c.after("3m")
+    c.edit(special=INVALID)
+    c.after("1m")
+    c.after("1m")
+    c.edit(any=ts(8))
+    is_left_alone(c)
+    expect("GPUs of n02", c.node("n02")["status"]["allocatable"][GPU], "4")
+
+
+@scenario
+def a_tainted_node_does_not_lose_its_pods():
+    """The plugin does not tolerate a node's taint: a deleted pod would not come back."""
+    c = fleet(3, ts(4), rollout=BY_DAEMONSET)
+    c.node("n02")["spec"]["taints"] = [{"key": "maintenance", "value": "true", "effect": "NoSchedule"}]
+    c.touch(c.node("n02"))
+    c.after("1m")
+    c.edit(any=ts(8))
+    is_left_alone(c)
+
+
+@scenario
+def a_node_with_mig_is_not_restarted_into_mps():
+    """MIG is on, and the edit goes to MPS: Blocked(MIGEnabled) under NodeByNode, restarted into it here (S5)."""
+    c = fleet(3, ts(4), rollout=BY_DAEMONSET)
+    c.enable_mig("n02")
+    c.after("1m")
+    c.edit(any=mps(4))
+    is_left_alone(c)
+
+
+@scenario
+def a_node_under_a_driver_upgrade_is_not_restarted():
+    """A driver upgrade holds the node."""
+    c = fleet(3, ts(4), rollout=BY_DAEMONSET)
+    c.set_label("n02", "nvidia.com/gpu-driver-upgrade-state", "drain-required")
+    c.after("1m")
+    c.edit(any=ts(8))
+    is_left_alone(c)
+
+
+@scenario
+def a_node_with_kai_reservations_is_not_restarted_into_replicas():
+    """KAI shares the GPUs of a node (S8)."""
+    c = fleet(3, none(), rollout=BY_DAEMONSET)
+    c.put({"apiVersion": "v1", "kind": "Pod",
+           "metadata": {"name": "gpu-reservation-n02-abc", "namespace": "kai-resource-reservation",
+                        "labels": {"app": "kai-resource-reservation", "runai-gpu-group": "g1"}},
+           "spec": {"nodeName": "n02", "containers": [{"name": "r", "resources": {"limits": {GPU: "1"},
+                                                                                 "requests": {GPU: "1"}}}]},
+           "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
+    c.after("1m")
+    c.edit(any=ts(8))
+    is_left_alone(c)
+
+
+@scenario
+def a_restart_for_one_key_does_not_bring_an_aborted_text_of_another():
+    """The rollout of key special is aborted, that of key any approved: n02 does not read the aborted text (S10)."""
+    c = fleet(3, ts(4), more={"special": ts(2)}, rollout=BY_DAEMONSET)
+    c.set_label("n02", CONFIG_LABEL, "special")
+    for _ in range(4):
+        c.after("3m")
+    c.policy(mode="Approve")
+    c.after("1m")
+    c.edit(special=ts(6), any=ts(8))
+    c.after("2m")
+    c.after("2m")
+    for rollout in c.rollouts():
+        if rollout["spec"]["key"] == "special":
+            c.switch(rollout["metadata"]["name"], aborted=True)
+    c.after("1m")
+    for rollout in c.rollouts():
+        if rollout["spec"]["key"] == "any":
+            c.switch(rollout["metadata"]["name"], approved=True)
+    is_left_alone(c)

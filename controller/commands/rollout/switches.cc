@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
@@ -11,9 +12,9 @@
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/reading/forbidden_hint.h"
+#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/switch_value.h"
 
 namespace gso {
 
@@ -79,27 +80,19 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
   }
 }
 
-// Other stops that a `resume` does not lift.
-std::string still_stopped(const World& world, const SharingRollout& rollout) {
-  const SharingPolicy* policy = world.policies.find(rollout.policy);
-  if (policy != nullptr && policy->rollout.paused) {
-    return fmt::format("policy {} is also paused. Resume it: rollout resume policy/{}", rollout.policy, rollout.policy);
-  }
-  const std::size_t slash = rollout.config_map.find('/');
-  const ConfigMap* config_map =
-      slash == std::string::npos
-          ? nullptr
-          : world.configmaps.find(ObjectKey{rollout.config_map.substr(0, slash), rollout.config_map.substr(slash + 1)});
-  if (config_map != nullptr && is_switched_on(config_map->meta.annotations.get(kPausedAnnotation))) {
-    return fmt::format(
-        "ConfigMap {} also has the annotation {}. Remove it: kubectl annotate configmap {} --namespace {} {}-",
-        rollout.config_map, kPausedAnnotation, config_map->meta.name, config_map->meta.ns.view(), kPausedAnnotation);
-  }
-  return {};
-}
+// The ConfigMaps that plugins mount, each once, and the operator's record, which has pauses of deleted ConfigMaps.
+struct Mounted {
+  std::vector<k8s::ObjectKey> keys;
+  std::optional<FleetRecord> record;
 
-// The ConfigMaps that plugins mount, each once. Errors: there is none, or they may not be read.
-k8s::Result<std::vector<k8s::ObjectKey>> mounted_config_maps(const RolloutCall& call) {
+  [[nodiscard]] const FleetRecord* recorded() const { return record ? &*record : nullptr; }
+  [[nodiscard]] ConfigMapPause pause(const World& world, const k8s::ObjectKey& key) const {
+    return pause_of(world, recorded(), key);
+  }
+};
+
+// Errors: there is none, or they may not be read.
+k8s::Result<Mounted> mounted_config_maps(const RolloutCall& call) {
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
@@ -118,27 +111,42 @@ k8s::Result<std::vector<k8s::ObjectKey>> mounted_config_maps(const RolloutCall& 
     return k8s::fail(k8s::Reason::forbidden,
                      fmt::format("ConfigMap {} cannot be read, so nothing was written", fmt::join(unread, ", ")));
   if (found.empty()) return k8s::fail(k8s::Reason::invalid, "no device plugin mounts a ConfigMap");
-  return std::vector<k8s::ObjectKey>(found.begin(), found.end());
+  return Mounted{{found.begin(), found.end()}, index.impl().record};
 }
 
-// Those of them that carry the switch.
-std::vector<k8s::ObjectKey> paused_config_maps(const RolloutCall& call) {
-  std::vector<k8s::ObjectKey> out;
-  const auto mounted = mounted_config_maps(call);
-  for (const k8s::ObjectKey& key : mounted ? *mounted : std::vector<k8s::ObjectKey>()) {
-    const ConfigMap* config_map = call.world.configmaps.find(key);
-    if (config_map != nullptr && is_switched_on(config_map->meta.annotations.get(kPausedAnnotation)))
-      out.push_back(key);
+// The same, with only those that are paused.
+Mounted paused_config_maps(const RolloutCall& call) {
+  auto mounted = mounted_config_maps(call);
+  if (!mounted) return {};
+  std::erase_if(mounted->keys,
+                [&](const k8s::ObjectKey& key) { return mounted->pause(call.world, key) == ConfigMapPause::none; });
+  return *std::move(mounted);
+}
+
+// Other stops that a `resume` does not lift.
+std::string still_stopped(const RolloutCall& call, const Mounted& paused, const SharingRollout& rollout) {
+  const SharingPolicy* policy = call.world.policies.find(rollout.policy);
+  if (policy != nullptr && policy->rollout.paused) {
+    return fmt::format("policy {} is also paused. Resume it: rollout resume policy/{}", rollout.policy, rollout.policy);
   }
-  return out;
+  const auto stopped =
+      std::ranges::find(paused.keys, rollout.config_map, [](const auto& key) { return k8s::to_string(key); });
+  if (stopped == paused.keys.end()) return {};
+  const ConfigMapPause pause = paused.pause(call.world, *stopped);
+  if (pause == ConfigMapPause::record) return describe(pause, *stopped);
+  return fmt::format(
+      "ConfigMap {} also has the annotation {}=true. Remove it: kubectl annotate configmap {} --namespace {} {}-",
+      rollout.config_map, kPausedAnnotation, stopped->name, stopped->ns, kPausedAnnotation);
 }
 
-asio::awaitable<int> annotate_config_maps(RolloutCall* call, std::vector<k8s::ObjectKey> keys, bool pause) {
-  Json body;
-  body["metadata"]["annotations"][std::string(kPausedAnnotation)] = pause ? Json("true") : Json();
-  const std::string text = body.dump();
+asio::awaitable<int> annotate_config_maps(RolloutCall* call, Mounted mounted, bool pause) {
   const k8s::Gvr gvr{"", "v1", "configmaps"};
-  for (const k8s::ObjectKey& key : keys) {
+  for (const k8s::ObjectKey& key : mounted.keys) {
+    // The annotation is removed, unless the pause is that of a ConfigMap which this one has replaced.
+    const Json lifted = is_replaced(call->world, mounted.recorded(), key) ? Json("false") : Json();
+    Json body;
+    body["metadata"]["annotations"][std::string(kPausedAnnotation)] = pause ? Json("true") : lifted;
+    const std::string text = body.dump();
     const k8s::WriteOptions options;
     const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, text, options);
     if (!patched) co_return call->refuse(explain_error(patched.error(), "patch", gvr, key.ns));
@@ -148,20 +156,24 @@ asio::awaitable<int> annotate_config_maps(RolloutCall* call, std::vector<k8s::Ob
   co_return 0;
 }
 
-std::string names_of(const std::vector<k8s::ObjectKey>& config_maps) {
+// What a `resume` of a policy leaves paused; empty: nothing.
+std::string paused_too(const RolloutCall& call) {
+  const Mounted paused = paused_config_maps(call);
   std::vector<std::string> names;
-  for (const k8s::ObjectKey& key : config_maps) names.push_back(k8s::to_string(key));
-  return fmt::format("{}", fmt::join(names, ", "));
+  for (const k8s::ObjectKey& key : paused.keys) {
+    const ConfigMapPause pause = paused.pause(call.world, key);
+    if (pause == ConfigMapPause::record) return describe(pause, key);
+    names.push_back(k8s::to_string(key));
+  }
+  if (names.empty()) return {};
+  return fmt::format("{}=true is set on ConfigMap {}; `rollout resume` without a name removes it", kPausedAnnotation,
+                     fmt::join(names, ", "));
 }
 
 asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool pause) {
   const SharingPolicy* policy = call->world.policies.find(name);
   if (policy == nullptr) co_return call->refuse(fmt::format("SharingPolicy {} does not exist", name));
-  const std::vector<k8s::ObjectKey> stopped = pause ? std::vector<k8s::ObjectKey>() : paused_config_maps(*call);
-  const std::string too = stopped.empty()
-                              ? std::string()
-                              : fmt::format("{} is set on ConfigMap {}; `rollout resume` without a name removes it",
-                                            kPausedAnnotation, names_of(stopped));
+  const std::string too = pause ? std::string() : paused_too(*call);
   if (!pause && !policy->rollout.paused) {
     co_return call->refuse(
         fmt::format("policy {} is not paused by spec.rollout.paused{}{}", name, too.empty() ? "" : "; ", too));
@@ -177,9 +189,9 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
 }  // namespace
 
 asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
-  const k8s::Result<std::vector<k8s::ObjectKey>> keys = mounted_config_maps(*call);
-  if (!keys) co_return call->refuse(keys.error().message);
-  const int code = co_await annotate_config_maps(call, *keys, pause);
+  const k8s::Result<Mounted> mounted = mounted_config_maps(*call);
+  if (!mounted) co_return call->refuse(mounted.error().message);
+  const int code = co_await annotate_config_maps(call, *mounted, pause);
   co_return code;
 }
 
@@ -196,11 +208,10 @@ asio::awaitable<int> turn_switch(RolloutCall* call) {
   const RolloutChoice choice{call->options.name, call->options.all, wanted.hint};
   const auto chosen = choose(call->world, choice, wanted.fits, wanted.none);
   // What was paused while our CRDs were not served, or by hand, is to be found again.
-  const bool any = verb == RolloutOptions::Verb::resume && call->options.name.empty();
-  const std::vector<k8s::ObjectKey> by_config_map =
-      !chosen && any ? paused_config_maps(*call) : std::vector<k8s::ObjectKey>();
-  if (!by_config_map.empty()) {
-    code = co_await annotate_config_maps(call, by_config_map, false);
+  const bool resumes = verb == RolloutOptions::Verb::resume;
+  const Mounted paused = resumes ? paused_config_maps(*call) : Mounted();
+  if (!chosen && call->options.name.empty() && !paused.keys.empty()) {
+    code = co_await annotate_config_maps(call, paused, false);
     co_return code;
   }
   if (!chosen) co_return call->refuse(chosen.error().message);
@@ -210,8 +221,7 @@ asio::awaitable<int> turn_switch(RolloutCall* call) {
     const bool done = co_await patch_ours(call, kRollouts, name, body);
     if (!done) co_return 2;
     *call->out << fmt::format("{}: {}\n", name, wanted.done);
-    const std::string stopped =
-        verb == RolloutOptions::Verb::resume ? still_stopped(call->world, *facts.rollout) : std::string();
+    const std::string stopped = resumes ? still_stopped(*call, paused, *facts.rollout) : std::string();
     if (!stopped.empty()) *call->out << "  " << stopped << "\n";
   }
   co_return code;

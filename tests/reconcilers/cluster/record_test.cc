@@ -82,7 +82,9 @@ FleetRecord full_record() {
   record.policies["p"] = {
       policy("p", R"({"priority":3,"rollout":{"paused":true},"unknown":{"kept":1}})"), record.recorded_at, {"uid-q"}};
   record.crds_gone_since = record.recorded_at;
-  record.rollouts.push_back({"p", "ns/map", "key", "v1-b", true, false, true, false, false, "7"});
+  record.paused_config_maps = {{"ns/map", "uid-of-a-configmap"}};
+  record.rollouts.push_back(
+      {"p", "ns/map", "key", "v1-b", true, false, true, false, false, "7", {{"ns/plugin", "h2"}}});
   EXPECT_TRUE(record.note_remediation({MachineId{7}, "plugin", "uid-7", 2, record.recorded_at}));
   return record;
 }
