@@ -17,8 +17,8 @@
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/switch_value.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -107,7 +107,8 @@ std::string resume_command(const RolloutView& rollout) {
   const std::string command = "gpu-sharing-operator rollout resume";
   if (rollout.policy.rollout.paused) return fmt::format("{} policy/{}", command, rollout.key.policy);
   const ConfigMap* config_map = rollout.pass.s.world.configmaps.find(rollout.installation.config_map_key());
-  const bool by_config_map = config_map != nullptr && is_switched_on(config_map->meta.annotations.get(kPausedAnnotation));
+  const bool by_config_map =
+      config_map != nullptr && is_switched_on(config_map->meta.annotations.get(kPausedAnnotation));
   if (by_config_map || rollout.object == nullptr) return command;
   return fmt::format("{} {}", command, rollout.object->meta.name);
 }

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/rollout/kai_gate.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 namespace {
@@ -58,7 +58,7 @@ class Remediator {
     // Without its labels the node might belong to a policy that is not the one that governs it now.
     if (observes(a.policy) || std::ranges::any_of(a.awaited_by, observes)) return false;
     const ConfigMap* config_map = pass_.s.world.configmaps.find(pass_.index.installation_of(a).config_map_key());
-    if (config_map == nullptr || is_switched_on(config_map->meta.annotations.get(kPausedAnnotation))) return false;
+    if (config_map == nullptr) return false;
     return !kai_hindrance(pass_, node.meta.name, a);  // S8
   }
 
@@ -75,10 +75,14 @@ class Remediator {
         pod.containers, [](const auto& c) { return c.running && !is_config_manager(c.name.view()); });
     return !serves_gpus(node) && (component != Component::mps || !daemon_runs);
   }
-  // Why a new pod would do more harm; empty: it would not. A new plugin pod unregisters the GPUs temporarily, and if
-  // they are already unregistered, the new pod would offer GPUs that the DRA driver has allocated since. GFD only
-  // writes labels.
+  // Why the pod is not replaced now; empty: it is. A person who pauses the policy, the ConfigMap or the rollout wants
+  // no pod deleted, and a new pod would read a text that might be the reason for the pause. Otherwise a new pod must
+  // not do more harm: a new plugin pod unregisters the GPUs temporarily, and if they are already unregistered, the new
+  // pod would offer GPUs that the DRA driver has allocated since. GFD only writes labels.
   [[nodiscard]] std::string stays(const std::string& node, Component component) const {
+    const RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(*pass_.index.find(node)));
+    const std::string pause = rollout == nullptr ? std::string() : pause_of_rollout(*rollout);
+    if (!pause.empty()) return fmt::format("the pod is not replaced while rollouts are paused: {}", pause);
     const std::string& device_class = pass_.index.dra.class_of(node);
     if (component == Component::gfd || device_class.empty()) return {};
     return fmt::format("the pod is not replaced while {} is reported for the node", kDraDoubleOffer);

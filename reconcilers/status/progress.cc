@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/gate.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -79,6 +81,18 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
   if (estimate) status["estimatedCompletion"] = k8s::format_time(*estimate);
 }
 
+namespace {
+
+// Why a policy that is deleted still governs its nodes (cluster/recorded_policies.h).
+std::string_view reason_of_stop(const SharingPolicy& policy) {
+  if (policy.mode == PolicyMode::observe) return kObserve;
+  if (policy.rollout.paused) return reason_of(Gate::paused);
+  if (policy.mode == PolicyMode::approve) return reason_of(Gate::approval);
+  return policy.rollout.windows.empty() ? kPolicyGone : kOutsideWindow;
+}
+
+}  // namespace
+
 std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy) {
   const auto left = pass.index.labelled.find(policy.meta.name);
   const bool waits = policy.meta.deletion_timestamp && left != pass.index.labelled.end() &&
@@ -90,6 +104,16 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
   if (pass.s.settings.rollouts == PolicyMode::observe) {
     return StatusCondition{"Progressing", false, std::string(kObserve),
                            fmt::format("{}, and the operator runs with max-mode Observe: {}", nodes, kLetGo)};
+  }
+  const bool stopped = pass.index.held_policies.contains(policy.meta.name) && pass.index.record &&
+                       has_recorded_stop(*pass.index.record, policy);
+  if (stopped) {
+    const std::string stops = stops_of(policy);
+    return StatusCondition{
+        "Progressing", false, std::string(reason_of_stop(policy)),
+        fmt::format("{}, and the operator does not revert nodes while the policy has a stop ({}). Remove the stop from "
+                    "the policy; {}",
+                    nodes, stops.empty() ? "a paused or aborted rollout" : stops, kLetGo)};
   }
   return StatusCondition{"Progressing", true, "Reverting",
                          fmt::format("{}, which the operator reverts first; {}", nodes, kLetGo)};

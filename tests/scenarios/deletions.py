@@ -93,3 +93,24 @@ def a_policy_that_reverts_does_not_govern_once_its_object_is_gone():
     for _ in range(3):
         c.after("10s")
     expect("capacity after team", {name: c.capacity(name) for name in c.nodes()}, {"a01": 8, "a02": 8})
+
+
+@scenario
+def a_paused_policy_that_is_deleted_says_that_it_reverts_nobody():
+    """deletionPolicy Revert, and the policy is paused when it is deleted: Progressing is False and names the stop."""
+    c = Cluster({"any": ts(4), "more": ts(8)}, options=WIDE)
+    c.add_nodes(*numbered(2, "a"), labels={"pool": "a"})
+    c.policy("team", priority=5, selector={"pool": "a"}, profile={"configMapKey": "more"}, deletionPolicy="Revert")
+    c.install()
+    c.converge()
+    c.policy("team", rollout={"paused": True})
+    c.after("1m")
+    c.delete_policy("team")
+    for _ in range(3):
+        c.after("1m")
+    expect("capacity", {name: c.capacity(name) for name in c.nodes()}, {"a01": 16, "a02": 16})
+    progressing = c.condition("team", "Progressing")
+    expect("Progressing", (progressing.get("status"), progressing.get("reason")), ("False", "Paused"))
+    c.policy("team", rollout={"paused": False})
+    c.converge()
+    expect("capacity after the pause", {name: c.capacity(name) for name in c.nodes()}, {"a01": 8, "a02": 8})
