@@ -166,8 +166,10 @@ bool ChangeStep::c6_drain() {
 // status of the rollout names the node. A change that has not begun does not wait forever.
 bool ChangeStep::wait_for_node() {
   if (is_touched(facts_, pods_)) return true;
-  const bool expired = ages_.held_for(draining_timer(name(), change_), rollout_.verify_timeout, change_.listed);
-  return !expired || back_out("NodesNotReady", "the node is NotReady");
+  if (ages_.held_for(draining_timer(name(), change_), rollout_.verify_timeout, change_.listed))
+    return back_out(kNodesNotReady, "the node is NotReady");
+  finding(Severity::info, kNodesNotReady, "the node is NotReady: its pods are deleted once it is Ready");
+  return true;
 }
 
 bool ChangeStep::c7_list_older() {

@@ -6,12 +6,13 @@
 #include <string_view>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/node/node_step.h"
 
 namespace gso {
 
 class RolloutView;
 
-inline constexpr std::string_view kNotReady = "NodesNotReady";
+inline constexpr std::string_view kNotReady = kNodesNotReady;
 
 struct OutOfReach {
   // Reason (Held, DriverUpgrade, MIGChange, Quarantined, or NodesNotReady, which is not a Blocked reason) -> node ->

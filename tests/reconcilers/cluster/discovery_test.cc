@@ -202,7 +202,7 @@ TEST(Discovery, TwoPluginsOnANodeAreNamed) {
   EXPECT_THAT(
       Planned(both).findings(kDevicePluginConflict),
       ElementsAre(AllOf(HasSubstr("n1: "), HasSubstr("aaa/static"),
-                        HasSubstr("follows gpu-operator/nvidia-device-plugin-daemonset (the GPU Operator's)"))));
+                        HasSubstr("uses DaemonSet gpu-operator/nvidia-device-plugin-daemonset (the GPU Operator's)"))));
   EXPECT_THAT(Planned(plugin("aaa", "static", "", Profiles::managed)).findings(kDevicePluginConflict), IsEmpty());
 }
 

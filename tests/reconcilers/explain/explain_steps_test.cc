@@ -48,7 +48,7 @@ TEST(FlightStep, TellsWhatIsReplacedNextAndWhatIsVerified) {
                                                HasSubstr("is not Ready; then plugin plugin-a01-6 is replaced"),
                                                HasSubstr("plugin plugin-a01-6 is replaced next"),
                                                AllOf(HasSubstr("pod plugin-a01-"), HasSubstr("is not Ready")),
-                                               "verifying: it shows its profile"));
+                                               "new profile is live; confirming"));
 }
 
 TEST(FlightStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {

@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
                    ask_memory(w, "50000");
                    w.pod.meta.annotations.set("gpu-fraction-num-devices", "4");
                  },
-                 "50000 MiB on each of 4 GPUs, and the largest GPU of a node with 4 of them has 16300 MiB"},
+                 "50000 MiB on each of 4 GPUs, but the largest GPU of a node with 4 of them has 16300 MiB"},
         StuckRow{"so_many_gpus_on_a_node_without_the_label",
                  [](KaiCluster& c, WaitingPod& w) {
                    c.nodes.at("n1").allocatable[Interned("nvidia.com/gpu")] = 8;
