@@ -21,7 +21,7 @@ enum class Gate : std::uint8_t {
   gpu_operator_updating,  // The DaemonSets are about to change, or differ from their ClusterPolicy.
   max_failures,           // Too many nodes failed on this revision, now or before.
   canary_drifting,        // A canary has stopped showing its profile. It is restarted anyway.
-  mechanism_unusable,     // Mechanism DaemonSetRestart would also restart nodes of other policies.
+  mechanism_unusable,     // Mechanism DaemonSetRestart would also restart nodes that must not restart now.
   key_not_projected,      // The kubelets might not have the key's text yet.
   outside_window,         // No maintenance window is open.
   settling,               // The inputs have just changed.
