@@ -174,6 +174,12 @@ bool ChangeStep::wait_for_node() {
 
 bool ChangeStep::c7_list_older() {
   expired_ = ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout, pods_came(view_, rollout_));
+  if (!facts_.taint.empty() && !all_replaced()) {
+    finding(Severity::warning, kTaintNotTolerated,
+            fmt::format("mid-change to {}, and the new pods cannot start: the node has the taint {}. Remove the taint, "
+                        "or add a toleration to the DaemonSets",
+                        change_.to, facts_.taint.view()));
+  }
   if (!is_superseded()) return false;
   if (is_hindered_by_kai(false)) return true;
   if (!has_stood_for_a_second()) return true;
