@@ -301,7 +301,7 @@ void Assessor::replace_by_template() {
 // The MPS daemon never reloads by label: between two MPS profiles its pod must be replaced. After a template change it
 // has been replaced; but up to v0.18.1 (where MPS by label works at all) a removed label looks the same.
 bool Assessor::mps_kept_its_old_profile() const {
-  const ProfilePtr before = context_.profiles.by_revision(out_.loaded.revision.view());
+  const ProfilePtr before = loaded_profile();
   const bool entered = before && before->profile().strategy() != Strategy::mps;
   if (out_.transition != Transition::change_mps || entered) return false;
   return effective_.source == EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2);
@@ -309,7 +309,7 @@ bool Assessor::mps_kept_its_old_profile() const {
 
 void Assessor::set_transition(bool loaded_known) {
   const bool mps_pod = newest(Component::mps) != nullptr;
-  const ProfilePtr before = loaded_known ? context_.profiles.by_revision(out_.loaded.revision.view()) : nullptr;
+  const ProfilePtr before = loaded_known ? loaded_profile() : nullptr;
   out_.transition = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
   // The daemon already exists (a label set by hand keeps it): it must be replaced; waiting for it is not enough.
   if (out_.transition == Transition::enter_mps && mps_pod) out_.transition = Transition::change_mps;

@@ -162,10 +162,10 @@ bool ChangeStep::c6_drain() {
   return true;
 }
 
-// Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod. The
-// status of the rollout names the node. A change that has not begun does not wait forever.
+// Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod. Neither
+// a change that is touched nor one that is not waits forever.
 bool ChangeStep::wait_for_node() {
-  if (is_touched(facts_, pods_)) return true;
+  if (is_touched(facts_, pods_)) return false;
   if (ages_.held_for(draining_timer(name(), change_), rollout_.verify_timeout, change_.listed))
     return back_out(kNodesNotReady, "the node is NotReady");
   finding(Severity::info, kNodesNotReady, "the node is NotReady: its pods are deleted once it is Ready");
@@ -174,7 +174,7 @@ bool ChangeStep::wait_for_node() {
 
 bool ChangeStep::c7_list_older() {
   expired_ = ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout, pods_came(view_, rollout_));
-  if (!facts_.taint.empty() && !all_replaced()) {
+  if (!facts_.taint.empty() && !facts_.pods_ready) {
     finding(Severity::warning, kTaintNotTolerated,
             fmt::format("mid-change to {}, and the new pods cannot start: the node has the taint {}. Remove the taint, "
                         "or add a toleration to the DaemonSets",
