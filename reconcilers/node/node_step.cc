@@ -162,8 +162,8 @@ bool ChangeStep::c6_drain() {
   return true;
 }
 
-// Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod. Neither
-// a change that is touched nor one that is not waits forever.
+// Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod.
+// Neither a change that is touched nor one that is not waits forever.
 bool ChangeStep::wait_for_node() {
   if (is_touched(facts_, pods_)) return false;
   if (ages_.held_for(draining_timer(name(), change_), rollout_.verify_timeout, change_.listed))
