@@ -162,10 +162,10 @@ bool ChangeStep::c6_drain() {
   return true;
 }
 
-// Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod.
-// Neither a change that is touched nor one that is not waits forever.
+// Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod. The
+// status of the rollout names the node. A change that is not touched does not wait forever.
 bool ChangeStep::wait_for_node() {
-  if (is_touched(facts_, pods_)) return false;
+  if (is_touched(facts_, pods_)) return true;
   if (ages_.held_for(draining_timer(name(), change_), rollout_.verify_timeout, change_.listed))
     return back_out(kNodesNotReady, "the node is NotReady");
   finding(Severity::info, kNodesNotReady, "the node is NotReady: its pods are deleted once it is Ready");

@@ -33,7 +33,8 @@
 //       pods remain
 //   C6  first pods or the label remain     Draining: waits for the workloads or evicts them; then writes the label and
 //                                          deletes the first pods. If the change is untouched and a person uncordons
-//                                          the node, or idleTimeout passes: leaves the change and is deferred
+//                                          the node, or idleTimeout passes: leaves the change and is deferred. Nothing
+//                                          is deleted while the node is NotReady
 //   C7  all listed pods are gone, and the  Pods that cannot have read the new text are listed; then C6
 //       text is newer than the new pods
 //   C8  first pods are still terminating   Waits; Failed after verifyTimeout

@@ -24,6 +24,10 @@ std::optional<ChangeTrouble> obstacle_of(Pass& pass, const std::string& name, co
   const bool remains = any_listed_left(*a.change, pods, false) || a.label;
   if (!remains || !is_touched(a, pods)) return std::nullopt;
   if (!a.reason.empty()) return ChangeTrouble{std::string(a.reason), a.message, true, false};
+  if (!a.ready) {
+    return ChangeTrouble{std::string(kNotReady),
+                         "the node is NotReady, and its remaining pods are deleted once it is Ready", true, false};
+  }
   const auto hindrance = kai_hindrance(pass, name, a);
   if (!hindrance || !hindrance->certain) return std::nullopt;
   return ChangeTrouble{std::string(kKaiReservations), finding_of(name, *hindrance).message, true, false};
