@@ -125,6 +125,7 @@ class Cluster:
         self.anything_changed = 0.0  # By anybody, but for the operator's Leases.
         self.baseline = None     # When the operator's record was made first.
         self.deleted_uids = set()
+        self.policy_deleted = 0.0  # When the last SharingPolicy was.
 
     # --- Reading.
     def all(self, resource):
@@ -263,6 +264,8 @@ class Cluster:
                             ("Approve", spec.get("mode") == "Approve")):
             self._fact((fact, write.name), bool(after) and bool(holds), write.ended)
         self.since[("spec", write.name)] = write.ended
+        if not after:
+            self.policy_deleted = write.ended
 
     def _follow_sharingrollouts(self, write, before, after):
         spec = after.get("spec") or before.get("spec") or {}

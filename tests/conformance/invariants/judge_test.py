@@ -309,6 +309,25 @@ class JudgeTest(unittest.TestCase):
         log.patch_node("n1", set_on("metadata", "annotations", {"gpusharing.dev/message": "a"}))
         self.breaks("S6", "nothing had changed for 20 s")
 
+    def in_a_quiet_cluster_after_a_deletion(self, seconds):
+        log = self.begin()
+        log.put("sharingpolicies", "", "team", {"spec": {}})
+        log.remove("sharingpolicies", "", "team")
+        policy = log.get("sharingpolicies", "", "default")
+        policy["status"] = {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]}
+        log.put("sharingpolicies", "", "default", policy)
+        log.wait(seconds)
+        log.renew_lease()
+        log.patch_node("n1", set_on("metadata", "annotations", {"gpusharing.dev/message": "a"}))
+
+    def test_a_write_within_the_grace_of_a_deleted_policy(self):
+        self.in_a_quiet_cluster_after_a_deletion(31)
+        self.holds()
+
+    def test_a_write_after_the_grace_of_a_deleted_policy(self):
+        self.in_a_quiet_cluster_after_a_deletion(50)
+        self.breaks("S6", "nothing had changed for 20 s")
+
     def test_too_many_patches_in_one_change(self):
         log = self.begin()
         log.start("n1")

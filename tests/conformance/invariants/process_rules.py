@@ -8,6 +8,8 @@ DISRUPTIVE = ("nodes", "pods", "pods/eviction", "daemonsets")
 LEASE = ("gpu-sharing-operator", "gpu-sharing-operator")
 # Longer than any delay of the operator that a story leaves in place once all is done.
 QUIET = 10.0
+# A deleted SharingPolicy governs on for so long; then the record drops it.
+DELETION_GRACE = 30.0
 
 
 class Leader(Rule):
@@ -51,7 +53,7 @@ class EffectiveWrites(Rule):
         pod = cluster.all("pods").get(write.key)
         if write.kind == "pods/eviction" and pod is not None and is_terminating(pod):
             self.violated(write, "the pod was ending already")
-        quiet = write.received - cluster.anything_changed
+        quiet = write.received - max(cluster.anything_changed, cluster.policy_deleted + DELETION_GRACE)
         if quiet > QUIET and self.is_done(cluster) and not write.subresource:
             self.violated(write, f"everything was done, and nothing had changed for {quiet:.0f} s")
 
