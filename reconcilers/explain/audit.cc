@@ -11,6 +11,7 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/remedy.h"
@@ -18,7 +19,6 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -106,9 +106,9 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
 std::string resume_command(const RolloutView& rollout) {
   const std::string command = "gpu-sharing-operator rollout resume";
   if (rollout.policy.rollout.paused) return fmt::format("{} policy/{}", command, rollout.key.policy);
-  const ConfigMap* config_map = rollout.pass.s.world.configmaps.find(rollout.installation.config_map_key());
+  const FleetRecord* record = rollout.pass.index.record ? &*rollout.pass.index.record : nullptr;
   const bool by_config_map =
-      config_map != nullptr && is_switched_on(config_map->meta.annotations.get(kPausedAnnotation));
+      pause_of(rollout.pass.s.world, record, rollout.installation.config_map_key()) != ConfigMapPause::none;
   if (by_config_map || rollout.object == nullptr) return command;
   return fmt::format("{} {}", command, rollout.object->meta.name);
 }

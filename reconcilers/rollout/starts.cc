@@ -227,7 +227,8 @@ class Starter {
   }
 
   void start_deferred(Candidates& candidates) {
-    if (candidates.somebody) return;
+    // The usual case is asked first: the pending nodes of a large group are not visited in each pass.
+    if (candidates.somebody || candidates.ended || deferred_.empty()) return;
     for (const auto& [available, name] : candidates.group.pending) {
       const auto deferred = deferred_.find(name);
       if (candidates.ended || deferred == deferred_.end()) continue;

@@ -94,10 +94,12 @@ class Finder {
 
   // At most half of the policy's slots wait for workloads, so that busy nodes do not stop idle ones.
   [[nodiscard]] std::string behind_workloads(const Group& group) const {
+    if (busy_.empty()) return {};
     const std::int64_t most = Slots(pass_).most_draining(rollout_.key);
+    if (std::ssize(draining_) < most) return {};
     const bool busy =
         std::ranges::any_of(group.pending, [&](const auto& entry) { return busy_.contains(entry.second); });
-    if (!busy || std::ssize(draining_) < most) return {};
+    if (!busy) return {};
     return fmt::format("pods use these nodes, and {} {} {} of {} slot{} of policy {} for nodes that wait for workloads",
                        first_names(draining_), draining_.size() == 1 ? "holds" : "hold", draining_.size(), most,
                        most == 1 ? "" : "s", rollout_.key.policy);
