@@ -116,8 +116,7 @@ def drift_is_repaired_though_the_operator_restarts_every_six_minutes():
     """verifyTimeout is ten minutes, and every look is a new operator: a node that drifts is repaired all the same."""
     c = fleet(3, ts(4))
     c.after("11m")
-    c.serve("n01", 4)
-    c.labels("n01")["nvidia.com/gpu.replicas"] = "2"
+    c.show_half("n01")
     for _ in range(20):
         c.after("6m")
     expect("the capacity of n01", c.capacity("n01"), 8)
@@ -129,8 +128,7 @@ def a_node_that_joined_wrong_is_repaired_though_the_operator_restarts_every_six_
     c = fleet(3, ts(4))
     c.after("11m")
     c.add_node("n04")
-    c.serve("n04", 4)
-    c.labels("n04")["nvidia.com/gpu.replicas"] = "2"
+    c.show_half("n04")
     for _ in range(20):
         c.after("6m")
     expect("the capacity of n04", c.capacity("n04"), 8)
